@@ -1,0 +1,53 @@
+# Hatchery: from raw corpora to result tables. Each experiment in config/experiments/ is a target:
+#
+#   snakemake results/<experiment>/summary.csv      the table
+#   snakemake results/<experiment>/index.html       the table, the figures and a page that holds them
+#   snakemake                                       the page of every experiment under `experiments` in config.yaml
+import sys
+from pathlib import Path
+
+from snakemake.utils import min_version
+
+min_version("9.27")
+sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
+
+from hatchery.config.layout import arguments, corpus_manifest
+from hatchery.config.workflow import open_workflow
+
+LAYOUT = open_workflow("config", config)
+
+
+wildcard_constraints:
+    experiment=r"[A-Za-z0-9][A-Za-z0-9_]*",
+    corpus=r"[A-Za-z0-9][A-Za-z0-9_]*",
+    tokenizer=r"[A-Za-z0-9][A-Za-z0-9_]*",
+    cell=r"[A-Za-z0-9][A-Za-z0-9_]*-s[0-9]+",
+    suite=r"[A-Za-z0-9][A-Za-z0-9_]*",
+    task=r"[A-Za-z0-9][A-Za-z0-9_]*",
+    source=r"[A-Za-z0-9][A-Za-z0-9_]*",
+
+
+report: "workflow/report/workflow.rst"
+
+
+include: "workflow/rules/settings.smk"
+include: "workflow/rules/sources.smk"
+include: "workflow/rules/corpora.smk"
+include: "workflow/rules/tokenization.smk"
+include: "workflow/rules/pretraining.smk"
+include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/analysis.smk"
+
+
+localrules:
+    all,
+
+
+rule all:
+    default_target: True
+    input:
+        LAYOUT.default_pages(),
+
+
+onsuccess:
+    LAYOUT.show_summaries()

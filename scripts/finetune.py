@@ -1,0 +1,35 @@
+"""Fine-tune a pretrained model on a labelled task over several seeds: results.csv, predictions.parquet, manifest."""
+
+import argparse
+from pathlib import Path
+
+from hatchery.command import add_settings_argument, load_settings, run_command
+from hatchery.evaluation.finetuning_stage import finetune
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Hand the arguments to the library."""
+    finetune(
+        settings=load_settings(arguments.settings),
+        runtime=load_settings(arguments.runtime),
+        model=arguments.model,
+        source=arguments.source,
+        checkpoints=arguments.checkpoints,
+        output=arguments.output,
+    )
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_settings_argument(parser)
+    parser.add_argument("--runtime", default="{}", help="device and threads: JSON text or the path of a JSON file")
+    parser.add_argument("--model", type=Path, required=True, help="manifest of a pretraining run")
+    parser.add_argument("--source", type=Path, required=True, help="manifest of the task's raw files")
+    parser.add_argument("--checkpoints", type=Path, required=True, help="folder that keeps finished seeds")
+    parser.add_argument("--output", type=Path, required=True, help="manifest to write; results lie beside it")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main, build_parser())

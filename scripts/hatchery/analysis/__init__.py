@@ -1,0 +1,1 @@
+"""From the outputs of the runs to the tables, figures and terminal lines that people read."""

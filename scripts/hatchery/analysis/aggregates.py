@@ -1,0 +1,81 @@
+"""Means and deviations over runs, and the two kinds of average over tasks.
+
+A run is one pair of pretraining seed and fine-tuning seed. Runs that failed (majority class, MCC 0, not a number) are
+counted and named, and left out of the mean: their value says that training collapsed, not how good the model is.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hatchery.analysis.measurements import Measurement
+
+AVERAGE = "average"
+AVERAGE_METRIC = "score_percent"
+RUN_AVERAGE_METRIC = "run_score_percent"
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A mean over `n` runs, with `n_failed` more left out.
+
+    `mean` is None when no run is left; `std`, the sample standard deviation (n - 1), is None for fewer than two.
+    """
+
+    mean: float | None
+    std: float | None
+    n: int
+    n_failed: int
+    sampling_deviation: float | None = None
+
+
+def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Arithmetic mean and sample standard deviation (divided by n - 1), each None where it is not defined."""
+    if not values:
+        return None, None
+    mean = math.fsum(values) / len(values)
+    if len(values) == 1:
+        return mean, None
+    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def aggregate_runs(runs: Iterable[Measurement]) -> Aggregate:
+    """Mean and deviation of one metric over runs; failed runs are counted, not averaged."""
+    runs = list(runs)
+    sound = [run for run in runs if not run.failed and run.value is not None]
+    mean, std = mean_and_deviation([run.value for run in sound if run.value is not None])
+    sampling = sound[0].sampling_deviation if len(sound) == 1 else None
+    return Aggregate(mean, std, len(sound), len(runs) - len(sound), sampling)
+
+
+def average_of_tasks(tasks: Sequence[Aggregate]) -> Aggregate:
+    """Unweighted mean of task means; the deviation is the root mean square of the tasks' deviations.
+
+    This is what the papers print behind an average (it is not the deviation of the average, which is smaller when
+    tasks vary independently). `n` is that of the task with the fewest runs, `n_failed` the sum.
+    """
+    n_failed = sum(task.n_failed for task in tasks)
+    means = [task.mean for task in tasks if task.mean is not None]
+    if len(means) < len(tasks):
+        return Aggregate(None, None, 0, n_failed)
+    deviations = [task.std for task in tasks if task.std is not None]
+    std = None
+    if len(deviations) == len(tasks):
+        std = math.sqrt(math.fsum(deviation**2 for deviation in deviations) / len(tasks))
+    return Aggregate(math.fsum(means) / len(means), std, min(task.n for task in tasks), n_failed)
+
+
+def average_per_run(runs_of_tasks: Sequence[Iterable[Measurement]]) -> Aggregate:
+    """Average the tasks within each run, then take mean and deviation over the runs that succeeded on all tasks.
+
+    Runs are matched over tasks by their two seeds. A run that failed on, or lacks, any task counts as failed.
+    """
+    scores: dict[tuple[int, int | None], list[float]] = {}
+    for runs in runs_of_tasks:
+        for run in runs:
+            values = scores.setdefault((run.cell.seed, run.finetuning_seed), [])
+            if not run.failed and run.value is not None:
+                values.append(run.value)
+    complete = [math.fsum(values) / len(values) for values in scores.values() if len(values) == len(runs_of_tasks)]
+    mean, std = mean_and_deviation(complete)
+    return Aggregate(mean, std, len(complete), len(scores) - len(complete))

@@ -1,0 +1,102 @@
+"""What the summary and the figures read from a pretraining run: its curve of losses and its layer weights.
+
+Both are outputs of the `pretrain` stage. Nothing is read that the run's manifest does not vouch for.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hatchery.errors import EvaluationError
+from hatchery.storage.manifests import Manifest
+
+METRICS_FILE = "metrics.jsonl"
+LAYER_WEIGHTS_FILE = "layer_weights.json"
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Losses (natural logarithm, per masked token) after `step` optimiser steps and `tokens` tokens."""
+
+    step: int
+    tokens: int
+    loss: float | None
+    development_loss: float | None
+    development_perplexity: float | None
+
+
+def read_curve(manifest: Manifest) -> list[CurvePoint]:
+    """The rows of `metrics.jsonl`; empty when the model was not trained (0 steps).
+
+    Raises EvaluationError naming file and line for a row that is not an object of finite numbers, or whose step does
+    not come after the one before.
+    """
+    path = manifest.file(METRICS_FILE)
+    points: list[CurvePoint] = []
+    for number, line in enumerate(_read_text(path).splitlines(), start=1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise EvaluationError(f"{where}: not JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise EvaluationError(f"{where}: expected an object, got {type(row).__name__}")
+        point = CurvePoint(
+            step=int(_number(row, "step", where)),
+            tokens=int(_number(row, "tokens", where)),
+            loss=_optional(row, "loss", where),
+            development_loss=_optional(row, "development_loss", where),
+            development_perplexity=_optional(row, "development_perplexity", where),
+        )
+        if points and point.step <= points[-1].step:
+            raise EvaluationError(f"{where}: step {point.step} does not come after step {points[-1].step}")
+        points.append(point)
+    return points
+
+
+def read_layer_weights(manifest: Manifest) -> dict[tuple[int, int], float]:
+    """Scaled weights n x alpha by (consuming layer n, producing layer i), from `layer_weights.json`.
+
+    Raises EvaluationError naming the file when it is not such a table or repeats a pair.
+    """
+    path = manifest.file(LAYER_WEIGHTS_FILE)
+    try:
+        rows = json.loads(_read_text(path))["rows"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise EvaluationError(f'{path}: expected an object with "rows": {type(error).__name__}: {error}') from error
+    if not isinstance(rows, list) or not rows:
+        raise EvaluationError(f"{path}: there are no rows of layer weights")
+    weights: dict[tuple[int, int], float] = {}
+    for index, row in enumerate(rows):
+        where = f"{path}, row {index}"
+        if not isinstance(row, dict):
+            raise EvaluationError(f"{where}: expected an object, got {type(row).__name__}")
+        pair = (int(_number(row, "consuming_layer", where)), int(_number(row, "producing_layer", where)))
+        if not 0 <= pair[1] < pair[0]:
+            raise EvaluationError(f"{where}: layer {pair[0]} cannot consume the output of layer {pair[1]}")
+        if pair in weights:
+            raise EvaluationError(f"{where}: the weight of layer {pair[1]} for layer {pair[0]} is given twice")
+        weights[pair] = _number(row, "scaled_weight", where)
+    return weights
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvaluationError(f"{path}: the file cannot be read: {error}") from error
+
+
+def _number(row: dict[str, Any], key: str, where: str) -> float:
+    value = row.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise EvaluationError(f"{where}: {key} is {value!r}, expected a finite number")
+    return float(value)
+
+
+def _optional(row: dict[str, Any], key: str, where: str) -> float | None:
+    return None if row.get(key) is None else _number(row, key, where)

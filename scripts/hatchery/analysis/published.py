@@ -1,0 +1,72 @@
+"""Published values beside ours: reading them, and judging whether ours agree.
+
+A published table is a data file, `config/published/<experiment>.csv`, in the units of the summary. The judgement is
+meant to be reproduced with a pocket calculator: the difference against two combined standard deviations.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from hatchery.analysis.tables import read_rows
+
+COLUMNS = ("model", "suite", "task", "metric", "mean", "std", "source", "comparable", "note")
+KEY = COLUMNS[:4]
+
+DEVIATIONS = 2.0
+TOLERANCE_WITHOUT_DEVIATION = 0.5
+# Tables print one decimal: half a unit of it is no difference, even where all published runs agree (std 0.0).
+PRINTED_ROUNDING = 0.05
+
+Verdict = Literal["within", "above", "below", "not comparable", ""]
+
+
+@dataclass(frozen=True)
+class PublishedValue:
+    """One printed number; `std` is None where the source prints none."""
+
+    mean: float
+    std: float | None
+    source: str
+    comparable: bool
+    note: str
+
+
+def read_published(path: str | Path) -> dict[tuple[str, str, str, str], PublishedValue]:
+    """Published values by (model, suite, task, metric).
+
+    Raises EvaluationError naming file and line for a missing column, a doubled row or a number that is none.
+    """
+    return {
+        (row.text("model"), row.text("suite"), row.text("task"), row.text("metric")): PublishedValue(
+            mean=row.number("mean"),
+            std=row.optional_number("std", low=0.0),
+            source=row.text("source"),
+            comparable=row.text("comparable", ("yes", "no")) == "yes",
+            note=row.text("note"),
+        )
+        for row in read_rows(path, COLUMNS, KEY)
+    }
+
+
+def combined_deviation(published: float | None, ours: float | None, sampling: float | None) -> float | None:
+    """Root of the sum of squares of the published standard deviation and of ours.
+
+    Ours is the deviation over runs; for a single run the binomial deviation `sampling` stands in. None when
+    neither side has any.
+    """
+    known = [deviation for deviation in (published, ours if ours is not None else sampling) if deviation is not None]
+    return math.sqrt(math.fsum(deviation**2 for deviation in known)) if known else None
+
+
+def judge(difference: float, deviation: float | None) -> Verdict:
+    """`within` when |difference| (ours minus published) is at most two `deviation`s, else `above` or `below`.
+
+    Without a deviation, half a point is allowed; the rounding of the printed number is always allowed.
+    """
+    tolerance = TOLERANCE_WITHOUT_DEVIATION if deviation is None else max(DEVIATIONS * deviation, PRINTED_ROUNDING)
+    # The slack keeps a difference that equals the tolerance on paper from falling outside by a binary fraction.
+    if abs(difference) <= tolerance + 1e-9:
+        return "within"
+    return "above" if difference > 0 else "below"

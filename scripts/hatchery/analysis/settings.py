@@ -1,0 +1,111 @@
+"""Settings of the summary and the figures, and the pairing of their inputs with the cells of an experiment.
+
+A cell is one pretrained model: a run of the configuration with one pretraining seed. The order of the cells is the
+order of the configuration, and every table for people and every figure keeps it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from hatchery.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One pretrained model; `run` is the name that tables call the model, `seed` the pretraining seed."""
+
+    cell: str
+    run: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class SummarySettings:
+    """What an experiment's summary covers; `published` is the table of published values, if there is one."""
+
+    experiment: str
+    cells: tuple[Cell, ...]
+    suites: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    published: str | None = None
+
+
+@dataclass(frozen=True)
+class Style:
+    """The look that all figures share. Fonts are in points; heights follow from what is drawn."""
+
+    width_inches: float = 7.2
+    font_size: float = 8.0
+    colours: Literal["okabe_ito"] = "okabe_ito"
+
+    def __post_init__(self) -> None:
+        if not 3.0 <= self.width_inches <= 30.0:
+            raise ConfigError(f"style.width_inches: expected 3 to 30 inches, got {self.width_inches}")
+        if not 4.0 <= self.font_size <= 24.0:
+            raise ConfigError(f"style.font_size: expected 4 to 24 points, got {self.font_size}")
+
+
+@dataclass(frozen=True)
+class FigureSettings:
+    """What one figure of an experiment shows."""
+
+    experiment: str
+    cells: tuple[Cell, ...]
+    style: Style = field(default_factory=Style)
+
+
+def models_in_order(cells: Iterable[Cell]) -> list[str]:
+    """The names of the models in the order of the configuration, each once."""
+    return list(dict.fromkeys(cell.run for cell in cells))
+
+
+def cells_by_name(cells: Iterable[Cell]) -> dict[str, Cell]:
+    """The cells by name. Raises ConfigError when there is none, or when two share a name or a model and a seed."""
+    named: dict[str, Cell] = {}
+    for cell in cells:
+        twin = next((other for other in named.values() if (other.run, other.seed) == (cell.run, cell.seed)), None)
+        if cell.cell in named or twin is not None:
+            raise ConfigError(f"cells: {cell.cell!r} (run {cell.run!r}, seed {cell.seed}) is listed twice")
+        named[cell.cell] = cell
+    if not named:
+        raise ConfigError("cells: the experiment lists no model")
+    return named
+
+
+def match_cells(paths: Mapping[str, Path], cells: Iterable[Cell], flag: str) -> dict[str, Path]:
+    """The inputs `CELL=path` in the order of the cells. Raises ConfigError for a missing or an unknown cell."""
+    names = list(cells_by_name(cells))
+    _check_names(set(paths), set(names), flag)
+    return {name: paths[name] for name in names}
+
+
+def match_evaluations(
+    paths: Mapping[str, Path], cells: Iterable[Cell], evaluations: Iterable[str], flag: str
+) -> dict[tuple[str, str], Path]:
+    """The inputs `CELL:EVALUATION=path` in the order of cells, then evaluations.
+
+    Raises ConfigError when a combination is missing or was not asked for.
+    """
+    wanted = {f"{cell}:{evaluation}": (cell, evaluation) for cell in cells_by_name(cells) for evaluation in evaluations}
+    _check_names(set(paths), set(wanted), flag)
+    return {pair: paths[name] for name, pair in wanted.items()}
+
+
+def evaluations_named(paths: Mapping[str, Path], flag: str) -> list[str]:
+    """The evaluations behind `CELL:EVALUATION=path` inputs, each once, in the order in which they are given."""
+    names = []
+    for name in paths:
+        cell, separator, evaluation = name.partition(":")
+        if not (cell and separator and evaluation):
+            raise ConfigError(f"{flag}: expected CELL:SUITE=path, got the name {name!r}")
+        names.append(evaluation)
+    return list(dict.fromkeys(names))
+
+
+def _check_names(given: set[str], wanted: set[str], flag: str) -> None:
+    if missing := sorted(wanted - given):
+        raise ConfigError(f"{flag}: no input is given for {', '.join(missing)}")
+    if unknown := sorted(given - wanted):
+        raise ConfigError(f"{flag}: the settings do not list {', '.join(unknown)}")

@@ -1,0 +1,42 @@
+"""The machine-readable summary: `summary.csv` and the same rows as Parquet.
+
+Both hold no time, host or duration, and numbers are fixed to four decimals, so that two runs of the same work give
+the same bytes.
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import asdict, astuple
+from pathlib import Path
+
+import pyarrow as pa
+
+from hatchery.analysis.summary import COLUMNS, DECIMALS, SummaryRow
+from hatchery.storage.atomic import write_text
+from hatchery.storage.parquet import write_table
+
+NUMBERS = ("mean", "std", "published_mean", "published_std", "difference")
+COUNTS = ("n", "n_failed")
+
+
+def write_csv(path: str | Path, rows: Sequence[SummaryRow]) -> None:
+    """Write the rows as CSV with a header; floats with four decimals, None as an empty field."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([_field(value) for value in astuple(row)] for row in rows)
+    write_text(path, buffer.getvalue())
+
+
+def write_parquet(path: str | Path, rows: Sequence[SummaryRow]) -> None:
+    """Write the rows as Parquet: float64 (null for an empty field), int32 counts, strings."""
+    kinds = dict.fromkeys(NUMBERS, pa.float64()) | dict.fromkeys(COUNTS, pa.int32())
+    schema = pa.schema([(column, kinds.get(column, pa.string())) for column in COLUMNS])
+    write_table(path, pa.Table.from_pylist([asdict(row) for row in rows], schema=schema))
+
+
+def _field(value: str | int | float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.{DECIMALS}f}" if isinstance(value, float) else str(value)

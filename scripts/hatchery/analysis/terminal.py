@@ -1,0 +1,21 @@
+"""What a finished workflow prints: the plain-text summaries of the experiments that were made."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TextIO
+
+
+def show_summaries(paths: Iterable[str | Path], stream: TextIO) -> None:
+    """Print every `summary.txt` in `paths`, in the given order, to `stream`.
+
+    A file that cannot be read is told in one line instead of raised: this runs after the work is done, and must not
+    turn a finished workflow into a failed one. Characters that the stream cannot show become question marks.
+    """
+    for path in paths:
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            text = f"(no summary to show: {path}: {error})\n"
+        encoding = getattr(stream, "encoding", None) or "utf-8"
+        stream.write("\n" + text.encode(encoding, errors="replace").decode(encoding))
+    stream.flush()

@@ -1,0 +1,46 @@
+"""The `summarise` stage: read all outputs of an experiment, write its summary in up to four forms."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.measurements import read_measurements
+from hatchery.analysis.published import read_published
+from hatchery.analysis.settings import SummarySettings
+from hatchery.analysis.summary import summarise
+from hatchery.analysis.summary_markdown import markdown_summary
+from hatchery.analysis.summary_tables import write_csv, write_parquet
+from hatchery.analysis.summary_text import text_summary
+from hatchery.errors import ConfigError
+from hatchery.storage.atomic import write_text
+from hatchery.typed import build, stage_body
+
+
+def write_summary(
+    settings: Mapping[str, Any],
+    pretraining: Mapping[str, Path],
+    minimal_pairs: Mapping[str, Path],
+    finetuning: Mapping[str, Path],
+    published: Path | None,
+    output: Path,
+    parquet: Path | None = None,
+    markdown: Path | None = None,
+    text: Path | None = None,
+) -> None:
+    """Summarise the experiment of `settings` into `output` (CSV) and, where given, the other forms.
+
+    The mappings name manifests by `CELL`, `CELL:SUITE` and `CELL:TASK`. Nothing is written unless all inputs are
+    sound. Raises ConfigError, ManifestError or EvaluationError naming the file at fault.
+    """
+    summary_settings = build(SummarySettings, stage_body(settings))
+    if (summary_settings.published is None) != (published is None):
+        raise ConfigError(f"--published is {published}, but the settings say published: {summary_settings.published}")
+    measurements = read_measurements(summary_settings, pretraining, minimal_pairs, finetuning)
+    summary = summarise(summary_settings, measurements, {} if published is None else read_published(published))
+    if parquet is not None:
+        write_parquet(parquet, summary.rows)
+    if markdown is not None:
+        write_text(markdown, markdown_summary(summary))
+    if text is not None:
+        write_text(text, text_summary(summary))
+    write_csv(output, summary.rows)

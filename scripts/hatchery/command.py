@@ -1,0 +1,66 @@
+"""The thin shell that every `scripts/<command>.py` shares: arguments in, exit code out."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hatchery.errors import ConfigError, HatcheryError
+
+
+def add_settings_argument(parser: argparse.ArgumentParser) -> None:
+    """Add `--settings`: the stage's resolved settings as JSON text, or the path of a JSON file with them."""
+    parser.add_argument("--settings", required=True, help="settings of the stage: JSON text or the path of a JSON file")
+
+
+def load_settings(text: str) -> dict[str, Any]:
+    """Parse the value of `--settings` or `--runtime`: a JSON object, or the path of a file that holds one.
+
+    Raises ConfigError when the file is missing or the text is not a JSON object.
+    """
+    inline = text.lstrip().startswith("{")
+    where = "the command line" if inline else text
+    if not inline:
+        try:
+            text = Path(text).read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{where}: the settings file cannot be read: {error.strerror}") from error
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{where}: the settings are not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}: the settings must be a JSON object, not {type(value).__name__}")
+    return value
+
+
+def named_paths(pairs: list[str] | None) -> dict[str, Path]:
+    """Parse repeated `NAME=path` arguments, keeping their order.
+
+    Raises ConfigError for an argument without `=` or for a repeated name.
+    """
+    paths: dict[str, Path] = {}
+    for pair in pairs or []:
+        name, separator, path = pair.partition("=")
+        if not (name and separator and path):
+            raise ConfigError(f"the command line: expected NAME=path, got {pair!r}")
+        if name in paths:
+            raise ConfigError(f"the command line: {name!r} is given twice")
+        paths[name] = Path(path)
+    return paths
+
+
+def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
+    """Parse the arguments, call `main`, and leave with 0, or with 1 after one line that names the user's mistake."""
+    arguments = parser.parse_args()
+    try:
+        main(arguments)
+    except HatcheryError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        sys.exit(130)
+    sys.exit(0)

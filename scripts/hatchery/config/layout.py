@@ -1,0 +1,123 @@
+"""Where the files of each stage lie: the one place that knows the layout of `resources/` and `results/`."""
+
+from pathlib import Path
+from typing import Any
+
+from hatchery.config.project import Project
+from hatchery.config.stages import stage_settings
+from hatchery.storage.checksums import digest
+
+
+class Layout:
+    """Input paths of the rules, as functions of their wildcards.
+
+    Frozen settings (`results/settings/<digest>.json`) are remembered while the inputs of expensive jobs are asked
+    for, so that the rule that writes them knows their text: a job queued on a cluster must use the settings of the
+    moment of its submission, not those that the configuration holds when it starts.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._frozen: dict[str, str] = {}
+        self._settings: dict[tuple[str, ...], str] = {}
+
+    def settings(self, stage: str, **wildcards: str) -> str:
+        """Canonical settings of a job, computed once."""
+        key = (stage, *(f"{name}={value}" for name, value in sorted(wildcards.items())))
+        if key not in self._settings:
+            self._settings[key] = stage_settings(self.project, stage, **wildcards)
+        return self._settings[key]
+
+    def frozen_settings(self, stage: str, **wildcards: str) -> str:
+        """Path of the file with the frozen settings of a job."""
+        text = self.settings(stage, **wildcards)
+        name = digest(text)[:16]
+        self._frozen[name] = text
+        return f"results/settings/{name}.json"
+
+    def frozen_text(self, name: str) -> str:
+        """Content of a frozen settings file that some job of this invocation asked for."""
+        return self._frozen[name]
+
+    def source_inputs(self, source: str) -> list[str]:
+        """What registering a source reads: the generated files, or the user's path when it exists.
+
+        A missing path is no input, so that the DAG of an experiment can be looked at before its data is there; the
+        job itself then says what is missing and where to get it.
+        """
+        if source.startswith("embedded_"):
+            return ["resources/embedded/manifest.json"]
+        data = self.project.config["data"].get(source, {"path": None})
+        return [data["path"]] if data["path"] is not None and Path(data["path"]).exists() else []
+
+    def corpus_sources(self, corpus: str) -> dict[str, str]:
+        """Source manifests of a corpus by the names that its documents carry."""
+        return {source["name"]: source_manifest(source) for source in self.project.block("corpus", corpus)["sources"]}
+
+    def tokenizer_corpus(self, tokenizer: str) -> str:
+        """Manifest of the corpus that a tokenizer is trained on."""
+        return corpus_manifest(self.project.block("tokenizer", tokenizer)["corpus"])
+
+    def experiment_tokens(self, experiment: str) -> str:
+        """Manifest of the token shards that an experiment pretrains on."""
+        block = self.project.experiment(experiment)
+        return f"results/tokens/{block['corpus']}/{block['tokenizer']}/manifest.json"
+
+    def experiment_tokenizer(self, experiment: str) -> str:
+        """Manifest of an experiment's tokenizer."""
+        return f"results/tokenizers/{self.project.experiment(experiment)['tokenizer']}/manifest.json"
+
+    def evaluation_source(self, kind: str, name: str) -> str:
+        """Source manifest of a suite or task."""
+        return source_manifest(self.project.block(kind, name))
+
+    def pretrained(self, experiment: str) -> dict[str, str]:
+        """Manifests of an experiment's pretrained models by cell."""
+        return {
+            cell.name: f"results/{experiment}/pretraining/{cell.name}/manifest.json"
+            for cell in self.project.cells(experiment)
+        }
+
+    def minimal_pairs(self, experiment: str) -> dict[str, str]:
+        """Manifests of minimal-pair scores by `CELL:SUITE`."""
+        return {
+            f"{cell.name}:{suite}": f"results/{experiment}/minimal_pairs/{cell.name}/{suite}/manifest.json"
+            for cell in self.project.cells(experiment)
+            for suite in self.project.experiment(experiment)["minimal_pairs"]
+        }
+
+    def finetuned(self, experiment: str) -> dict[str, str]:
+        """Manifests of fine-tuning results by `CELL:TASK`."""
+        return {
+            f"{cell.name}:{task}": f"results/{experiment}/finetuning/{cell.name}/{task}/manifest.json"
+            for cell in self.project.cells(experiment)
+            for task in self.project.experiment(experiment)["finetuning"]["tasks"]
+        }
+
+    def published(self, experiment: str) -> list[str]:
+        """The table of published values of an experiment, if it names one."""
+        name = self.project.experiment(experiment)["published"]
+        return [] if name is None else [f"config/published/{name}.csv"]
+
+    def figures(self, experiment: str) -> dict[str, str]:
+        """The figures of an experiment by name: those that its evaluations give something to draw for."""
+        names = ["learning_curves", "layer_weights"]
+        if self.project.experiment(experiment)["minimal_pairs"]:
+            names.append("phenomena")
+        return {name: f"results/{experiment}/figures/{name}.svg" for name in names}
+
+
+def source_manifest(entry: dict[str, Any]) -> str:
+    """Source manifest that a block with a `data` or `embedded` key refers to."""
+    name = entry["data"] if "data" in entry else f"embedded_{entry['embedded']}"
+    return f"resources/sources/{name}.json"
+
+
+def corpus_manifest(corpus: str) -> str:
+    """Manifest of a corpus."""
+    return f"results/corpora/{corpus}/manifest.json"
+
+
+def arguments(flag: str, named: dict[str, str]) -> str:
+    """Command-line text that repeats `flag NAME=path` for every entry."""
+    return " ".join(f"{flag} {name}={path}" for name, path in named.items())

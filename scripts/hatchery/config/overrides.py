@@ -1,0 +1,27 @@
+"""Overrides: a run or a task states only what differs from its experiment."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+
+def merged(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with `overrides` laid over it, key by key at every depth; lists are replaced whole."""
+    result = copy.deepcopy(dict(base))
+    for key, value in overrides.items():
+        if isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
+def pretraining_of(experiment: Mapping[str, Any], run: str) -> dict[str, Any]:
+    """Pretraining settings of a run: the experiment's, with what the run changes."""
+    return merged(experiment["pretraining"], experiment["runs"][run]["pretraining"])
+
+
+def protocol_of(experiment: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """Fine-tuning protocol of a task: the experiment's, with what the task changes."""
+    finetuning = experiment["finetuning"]
+    return merged(finetuning["protocol"], finetuning["tasks"][task])

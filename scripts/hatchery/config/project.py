@@ -1,0 +1,140 @@
+"""The configuration of a checkout: named blocks, loaded when first asked for, validated, references resolved.
+
+A broken experiment file hurts only its own targets, because nothing is read before somebody asks for it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hatchery.config.checks import check_experiment, check_sources
+from hatchery.config.overrides import merged
+from hatchery.config.schema import nearest, validate
+from hatchery.config.yaml_files import read_yaml
+from hatchery.errors import ConfigError
+
+FOLDERS = {
+    "experiment": "experiments",
+    "corpus": "corpora",
+    "tokenizer": "tokenizers",
+    "model": "models",
+    "suite": "suites",
+    "task": "tasks",
+}
+RESERVED = ("corpora", "tokenizers", "tokens", "settings", "checkpoints", "benchmarks")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One pretrained model of an experiment: a run and its pretraining seed."""
+
+    run: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The cell's name in paths."""
+        return f"{self.run}-s{self.seed}"
+
+
+class Project:
+    """All configuration below a folder (`config/`).
+
+    `overrides` are merged into config.yaml, as `snakemake --config key=value` hands them over.
+    """
+
+    def __init__(self, folder: str | Path = "config", overrides: Mapping[str, Any] | None = None) -> None:
+        self.folder = Path(folder)
+        self.overrides = dict(overrides or {})
+        self._blocks: dict[tuple[str, str], dict[str, Any]] = {}
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The main configuration, validated, with defaults."""
+        path = self.folder / "config.yaml"
+        config = validate(merged(read_yaml(path), self.overrides), "config", str(path))
+        for name in config["experiments"]:
+            self._require("experiment", name, f"{path}: experiments")
+        return config
+
+    def names(self, kind: str) -> list[str]:
+        """Sorted names of the blocks of a kind: experiment, corpus, tokenizer, model, suite or task."""
+        return sorted(path.stem for path in (self.folder / FOLDERS[kind]).glob("*.yaml"))
+
+    def block(self, kind: str, name: str) -> dict[str, Any]:
+        """The block of this kind and name, validated, with defaults.
+
+        Raises ConfigError naming the file, the key, what was given, what is allowed and the nearest match.
+        """
+        if (kind, name) not in self._blocks:
+            self._require(kind, name, str(self.folder / FOLDERS[kind]))
+            path = self.folder / FOLDERS[kind] / f"{name}.yaml"
+            block = validate(read_yaml(path), kind, str(path))
+            self._check(kind, name, block, str(path))
+            self._blocks[kind, name] = block
+        return self._blocks[kind, name]
+
+    def experiment(self, name: str) -> dict[str, Any]:
+        """The experiment called `name`."""
+        return self.block("experiment", name)
+
+    def loaded(self, kind: str) -> list[str]:
+        """Names of the blocks of a kind that somebody asked for, in that order."""
+        return [name for loaded_kind, name in self._blocks if loaded_kind == kind]
+
+    def cells(self, experiment: str) -> list[Cell]:
+        """The models of an experiment in the order of its file, one for each run and pretraining seed."""
+        runs = self.experiment(experiment)["runs"]
+        return [Cell(name, seed) for name, run in runs.items() for seed in run["seeds"]]
+
+    def cell(self, experiment: str, name: str) -> Cell:
+        """The cell called `name`. Raises ConfigError with the nearest match when the experiment has none such."""
+        cells = {cell.name: cell for cell in self.cells(experiment)}
+        if name not in cells:
+            raise ConfigError(
+                f"experiment {experiment!r} has no model {name!r}; there are: {', '.join(cells)}{nearest(name, cells)}"
+            )
+        return cells[name]
+
+    def _require(self, kind: str, name: str, where: str) -> None:
+        known = self.names(kind)
+        if name not in known:
+            allowed = ", ".join(known) or "none"
+            raise ConfigError(f"{where}: got {name!r}, no such {kind}; there are: {allowed}{nearest(name, known)}")
+
+    def _check(self, kind: str, name: str, block: dict[str, Any], where: str) -> None:
+        if kind == "experiment":
+            if name in RESERVED:
+                raise ConfigError(f"{where}: {name!r} cannot be an experiment's name, results/{name}/ is taken")
+            self._require("corpus", block["corpus"], f"{where}: corpus")
+            self._require("tokenizer", block["tokenizer"], f"{where}: tokenizer")
+            for run_name, run in block["runs"].items():
+                self._require("model", run["model"], f"{where}: runs.{run_name}.model")
+            for suite in block["minimal_pairs"]:
+                self._require("suite", suite, f"{where}: minimal_pairs")
+            for task in block["finetuning"]["tasks"]:
+                self._require("task", task, f"{where}: finetuning.tasks")
+            check_experiment(block, where, self)
+        elif kind == "tokenizer":
+            self._require("corpus", block["corpus"], f"{where}: corpus")
+        elif kind == "corpus":
+            check_sources(block, where)
+            for index, source in enumerate(block["sources"]):
+                self._check_data(source, f"{where}: sources.{index}.data")
+        elif kind in ("suite", "task"):
+            self._check_data(block, f"{where}: data")
+        elif kind == "model" and block["hidden_size"] % block["num_attention_heads"]:
+            raise ConfigError(
+                f"{where}: num_attention_heads: got {block['num_attention_heads']}, "
+                f"expected a divisor of hidden_size ({block['hidden_size']})"
+            )
+
+    def _check_data(self, block: Mapping[str, Any], where: str) -> None:
+        known = self.config["data"]
+        if "data" in block and block["data"] not in known:
+            raise ConfigError(
+                f"{where}: got {block['data']!r}, not under `data` in {self.folder / 'config.yaml'}; "
+                f"there are: {', '.join(sorted(known)) or 'none'}{nearest(block['data'], known)}"
+            )

@@ -1,0 +1,129 @@
+"""What each stage of the workflow depends on: one slice of resolved settings per stage, as canonical JSON.
+
+The slice is the only thing of the configuration that Snakemake sees of a job, so a stage reruns exactly when its
+slice changes. It holds the stage's declared version: raise it when the meaning of a stage's code changes, so that
+results of the old code are made anew (`stage_code.json` and its test remind of it).
+"""
+
+from typing import Any
+
+from hatchery.config.overrides import pretraining_of, protocol_of
+from hatchery.config.project import Project
+from hatchery.errors import ConfigError
+from hatchery.storage.checksums import canonical_json
+
+VERSIONS = {
+    "generate_embedded_sources": 1,
+    "register_source": 1,
+    "convert_corpus": 1,
+    "train_tokenizer": 1,
+    "encode_corpus": 1,
+    "pretrain": 1,
+    "score_minimal_pairs": 1,
+    "finetune": 1,
+    "summarise": 1,
+    "plot_learning_curves": 1,
+    "plot_layer_weights": 1,
+    "plot_phenomena": 1,
+    "write_page": 1,
+}
+SPECIAL_TOKENS = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]", "[PAR]", "[TAB]"]
+
+
+def stage_settings(project: Project, stage: str, **wildcards: str) -> str:
+    """Canonical JSON of everything in the configuration that the job of `stage` with these wildcards depends on.
+
+    Raises ConfigError for a broken or unknown block.
+    """
+    body = SLICES[stage](project, **wildcards)
+    return canonical_json({"stage": stage, "stage_version": VERSIONS[stage], **body})
+
+
+def _without(block: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in block.items() if key not in keys}
+
+
+def _embedded(project: Project) -> dict[str, Any]:
+    return dict(project.config["embedded"])
+
+
+def _source(project: Project, source: str) -> dict[str, Any]:
+    if source.startswith("embedded_"):
+        return {"name": source, "path": f"resources/embedded/{source.removeprefix('embedded_')}", "obtain": ""}
+    data = project.config["data"].get(source)
+    if data is None:
+        raise ConfigError(f"{project.folder / 'config.yaml'}: data: there is no source {source!r}")
+    return {"name": source, "path": data["path"], "obtain": data["obtain"]}
+
+
+def _corpus(project: Project, corpus: str) -> dict[str, Any]:
+    block = project.block("corpus", corpus)
+    sources = [_without(source, "data", "embedded") for source in block["sources"]]
+    return {**_without(block, "description"), "sources": sources}
+
+
+def _tokenizer(project: Project, tokenizer: str) -> dict[str, Any]:
+    block = project.block("tokenizer", tokenizer)
+    return {**_without(block, "description", "corpus"), "special_tokens": SPECIAL_TOKENS}
+
+
+def _tokens(project: Project, corpus: str, tokenizer: str) -> dict[str, Any]:
+    return {}
+
+
+def _pretraining(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+    block = project.experiment(experiment)
+    chosen = project.cell(experiment, cell)
+    model = project.block("model", block["runs"][chosen.run]["model"])
+    return {**pretraining_of(block, chosen.run), "model": _without(model, "description"), "seed": chosen.seed}
+
+
+def _minimal_pairs(project: Project, suite: str) -> dict[str, Any]:
+    return {"suite": suite, **_without(project.block("suite", suite), "description", "data", "embedded")}
+
+
+def _finetuning(project: Project, experiment: str, task: str) -> dict[str, Any]:
+    block = project.experiment(experiment)
+    entry = {"name": task, **_without(project.block("task", task), "description", "data", "embedded")}
+    return {"task": entry, "protocol": protocol_of(block, task), "seeds": block["finetuning"]["seeds"]}
+
+
+def _cells(project: Project, experiment: str) -> list[dict[str, Any]]:
+    return [{"cell": cell.name, "run": cell.run, "seed": cell.seed} for cell in project.cells(experiment)]
+
+
+def _summary(project: Project, experiment: str) -> dict[str, Any]:
+    block = project.experiment(experiment)
+    return {
+        "experiment": experiment,
+        "cells": _cells(project, experiment),
+        "suites": block["minimal_pairs"],
+        "tasks": list(block["finetuning"]["tasks"]),
+        "published": block["published"],
+    }
+
+
+def _figure(project: Project, experiment: str) -> dict[str, Any]:
+    style = project.experiment(experiment)["figures"]
+    return {"experiment": experiment, "cells": _cells(project, experiment), "style": style}
+
+
+def _page(project: Project, experiment: str) -> dict[str, Any]:
+    return {"experiment": experiment, "description": project.experiment(experiment)["description"]}
+
+
+SLICES = {
+    "generate_embedded_sources": _embedded,
+    "register_source": _source,
+    "convert_corpus": _corpus,
+    "train_tokenizer": _tokenizer,
+    "encode_corpus": _tokens,
+    "pretrain": _pretraining,
+    "score_minimal_pairs": _minimal_pairs,
+    "finetune": _finetuning,
+    "summarise": _summary,
+    "plot_learning_curves": _figure,
+    "plot_layer_weights": _figure,
+    "plot_phenomena": _figure,
+    "write_page": _page,
+}

@@ -1,0 +1,76 @@
+"""Reading YAML as its users expect it: no duplicate keys, `1e-3` is a number, `no` is a word.
+
+PyYAML follows YAML 1.1, where `1e-3` is a string, `no` is a boolean, `12:30` is 750 and the last of two equal keys
+wins silently. Each of these has cost somebody a training run; the loader below follows YAML 1.2 instead.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hatchery.errors import ConfigError
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with the scalar rules of YAML 1.2 and without duplicate keys."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag in ("tag:yaml.org,2002:null",)]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?[0-9]+$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?$"),
+    list("-+.0123456789"),
+)
+
+
+def _construct_integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    # Decimal always: YAML 1.1 reads 010 as eight.
+    return int(loader.construct_scalar(node))
+
+
+def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    mapping: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str):
+            raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is not text", key_node.start_mark)
+        if key in mapping:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} occurs twice", key_node.start_mark)
+        mapping[key] = loader.construct_object(value_node, deep=True)
+    return mapping
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_integer)
+_Loader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """Read a YAML file whose top level is a mapping; an empty file is an empty mapping.
+
+    Raises ConfigError naming the file, the line and the problem.
+    """
+    path = Path(path)
+    try:
+        value = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text at byte {error.start}") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise ConfigError(f"{place}: {error.problem or error.context}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: expected keys with values at the top level, got {type(value).__name__}")
+    return value

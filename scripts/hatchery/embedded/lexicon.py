@@ -1,0 +1,204 @@
+"""The words of the miniature English: some 500 types with the features that the grammar needs.
+
+Source: chosen by hand for this project. Every noun knows both numbers, every person and name a gender, every verb its
+five forms; nothing is derived by spelling rules, so an irregular form is as good as a regular one.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Number = Literal["singular", "plural"]
+Gender = Literal["masculine", "feminine", "neuter"]
+NUMBERS: tuple[Number, Number] = ("singular", "plural")
+
+
+@dataclass(frozen=True)
+class Noun:
+    """A countable noun. `category` decides which verbs take it; `irregular` marks plurals not made with -s."""
+
+    singular: str
+    plural: str
+    category: str
+    gender: Gender = "neuter"
+    irregular: bool = False
+
+    def form(self, number: Number) -> str:
+        """The word in one number."""
+        return self.singular if number == "singular" else self.plural
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb with its forms. `objects` lists the categories of direct objects; empty for an intransitive verb."""
+
+    base: str
+    third: str
+    past: str
+    participle: str
+    progressive: str
+    objects: tuple[str, ...] = ()
+
+    @property
+    def has_distinct_participle(self) -> bool:
+        """Whether "has <past>" is an error one can see (ate / eaten, but not found / found)."""
+        return self.past != self.participle
+
+
+@dataclass(frozen=True)
+class Name:
+    """A first name with the gender of its pronouns."""
+
+    word: str
+    gender: Gender
+
+
+def _nouns(category: str, table: str, gender: Gender = "neuter", irregular: bool = False) -> tuple[Noun, ...]:
+    pairs = (entry.split("/") for entry in table.split())
+    return tuple(Noun(singular, plural, category, gender, irregular) for singular, plural in pairs)
+
+
+PERSONS = (
+    *_nouns("person", "boy/boys king/kings father/fathers brother/brothers uncle/uncles prince/princes", "masculine"),
+    *_nouns("person", "man/men", "masculine", irregular=True),
+    *_nouns("person", "girl/girls queen/queens mother/mothers sister/sisters aunt/aunts nun/nuns", "feminine"),
+    *_nouns("person", "woman/women", "feminine", irregular=True),
+    *_nouns("person", "teacher/teachers doctor/doctors farmer/farmers baker/bakers singer/singers student/students"),
+    *_nouns("person", "painter/painters sailor/sailors guest/guests"),
+    *_nouns("person", "child/children thief/thieves", irregular=True),
+)
+ANIMALS = (
+    *_nouns("animal", "dog/dogs cat/cats horse/horses cow/cows rabbit/rabbits bear/bears frog/frogs duck/ducks"),
+    *_nouns("animal", "mouse/mice goose/geese wolf/wolves", irregular=True),
+)
+OBJECTS = (
+    *_nouns("fruit", "apple/apples pear/pears plum/plums orange/oranges lemon/lemons melon/melons"),
+    *_nouns("tool", "hammer/hammers spade/spades axe/axes rake/rakes brush/brushes"),
+    *_nouns("tool", "knife/knives", irregular=True),
+    *_nouns("vehicle", "car/cars bus/buses boat/boats truck/trucks cart/carts bicycle/bicycles"),
+    *_nouns("toy", "ball/balls doll/dolls kite/kites drum/drums puzzle/puzzles marble/marbles"),
+    *_nouns("plant", "rose/roses tulip/tulips bush/bushes fern/ferns lily/lilies"),
+    *_nouns("garment", "hat/hats coat/coats shirt/shirts glove/gloves boot/boots"),
+    *_nouns("garment", "scarf/scarves", irregular=True),
+    *_nouns("thing", "book/books letter/letters picture/pictures key/keys cup/cups box/boxes basket/baskets"),
+    *_nouns("thing", "shelf/shelves", irregular=True),
+)
+PLACES = (
+    *_nouns("building", "house/houses school/schools church/churches castle/castles shop/shops barn/barns mill/mills"),
+    *_nouns("place", "garden/gardens river/rivers park/parks hill/hills bridge/bridges forest/forests lake/lakes"),
+)
+# The words above the categories: the text says "a hammer is a tool", the entailment task asks for it.
+HYPERNYMS = {
+    category: Noun(singular, plural, category)
+    for category, singular, plural in (
+        ("animal", "animal", "animals"),
+        ("fruit", "fruit", "fruits"),
+        ("tool", "tool", "tools"),
+        ("vehicle", "vehicle", "vehicles"),
+        ("toy", "toy", "toys"),
+        ("plant", "plant", "plants"),
+        ("garment", "garment", "garments"),
+        ("building", "building", "buildings"),
+    )
+}
+NOUNS = (*PERSONS, *ANIMALS, *OBJECTS, *PLACES)
+NAMES = (
+    *(Name(word, "masculine") for word in "Adam Ben Carl David Frank George Henry Jack Martin Oscar Peter Tom".split()),
+    *(Name(word, "feminine") for word in "Alice Clara Emma Grace Helen Ivy Jane Lucy Mary Nora Ruth Susan".split()),
+)
+
+
+def _verbs(table: str, objects: tuple[str, ...] = ()) -> tuple[Verb, ...]:
+    forms = (line.split() for line in table.strip().splitlines())
+    return tuple(Verb(*line, objects=objects) for line in forms)
+
+
+INTRANSITIVE = _verbs(
+    """sleep sleeps slept slept sleeping
+    laugh laughs laughed laughed laughing
+    run runs ran run running
+    sing sings sang sung singing
+    dance dances danced danced dancing
+    cry cries cried cried crying
+    smile smiles smiled smiled smiling
+    swim swims swam swum swimming
+    jump jumps jumped jumped jumping
+    wait waits waited waited waiting
+    fall falls fell fallen falling
+    rest rests rested rested resting
+    play plays played played playing"""
+)
+# What an animal can plausibly do.
+ANIMAL_VERBS = tuple(verb for verb in INTRANSITIVE if verb.base in {"sleep", "run", "swim", "jump", "wait", "fall", "rest"})
+_ANYTHING = ("person", "animal", "fruit", "tool", "vehicle", "toy", "plant", "garment", "thing")
+_MOVABLE = ("fruit", "tool", "toy", "garment", "thing")
+TRANSITIVE = (
+    *_verbs(
+        """see sees saw seen seeing
+        like likes liked liked liking
+        find finds found found finding
+        watch watches watched watched watching
+        know knows knew known knowing
+        forget forgets forgot forgotten forgetting
+        draw draws drew drawn drawing""",
+        _ANYTHING,
+    ),
+    *_verbs(
+        """take takes took taken taking
+        carry carries carried carried carrying
+        choose chooses chose chosen choosing
+        hide hides hid hidden hiding
+        steal steals stole stolen stealing
+        buy buys bought bought buying
+        lose loses lost lost losing""",
+        _MOVABLE,
+    ),
+    *_verbs(
+        """break breaks broke broken breaking
+        clean cleans cleaned cleaned cleaning""",
+        ("tool", "toy", "thing"),
+    ),
+    *_verbs("eat eats ate eaten eating", ("fruit",)),
+    *_verbs("drive drives drove driven driving", ("vehicle",)),
+    *_verbs("throw throws threw thrown throwing", ("toy", "fruit")),
+    *_verbs("grow grows grew grown growing", ("plant", "fruit")),
+    *_verbs("wear wears wore worn wearing", ("garment",)),
+    *_verbs(
+        """help helps helped helped helping
+        visit visits visited visited visiting
+        follow follows followed followed following
+        thank thanks thanked thanked thanking""",
+        ("person",),
+    ),
+    *_verbs("feed feeds fed fed feeding", ("animal",)),
+)
+REFLEXIVE = _verbs(
+    """admire admires admired admired admiring
+    wash washes washed washed washing
+    blame blames blamed blamed blaming
+    praise praises praised praised praising
+    protect protects protected protected protecting
+    teach teaches taught taught teaching"""
+)
+CLAUSAL = _verbs(
+    """say says said said saying
+    think thinks thought thought thinking
+    hope hopes hoped hoped hoping"""
+)
+VERBS = (*INTRANSITIVE, *TRANSITIVE, *REFLEXIVE, *CLAUSAL)
+
+SIZES = ("big", "small", "old", "new", "young", "ugly")
+QUALITIES = ("red", "green", "brown", "white", "yellow", "pretty", "strange", "heavy", "dark")
+MOODS = ("happy", "sad", "tired", "hungry", "angry", "kind", "quiet", "clever", "busy", "ill")
+PREPOSITIONS = ("near", "behind", "beside", "with")
+PLACE_PREPOSITIONS = ("near", "behind", "in", "by")
+TIME_ADVERBS = ("today", "again", "quickly", "slowly", "quietly")
+
+# Determiners with the number of the noun that they ask for; weights in `grammar.py`.
+DETERMINERS: dict[Number, tuple[str, ...]] = {
+    "singular": ("the", "a", "this", "that", "every", "each"),
+    "plural": ("the", "some", "these", "those", "all", "many", "few", "two", "three", "several"),
+}
+REFLEXIVE_PRONOUNS = {"masculine": "himself", "feminine": "herself", "neuter": "itself", "plural": "themselves"}
+SUBJECT_PRONOUNS = {"masculine": "he", "feminine": "she", "neuter": "it", "plural": "they"}
+OBJECT_PRONOUNS = {"masculine": "him", "feminine": "her", "neuter": "it", "plural": "them"}
+POSSESSIVES = {"masculine": "his", "feminine": "her", "neuter": "its", "plural": "their"}

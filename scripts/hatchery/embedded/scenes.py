@@ -1,0 +1,284 @@
+"""Sentences about a scene: a small cast, a place and a few things that recur through one document.
+
+Recurring words give a document its topic, and pronouns, definite descriptions and category words ("a hammer ... the
+tool") refer back to what was mentioned, so that context helps to predict words, as it does in real text.
+"""
+
+import random
+from dataclasses import dataclass
+
+from hatchery.embedded.grammar import (
+    ADVERBS,
+    Clause,
+    NounPhrase,
+    Tense,
+    choose,
+    noun_phrase,
+    pick_adjectives,
+    pick_determiner,
+    pick_modifier,
+    realise,
+    sentence,
+)
+from hatchery.embedded.lexicon import (
+    ANIMAL_VERBS,
+    ANIMALS,
+    CLAUSAL,
+    HYPERNYMS,
+    INTRANSITIVE,
+    MOODS,
+    NAMES,
+    OBJECT_PRONOUNS,
+    OBJECTS,
+    PERSONS,
+    PLACE_PREPOSITIONS,
+    PLACES,
+    POSSESSIVES,
+    REFLEXIVE,
+    REFLEXIVE_PRONOUNS,
+    SUBJECT_PRONOUNS,
+    TIME_ADVERBS,
+    TRANSITIVE,
+    Name,
+    Noun,
+    Number,
+    Verb,
+)
+
+Words = tuple[str, ...]
+_VERBS_BY_CATEGORY = {
+    category: tuple(verb for verb in TRANSITIVE if category in verb.objects)
+    for category in ("person", "animal", *sorted({noun.category for noun in OBJECTS}))
+}
+
+
+def verbs_for(noun: Noun) -> tuple[Verb, ...]:
+    """The transitive verbs that take this noun as their object."""
+    return _VERBS_BY_CATEGORY[noun.category]
+
+
+def sample(rng: random.Random, items: tuple, count: int) -> list:
+    """`count` different items in random order."""
+    return rng.sample(items, count)
+
+
+@dataclass
+class Scene:
+    """The cast and the props of one document, and the random generator that tells its story."""
+
+    rng: random.Random
+    names: list[Name]
+    persons: list[Noun]
+    animals: list[Noun]
+    things: list[Noun]
+    places: list[Noun]
+
+    @classmethod
+    def draw(cls, rng: random.Random) -> "Scene":
+        """A scene of two names, three kinds of persons, two animals, three things and two places."""
+        return cls(
+            rng,
+            names=sample(rng, NAMES, 2),
+            persons=sample(rng, PERSONS, 3),
+            animals=sample(rng, ANIMALS, 2),
+            things=sample(rng, OBJECTS, 3),
+            places=sample(rng, PLACES, 2),
+        )
+
+    def number(self) -> Number:
+        """Singular or plural, equally often."""
+        return "plural" if self.rng.random() < 0.5 else "singular"
+
+    def tense(self) -> Tense:
+        """A tense; the ones that show agreement are the most frequent."""
+        return choose(self.rng, ("present", "present", "present", "progressive", "progressive", "perfect", "perfect", "past", "past"))
+
+    def phrase(self, noun: Noun, number: Number | None = None, modifier: float = 0.0) -> NounPhrase:
+        """A noun phrase about `noun`, with a distracting modifier with probability `modifier`."""
+        number = number or self.number()
+        attached = pick_modifier(self.rng, choose(self.rng, self.things)) if self.rng.random() < modifier else ()
+        return noun_phrase(pick_determiner(self.rng, number), noun, number, pick_adjectives(self.rng), attached)
+
+    def name(self) -> NounPhrase:
+        """One of the names of the scene."""
+        name = choose(self.rng, self.names)
+        return NounPhrase((name.word,), "singular", name.gender)
+
+    def person(self, modifier: float = 0.15) -> NounPhrase:
+        """A name or a person or several."""
+        if self.rng.random() < 0.35:
+            return self.name()
+        return self.phrase(choose(self.rng, self.persons), modifier=modifier)
+
+    def place(self) -> Words:
+        """A prepositional phrase of place."""
+        phrase = noun_phrase("the", choose(self.rng, self.places), "singular")
+        return (choose(self.rng, PLACE_PREPOSITIONS), *phrase.words)
+
+    def ending(self) -> Words:
+        """Nothing, a place or an adverb."""
+        point = self.rng.random()
+        if point < 0.35:
+            return self.place()
+        return (choose(self.rng, TIME_ADVERBS),) if point < 0.5 else ()
+
+    def object_of(self, verb: Verb) -> Words:
+        """An object that the verb takes, preferably one of the scene's own."""
+        own = [noun for noun in (*self.things, *self.animals, *self.persons) if noun.category in verb.objects]
+        pool = own or [noun for noun in (*OBJECTS, *ANIMALS, *PERSONS) if noun.category in verb.objects]
+        return self.phrase(choose(self.rng, pool)).words
+
+    def clause(self, subject: NounPhrase | None = None, **features: object) -> Clause:
+        """A clause about a person or an animal, transitive or not."""
+        rng = self.rng
+        features.setdefault("tense", self.tense())
+        if subject is None and rng.random() < 0.25:
+            subject = self.phrase(choose(rng, self.animals), modifier=0.3)
+            return Clause(subject, choose(rng, ANIMAL_VERBS), self.ending(), **features)  # type: ignore[arg-type]
+        subject = subject or self.person()
+        if rng.random() < 0.4:
+            return Clause(subject, choose(rng, INTRANSITIVE), self.ending(), **features)  # type: ignore[arg-type]
+        verb = choose(rng, verbs_for(choose(rng, (*self.things, *self.animals, *self.persons))))
+        return Clause(subject, verb, self.object_of(verb), **features)  # type: ignore[arg-type]
+
+
+def statement(scene: Scene) -> Words:
+    """A plain statement, sometimes with an adverb of frequency."""
+    adverb = choose(scene.rng, ADVERBS) if scene.rng.random() < 0.12 else ""
+    return sentence(realise(scene.clause(adverb=adverb)))
+
+
+def negation(scene: Scene) -> Words:
+    """A negative statement; half of them hold a word that needs the negation (ever, any)."""
+    rng = scene.rng
+    kind = rng.random()
+    if kind < 0.3:
+        return sentence(realise(scene.clause(negated=True, adverb="ever" if rng.random() < 0.5 else "")))
+    if kind < 0.5:
+        return sentence(realise(scene.clause(adverb="never")))
+    polarity = any_or_some(scene, negated=True)
+    return polarity if kind < 0.8 else quantified(scene, negative=True)
+
+
+def any_or_some(scene: Scene, negated: bool) -> Words:
+    """ "Tom did not see any dogs" when negated, "Tom saw some dogs" otherwise."""
+    noun = choose(scene.rng, (*scene.things, *scene.animals))
+    determiner = "any" if negated else "some"
+    phrase = noun_phrase(determiner, noun, "plural", pick_adjectives(scene.rng, 0.2))
+    verb = choose(scene.rng, verbs_for(noun))
+    tense = choose(scene.rng, ("past", "past", "perfect", "present"))
+    return sentence(realise(Clause(scene.person(), verb, phrase.words, tense, negated=negated)))
+
+
+def quantified(scene: Scene, negative: bool) -> Words:
+    """ "No dog has ever slept here" or "Every dog has already slept": the adverb follows the quantifier."""
+    noun = choose(scene.rng, scene.persons)
+    subject = noun_phrase("no" if negative else choose(scene.rng, ("every", "each")), noun, "singular")
+    clause = scene.clause(subject, tense="perfect", adverb="ever" if negative else "already")
+    return sentence(realise(clause))
+
+
+def reflexive(scene: Scene) -> Words:
+    """A person who acts on himself, herself or themselves."""
+    subject = scene.person(modifier=0.1)
+    while subject.reference == "neuter":
+        subject = scene.person(modifier=0.1)
+    complement = (REFLEXIVE_PRONOUNS[subject.reference], *scene.ending())
+    negated = scene.rng.random() < 0.1
+    return sentence(realise(Clause(subject, choose(scene.rng, REFLEXIVE), complement, scene.tense(), negated=negated)))
+
+
+def description(scene: Scene) -> Words:
+    """Somebody is tired, something is red."""
+    rng = scene.rng
+    subject = scene.person() if rng.random() < 0.5 else scene.phrase(choose(rng, scene.animals + scene.things), modifier=0.3)
+    quality = choose(rng, MOODS) if subject.gender != "neuter" else choose(rng, ("small", "big", "old", "pretty", "strange"))
+    present = rng.random() < 0.6
+    copula = ("are" if present else "were") if subject.number == "plural" else ("is" if present else "was")
+    return sentence([*subject.words, copula, *(("very",) if rng.random() < 0.3 else ()), quality])
+
+
+def existence(scene: Scene) -> Words:
+    """There is a dog in the garden."""
+    number = scene.number()
+    determiners = ("a", "a", "no") if number == "singular" else ("many", "few", "some", "no", "two", "three")
+    noun = choose(scene.rng, (*scene.animals, *scene.things, *scene.persons))
+    phrase = noun_phrase(choose(scene.rng, determiners), noun, number, pick_adjectives(scene.rng))
+    return sentence(["there", "are" if number == "plural" else "is", *phrase.words, *scene.place()])
+
+
+def report(scene: Scene) -> Words:
+    """Somebody says or thinks that something is so."""
+    name = scene.name()
+    verb = choose(scene.rng, CLAUSAL)
+    if scene.rng.random() < 0.3:
+        inner = choose(scene.rng, scene.names)
+        subject = NounPhrase((inner.word,), "singular", inner.gender)
+        body = Clause(subject, choose(scene.rng, REFLEXIVE), (REFLEXIVE_PRONOUNS[inner.gender],), scene.tense())
+    else:
+        body = scene.clause()
+    return sentence(realise(Clause(name, verb, ("that", *realise(body)), "present" if scene.rng.random() < 0.5 else "past")))
+
+
+def follow_up(scene: Scene) -> list[Words]:
+    """Two or three sentences about one person: the name first, then pronouns of its gender."""
+    name = choose(scene.rng, scene.names)
+    subject = NounPhrase((name.word,), "singular", name.gender)
+    pronoun = NounPhrase((SUBJECT_PRONOUNS[name.gender],), "singular", name.gender)
+    first = sentence(realise(scene.clause(subject)))
+    if scene.rng.random() < 0.5:
+        return [first, sentence(realise(scene.clause(pronoun)))]
+    thing = noun_phrase(POSSESSIVES[name.gender], choose(scene.rng, scene.things + scene.animals), scene.number())
+    helper = scene.phrase(choose(scene.rng, scene.persons))
+    helping = Clause(helper, choose(scene.rng, verbs_for(scene.persons[0])), (OBJECT_PRONOUNS[name.gender],), scene.tense())
+    mood = sentence([*pronoun.words, "is" if scene.rng.random() < 0.5 else "was", choose(scene.rng, MOODS)])
+    owner = sentence(realise(Clause(pronoun, choose(scene.rng, TRANSITIVE[:7]), thing.words, scene.tense())))
+    return [first, choose(scene.rng, (mood, owner, sentence(realise(helping))))]
+
+
+def restatement(scene: Scene) -> list[Words]:
+    """A thing and then the same thing by the name of its category: the knowledge that the entailment task asks for."""
+    rng = scene.rng
+    noun = choose(rng, [noun for noun in (*scene.animals, *scene.things) if noun.category in HYPERNYMS] or [ANIMALS[0]])
+    category = HYPERNYMS[noun.category]
+    number = scene.number()
+    subject, verb, tense = scene.name(), choose(rng, verbs_for(noun)), choose(rng, ("past", "past", "present", "perfect"))
+    determiner = choose(rng, ("a", "this", "that")) if number == "singular" else choose(rng, ("some", "these", "two"))
+    first = Clause(subject, verb, noun_phrase(determiner, noun, number, pick_adjectives(rng, 0.2)).words, tense)
+    again = noun_phrase("a" if number == "singular" else "some", category, number)
+    if rng.random() < 0.5:
+        return [sentence(realise(first)), sentence(["so", *realise(Clause(subject, verb, again.words, tense))])]
+    definite = noun_phrase("the", category, number)
+    quality = choose(rng, ("small", "big", "old", "pretty", "strange"))
+    return [sentence(realise(first)), sentence([*definite.words, "were" if number == "plural" else "was", quality])]
+
+
+def definition(scene: Scene, noun: Noun | None = None) -> Words:
+    """A hammer is a tool; hammers are tools; every hammer is a tool."""
+    noun = noun or choose(scene.rng, [noun for noun in (*ANIMALS, *OBJECTS, *PLACES) if noun.category in HYPERNYMS])
+    category = HYPERNYMS[noun.category]
+    number = scene.number()
+    determiner = choose(scene.rng, ("a", "every", "each")) if number == "singular" else choose(scene.rng, ("", "all"))
+    left = noun_phrase(determiner, noun, number)
+    right = noun_phrase("a" if number == "singular" else "", category, number)
+    return sentence([*left.words, "are" if number == "plural" else "is", *right.words])
+
+
+def question(scene: Scene) -> Words:
+    """A yes-no question with the auxiliary before the subject, sometimes with ever or any."""
+    rng = scene.rng
+    if rng.random() < 0.2:
+        noun = choose(rng, (*scene.things, *scene.animals))
+        phrase = noun_phrase("any", noun, "plural")
+        return sentence(realise(Clause(scene.person(), choose(rng, verbs_for(noun)), phrase.words, "past", question=True)), "?")
+    adverb = "ever" if rng.random() < 0.2 else ""
+    return sentence(realise(scene.clause(question=True, adverb=adverb)), "?")
+
+
+def where_question(scene: Scene) -> list[Words]:
+    """Where is the dog? It is near the river."""
+    number = scene.number()
+    noun = choose(scene.rng, (*scene.things, *scene.animals))
+    phrase = noun_phrase("the", noun, number)
+    copula, pronoun = ("are", "they") if number == "plural" else ("is", "it")
+    return [sentence(["where", copula, *phrase.words], "?"), sentence([pronoun, copula, *scene.place()])]

@@ -1,0 +1,50 @@
+"""Writing what is made here into a checkout: the three lock files and `envs/*.yaml`."""
+
+from pathlib import Path
+
+from hatchery.environments.conda import format_environment
+from hatchery.environments.groups import COMMANDS_BY_ENVIRONMENT
+from hatchery.environments.lock import LockedPackage, format_lock, read_lock
+from hatchery.environments.resolution import resolve
+from hatchery.errors import ConfigError
+from hatchery.storage.atomic import write_text
+
+BUILD_LOCK = "requirements-build.lock"
+MAIN_LOCK = "requirements.lock"
+GPU_LOCK = "requirements-gpu.lock"
+
+PURPOSES = {
+    BUILD_LOCK: "Installed first: what builds the packages of requirements.lock that come as source archives only.",
+    MAIN_LOCK: "Everything that Hatchery needs, for Python 3.11 on Linux and macOS; either build of PyTorch fits.",
+    GPU_LOCK: "What PyTorch's CUDA build needs beside requirements.lock; not installed with its CPU build.",
+}
+
+
+def write_locks(repository: Path, uv: str) -> None:
+    """Resolve `requirements.in` and write the lock files; pinned versions stay where they still fit."""
+    previous = [repository / name for name in (MAIN_LOCK, GPU_LOCK)]
+    locks = resolve(repository / "requirements.in", previous, uv)
+    for name, packages in ((BUILD_LOCK, locks.build), (MAIN_LOCK, locks.main), (GPU_LOCK, locks.gpu)):
+        write_text(repository / name, format_lock(packages, PURPOSES[name]))
+
+
+def conda_environments(repository: Path) -> dict[str, str]:
+    """The text of every conda environment by name, from the lock and the scripts as they are now.
+
+    Raises ConfigError when a command of `COMMANDS_BY_ENVIRONMENT` has no script.
+    """
+    lock: dict[str, LockedPackage] = read_lock(repository / MAIN_LOCK)
+    texts = {}
+    for environment, commands in COMMANDS_BY_ENVIRONMENT.items():
+        scripts = [repository / "scripts" / f"{command}.py" for command in commands]
+        for script in scripts:
+            if not script.is_file():
+                raise ConfigError(f"{script}: named in COMMANDS_BY_ENVIRONMENT ({environment}), but there is no such file")
+        texts[environment] = format_environment(scripts, lock)
+    return texts
+
+
+def write_conda_environments(repository: Path) -> None:
+    """Write `envs/<environment>.yaml` for every environment."""
+    for environment, text in conda_environments(repository).items():
+        write_text(repository / "envs" / f"{environment}.yaml", text)

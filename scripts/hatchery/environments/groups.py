@@ -1,0 +1,18 @@
+"""Which conda environment serves which commands: the one place where this is written down.
+
+A new command of the workflow is entered here; `make envs` then writes its environment, and the tests compare the
+entry with the `conda:` line of the rule that calls the command.
+"""
+
+# Environment -> commands in scripts/ that its rules call.
+COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
+    "sources": ("generate_embedded_sources", "register_source"),
+    "corpora": ("convert_corpus",),
+    "tokenization": ("train_tokenizer", "encode_corpus"),
+    "pretraining": ("pretrain",),
+    "evaluation": ("score_minimal_pairs", "finetune"),
+    "analysis": ("summarise", "plot_learning_curves", "plot_layer_weights", "plot_minimal_pairs"),
+}
+
+# Commands that people or the Makefile start, never a rule; they run in `.venv` or before it exists.
+DEVELOPMENT_COMMANDS: tuple[str, ...] = ("install_environment", "lock_environments")

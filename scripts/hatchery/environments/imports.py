@@ -1,0 +1,78 @@
+"""What a command imports, found by reading the sources: its own modules, and the packages of others.
+
+The closure follows `import` statements through `scripts/hatchery`, also those inside functions. It may hold more than
+one run needs, never less: a module that loads its neighbours by name counts as importing all of them.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+LIBRARY = "hatchery"
+LOADS_NEIGHBOURS = {"import_module", "iter_modules", "walk_packages"}
+
+
+def third_party_imports(command: Path) -> dict[str, str]:
+    """The top-level names outside the standard library and Hatchery that `command` (scripts/<command>.py) may import.
+
+    Each name maps to one module that imports it, relative to the folder of the command, for messages.
+    """
+    root = command.parent
+    found: dict[str, str] = {}
+    seen: set[Path] = set()
+    waiting = [command]
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        for module in sorted(imported_modules(path, root)):
+            top = module.partition(".")[0]
+            if top == LIBRARY:
+                waiting.extend(_module_files(module, root))
+            elif top not in sys.stdlib_module_names:
+                found.setdefault(top, str(path.relative_to(root)))
+    return dict(sorted(found.items()))
+
+
+def imported_modules(path: Path, root: Path) -> set[str]:
+    """The dotted names that the module at `path` imports; for `from a import b` both `a` and `a.b`.
+
+    Imports for type checkers alone (`if TYPE_CHECKING:`) do not count.
+    """
+    package = path.parent.relative_to(root).parts
+    modules: set[str] = set()
+    for node in _running_nodes(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+        if isinstance(node, ast.Import):
+            modules.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = [*package[: len(package) + 1 - node.level]] if node.level else []
+            name = ".".join([*base, *([node.module] if node.module else [])])
+            modules.update({name, *(f"{name}.{alias.name}" for alias in node.names)})
+        elif isinstance(node, ast.Name | ast.Attribute) and _last_name(node) in LOADS_NEIGHBOURS:
+            neighbours = sorted(path.parent.rglob("*.py"))
+            modules.update(".".join(item.relative_to(root).with_suffix("").parts) for item in neighbours)
+    return modules
+
+
+def _running_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and _last_name(node.test) == "TYPE_CHECKING":
+            continue
+        yield node
+        yield from _running_nodes(node)
+
+
+def _last_name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _module_files(module: str, root: Path) -> list[Path]:
+    """The files that importing `module` runs: the module itself and the `__init__.py` of every package above it."""
+    files = []
+    parts = module.split(".")
+    for depth in range(1, len(parts) + 1):
+        base = root.joinpath(*parts[:depth])
+        files += [path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()]
+    return files

@@ -1,0 +1,72 @@
+"""From sentence scores to decisions and accuracies of minimal pairs.
+
+A pair is right only when the good sentence scores strictly higher (the rule of BLiMP and LTG-BERT); ties are counted
+apart, so BabyLM's rule, which calls them right, can be computed from the same table. Accuracies are fractions of 1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hatchery.evaluation.minimal_pairs import MinimalPair, positions_by
+
+Outcome = Literal["correct", "wrong", "tie"]
+Level = Literal["paradigm", "phenomenon", "suite"]
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """One row of accuracy.csv; `accuracy` is between 0 and 1."""
+
+    level: Level
+    name: str
+    pairs: int
+    correct: int
+    ties: int
+    accuracy: float
+
+
+def decide(pair: MinimalPair, score_good: float, score_bad: float) -> Outcome:
+    """The outcome of one pair; identical sentences tie by their text, whatever rounding did to their scores."""
+    if pair.identical or score_good == score_bad:
+        return "tie"
+    return "correct" if score_good > score_bad else "wrong"
+
+
+def accuracy_table(pairs: Sequence[MinimalPair], outcomes: Sequence[Outcome], suite: str) -> list[Accuracy]:
+    """Rows for every paradigm, every phenomenon and the suite, names sorted within a level.
+
+    Paradigms and phenomena pool their pairs. The suite has two rows, because the papers average differently and the
+    two differ by more than a point on the same decisions: `<suite>` is the unweighted mean over paradigms (LTG-BERT,
+    67 of them), `<suite>_by_phenomenon` the unweighted mean over phenomena (BabyLM and ELC-BERT, 12 of them).
+    """
+    paradigms = [
+        _pooled("paradigm", name, [outcomes[index] for index in positions])
+        for name, positions in sorted(positions_by(pair.paradigm for pair in pairs).items())
+    ]
+    phenomena = [
+        _pooled("phenomenon", name, [outcomes[index] for index in positions])
+        for name, positions in sorted(positions_by(pair.phenomenon for pair in pairs).items())
+    ]
+    return [
+        *paradigms,
+        *phenomena,
+        _mean(suite, paradigms),
+        _mean(f"{suite}_by_phenomenon", phenomena),
+    ]
+
+
+def _pooled(level: Level, name: str, outcomes: Sequence[Outcome]) -> Accuracy:
+    correct = outcomes.count("correct")
+    return Accuracy(level, name, len(outcomes), correct, outcomes.count("tie"), correct / len(outcomes))
+
+
+def _mean(name: str, rows: Sequence[Accuracy]) -> Accuracy:
+    return Accuracy(
+        "suite",
+        name,
+        sum(row.pairs for row in rows),
+        sum(row.correct for row in rows),
+        sum(row.ties for row in rows),
+        sum(row.accuracy for row in rows) / len(rows),
+    )

@@ -1,0 +1,175 @@
+"""What a pretraining run is (`PretrainSettings`) and how this machine carries it out (`RuntimeSettings`).
+
+The first decides the weights and is part of the run's identity; the second (intervals, micro-batches, device) may
+change between two attempts of the same run without changing what is learned. Values that exclude each other are
+refused here with the reason, before anything is loaded. Defaults of the papers: LTG-BERT Table 5 and ELC-BERT Table 4.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hatchery.errors import ConfigError
+from hatchery.typed import build, stage_body
+
+
+@dataclass(frozen=True)
+class ObjectiveSettings:
+    """Which positions the model has to predict, and what it sees there."""
+
+    kind: Literal["subword", "whole_word", "span"]
+    mask_probability: float
+    random_probability: float
+    keep_probability: float
+    # Share of the sequences that are cut to a random shorter length.
+    short_probability: float
+
+
+@dataclass(frozen=True)
+class OptimizerSettings:
+    """LAMB or AdamW; `learning_rate` is the peak rate, `max_gradient_norm` the global L2 norm for clipping."""
+
+    name: Literal["lamb", "adamw"]
+    learning_rate: float
+    weight_decay: float
+    beta1: float
+    beta2: float
+    epsilon: float
+    max_gradient_norm: float
+
+
+@dataclass(frozen=True)
+class ScheduleSettings:
+    """Shape of the learning rate; `final_fraction` is the last rate as a share of the peak."""
+
+    name: Literal["cosine", "linear", "constant"]
+    warmup_fraction: float
+    final_fraction: float
+
+
+@dataclass(frozen=True)
+class LongSequenceSettings:
+    """From `floor(from_fraction * steps)` on, sequences are `factor` times longer and batches `factor` times smaller."""
+
+    from_fraction: float
+    factor: int
+
+
+@dataclass(frozen=True)
+class PretrainSettings:
+    """The settings that determine the weights, apart from the token shards and the tokenizer."""
+
+    # Fields of EncoderConfig except the vocabulary size, which the token shards know.
+    model: dict[str, Any]
+    objective: ObjectiveSettings
+    optimizer: OptimizerSettings
+    schedule: ScheduleSettings
+    # Optimiser steps; 0 exports the randomly initialised model, the baseline of every comparison.
+    steps: int
+    # Subwords per sequence, special tokens included.
+    sequence_length: int
+    # Sequences per optimiser step over all processes.
+    batch_size: int
+    long_sequence: LongSequenceSettings | None
+    # "auto" is bf16 autocast where the device computes in bf16, otherwise fp32. Parameters are always fp32.
+    precision: str
+    evaluation_interval_steps: int
+    # Sequences of the development split that are scored at each evaluation.
+    evaluation_sequences: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class RuntimeSettings:
+    """How to carry a run out; not part of its identity."""
+
+    checkpoint_interval_steps: int
+    keep_checkpoints: int
+    # Sequences per forward pass and process; null is the whole share of the process.
+    micro_batch_size: int | None
+    log_interval_steps: int
+    device: Literal["auto", "cpu", "cuda"]
+    # CPU threads of each process; null leaves the choice to torch and OMP_NUM_THREADS.
+    threads: int | None
+    zero_stage: int = 0
+
+
+def pretrain_settings(settings: Mapping[str, Any]) -> PretrainSettings:
+    """The typed settings of the `pretrain` stage. Raises ConfigError for an unknown, missing or impossible value."""
+    result = build(PretrainSettings, stage_body(settings), "pretrain")
+    _check_ranges(result)
+    _check_precision(result.precision)
+    _check_long_sequences(result)
+    return result
+
+
+def runtime_settings(runtime: Mapping[str, Any], optimizer_name: str) -> RuntimeSettings:
+    """The typed runtime settings. Raises ConfigError, also for a ZeRO stage that would change the optimiser."""
+    result = build(RuntimeSettings, runtime, "runtime")
+    for key in ("checkpoint_interval_steps", "keep_checkpoints", "log_interval_steps"):
+        _require(getattr(result, key) >= 1, f"runtime.{key}", getattr(result, key), "at least 1")
+    for key in ("micro_batch_size", "threads"):
+        value = getattr(result, key)
+        _require(value is None or value >= 1, f"runtime.{key}", value, "at least 1, or null")
+    if result.zero_stage != 0:
+        reason = (
+            "ZeRO flattens the parameters into one buffer, so LAMB would lose the norm of each tensor and with it "
+            "the trust ratio"
+            if optimizer_name == "lamb"
+            else "checkpoints hold whole tensors by name, and models of this size gain nothing from sharding"
+        )
+        raise ConfigError(f"runtime.zero_stage: got {result.zero_stage}, only 0 is possible: {reason}")
+    return result
+
+
+def _require(condition: bool, key: str, value: object, expected: str) -> None:
+    if not condition:
+        raise ConfigError(f"{key}: got {value!r}, expected {expected}")
+
+
+def _check_ranges(settings: PretrainSettings) -> None:
+    optimizer, schedule, objective = settings.optimizer, settings.schedule, settings.objective
+    probabilities = {
+        "objective.mask_probability": objective.mask_probability,
+        "objective.random_probability": objective.random_probability,
+        "objective.keep_probability": objective.keep_probability,
+        "objective.short_probability": objective.short_probability,
+        "schedule.warmup_fraction": schedule.warmup_fraction,
+        "schedule.final_fraction": schedule.final_fraction,
+    }
+    for key, value in probabilities.items():
+        _require(0 <= value <= 1, f"pretrain.{key}", value, "a number from 0 to 1")
+    for key in ("beta1", "beta2"):
+        _require(0 <= getattr(optimizer, key) < 1, f"pretrain.optimizer.{key}", getattr(optimizer, key), "0 <= x < 1")
+    for key in ("learning_rate", "epsilon", "max_gradient_norm"):
+        value = getattr(optimizer, key)
+        _require(0 < value < math.inf, f"pretrain.optimizer.{key}", value, "a number above 0")
+    decay = optimizer.weight_decay
+    _require(0 <= decay < math.inf, "pretrain.optimizer.weight_decay", decay, "0 or more")
+    minima = {"steps": 0, "sequence_length": 8, "batch_size": 1, "evaluation_interval_steps": 1, "seed": 0}
+    for key, minimum in {**minima, "evaluation_sequences": 0}.items():
+        _require(getattr(settings, key) >= minimum, f"pretrain.{key}", getattr(settings, key), f"{minimum} or more")
+
+
+def _check_precision(precision: str) -> None:
+    if precision == "fp16":
+        raise ConfigError(
+            "pretrain.precision: fp16 needs loss scaling, which skips steps at random moments and "
+            "moves the optimiser state into a wrapper; use bf16, fp32 or auto"
+        )
+    _require(precision in ("fp32", "bf16", "auto"), "pretrain.precision", precision, "fp32, bf16 or auto")
+
+
+def _check_long_sequences(settings: PretrainSettings) -> None:
+    long = settings.long_sequence
+    if long is None:
+        return
+    _require(0 <= long.from_fraction <= 1, "pretrain.long_sequence.from_fraction", long.from_fraction, "0 to 1")
+    _require(long.factor >= 2, "pretrain.long_sequence.factor", long.factor, "2 or more (or null for no long phase)")
+    _require(
+        settings.batch_size % long.factor == 0,
+        "pretrain.batch_size",
+        settings.batch_size,
+        f"a multiple of long_sequence.factor ({long.factor}), so that both phases see as many tokens per step",
+    )

@@ -1,0 +1,94 @@
+"""Who this process is among how many, read from the environment of torchrun or of a Slurm job step.
+
+A pure function of a mapping, so every shape can be tested without a cluster. Inside a Slurm job step `srun` sets the
+variables afresh for each task; the first host of the step's node list is where rank 0 runs and all others meet.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hatchery.errors import ConfigError
+
+# Below the ephemeral ports of Linux, so that a port is not taken by an outgoing connection.
+FIRST_PORT, PORTS = 20_000, 10_000
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Rank of this process, number of processes, rank on its node, and where they meet (null for one process)."""
+
+    rank: int
+    world_size: int
+    local_rank: int
+    address: str | None
+    port: int | None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the process that writes files and shows progress."""
+        return self.rank == 0
+
+
+SINGLE_PROCESS = Topology(rank=0, world_size=1, local_rank=0, address=None, port=None)
+
+
+def read_topology(environment: Mapping[str, str]) -> Topology:
+    """The topology from torchrun's variables, else from Slurm's, else a single process.
+
+    Raises ConfigError when a variable is missing or not a number.
+    """
+    if "WORLD_SIZE" in environment and "RANK" in environment:
+        topology = _from_variables(environment, "RANK", "WORLD_SIZE", "LOCAL_RANK")
+    elif "SLURM_STEP_ID" in environment and "SLURM_PROCID" in environment:
+        size = "SLURM_STEP_NUM_TASKS" if "SLURM_STEP_NUM_TASKS" in environment else "SLURM_NTASKS"
+        topology = _from_variables(environment, "SLURM_PROCID", size, "SLURM_LOCALID")
+    else:
+        return SINGLE_PROCESS
+    if not 0 <= topology.rank < topology.world_size:
+        raise ConfigError(f"environment: rank {topology.rank} is outside a world of {topology.world_size} processes")
+    return topology
+
+
+def _from_variables(environment: Mapping[str, str], rank: str, world_size: str, local_rank: str) -> Topology:
+    size = _number(environment, world_size)
+    if size == 1:
+        return SINGLE_PROCESS
+    local = _number(environment, local_rank)
+    address = environment.get("MASTER_ADDR") or _first_slurm_host(environment)
+    port = _number(environment, "MASTER_PORT") if "MASTER_PORT" in environment else _slurm_port(environment)
+    return Topology(_number(environment, rank), size, local, address, port)
+
+
+def _number(environment: Mapping[str, str], name: str) -> int:
+    value = environment.get(name)
+    if value is None:
+        raise ConfigError(f"environment: {name} is not set, but other variables say that several processes were started")
+    if not re.fullmatch(r"\d+", value):
+        raise ConfigError(f"environment: {name} is {value!r}, expected a number")
+    return int(value)
+
+
+def _slurm_port(environment: Mapping[str, str]) -> int:
+    """A port that two steps on one node do not share: it follows from the job and the step."""
+    job, step = _number(environment, "SLURM_JOB_ID"), _number(environment, "SLURM_STEP_ID")
+    return FIRST_PORT + (4 * job + step) % PORTS
+
+
+def _first_slurm_host(environment: Mapping[str, str]) -> str:
+    nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_NODELIST")
+    if nodes:
+        return first_host(nodes)
+    address = environment.get("SLURM_LAUNCH_NODE_IPADDR")
+    if address:
+        return address
+    raise ConfigError("environment: MASTER_ADDR is not set, and there is no Slurm node list to take it from")
+
+
+def first_host(nodes: str) -> str:
+    """The first host of a Slurm node list such as `gpu[007-012,20],login1`. Raises ConfigError when it is malformed."""
+    match = re.match(r"([^,\[\]]+)(?:\[(\d+)[^\]]*\]([^,\[\]]*))?(?:,|$)", nodes)
+    if match is None:
+        raise ConfigError(f"environment: the Slurm node list {nodes!r} cannot be read")
+    prefix, number, suffix = match.groups()
+    return prefix + (number or "") + (suffix or "")

@@ -1,0 +1,71 @@
+"""Progress of long work: a bar with rate and remaining time on a terminal, plain dated lines in a log file."""
+
+import sys
+import time
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from tqdm import tqdm
+
+LOG_INTERVAL_SECONDS = 10.0
+
+
+class Progress:
+    """Count work of a known total; `update` may carry fields such as the loss that are shown beside the bar."""
+
+    def __init__(self, total: int, label: str, unit: str, initial: int = 0, stream: TextIO | None = None) -> None:
+        self.total, self.label, self.unit = total, label, unit
+        self.done = self.initial = initial
+        self.stream = stream or sys.stderr
+        self._fields: dict[str, Any] = {}
+        self._started = self._last_line = time.monotonic()
+        self._bar = (
+            tqdm(total=total, desc=label, unit=f" {unit}", initial=initial, file=self.stream, dynamic_ncols=True)
+            if self.stream.isatty()
+            else None
+        )
+
+    def __enter__(self) -> Self:
+        if self._bar is None:
+            self.note(f"{self.label}: {self.total - self.done:,} {self.unit} to do")
+        return self
+
+    def note(self, text: str) -> None:
+        """Write one line without tearing the bar."""
+        if self._bar is not None:
+            self._bar.write(text, file=self.stream)
+        else:
+            print(f"{datetime.now():%Y-%m-%d %H:%M:%S} {text}", file=self.stream, flush=True)
+
+    def update(self, count: int = 1, **fields: Any) -> None:
+        """Add `count` finished units."""
+        self.done += count
+        self._fields.update(fields)
+        if self._bar is not None:
+            self._bar.set_postfix(self._fields, refresh=False)
+            self._bar.update(count)
+        elif time.monotonic() - self._last_line >= LOG_INTERVAL_SECONDS:
+            self._last_line = time.monotonic()
+            self.note(self._line())
+
+    def _line(self) -> str:
+        elapsed = max(time.monotonic() - self._started, 1e-9)
+        rate = (self.done - self.initial) / elapsed
+        remaining = (self.total - self.done) / rate if rate > 0 else float("inf")
+        share = 100 * self.done / self.total if self.total else 100.0
+        fields = "".join(f" {key}={value}" for key, value in self._fields.items())
+        return (
+            f"{self.label}: {self.done:,}/{self.total:,} {self.unit} ({share:.0f} %), "
+            f"{rate:,.1f} {self.unit}/s, {remaining:,.0f} s left{fields}"
+        )
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        elif kind is None:
+            elapsed = time.monotonic() - self._started
+            fields = "".join(f" {key}={value}" for key, value in self._fields.items())
+            self.note(f"{self.label}: {self.done:,} {self.unit} done in {elapsed:,.1f} s{fields}")

@@ -1,0 +1,44 @@
+"""Outputs appear whole or not at all: written under a temporary name in the same folder, then renamed.
+
+A rename within one file system is atomic, so a reader never sees a half-written file, and a killed job leaves at
+most a file whose name starts with a dot and ends in `.partial`.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; on success it is synced and renamed to `path`, otherwise removed."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial"
+    try:
+        yield partial
+        with partial.open("rb+") as handle:
+            os.fsync(handle.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write `content` to `path` atomically."""
+    with atomic_path(path) as partial:
+        partial.write_bytes(content)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write `text` to `path` atomically, as UTF-8 and without translating newlines."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write `value` to `path` atomically as indented JSON with sorted keys."""
+    write_text(path, json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n")

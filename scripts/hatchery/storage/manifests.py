@@ -1,0 +1,201 @@
+"""Manifests: what a stage made, from what, and with which settings.
+
+Beside every output lie two files. `manifest.json` is the identity of the result: settings, digests of inputs and
+outputs, counts. It holds nothing that changes from run to run, so the same work gives the same bytes, Snakemake
+sees no change, and tables that quote its digest stay identical. `provenance.json` holds the rest: when, where, with
+which package versions, how long, how fast.
+"""
+
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from hatchery.errors import ManifestError
+from hatchery.storage.atomic import write_json
+from hatchery.storage.checksums import sha256_file
+
+PACKAGES = ("torch", "deepspeed", "tokenizers", "polars", "pyarrow", "lxml", "numpy", "snakemake", "matplotlib")
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """One file that a manifest vouches for."""
+
+    path: Path
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest that was read; `digest` is the SHA-256 of the manifest file itself."""
+
+    path: Path
+    stage: str
+    settings: dict[str, Any]
+    inputs: dict[str, str]
+    outputs: list[OutputFile]
+    measures: dict[str, Any]
+    digest: str
+
+    @property
+    def folder(self) -> Path:
+        """The folder in which the outputs lie."""
+        return self.path.parent
+
+    def files(self, suffix: str = "", prefix: str = "") -> list[Path]:
+        """The paths of the outputs whose names begin with `prefix` and end in `suffix`, in the manifest's order."""
+        return [
+            output.path
+            for output in self.outputs
+            if output.path.name.startswith(prefix) and output.path.name.endswith(suffix)
+        ]
+
+    def file(self, name: str) -> Path:
+        """The path of the output called `name`, relative to the folder. Raises ManifestError when there is none."""
+        for output in self.outputs:
+            if output.path == self.folder / name:
+                return output.path
+        raise ManifestError(f"{self.path}: there is no output {name!r} in this manifest")
+
+    def verify(self) -> None:
+        """Compare sizes and checksums of all outputs. Raises ManifestError naming the first file that differs."""
+        for output in self.outputs:
+            if not output.path.is_file():
+                raise ManifestError(f"{output.path}: the file is missing, though {self.path} names it")
+            size = output.path.stat().st_size
+            if size != output.bytes:
+                raise ManifestError(f"{output.path}: {size} bytes, {self.path} says {output.bytes}")
+            if sha256_file(output.path) != output.sha256:
+                raise ManifestError(f"{output.path}: the content differs from the checksum in {self.path}")
+
+
+def read_manifest(path: str | Path) -> Manifest:
+    """Read a manifest. Raises ManifestError when it is missing, not JSON, or lacks a part."""
+    path = Path(path)
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ManifestError(f"{path}: the manifest is missing") from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ManifestError(f"{path}: the manifest cannot be read: {error}") from error
+    try:
+        outputs = [OutputFile(path.parent / o["path"], int(o["bytes"]), str(o["sha256"])) for o in value["outputs"]]
+        return Manifest(
+            path=path,
+            stage=value["stage"],
+            settings=value["settings"],
+            inputs=value["inputs"],
+            outputs=outputs,
+            measures=value["measures"],
+            digest=sha256_file(path),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ManifestError(f"{path}: not a manifest: {type(error).__name__} at {error}") from error
+
+
+@dataclass
+class StageRun:
+    """What a stage collects while it runs; `stage_run` writes it down at the end."""
+
+    folder: Path
+    outputs: list[Path] = field(default_factory=list)
+    measures: dict[str, Any] = field(default_factory=dict)
+    volatile: dict[str, Any] = field(default_factory=dict)
+
+    def add_output(self, path: str | Path) -> Path:
+        """Note a finished output file inside the manifest's folder and return its path."""
+        path = Path(path)
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            raise ManifestError(f"{path}: an output must lie in {self.folder}")
+        self.outputs.append(path)
+        return path
+
+
+@contextmanager
+def stage_run(
+    output: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path] | None = None
+) -> Iterator[StageRun]:
+    """Run a stage whose declared output is the manifest at `output`.
+
+    `settings` are the stage's resolved settings (with `stage` and `stage_version`), `inputs` the manifests or files
+    that it read, by name. A stale manifest is removed first; the new one is written last and only on success.
+    """
+    output = Path(output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.unlink(missing_ok=True)
+    started = time.time()
+    input_digests = {name: sha256_file(path) for name, path in sorted((inputs or {}).items())}
+    run = StageRun(output.parent)
+    yield run
+    entries = [
+        {
+            "path": path.resolve().relative_to(output.parent.resolve()).as_posix(),
+            "bytes": path.stat().st_size,
+            "sha256": sha256_file(path),
+        }
+        for path in run.outputs
+    ]
+    identity = {
+        "stage": settings.get("stage", ""),
+        "stage_version": settings.get("stage_version", 0),
+        "settings": dict(settings),
+        "inputs": input_digests,
+        "outputs": sorted(entries, key=lambda entry: str(entry["path"])),
+        "measures": run.measures,
+    }
+    write_json(output.parent / "provenance.json", {**_surroundings(started), **run.volatile})
+    write_json(output, identity)
+
+
+def _surroundings(started: float) -> dict[str, Any]:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "started": datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds"),
+        "wall_seconds": round(time.time() - started, 3),
+        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 3),
+        "peak_memory_mib": round(usage.ru_maxrss / 1024, 1),
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "python": platform.python_version(),
+        "packages": _package_versions(),
+        "code_revision": _code_revision(),
+        "command": sys.argv,
+    }
+
+
+def _package_versions() -> dict[str, str]:
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _code_revision() -> str:
+    """The commit of this code, with `-dirty` when tracked files were edited; `unknown` outside a checkout."""
+    try:
+        return subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"

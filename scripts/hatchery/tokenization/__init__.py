@@ -1,0 +1,1 @@
+"""Training tokenizers, encoding documents into token shards, and reading those shards."""

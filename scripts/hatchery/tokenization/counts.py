@@ -1,0 +1,84 @@
+"""Counting what was encoded: documents, sentences, words, tokens and fertility by source, and how often types occur.
+
+The tables of corpus sizes in the papers are drawn from these numbers (LTG-BERT Table 1). All of them are exact.
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
+from hatchery.tokenization.token_shards import TokenTable
+
+
+@dataclass
+class Counts:
+    """Counts of some documents: `subwords` are the tokens that stand for text, that is all but [PAR] and its kin.
+
+    `words` stand between white space; `unknown` are [UNK], spelled out in the text or made by the tokenizer.
+    """
+
+    documents: int = 0
+    sentences: int = 0
+    words: int = 0
+    tokens: int = 0
+    subwords: int = 0
+    unknown: int = 0
+
+    def add(self, other: "Counts") -> None:
+        """Add the counts of other documents."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+    def as_measures(self) -> dict[str, int | float]:
+        """The counts and the fertility, rounded so that it is the same on every machine."""
+        fertility = round(self.subwords / self.words, 6) if self.words else 0.0
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"fertility": fertility}
+
+
+def count_by_source(table: TokenTable, sources: Sequence[str], unknown_id: int) -> dict[str, Counts]:
+    """Counts of the rows of a table by the source of each row."""
+    structure = (table.ids < len(SPECIAL_TOKENS)) & (table.ids != unknown_id)
+    per_document = np.stack(
+        [
+            np.ones(len(sources), dtype=np.int64),
+            np.diff(table.sentence_bounds),
+            _sums(table.word_starts & ~structure, table.document_starts),
+            np.diff(table.document_starts),
+            _sums(~structure, table.document_starts),
+            _sums(table.ids == unknown_id, table.document_starts),
+        ]
+    )
+    names, codes = np.unique(np.array(sources, dtype=object), return_inverse=True)
+    return {
+        str(name): Counts(*(int(value) for value in per_document[:, codes == code].sum(axis=1)))
+        for code, name in enumerate(names)
+    }
+
+
+def _sums(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Number of set flags between neighbouring bounds."""
+    total = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
+    return np.diff(total[bounds])
+
+
+def frequency_at_95_percent(unigrams: np.ndarray) -> int:
+    """How often the type at rank floor(0.95 x types) occurs, types sorted by falling frequency (LTG-BERT §2).
+
+    The rule of Gowda and May (2020) for the size of a vocabulary: it should be 100 or more. Zero without types.
+    """
+    occurring = np.sort(unigrams[unigrams > 0])[::-1]
+    return int(occurring[95 * len(occurring) // 100]) if len(occurring) else 0
+
+
+def statistics_table(counts: dict[tuple[str, str], Counts]) -> str:
+    """The text of `statistics.csv`: one row of counts and fertility per split and source, sorted."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["split", "source", *Counts().as_measures()])
+    for (split, source), counted in sorted(counts.items()):
+        writer.writerow([split, source, *counted.as_measures().values()])
+    return buffer.getvalue()

@@ -1,0 +1,185 @@
+"""Encoding the documents of a corpus into token shards, with word starts, boundaries, counts and fertility.
+
+Sentences are encoded one by one, without [CLS] and [SEP], as published (LTG-BERT §1.8, ELC-BERT §3.1 of the
+reference); [PAR] ends the last sentence of each paragraph. One token shard per document shard; the bytes depend
+neither on the number of threads nor on the batch size.
+"""
+
+import time
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hatchery.errors import ConfigError
+from hatchery.progress import Progress
+from hatchery.storage.atomic import write_json, write_text
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.tokenization.counts import Counts, count_by_source, frequency_at_95_percent, statistics_table
+from hatchery.tokenization.documents import count_documents, read_batches, shards_by_split, split_sentences
+from hatchery.tokenization.special_tokens import TEXT_MARKERS
+from hatchery.tokenization.token_shards import TokenTable, id_dtype, write_shard
+from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.tokenization.word_starts import WordStarts
+from hatchery.typed import build, stage_body
+
+# A document may be a whole corpus (AO-CHILDES is one); this bounds what the library holds at a time.
+SENTENCES_PER_CALL = 8192
+
+
+@dataclass(frozen=True)
+class EncodingSettings:
+    """Settings of the stage; the batch size changes memory and speed, never the result."""
+
+    documents_per_batch: int
+    """Documents that are read and encoded together."""
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a batch without documents."""
+        if self.documents_per_batch < 1:
+            raise ConfigError(f"documents_per_batch: expected at least 1, got {self.documents_per_batch}")
+
+
+class DocumentEncoder:
+    """Batches of documents to token tables."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self._word_starts = WordStarts(tokenizer)
+        self._dtype = id_dtype(tokenizer.vocabulary_size)
+
+    def encode(self, doc_ids: Sequence[str], texts: Sequence[str]) -> TokenTable:
+        """Encode some documents. A document without any sentence gives a row without tokens."""
+        sentences: list[str] = []
+        ends_paragraph: list[bool] = []
+        sentence_bounds = np.zeros(len(texts) + 1, dtype=np.int64)
+        for index, text in enumerate(texts):
+            document_sentences, document_ends = split_sentences(text)
+            sentences += document_sentences
+            ends_paragraph += document_ends
+            sentence_bounds[index + 1] = len(sentences)
+        ids, bounds = self._encode_sentences(sentences, ends_paragraph)
+        sentence_starts = bounds[:-1]
+        document_starts = bounds[sentence_bounds]
+        return TokenTable(
+            doc_ids=list(doc_ids),
+            ids=ids,
+            word_starts=self._word_starts(ids, sentence_starts, sentences),
+            document_starts=document_starts,
+            sentence_starts=sentence_starts - np.repeat(document_starts[:-1], np.diff(sentence_bounds)),
+            sentence_bounds=sentence_bounds,
+        )
+
+    def _encode_sentences(self, sentences: list[str], ends_paragraph: list[bool]) -> tuple[np.ndarray, np.ndarray]:
+        """All ids in a row, and the offsets of the sentences in them with the total at the end."""
+        flat = array("H" if self._dtype == np.uint16 else "I")
+        bounds = np.zeros(len(sentences) + 1, dtype=np.int64)
+        par_id = self.tokenizer.par_id
+        position = 0
+        for start in range(0, len(sentences), SENTENCES_PER_CALL):
+            for ids in self.tokenizer.encode_sentences(sentences[start : start + SENTENCES_PER_CALL]):
+                flat.extend(ids)
+                if ends_paragraph[position]:
+                    flat.append(par_id)
+                position += 1
+                bounds[position] = len(flat)
+        return np.frombuffer(flat, dtype=self._dtype) if flat else np.zeros(0, self._dtype), bounds
+
+
+def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
+    """One table with the rows of all, in order."""
+
+    def shifted(bounds: list[np.ndarray]) -> np.ndarray:
+        offsets = np.cumsum([0] + [part[-1] for part in bounds])
+        parts = [part[:-1] + offset for part, offset in zip(bounds, offsets[:-1], strict=True)]
+        return np.concatenate([*parts, offsets[-1:]]).astype(np.int64)
+
+    return TokenTable(
+        doc_ids=[doc_id for table in tables for doc_id in table.doc_ids],
+        ids=np.concatenate([np.zeros(0, dtype), *(table.ids for table in tables)]),
+        word_starts=np.concatenate([np.zeros(0, bool), *(table.word_starts for table in tables)]),
+        document_starts=shifted([table.document_starts for table in tables]),
+        sentence_starts=np.concatenate([np.zeros(0, np.int64), *(table.sentence_starts for table in tables)]),
+        sentence_bounds=shifted([table.sentence_bounds for table in tables]),
+    )
+
+
+def _encode_shard(
+    encoder: DocumentEncoder, shard: Path, documents_per_batch: int, progress: Progress
+) -> tuple[TokenTable, list[str], int]:
+    """Encode one document shard; also the source of each row and the number of documents dropped for want of text."""
+    tables: list[TokenTable] = []
+    sources: list[str] = []
+    empty = 0
+    for batch in read_batches(shard, documents_per_batch):
+        kept = [index for index, text in enumerate(batch.texts) if text and not text.isspace()]
+        empty += len(batch.texts) - len(kept)
+        sources += [batch.sources[index] for index in kept]
+        tables.append(encoder.encode([batch.doc_ids[i] for i in kept], [batch.texts[i] for i in kept]))
+        progress.update(len(batch.texts))
+    return concatenate(tables, id_dtype(encoder.tokenizer.vocabulary_size)), sources, empty
+
+
+def encode_corpus(
+    settings: dict[str, Any], corpus: str | Path, tokenizer: str | Path, output: str | Path, threads: int | None = None
+) -> None:
+    """Stage `encode_corpus`: documents of the manifest `corpus` to tokens of the tokenizer of the manifest `tokenizer`.
+
+    Beside the manifest at `output`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
+    `unigram.json` (occurrences of each id in the train split). Measures: `vocabulary_size`, `id_type`, `splits`
+    (counts and fertility of each), `empty_documents`, `train_frequency_at_95_percent`. `threads` is noted in the
+    provenance only. Raises ConfigError, CorpusError, ManifestError or TokenizationError.
+    """
+    encoding = build(EncodingSettings, stage_body(settings))
+    with stage_run(output, settings, {"corpus": corpus, "tokenizer": tokenizer}) as run:
+        corpus_manifest, tokenizer_manifest = read_manifest(corpus), read_manifest(tokenizer)
+        corpus_manifest.verify()
+        tokenizer_manifest.verify()
+        loaded = load_tokenizer(tokenizer_manifest.file("tokenizer.json"), recognise=TEXT_MARKERS)
+        encoder = DocumentEncoder(loaded)
+        shards = shards_by_split(corpus_manifest)
+        for stale in run.folder.glob("*-of-*.arrow"):
+            stale.unlink()
+        unigrams = np.zeros(loaded.vocabulary_size, dtype=np.int64)
+        counts: dict[tuple[str, str], Counts] = {}
+        empty_documents = 0
+        started = time.monotonic()
+        total = count_documents([path for paths in shards.values() for path in paths])
+        with Progress(total, "encoding", "documents") as progress:
+            for split, paths in shards.items():
+                for path in paths:
+                    table, sources, empty = _encode_shard(encoder, path, encoding.documents_per_batch, progress)
+                    empty_documents += empty
+                    for source, added in count_by_source(table, sources, loaded.unknown_id).items():
+                        counts.setdefault((split, source), Counts()).add(added)
+                    if split == "train":
+                        unigrams += np.bincount(table.ids, minlength=loaded.vocabulary_size)
+                    target = run.folder / f"{path.stem}.arrow"
+                    write_shard(target, table, loaded.vocabulary_size)
+                    run.add_output(target)
+        seconds = time.monotonic() - started
+        totals = {split: Counts() for split in shards}
+        for (split, _), added in counts.items():
+            totals[split].add(added)
+        write_text(run.folder / "statistics.csv", statistics_table(counts))
+        run.add_output(run.folder / "statistics.csv")
+        write_json(
+            run.folder / "unigram.json",
+            {"vocabulary_size": loaded.vocabulary_size, "split": "train", "counts": unigrams.tolist()},
+        )
+        run.add_output(run.folder / "unigram.json")
+        run.measures.update(
+            vocabulary_size=loaded.vocabulary_size,
+            id_type=id_dtype(loaded.vocabulary_size).name,
+            splits={split: total_counts.as_measures() for split, total_counts in totals.items()},
+            empty_documents=empty_documents,
+            train_frequency_at_95_percent=frequency_at_95_percent(unigrams),
+        )
+        run.volatile.update(
+            threads=threads,
+            encoding_seconds=round(seconds, 3),
+            tokens_per_second=round(sum(counted.tokens for counted in totals.values()) / max(seconds, 1e-9), 1),
+        )

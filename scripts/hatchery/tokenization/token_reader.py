@@ -1,0 +1,159 @@
+"""Reading token shards: memory-mapped, random access by document, ids without copying.
+
+The shards of one split look like one long list of documents, in the order of the corpus. Sizes and offsets are checked
+when they are opened, so that a truncated or damaged file is named at once and not after a day of training.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+
+from hatchery.errors import CorpusError, TokenizationError
+from hatchery.storage.manifests import Manifest, read_manifest
+from hatchery.tokenization.documents import shards_by_split
+from hatchery.tokenization.token_shards import shard_schema
+
+
+@dataclass(frozen=True)
+class Document:
+    """One encoded document.
+
+    `ids` [tokens] is uint16 or uint32, a read-only view of the file. `sentence_starts` [sentences] is int32, offsets
+    into `ids`, the first is 0. `word_starts` [tokens] is bool; it is True at special tokens too, which belong to no
+    word.
+    """
+
+    ids: np.ndarray
+    sentence_starts: np.ndarray
+    word_starts: np.ndarray
+
+
+class _Shard:
+    """One mapped file: flat views of its columns."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        try:
+            reader = pa.ipc.open_file(pa.memory_map(str(path), "r"))
+            batches = reader.num_record_batches
+            if reader.schema != schema:
+                raise TokenizationError(f"{path}: has the columns {reader.schema.names}, expected {schema.names}")
+            if batches != 1:
+                raise TokenizationError(f"{path}: has {batches} record batches, a token shard has one")
+            batch = reader.get_batch(0)
+            batch.validate()
+            batch.column("doc_id").validate(full=True)
+        except (OSError, pa.ArrowException) as error:
+            raise TokenizationError(f"{path}: not a readable token shard: {str(error).splitlines()[0]}") from error
+        ids, sentences, words = (batch.column(name) for name in ("ids", "sentence_starts", "word_starts"))
+        self.rows: int = batch.num_rows
+        self.doc_ids = batch.column("doc_id")
+        self.ids = ids.values.to_numpy(zero_copy_only=True)
+        self.document_starts = _offsets(path, "ids", ids)
+        self.sentence_starts = sentences.values.to_numpy(zero_copy_only=True)
+        self.sentence_bounds = _offsets(path, "sentence_starts", sentences)
+        # Booleans are packed, eight to a byte; they are unpacked for one document at a time.
+        bits = words.values.buffers()[1]
+        self.word_bits = np.frombuffer(bits, dtype=np.uint8) if bits is not None else np.zeros(0, dtype=np.uint8)
+        if not np.array_equal(_offsets(path, "word_starts", words), self.document_starts):
+            raise TokenizationError(f"{path}: is damaged: word_starts and ids differ in length")
+        lengths = np.repeat(np.diff(self.document_starts), np.diff(self.sentence_bounds))
+        if np.any((self.sentence_starts < 0) | (self.sentence_starts >= lengths)):
+            raise TokenizationError(f"{path}: is damaged: a sentence starts outside of its document")
+
+    def document(self, row: int) -> Document:
+        first, end = int(self.document_starts[row]), int(self.document_starts[row + 1])
+        packed = self.word_bits[first // 8 : (end + 7) // 8]
+        unpacked = np.unpackbits(packed, bitorder="little")[first % 8 : first % 8 + end - first]
+        return Document(
+            ids=self.ids[first:end],
+            sentence_starts=self.sentence_starts[self.sentence_bounds[row] : self.sentence_bounds[row + 1]],
+            word_starts=unpacked.view(np.bool_),
+        )
+
+
+class TokenShards:
+    """The documents of one split; made by `TokenShards.open`."""
+
+    def __init__(self, manifest: Manifest, split: str, paths: list[Path]) -> None:
+        self.manifest = manifest
+        self.split = split
+        try:
+            self.vocabulary_size = int(manifest.measures["vocabulary_size"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise TokenizationError(f"{manifest.path}: lacks the measure 'vocabulary_size'") from error
+        _check_sizes(manifest, paths)
+        schema = shard_schema(self.vocabulary_size)
+        self._shards = [_Shard(path, schema) for path in paths]
+        self._first_rows = np.cumsum([0] + [shard.rows for shard in self._shards])
+        self.n_documents = int(self._first_rows[-1])
+        self.n_tokens = sum(len(shard.ids) for shard in self._shards)
+
+    @classmethod
+    def open(cls, manifest_path: str | Path, split: str) -> Self:
+        """Map the shards of `split` into memory.
+
+        Raises ManifestError when the manifest is unusable, and TokenizationError naming the file when the split or a
+        shard is missing, has another size than the manifest says, or is damaged.
+        """
+        manifest = read_manifest(manifest_path)
+        try:
+            shards = shards_by_split(manifest, ".arrow")
+        except CorpusError as error:
+            raise TokenizationError(str(error)) from error
+        if split not in shards:
+            raise TokenizationError(f"{manifest.path}: has no split {split!r}, only {', '.join(shards)}")
+        return cls(manifest, split, shards[split])
+
+    def __len__(self) -> int:
+        return self.n_documents
+
+    def __iter__(self) -> Iterator[Document]:
+        return (shard.document(row) for shard in self._shards for row in range(shard.rows))
+
+    def document(self, index: int) -> Document:
+        """Document `index`, counted from 0 over all shards. Raises IndexError outside of `n_documents`."""
+        shard, row = self._locate(index)
+        return shard.document(row)
+
+    def doc_id(self, index: int) -> str:
+        """The identifier of document `index`, as in the corpus."""
+        shard, row = self._locate(index)
+        return str(shard.doc_ids[row].as_py())
+
+    def document_lengths(self) -> np.ndarray:
+        """Number of tokens of every document (int64, [n_documents])."""
+        parts = [np.diff(shard.document_starts) for shard in self._shards]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+    def verify(self) -> None:
+        """Compare every byte with the manifest's checksums. Raises ManifestError naming the first file that differs."""
+        self.manifest.verify()
+
+    def _locate(self, index: int) -> tuple[_Shard, int]:
+        if not 0 <= index < self.n_documents:
+            raise IndexError(f"document {index} of {self.n_documents} in split {self.split!r}")
+        number = int(np.searchsorted(self._first_rows, index, side="right")) - 1
+        return self._shards[number], index - int(self._first_rows[number])
+
+
+def _check_sizes(manifest: Manifest, paths: list[Path]) -> None:
+    expected = {output.path: output.bytes for output in manifest.outputs}
+    for path in paths:
+        if not path.is_file():
+            raise TokenizationError(f"{path}: the token shard is missing, though {manifest.path} names it")
+        size = path.stat().st_size
+        if size != expected[path]:
+            raise TokenizationError(f"{path}: has {size} bytes, {manifest.path} says {expected[path]}")
+
+
+def _offsets(path: Path, name: str, column: pa.ListArray) -> np.ndarray:
+    """The bounds of the rows of a list column, checked to stay inside its values."""
+    offsets = column.offsets.to_numpy(zero_copy_only=True)
+    sound = column.null_count == 0 and offsets[0] == 0 and offsets[-1] == len(column.values)
+    if not sound or np.any(offsets[1:] < offsets[:-1]):
+        raise TokenizationError(f"{path}: is damaged: the row offsets of {name} are not valid")
+    return offsets

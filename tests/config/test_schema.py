@@ -1,0 +1,97 @@
+"""Defaults live in the schemas, once, and are never shared between siblings; YAML reads as its users expect."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hatchery.config.overrides import merged
+from hatchery.config.project import Project
+from hatchery.config.schema import SCHEMAS, schema, validate
+from hatchery.config.yaml_files import read_yaml
+from hatchery.errors import ConfigError
+
+MINIMAL = {
+    "corpus": "c",
+    "tokenizer": "t",
+    "pretraining": {"steps": 1, "batch_size": 2},
+    "runs": {"a": {"model": "m"}, "b": {"model": "m", "pretraining": {"optimizer": {"learning_rate": 0.5}}}},
+}
+
+
+def test_defaults_are_filled_at_every_depth() -> None:
+    experiment = validate(MINIMAL, "experiment", "x.yaml")
+    assert experiment["pretraining"]["optimizer"]["beta2"] == 0.98
+    assert experiment["runs"]["a"]["seeds"] == [42]
+    assert experiment["finetuning"]["protocol"]["epochs"] == 10
+
+
+def test_overrides_are_not_filled_with_defaults() -> None:
+    experiment = validate(MINIMAL, "experiment", "x.yaml")
+    assert experiment["runs"]["b"]["pretraining"] == {"optimizer": {"learning_rate": 0.5}}
+
+
+def test_siblings_do_not_share_a_default() -> None:
+    experiment = validate(MINIMAL, "experiment", "x.yaml")
+    experiment["runs"]["a"]["seeds"].append(1)
+    assert experiment["runs"]["b"]["seeds"] == [42]
+    assert validate(MINIMAL, "experiment", "x.yaml")["runs"]["a"]["seeds"] == [42]
+
+
+def test_validation_leaves_its_argument_alone() -> None:
+    validate(MINIMAL, "experiment", "x.yaml")
+    assert "finetuning" not in MINIMAL
+
+
+def test_all_problems_are_reported_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        validate({"kind": "bpe", "vocabulary_size": 7, "extra": 1}, "tokenizer", "t.yaml")
+    assert len(str(caught.value).splitlines()) == 4
+
+
+@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_object_of_every_schema_refuses_unknown_keys(path: Path) -> None:
+    def objects(value: object, place: str = "") -> None:
+        if isinstance(value, dict):
+            if "properties" in value and value.get("type") == "object":
+                assert value.get("additionalProperties") is not None, f"{place} lets unknown keys pass"
+            for key, sub in value.items():
+                objects(sub, f"{place}.{key}")
+
+    objects(schema(path.name.removesuffix(".schema.yaml")))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1e-3", 1e-3), ("1.0e+5", 1e5), (".5", 0.5), ("7", 7), ("007", 7), ("no", "no"), ("12:30", "12:30"), ("~", None)],
+)
+def test_scalars_mean_what_they_look_like(text: str, value: object, tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(f"key: {text}\n", encoding="utf-8")
+    assert read_yaml(path) == {"key": value}
+
+
+def test_settings_do_not_depend_on_key_order_or_comments(tmp_path: Path, repository: Path) -> None:
+    import shutil
+
+    folder = tmp_path / "config"
+    shutil.copytree(repository / "config", folder)
+    before = Project(folder).experiment("demo")
+    path = folder / "experiments/demo.yaml"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    index = next(i for i, line in enumerate(lines) if line.startswith("  batch_size"))
+    lines[index - 1], lines[index] = lines[index], lines[index - 1] + "  # a comment"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert Project(folder).experiment("demo") == before
+
+
+trees = st.recursive(st.integers(), lambda sub: st.dictionaries(st.sampled_from("abc"), sub, max_size=3), max_leaves=8)
+mappings = st.dictionaries(st.sampled_from("abc"), trees, max_size=3)
+
+
+@given(base=mappings, overrides=mappings)
+def test_merging_is_idempotent_and_keeps_what_is_not_overridden(base: dict, overrides: dict) -> None:
+    once = merged(base, overrides)
+    assert merged(once, overrides) == once
+    assert all(once[key] == base[key] for key in base.keys() - overrides.keys())

@@ -1,0 +1,92 @@
+"""A stage's slice holds what the stage depends on, and nothing else."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hatchery.config.layout import Layout
+from hatchery.config.project import Project
+from hatchery.config.stages import SLICES, VERSIONS, stage_settings
+
+
+@pytest.fixture
+def project(repository: Path) -> Project:
+    return Project(repository / "config")
+
+
+def slice_of(project: Project, stage: str, **wildcards: str) -> dict:
+    return json.loads(stage_settings(project, stage, **wildcards))
+
+
+def test_every_stage_has_a_version_and_a_slice() -> None:
+    assert VERSIONS.keys() == SLICES.keys()
+
+
+def test_a_slice_is_canonical_json(project: Project) -> None:
+    text = stage_settings(project, "pretrain", experiment="demo", cell="ltg_bert-s42")
+    assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
+
+
+def test_a_run_overrides_its_experiment(project: Project) -> None:
+    assert slice_of(project, "pretrain", experiment="demo", cell="random-s42")["steps"] == 0
+    assert slice_of(project, "pretrain", experiment="demo", cell="ltg_bert-s42")["steps"] > 0
+
+
+def test_a_task_overrides_the_protocol(project: Project) -> None:
+    assert slice_of(project, "finetune", experiment="strict", task="babylm_qqp")["protocol"]["batch_size"] == 32
+    assert slice_of(project, "finetune", experiment="strict", task="babylm_rte")["protocol"]["batch_size"] == 16
+
+
+def test_paths_and_descriptions_belong_to_no_result(project: Project) -> None:
+    for stage, wildcards in [
+        ("convert_corpus", {"corpus": "real_small"}),
+        ("score_minimal_pairs", {"suite": "blimp_sample"}),
+        ("finetune", {"experiment": "real_small", "task": "rte"}),
+        ("pretrain", {"experiment": "real_small", "cell": "ltg_bert-s42"}),
+    ]:
+        text = stage_settings(project, stage, **wildcards)
+        assert "shared" not in text
+        assert "description" not in text
+
+
+def test_compute_settings_change_no_slice(repository: Path) -> None:
+    plain = Project(repository / "config")
+    other = Project(repository / "config", {"compute": {"pretraining_threads": 7, "checkpoint_interval_steps": 3}})
+    for stage, wildcards in [
+        ("pretrain", {"experiment": "demo", "cell": "ltg_bert-s42"}),
+        ("finetune", {"experiment": "demo", "task": "demo_acceptability"}),
+    ]:
+        assert stage_settings(plain, stage, **wildcards) == stage_settings(other, stage, **wildcards)
+
+
+def test_swapping_two_values_changes_the_slice(tmp_path: Path, repository: Path) -> None:
+    folder = tmp_path / "config"
+    shutil.copytree(repository / "config", folder)
+    before = stage_settings(Project(folder), "pretrain", experiment="demo", cell="ltg_bert-s42")
+    path = folder / "experiments/demo.yaml"
+    text = path.read_text(encoding="utf-8")
+    values = json.loads(before)
+    swapped = text.replace(f"batch_size: {values['batch_size']}", "batch_size: @", 1)
+    swapped = swapped.replace(
+        f"sequence_length: {values['sequence_length']}", f"sequence_length: {values['batch_size']}"
+    )
+    path.write_text(swapped.replace("@", str(values["sequence_length"])), encoding="utf-8")
+    after = stage_settings(Project(folder), "pretrain", experiment="demo", cell="ltg_bert-s42")
+    assert json.loads(after)["batch_size"] == values["sequence_length"]
+    assert after != before
+
+
+def test_frozen_settings_are_named_by_their_content(project: Project) -> None:
+    layout = Layout(project)
+    path = layout.frozen_settings("pretrain", experiment="demo", cell="ltg_bert-s42")
+    name = Path(path).stem
+    assert layout.frozen_text(name) == layout.settings("pretrain", experiment="demo", cell="ltg_bert-s42")
+    assert path != layout.frozen_settings("pretrain", experiment="demo", cell="elc_bert-s42")
+
+
+def test_missing_data_is_no_input(repository: Path) -> None:
+    layout = Layout(Project(repository / "config"))
+    assert layout.source_inputs("bnc") == []
+    assert layout.source_inputs("embedded_bnc") == ["resources/embedded/manifest.json"]

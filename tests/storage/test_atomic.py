@@ -1,0 +1,32 @@
+"""Outputs appear whole or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from hatchery.storage.atomic import atomic_path, write_json, write_text
+
+
+def test_a_failure_leaves_the_old_file_and_no_partial_one(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    write_text(target, "old")
+    with pytest.raises(RuntimeError), atomic_path(target) as partial:
+        partial.write_text("half", encoding="utf-8")
+        raise RuntimeError("killed")
+    assert target.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_success_replaces_the_file(tmp_path: Path) -> None:
+    target = tmp_path / "folder" / "out.txt"
+    write_text(target, "old")
+    write_text(target, "new\r\n")
+    assert target.read_bytes() == b"new\r\n"
+
+
+def test_json_has_sorted_keys_and_refuses_nan(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"b": 1, "a": 2})
+    assert (tmp_path / "a.json").read_text(encoding="utf-8").index('"a"') < 8
+    with pytest.raises(ValueError, match="Out of range"):
+        write_json(tmp_path / "b.json", {"x": float("nan")})
+    assert not (tmp_path / "b.json").exists()

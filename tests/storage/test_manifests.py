@@ -1,0 +1,75 @@
+"""Manifests identify a result, verify its files, and are written last."""
+
+from pathlib import Path
+
+import pytest
+
+from hatchery.errors import ManifestError
+from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import read_manifest, stage_run
+
+SETTINGS = {"stage": "example", "stage_version": 3, "size": 2}
+
+
+def make(folder: Path, content: str = "hello") -> Path:
+    output = folder / "manifest.json"
+    source = folder.parent / "input.txt"
+    write_text(source, "input")
+    with stage_run(output, SETTINGS, {"input": source}) as run:
+        write_text(folder / "data.txt", content)
+        run.add_output(folder / "data.txt")
+        run.measures["lines"] = 1
+    return output
+
+
+def test_a_manifest_says_what_was_made_from_what(tmp_path: Path) -> None:
+    manifest = read_manifest(make(tmp_path / "out"))
+    manifest.verify()
+    assert manifest.stage == "example"
+    assert manifest.settings == SETTINGS
+    assert manifest.measures == {"lines": 1}
+    assert [path.name for path in manifest.files(".txt")] == ["data.txt"]
+    assert len(manifest.inputs["input"]) == 64
+
+
+def test_the_same_work_gives_the_same_manifest_bytes(tmp_path: Path) -> None:
+    first, second = make(tmp_path / "one" / "out"), make(tmp_path / "two" / "out")
+    assert first.read_bytes() == second.read_bytes()
+    assert (first.parent / "provenance.json").is_file()
+
+
+def test_a_failed_stage_leaves_no_manifest_not_even_a_stale_one(tmp_path: Path) -> None:
+    output = make(tmp_path / "out")
+    with pytest.raises(RuntimeError), stage_run(output, SETTINGS, {}):
+        raise RuntimeError("broken")
+    assert not output.exists()
+
+
+def test_a_changed_file_is_named(tmp_path: Path) -> None:
+    manifest = read_manifest(make(tmp_path / "out"))
+    (tmp_path / "out/data.txt").write_text("hallo", encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"data\.txt: the content differs"):
+        manifest.verify()
+
+
+def test_a_truncated_file_is_named_with_its_size(tmp_path: Path) -> None:
+    manifest = read_manifest(make(tmp_path / "out"))
+    (tmp_path / "out/data.txt").write_text("he", encoding="utf-8")
+    with pytest.raises(ManifestError, match="2 bytes"):
+        manifest.verify()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"outputs": [{}]}'])
+def test_a_damaged_manifest_is_told_in_one_line(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(ManifestError) as caught:
+        read_manifest(path)
+    assert str(path) in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_an_output_outside_the_folder_is_refused(tmp_path: Path) -> None:
+    write_text(tmp_path / "elsewhere.txt", "x")
+    with pytest.raises(ManifestError, match="must lie in"), stage_run(tmp_path / "out/manifest.json", SETTINGS) as run:
+        run.add_output(tmp_path / "elsewhere.txt")

@@ -1,0 +1,53 @@
+"""Project folders in which tests run the real workflow: links to the code, a configuration of their own."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+LINKED = ("Snakefile", "scripts", "workflow", "envs", "profiles", "slurm")
+EMBEDDED = "embedded: {documents: 60, pairs_per_paradigm: 10, examples_per_task: 40}\n"
+
+
+def make_project(folder: Path, repository: Path) -> Path:
+    """A project folder with the shipped configuration, the tiny experiment, and small embedded sources."""
+    folder.mkdir(parents=True)
+    for name in LINKED:
+        (folder / name).symlink_to((repository / name).resolve())
+    shutil.copytree(repository / "config", folder / "config")
+    shutil.copytree(repository / "tests/workflow/tiny", folder / "config", dirs_exist_ok=True)
+    path = folder / "config/config.yaml"
+    text = re.sub(r"^embedded:\n(?:  .*\n)+", EMBEDDED, path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert EMBEDDED in text, "config.yaml has no embedded block to replace: mend this helper"
+    path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def snakemake(folder: Path, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+    """Run snakemake in `folder` with this interpreter's environment first on PATH."""
+    environment = dict(os.environ)
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    return subprocess.run(
+        [sys.executable, "-m", "snakemake", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def planned_rules(folder: Path, target: str) -> dict[str, int]:
+    """Rules that a dry run for `target` would run, with the number of their jobs."""
+    result = snakemake(folder, "--dry-run", target)
+    assert result.returncode == 0, result.stdout + result.stderr
+    output = result.stdout + result.stderr
+    if "Nothing to be done" in output:
+        return {}
+    table = output.rsplit("Job stats:", 1)[1]
+    rows = re.findall(r"^(\w+) +(\d+)$", table, flags=re.MULTILINE)
+    assert ("total") in dict(rows), output
+    return {name: int(count) for name, count in rows if name != "total"}

@@ -1,0 +1,95 @@
+"""Every experiment can be planned from a fresh checkout, locally and for the cluster; mistakes end in one line."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from projects import make_project, planned_rules, snakemake
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+EXPERIMENTS = sorted(path.stem for path in (REPOSITORY / "config/experiments").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    return make_project(tmp_path_factory.mktemp("dry") / "project", repository)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_the_summary_of_every_experiment_can_be_planned(experiment: str, project: Path) -> None:
+    planned = planned_rules(project, f"results/{experiment}/summary.csv")
+    assert planned["summarise"] == 1
+    assert planned["pretrain"] >= 2
+
+
+def test_the_literal_cluster_command_is_found_in_a_fresh_clone(tmp_path: Path, repository: Path) -> None:
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", str(repository), str(clone)], check=True)
+    result = snakemake(clone, "--profile", "slurm", "-n", "results/strict/summary.csv")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "pretrain" in result.stdout + result.stderr
+
+
+def test_the_dag_has_no_rule_that_breaks_under_strict_evaluation(project: Path) -> None:
+    result = snakemake(
+        project,
+        "-n",
+        "results/demo/index.html",
+        "--strict-dag-evaluation",
+        "functions",
+        "cyclic-graph",
+        "periodic-wildcards",
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("steps: 12", "stepz: 12", "pretraining.stepz: unknown key"),
+        ("corpus: tiny", "corpus: tyni", "got 'tyni', no such corpus"),
+    ],
+)
+def test_a_wrong_configuration_ends_in_one_line_without_traceback(
+    old: str, new: str, message: str, project: Path
+) -> None:
+    path = project / "config/experiments/tiny.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    try:
+        result = snakemake(project, "-n", "--quiet", "all", "--", "results/tiny/summary.csv")
+    finally:
+        path.write_text(text, encoding="utf-8")
+    assert result.returncode != 0
+    lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert message in lines[0]
+    assert "config/experiments/tiny.yaml" in lines[0]
+    assert "Traceback" not in result.stdout + result.stderr
+
+
+def test_an_unknown_experiment_names_the_nearest(project: Path) -> None:
+    result = snakemake(project, "-n", "results/strcit/summary.csv")
+    assert "did you mean 'strict'?" in result.stderr
+
+
+def test_every_rule_names_its_environment_log_benchmark_and_resources(repository: Path) -> None:
+    for path in sorted((repository / "workflow/rules").glob("*.smk")):
+        blocks = path.read_text(encoding="utf-8").split("\nrule ")[1:]
+        assert blocks, f"{path} holds no rule"
+        for block in blocks:
+            name = block.split(":", 1)[0]
+            for directive in ("conda:", "log:", "benchmark:", "resources:", "shell:"):
+                assert f"\n    {directive}" in block, f"rule {name} in {path.name} has no {directive}"
+            environment = block.split("conda:", 1)[1].split('"')[1]
+            assert (path.parent / environment).is_file(), f"rule {name}: {environment} is missing"
+
+
+def test_the_default_profile_leaves_the_resources_of_the_cluster_alone(repository: Path) -> None:
+    profile = yaml.safe_load((repository / "workflow/profiles/default/config.yaml").read_text(encoding="utf-8"))
+    assert "default-resources" not in profile
+
+
+def test_lint_is_clean(repository: Path) -> None:
+    result = snakemake(repository, "--lint")
+    assert result.returncode == 0, result.stdout + result.stderr

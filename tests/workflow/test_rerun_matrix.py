@@ -1,0 +1,147 @@
+"""Changing one value reruns exactly the stages that depend on it; a comment reruns nothing."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from projects import planned_rules
+
+pytestmark = pytest.mark.slow
+
+TARGET = "results/tiny/index.html"
+EXPERIMENT = "config/experiments/tiny.yaml"
+FIGURES = {"plot_learning_curves", "plot_layer_weights", "plot_phenomena"}
+SUMMARY = {"summarise", "write_page"}
+AFTER_PRETRAINING = {"score_minimal_pairs", "finetune", *FIGURES, *SUMMARY}
+AFTER_TOKENS = {"pretrain", *AFTER_PRETRAINING}
+AFTER_TOKENIZER = {"encode_corpus", *AFTER_TOKENS}
+AFTER_CORPUS = {"train_tokenizer", *AFTER_TOKENIZER}
+
+
+@dataclass(frozen=True)
+class Change:
+    """One edit of one file and the rules that it must set off."""
+
+    file: str
+    old: str
+    new: str
+    expected: set[str]
+
+
+CHANGES = {
+    "nothing": Change(EXPERIMENT, "steps: 12", "steps: 12", set()),
+    "a comment": Change(EXPERIMENT, "corpus: tiny", "# why\ncorpus: tiny  # because", set()),
+    "key order": Change(EXPERIMENT, "corpus: tiny\ntokenizer: tiny", "tokenizer: tiny\ncorpus: tiny", set()),
+    "a number written differently": Change(EXPERIMENT, "5.0e-4", "0.0005", set()),
+    "a default written out": Change(EXPERIMENT, "steps: 12", "steps: 12\n  precision: auto", set()),
+    "checkpoint interval": Change(
+        "config/config.yaml", "checkpoint_interval_steps: 100", "checkpoint_interval_steps: 7", set()
+    ),
+    "threads": Change("config/config.yaml", "evaluation_threads: 1", "evaluation_threads: 2", set()),
+    "another experiment": Change("config/experiments/strict.yaml", "steps: 15625", "steps: 15626", set()),
+    "description": Change(EXPERIMENT, "As small as", "So small as", {"write_page"}),
+    "figure width": Change(EXPERIMENT, "width_inches: 8", "width_inches: 7", {*FIGURES, "write_page"}),
+    "fine-tuning rate": Change(
+        EXPERIMENT, "learning_rate: 5.0e-4", "learning_rate: 6.0e-4", {"freeze_settings", "finetune", *SUMMARY}
+    ),
+    "a fine-tuning seed removed": Change(
+        EXPERIMENT, "seeds: [1, 2]", "seeds: [2]", {"freeze_settings", "finetune", *SUMMARY}
+    ),
+    "pairs per paradigm": Change(
+        "config/suites/tiny_pairs.yaml",
+        "paradigm: 6",
+        "paradigm: 5",
+        {"score_minimal_pairs", "plot_phenomena", *SUMMARY},
+    ),
+    "pretraining steps": Change(EXPERIMENT, "steps: 12", "steps: 13", {"freeze_settings", *AFTER_TOKENS}),
+    "dropout of the model": Change(
+        "config/models/ltg_tiny.yaml",
+        "hidden_size: 16",
+        "hidden_size: 16\nhidden_dropout_prob: 0.2",
+        {"freeze_settings", *AFTER_TOKENS},
+    ),
+    "two values swapped": Change(
+        EXPERIMENT, "steps: 12\n  batch_size: 8", "steps: 8\n  batch_size: 12", {"freeze_settings", *AFTER_TOKENS}
+    ),
+    "a value equal to another's": Change(
+        EXPERIMENT, "evaluation_interval_steps: 6", "evaluation_interval_steps: 12", {"freeze_settings", *AFTER_TOKENS}
+    ),
+    "vocabulary size": Change(
+        "config/tokenizers/tiny.yaml", "vocabulary_size: 400", "vocabulary_size: 380", AFTER_CORPUS
+    ),
+    "shard size": Change(
+        "config/corpora/tiny.yaml",
+        "documents_per_shard: 20",
+        "documents_per_shard: 10",
+        {"convert_corpus", *AFTER_CORPUS},
+    ),
+    "seed of the embedded sources": Change(
+        "config/config.yaml",
+        "embedded: {",
+        "embedded: {seed: 9, ",
+        {"generate_embedded_sources", "register_source", "convert_corpus", *AFTER_CORPUS},
+    ),
+    "a docstring of the library": Change("scripts/hatchery/analysis/settings.py", '"""', '"""Another word. ', set()),
+    "a script": Change("scripts/pretrain.py", "import argparse", "# touched\nimport argparse", set()),
+    "a new model": Change(
+        EXPERIMENT,
+        "  elc_bert:",
+        "  second: {model: ltg_tiny, seeds: [7]}\n  elc_bert:",
+        {"freeze_settings", *AFTER_TOKENS},
+    ),
+}
+
+
+@contextmanager
+def changed(path: Path, old: str, new: str) -> Iterator[None]:
+    before = path.read_bytes()
+    text = before.decode("utf-8")
+    assert old in text, f"{path} no longer holds {old!r}: mend this test"
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    try:
+        yield
+    finally:
+        path.write_bytes(before)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_one_change_reruns_exactly_the_stages_that_depend_on_it(
+    name: str, finished_project: Path, tmp_path: Path
+) -> None:
+    change = CHANGES[name]
+    path = finished_project / change.file
+    with own_copy_of_code(finished_project, change.file), changed(path, change.old, change.new):
+        assert set(planned_rules(finished_project, TARGET)) == change.expected
+
+
+@contextmanager
+def own_copy_of_code(project: Path, file: str) -> Iterator[None]:
+    """Replace the link to the checkout's code by a copy while a test edits a file of it."""
+    import shutil
+
+    link = project / Path(file).parts[0]
+    if not link.is_symlink():
+        yield
+        return
+    target = link.readlink()
+    link.unlink()
+    shutil.copytree(target, link, ignore=shutil.ignore_patterns("__pycache__"))
+    try:
+        yield
+    finally:
+        shutil.rmtree(link)
+        link.symlink_to(target)
+
+
+def test_a_change_of_one_run_leaves_the_others_alone(finished_project: Path) -> None:
+    run = "elc_bert: {model: elc_tiny}"
+    with changed(finished_project / EXPERIMENT, run, run.replace("}", ", pretraining: {steps: 5}}")):
+        planned = planned_rules(finished_project, TARGET)
+    assert planned["pretrain"] == planned["score_minimal_pairs"] == planned["finetune"] == 1
+
+
+def test_moving_raw_data_of_the_same_content_keeps_everything_after_its_registration(finished_project: Path) -> None:
+    manifest = finished_project / "resources/sources/embedded_bnc.json"
+    assert "root" not in manifest.read_text(encoding="utf-8")

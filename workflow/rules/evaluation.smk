@@ -1,0 +1,60 @@
+rule score_minimal_pairs:
+    input:
+        model="results/{experiment}/pretraining/{cell}/manifest.json",
+        source=lambda wildcards: LAYOUT.evaluation_source("suite", wildcards.suite),
+    output:
+        "results/{experiment}/minimal_pairs/{cell}/{suite}/manifest.json",
+    log:
+        "logs/score_minimal_pairs/{experiment}/{cell}/{suite}.log",
+    benchmark:
+        "results/benchmarks/score_minimal_pairs/{experiment}/{cell}/{suite}.tsv"
+    conda:
+        "../../envs/evaluation.yaml"
+    threads: LAYOUT.threads("evaluation")
+    resources:
+        mem_mb=8000,
+        runtime=480,
+        gres=lambda wildcards: LAYOUT.gres(),
+        slurm_partition=lambda wildcards: LAYOUT.partition(),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "score_minimal_pairs", suite=wildcards.suite
+        ),
+        runtime=lambda wildcards, resources: LAYOUT.runtime("score_minimal_pairs"),
+    shell:
+        "python scripts/score_minimal_pairs.py --settings {params.settings:q} --runtime {params.runtime:q}"
+        " --model {input.model} --source {input.source} --output {output} 2>&1 | tee {log}"
+
+
+# One job runs all seeds of a task and model: many small jobs cost more in starting than in work.
+rule finetune:
+    input:
+        settings=lambda wildcards: ancient(
+            LAYOUT.frozen_settings(
+                "finetune", experiment=wildcards.experiment, task=wildcards.task
+            )
+        ),
+        model="results/{experiment}/pretraining/{cell}/manifest.json",
+        source=lambda wildcards: LAYOUT.evaluation_source("task", wildcards.task),
+    output:
+        "results/{experiment}/finetuning/{cell}/{task}/manifest.json",
+    log:
+        "logs/finetune/{experiment}/{cell}/{task}.log",
+    benchmark:
+        "results/benchmarks/finetune/{experiment}/{cell}/{task}.tsv"
+    conda:
+        "../../envs/evaluation.yaml"
+    threads: LAYOUT.threads("evaluation")
+    resources:
+        mem_mb=8000,
+        runtime=480,
+        gres=lambda wildcards: LAYOUT.gres(),
+        slurm_partition=lambda wildcards: LAYOUT.partition(),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "finetune", experiment=wildcards.experiment, task=wildcards.task
+        ),
+        runtime=lambda wildcards, resources: LAYOUT.runtime("finetune"),
+    shell:
+        "python scripts/finetune.py --settings {input.settings} --runtime {params.runtime:q} --model {input.model}"
+        " --source {input.source} --checkpoints results/checkpoints --output {output} 2>&1 | tee {log}"

@@ -1,0 +1,40 @@
+# The run folder with the checkpoints is no declared output: Snakemake deletes those before every attempt, and a killed
+# job is to go on where it stopped. What is declared is the manifest of the exported model.
+rule pretrain:
+    input:
+        settings=lambda wildcards: ancient(
+            LAYOUT.frozen_settings(
+                "pretrain", experiment=wildcards.experiment, cell=wildcards.cell
+            )
+        ),
+        tokens=lambda wildcards: LAYOUT.experiment_tokens(wildcards.experiment),
+        tokenizer=lambda wildcards: LAYOUT.experiment_tokenizer(wildcards.experiment),
+    output:
+        report(
+            "results/{experiment}/pretraining/{cell}/manifest.json",
+            caption="../report/pretraining.rst",
+            category="Provenance",
+            subcategory="Pretraining",
+            labels={"model": "{cell}"},
+        ),
+    log:
+        "logs/pretrain/{experiment}/{cell}.log",
+    benchmark:
+        "results/benchmarks/pretrain/{experiment}/{cell}.tsv"
+    conda:
+        "../../envs/pretraining.yaml"
+    threads: LAYOUT.threads("pretraining")
+    resources:
+        mem_mb=LAYOUT.cluster("pretraining_memory_mb"),
+        runtime=LAYOUT.cluster("pretraining_minutes"),
+        gres=lambda wildcards: LAYOUT.gres(),
+        slurm_partition=lambda wildcards: LAYOUT.partition(),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "pretrain", experiment=wildcards.experiment, cell=wildcards.cell
+        ),
+        # Asks for resources, so Snakemake does not record it: how to compute is not part of the result.
+        runtime=lambda wildcards, resources: LAYOUT.runtime("pretrain"),
+    shell:
+        "python scripts/pretrain.py --settings {input.settings} --runtime {params.runtime:q} --tokens {input.tokens}"
+        " --tokenizer {input.tokenizer} --checkpoints results/checkpoints --output {output} 2>&1 | tee {log}"

@@ -1,0 +1,43 @@
+localrules:
+    register_source,
+
+
+rule generate_embedded_sources:
+    output:
+        "resources/embedded/manifest.json",
+    log:
+        "logs/generate_embedded_sources.log",
+    benchmark:
+        "results/benchmarks/generate_embedded_sources.tsv"
+    conda:
+        "../../envs/sources.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        settings=lambda wildcards: LAYOUT.settings("generate_embedded_sources"),
+    shell:
+        "python scripts/generate_embedded_sources.py --settings {params.settings:q} --output {output} > {log} 2>&1"
+
+
+rule register_source:
+    input:
+        lambda wildcards: LAYOUT.source_inputs(wildcards.source),
+    output:
+        manifest="resources/sources/{source}.json",
+        location="resources/sources/{source}.location.json",
+    log:
+        "logs/register_source/{source}.log",
+    benchmark:
+        "results/benchmarks/register_source/{source}.tsv"
+    conda:
+        "../../envs/sources.yaml"
+    resources:
+        mem_mb=500,
+        runtime=30,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "register_source", source=wildcards.source
+        ),
+    shell:
+        "python scripts/register_source.py --settings {params.settings:q} --output {output.manifest} 2>&1 | tee {log}"

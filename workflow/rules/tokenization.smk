@@ -1,0 +1,47 @@
+rule train_tokenizer:
+    input:
+        corpus=lambda wildcards: LAYOUT.tokenizer_corpus(wildcards.tokenizer),
+    output:
+        "results/tokenizers/{tokenizer}/manifest.json",
+    log:
+        "logs/train_tokenizer/{tokenizer}.log",
+    benchmark:
+        "results/benchmarks/train_tokenizer/{tokenizer}.tsv"
+    conda:
+        "../../envs/tokenization.yaml"
+    threads: 2
+    resources:
+        mem_mb=8000,
+        runtime=120,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "train_tokenizer", tokenizer=wildcards.tokenizer
+        ),
+    shell:
+        "python scripts/train_tokenizer.py --settings {params.settings:q} --corpus {input.corpus} --output {output}"
+        " 2>&1 | tee {log}"
+
+
+rule encode_corpus:
+    input:
+        corpus=lambda wildcards: corpus_manifest(wildcards.corpus),
+        tokenizer="results/tokenizers/{tokenizer}/manifest.json",
+    output:
+        "results/tokens/{corpus}/{tokenizer}/manifest.json",
+    log:
+        "logs/encode_corpus/{corpus}/{tokenizer}.log",
+    benchmark:
+        "results/benchmarks/encode_corpus/{corpus}/{tokenizer}.tsv"
+    conda:
+        "../../envs/tokenization.yaml"
+    threads: 2
+    resources:
+        mem_mb=8000,
+        runtime=120,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "encode_corpus", corpus=wildcards.corpus, tokenizer=wildcards.tokenizer
+        ),
+    shell:
+        "python scripts/encode_corpus.py --settings {params.settings:q} --corpus {input.corpus}"
+        " --tokenizer {input.tokenizer} --threads {threads} --output {output} 2>&1 | tee {log}"
