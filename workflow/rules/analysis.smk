@@ -150,7 +150,6 @@ rule plot_phenomena:
 
 rule write_page:
     input:
-        summary="results/{experiment}/summary.csv",
         markdown="results/{experiment}/summary.md",
         figures=lambda wildcards: LAYOUT.figures(wildcards.experiment).values(),
     output:
@@ -169,5 +168,5 @@ rule write_page:
             "write_page", experiment=wildcards.experiment
         ),
     shell:
-        "python scripts/write_page.py --settings {params.settings:q} --summary {input.summary}"
+        "python scripts/write_page.py --settings {params.settings:q} --markdown {input.markdown}"
         " --figures {input.figures} --output {output} > {log} 2>&1"

@@ -36,15 +36,15 @@ class SummarySettings:
 class Style:
     """The look that all figures share. Fonts are in points; heights follow from what is drawn."""
 
-    width_inches: float = 7.2
-    font_size: float = 8.0
-    colours: Literal["okabe_ito"] = "okabe_ito"
+    width_inches: float = 9.0
+    font_size: float = 10.0
+    colours: Literal["okabe_ito", "grey"] = "okabe_ito"
 
     def __post_init__(self) -> None:
-        if not 3.0 <= self.width_inches <= 30.0:
-            raise ConfigError(f"style.width_inches: expected 3 to 30 inches, got {self.width_inches}")
-        if not 4.0 <= self.font_size <= 24.0:
-            raise ConfigError(f"style.font_size: expected 4 to 24 points, got {self.font_size}")
+        if not 2.0 <= self.width_inches <= 40.0:
+            raise ConfigError(f"style.width_inches: expected 2 to 40 inches, got {self.width_inches}")
+        if not 4.0 <= self.font_size <= 40.0:
+            raise ConfigError(f"style.font_size: expected 4 to 40 points, got {self.font_size}")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,18 @@ Item = TypeVar("Item")
 
 _DETERMINER_WEIGHTS: dict[Number, dict[str, int]] = {
     "singular": {"the": 8, "a": 7, "this": 3, "that": 3, "every": 2, "each": 2},
-    "plural": {"the": 8, "some": 4, "these": 3, "those": 3, "all": 2, "many": 2, "few": 2, "two": 1, "three": 1, "several": 1},
+    "plural": {
+        "the": 8,
+        "some": 4,
+        "these": 3,
+        "those": 3,
+        "all": 2,
+        "many": 2,
+        "few": 2,
+        "two": 1,
+        "three": 1,
+        "several": 1,
+    },
 }
 # Mid-sentence adverbs. "ever" needs a negative or a question above it, "already" a positive clause.
 ADVERBS = ("always", "often", "sometimes")

@@ -102,8 +102,27 @@ HYPERNYMS = {
 }
 NOUNS = (*PERSONS, *ANIMALS, *OBJECTS, *PLACES)
 NAMES = (
-    *(Name(word, "masculine") for word in "Adam Ben Carl David Frank George Henry Jack Martin Oscar Peter Tom".split()),
-    *(Name(word, "feminine") for word in "Alice Clara Emma Grace Helen Ivy Jane Lucy Mary Nora Ruth Susan".split()),
+    *(
+        Name(word, "masculine")
+        for word in [
+            "Adam",
+            "Ben",
+            "Carl",
+            "David",
+            "Frank",
+            "George",
+            "Henry",
+            "Jack",
+            "Martin",
+            "Oscar",
+            "Peter",
+            "Tom",
+        ]
+    ),
+    *(
+        Name(word, "feminine")
+        for word in ["Alice", "Clara", "Emma", "Grace", "Helen", "Ivy", "Jane", "Lucy", "Mary", "Nora", "Ruth", "Susan"]
+    ),
 )
 
 
@@ -128,7 +147,9 @@ INTRANSITIVE = _verbs(
     play plays played played playing"""
 )
 # What an animal can plausibly do.
-ANIMAL_VERBS = tuple(verb for verb in INTRANSITIVE if verb.base in {"sleep", "run", "swim", "jump", "wait", "fall", "rest"})
+ANIMAL_VERBS = tuple(
+    verb for verb in INTRANSITIVE if verb.base in {"sleep", "run", "swim", "jump", "wait", "fall", "rest"}
+)
 _ANYTHING = ("person", "animal", "fruit", "tool", "vehicle", "toy", "plant", "garment", "thing")
 _MOVABLE = ("fruit", "tool", "toy", "garment", "thing")
 TRANSITIVE = (
@@ -184,6 +205,8 @@ CLAUSAL = _verbs(
     think thinks thought thought thinking
     hope hopes hoped hoped hoping"""
 )
+# Verbs of state, which do not stand in the progressive.
+STATIVE = frozenset({"like", "know", "find", "forget", "lose", "see"})
 VERBS = (*INTRANSITIVE, *TRANSITIVE, *REFLEXIVE, *CLAUSAL)
 
 SIZES = ("big", "small", "old", "new", "young", "ugly")

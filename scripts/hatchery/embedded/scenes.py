@@ -6,6 +6,7 @@ tool") refer back to what was mentioned, so that context helps to predict words,
 
 import random
 from dataclasses import dataclass
+from typing import Any
 
 from hatchery.embedded.grammar import (
     ADVERBS,
@@ -36,6 +37,7 @@ from hatchery.embedded.lexicon import (
     POSSESSIVES,
     REFLEXIVE,
     REFLEXIVE_PRONOUNS,
+    STATIVE,
     SUBJECT_PRONOUNS,
     TIME_ADVERBS,
     TRANSITIVE,
@@ -52,14 +54,25 @@ _VERBS_BY_CATEGORY = {
 }
 
 
+_SPECIFIC_VERBS = {
+    category: tuple(verb for verb in verbs if len(verb.objects) <= 3) or verbs
+    for category, verbs in _VERBS_BY_CATEGORY.items()
+}
+
+
 def verbs_for(noun: Noun) -> tuple[Verb, ...]:
     """The transitive verbs that take this noun as their object."""
     return _VERBS_BY_CATEGORY[noun.category]
 
 
-def sample(rng: random.Random, items: tuple, count: int) -> list:
-    """`count` different items in random order."""
-    return rng.sample(items, count)
+def fitting_tense(verb: Verb, tense: Tense) -> Tense:
+    """The tense, or the plain present where a verb of state would stand in the progressive."""
+    return "present" if tense == "progressive" and verb.base in STATIVE else tense
+
+
+def pick_verb(rng: random.Random, noun: Noun) -> Verb:
+    """A verb for this object; half of the time one that few categories take, so that no verb stays rare."""
+    return choose(rng, (_SPECIFIC_VERBS if rng.random() < 0.5 else _VERBS_BY_CATEGORY)[noun.category])
 
 
 @dataclass
@@ -78,11 +91,11 @@ class Scene:
         """A scene of two names, three kinds of persons, two animals, three things and two places."""
         return cls(
             rng,
-            names=sample(rng, NAMES, 2),
-            persons=sample(rng, PERSONS, 3),
-            animals=sample(rng, ANIMALS, 2),
-            things=sample(rng, OBJECTS, 3),
-            places=sample(rng, PLACES, 2),
+            names=rng.sample(NAMES, 2),
+            persons=rng.sample(PERSONS, 3),
+            animals=rng.sample(ANIMALS, 2),
+            things=rng.sample(OBJECTS, 3),
+            places=rng.sample(PLACES, 2),
         )
 
     def number(self) -> Number:
@@ -91,7 +104,10 @@ class Scene:
 
     def tense(self) -> Tense:
         """A tense; the ones that show agreement are the most frequent."""
-        return choose(self.rng, ("present", "present", "present", "progressive", "progressive", "perfect", "perfect", "past", "past"))
+        return choose(
+            self.rng,
+            ("present", "present", "present", "progressive", "progressive", "perfect", "perfect", "past", "past"),
+        )
 
     def phrase(self, noun: Noun, number: Number | None = None, modifier: float = 0.0) -> NounPhrase:
         """A noun phrase about `noun`, with a distracting modifier with probability `modifier`."""
@@ -122,24 +138,22 @@ class Scene:
             return self.place()
         return (choose(self.rng, TIME_ADVERBS),) if point < 0.5 else ()
 
-    def object_of(self, verb: Verb) -> Words:
-        """An object that the verb takes, preferably one of the scene's own."""
-        own = [noun for noun in (*self.things, *self.animals, *self.persons) if noun.category in verb.objects]
-        pool = own or [noun for noun in (*OBJECTS, *ANIMALS, *PERSONS) if noun.category in verb.objects]
-        return self.phrase(choose(self.rng, pool)).words
-
-    def clause(self, subject: NounPhrase | None = None, **features: object) -> Clause:
-        """A clause about a person or an animal, transitive or not."""
+    def clause(self, subject: NounPhrase | None = None, animal: bool = False, **features: Any) -> Clause:
+        """A clause about a person or an animal, transitive or not; `features` are fields of `Clause`."""
         rng = self.rng
-        features.setdefault("tense", self.tense())
-        if subject is None and rng.random() < 0.25:
-            subject = self.phrase(choose(rng, self.animals), modifier=0.3)
-            return Clause(subject, choose(rng, ANIMAL_VERBS), self.ending(), **features)  # type: ignore[arg-type]
+        tense: Tense = features.pop("tense", None) or self.tense()
+        if animal or (subject is None and rng.random() < 0.25):
+            subject = subject or self.phrase(choose(rng, self.animals), modifier=0.3)
+            return Clause(subject, choose(rng, ANIMAL_VERBS), self.ending(), tense, **features)
         subject = subject or self.person()
         if rng.random() < 0.4:
-            return Clause(subject, choose(rng, INTRANSITIVE), self.ending(), **features)  # type: ignore[arg-type]
-        verb = choose(rng, verbs_for(choose(rng, (*self.things, *self.animals, *self.persons))))
-        return Clause(subject, verb, self.object_of(verb), **features)  # type: ignore[arg-type]
+            return Clause(subject, choose(rng, INTRANSITIVE), self.ending(), tense, **features)
+        noun = choose(rng, (*self.things, *self.things, *self.animals, *self.persons))
+        verb, words = pick_verb(rng, noun), self.phrase(noun).words
+        if features.get("negated") or features.get("adverb") in ("never", "ever"):
+            # "some" is kept out of the scope of a negation, where "any" stands instead.
+            words = tuple("any" if word == "some" else word for word in words)
+        return Clause(subject, verb, words, fitting_tense(verb, tense), **features)
 
 
 def statement(scene: Scene) -> Words:
@@ -165,7 +179,7 @@ def any_or_some(scene: Scene, negated: bool) -> Words:
     noun = choose(scene.rng, (*scene.things, *scene.animals))
     determiner = "any" if negated else "some"
     phrase = noun_phrase(determiner, noun, "plural", pick_adjectives(scene.rng, 0.2))
-    verb = choose(scene.rng, verbs_for(noun))
+    verb = pick_verb(scene.rng, noun)
     tense = choose(scene.rng, ("past", "past", "perfect", "present"))
     return sentence(realise(Clause(scene.person(), verb, phrase.words, tense, negated=negated)))
 
@@ -191,8 +205,12 @@ def reflexive(scene: Scene) -> Words:
 def description(scene: Scene) -> Words:
     """Somebody is tired, something is red."""
     rng = scene.rng
-    subject = scene.person() if rng.random() < 0.5 else scene.phrase(choose(rng, scene.animals + scene.things), modifier=0.3)
-    quality = choose(rng, MOODS) if subject.gender != "neuter" else choose(rng, ("small", "big", "old", "pretty", "strange"))
+    subject = (
+        scene.person() if rng.random() < 0.5 else scene.phrase(choose(rng, scene.animals + scene.things), modifier=0.3)
+    )
+    quality = (
+        choose(rng, MOODS) if subject.gender != "neuter" else choose(rng, ("small", "big", "old", "pretty", "strange"))
+    )
     present = rng.random() < 0.6
     copula = ("are" if present else "were") if subject.number == "plural" else ("is" if present else "was")
     return sentence([*subject.words, copula, *(("very",) if rng.random() < 0.3 else ()), quality])
@@ -217,7 +235,9 @@ def report(scene: Scene) -> Words:
         body = Clause(subject, choose(scene.rng, REFLEXIVE), (REFLEXIVE_PRONOUNS[inner.gender],), scene.tense())
     else:
         body = scene.clause()
-    return sentence(realise(Clause(name, verb, ("that", *realise(body)), "present" if scene.rng.random() < 0.5 else "past")))
+    return sentence(
+        realise(Clause(name, verb, ("that", *realise(body)), "present" if scene.rng.random() < 0.5 else "past"))
+    )
 
 
 def follow_up(scene: Scene) -> list[Words]:
@@ -230,7 +250,7 @@ def follow_up(scene: Scene) -> list[Words]:
         return [first, sentence(realise(scene.clause(pronoun)))]
     thing = noun_phrase(POSSESSIVES[name.gender], choose(scene.rng, scene.things + scene.animals), scene.number())
     helper = scene.phrase(choose(scene.rng, scene.persons))
-    helping = Clause(helper, choose(scene.rng, verbs_for(scene.persons[0])), (OBJECT_PRONOUNS[name.gender],), scene.tense())
+    helping = Clause(helper, pick_verb(scene.rng, scene.persons[0]), (OBJECT_PRONOUNS[name.gender],), scene.tense())
     mood = sentence([*pronoun.words, "is" if scene.rng.random() < 0.5 else "was", choose(scene.rng, MOODS)])
     owner = sentence(realise(Clause(pronoun, choose(scene.rng, TRANSITIVE[:7]), thing.words, scene.tense())))
     return [first, choose(scene.rng, (mood, owner, sentence(realise(helping))))]
@@ -242,7 +262,7 @@ def restatement(scene: Scene) -> list[Words]:
     noun = choose(rng, [noun for noun in (*scene.animals, *scene.things) if noun.category in HYPERNYMS] or [ANIMALS[0]])
     category = HYPERNYMS[noun.category]
     number = scene.number()
-    subject, verb, tense = scene.name(), choose(rng, verbs_for(noun)), choose(rng, ("past", "past", "present", "perfect"))
+    subject, verb, tense = scene.name(), pick_verb(rng, noun), choose(rng, ("past", "past", "present", "perfect"))
     determiner = choose(rng, ("a", "this", "that")) if number == "singular" else choose(rng, ("some", "these", "two"))
     first = Clause(subject, verb, noun_phrase(determiner, noun, number, pick_adjectives(rng, 0.2)).words, tense)
     again = noun_phrase("a" if number == "singular" else "some", category, number)
@@ -270,7 +290,7 @@ def question(scene: Scene) -> Words:
     if rng.random() < 0.2:
         noun = choose(rng, (*scene.things, *scene.animals))
         phrase = noun_phrase("any", noun, "plural")
-        return sentence(realise(Clause(scene.person(), choose(rng, verbs_for(noun)), phrase.words, "past", question=True)), "?")
+        return sentence(realise(Clause(scene.person(), pick_verb(rng, noun), phrase.words, "past", question=True)), "?")
     adverb = "ever" if rng.random() < 0.2 else ""
     return sentence(realise(scene.clause(question=True, adverb=adverb)), "?")
 

@@ -51,7 +51,12 @@ def format_environment(commands: Iterable[Path], lock: Mapping[str, LockedPackag
     """
     imported = imported_packages(commands, lock)
     needed = needed_packages(imported, lock)
-    lines = ["# Made by `make envs` from requirements.lock; do not edit.", "channels:", "  - conda-forge", "  - nodefaults"]
+    lines = [
+        "# Made by `make envs` from requirements.lock; do not edit.",
+        "channels:",
+        "  - conda-forge",
+        "  - nodefaults",
+    ]
     lines += ["dependencies:", *(f"  - {package}" for package in CONDA_PACKAGES)]
     if imported:
         lines += ["  - pip:", *(f'      - "{lock[name].pin}"' for name in imported)]

@@ -1,20 +1,18 @@
-"""Writing what is made here into a checkout: the three lock files and `envs/*.yaml`."""
+"""Writing what is made here into a checkout: the four lock files and `envs/*.yaml`."""
 
 from pathlib import Path
 
 from hatchery.environments.conda import format_environment
 from hatchery.environments.groups import COMMANDS_BY_ENVIRONMENT
+from hatchery.environments.installation import BUILD_LOCK, CPU_LOCK, GPU_LOCK, MAIN_LOCK
 from hatchery.environments.lock import LockedPackage, format_lock, read_lock
 from hatchery.environments.resolution import resolve
 from hatchery.errors import ConfigError
 from hatchery.storage.atomic import write_text
 
-BUILD_LOCK = "requirements-build.lock"
-MAIN_LOCK = "requirements.lock"
-GPU_LOCK = "requirements-gpu.lock"
-
 PURPOSES = {
     BUILD_LOCK: "Installed first: what builds the packages of requirements.lock that come as source archives only.",
+    CPU_LOCK: "PyTorch's CPU-only build; installed where the machine's pip offers it, and then fits requirements.lock.",
     MAIN_LOCK: "Everything that Hatchery needs, for Python 3.11 on Linux and macOS; either build of PyTorch fits.",
     GPU_LOCK: "What PyTorch's CUDA build needs beside requirements.lock; not installed with its CPU build.",
 }
@@ -24,8 +22,9 @@ def write_locks(repository: Path, uv: str) -> None:
     """Resolve `requirements.in` and write the lock files; pinned versions stay where they still fit."""
     previous = [repository / name for name in (MAIN_LOCK, GPU_LOCK)]
     locks = resolve(repository / "requirements.in", previous, uv)
-    for name, packages in ((BUILD_LOCK, locks.build), (MAIN_LOCK, locks.main), (GPU_LOCK, locks.gpu)):
-        write_text(repository / name, format_lock(packages, PURPOSES[name]))
+    packages = {BUILD_LOCK: locks.build, CPU_LOCK: locks.cpu, MAIN_LOCK: locks.main, GPU_LOCK: locks.gpu}
+    for name, purpose in PURPOSES.items():
+        write_text(repository / name, format_lock(packages[name], purpose))
 
 
 def conda_environments(repository: Path) -> dict[str, str]:
@@ -39,7 +38,9 @@ def conda_environments(repository: Path) -> dict[str, str]:
         scripts = [repository / "scripts" / f"{command}.py" for command in commands]
         for script in scripts:
             if not script.is_file():
-                raise ConfigError(f"{script}: named in COMMANDS_BY_ENVIRONMENT ({environment}), but there is no such file")
+                raise ConfigError(
+                    f"{script}: named in COMMANDS_BY_ENVIRONMENT ({environment}), but there is no such file"
+                )
         texts[environment] = format_environment(scripts, lock)
     return texts
 

@@ -1,7 +1,7 @@
-"""From `requirements.in` to the lock files: uv resolves for all platforms at once, and this module decides what to keep.
+"""From `requirements.in` to the lock files: uv resolves for all platforms at once, this module decides what to keep.
 
 Kept are the wheels that CPython 3.11 can use on the supported platforms, and a source archive only where there is no
-such wheel. PyTorch exists in two builds of one version, so the lock names the files of both (see `ACCEPTED_WHEELS`).
+such wheel. PyTorch exists in two builds of one version, so what only one of them needs has a lock of its own.
 """
 
 import re
@@ -22,14 +22,15 @@ from hatchery.errors import ConfigError
 
 PYTHON = "3.11"
 
-# Wheels that the package index does not list, by file name. PyTorch publishes its CPU-only Linux build beside the
-# index, under the same version with `+cpu`; a machine whose pip knows that file installs it, because pip prefers the
-# longer version, and every other machine takes the build from its index, which on Linux needs requirements-gpu.lock.
-ACCEPTED_WHEELS = {
-    "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl": (
-        "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b"
-    ),
-}
+# PyTorch publishes its CPU-only Linux build beside the package index, under the same version with `+cpu`. The index
+# does not know its hash, so it stands here: `sha256sum` of the wheel, to be renewed with every version of PyTorch.
+CPU_BUILD = LockedPackage(
+    name="torch",
+    version="2.13.0+cpu",
+    marker="sys_platform == 'linux' and platform_machine == 'x86_64'",
+    hashes=("6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",),
+    needed_by=("requirements.in",),
+)
 
 # What PyTorch's CUDA build needs and its CPU build does not.
 GPU_PACKAGE = re.compile(r"(nvidia|cuda)-.+|triton")
@@ -70,9 +71,10 @@ PLATFORMS = (
 
 @dataclass(frozen=True)
 class Locks:
-    """The packages of the three lock files."""
+    """The packages of the four lock files."""
 
     build: list[LockedPackage]
+    cpu: list[LockedPackage]
     main: list[LockedPackage]
     gpu: list[LockedPackage]
 
@@ -85,7 +87,9 @@ def resolve(requirements: Path, previous: list[Path], uv: str) -> Locks:
     with tempfile.TemporaryDirectory(prefix="hatchery-lock-") as folder:
         pins, files = Path(folder, "requirements.txt"), Path(folder, "pylock.toml")
         # uv takes the versions of an existing output file as preferences.
-        pins.write_text("".join(path.read_text(encoding="utf-8") for path in previous if path.exists()), encoding="utf-8")
+        pins.write_text(
+            "".join(path.read_text(encoding="utf-8") for path in previous if path.exists()), encoding="utf-8"
+        )
         _run_uv(uv, requirements, pins, "--no-header", "--annotation-style", "line")
         _run_uv(uv, pins, files, "--format", "pylock.toml")
         return split_packages(pins.read_text(encoding="utf-8"), tomllib.loads(files.read_text(encoding="utf-8")))
@@ -121,9 +125,10 @@ def split_packages(pins: str, files: dict[str, Any]) -> Locks:
         packages.append(
             LockedPackage(name, version, marker if len(platforms) < len(PLATFORMS) else "", hashes, needed_by)
         )
-    _check_accepted_wheels(packages)
+    _check_cpu_build(packages)
     return Locks(
         build=[package for package in packages if package.name in BUILD_PACKAGES],
+        cpu=[CPU_BUILD],
         main=[package for package in packages if not GPU_PACKAGE.fullmatch(package.name)],
         gpu=[package for package in packages if GPU_PACKAGE.fullmatch(package.name)],
     )
@@ -133,7 +138,8 @@ def _hashes(name: str, version: str, package: dict[str, Any], platforms: list[Pl
     wheels = {_file_name(wheel): wheel["hashes"]["sha256"] for wheel in package.get("wheels", [])}
     kept = {file for file in wheels if any(wheel_fits(file, platform) for platform in platforms)}
     hashes = {wheels[file] for file in kept}
-    hashes |= {digest for file, digest in ACCEPTED_WHEELS.items() if _wheel_identity(file) == (name, version)}
+    if name == CPU_BUILD.name:
+        hashes.update(CPU_BUILD.hashes)
     if not all(any(wheel_fits(file, platform) for file in kept) for platform in platforms):
         if "sdist" not in package:
             raise ConfigError(f"{name}=={version}: no file fits one of {', '.join(item.name for item in platforms)}")
@@ -143,11 +149,6 @@ def _hashes(name: str, version: str, package: dict[str, Any], platforms: list[Pl
 
 def _file_name(wheel: dict[str, Any]) -> str:
     return str(wheel.get("name") or PurePosixPath(unquote(urlsplit(wheel["url"]).path)).name)
-
-
-def _wheel_identity(file: str) -> tuple[str, str]:
-    name, version, _, _ = parse_wheel_filename(file)
-    return str(name), version.public
 
 
 def wheel_fits(file: str, platform: Platform) -> bool:
@@ -175,12 +176,10 @@ def _platform_fits(tag: Tag, platform: Platform) -> bool:
     return tag.platform == "any" or bool(platform.wheel_platform.fullmatch(tag.platform))
 
 
-def _check_accepted_wheels(packages: list[LockedPackage]) -> None:
-    versions = {package.name: package.version for package in packages}
-    for file in ACCEPTED_WHEELS:
-        name, version = _wheel_identity(file)
-        if versions.get(name) != version:
-            raise ConfigError(
-                f"requirements.in: {name} is locked at {versions.get(name)}, but ACCEPTED_WHEELS names {file}: "
-                "put the file name and SHA-256 of the CPU wheel of the new version there"
-            )
+def _check_cpu_build(packages: list[LockedPackage]) -> None:
+    locked = {package.name: package.version for package in packages}.get(CPU_BUILD.name)
+    if locked != CPU_BUILD.version.removesuffix("+cpu"):
+        raise ConfigError(
+            f"requirements.in: {CPU_BUILD.name} is locked at {locked}, but CPU_BUILD names {CPU_BUILD.version}: "
+            "put the version and the SHA-256 of the new CPU wheel there"
+        )

@@ -166,7 +166,7 @@ def _check_long_sequences(settings: PretrainSettings) -> None:
     if long is None:
         return
     _require(0 <= long.from_fraction <= 1, "pretrain.long_sequence.from_fraction", long.from_fraction, "0 to 1")
-    _require(long.factor >= 2, "pretrain.long_sequence.factor", long.factor, "2 or more (or null for no long phase)")
+    _require(long.factor >= 1, "pretrain.long_sequence.factor", long.factor, "1 or more")
     _require(
         settings.batch_size % long.factor == 0,
         "pretrain.batch_size",

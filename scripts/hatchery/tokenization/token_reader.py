@@ -46,7 +46,7 @@ class _Shard:
             batch = reader.get_batch(0)
             batch.validate()
             batch.column("doc_id").validate(full=True)
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
             raise TokenizationError(f"{path}: not a readable token shard: {str(error).splitlines()[0]}") from error
         ids, sentences, words = (batch.column(name) for name in ("ids", "sentence_starts", "word_starts"))
         self.rows: int = batch.num_rows

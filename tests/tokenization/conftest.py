@@ -1,14 +1,19 @@
-"""Small seeded corpora in the layout of the conversion stage."""
+"""Small seeded corpora in the layout of the conversion stage, tokenizers trained on them, and their tokens."""
 
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
+import pytest
 
 from hatchery.storage.manifests import stage_run
 from hatchery.storage.parquet import ShardWriter
+from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
+from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.tokenization.trainer import train_tokenizer
 
 SCHEMA = pa.schema(
     [
@@ -81,3 +86,49 @@ def tokenizer_settings(**changes: object) -> dict[str, object]:
 def encoding_settings(documents_per_batch: int = 16) -> dict[str, object]:
     """Settings of the encoding stage, as the rule hands them over."""
     return {"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": documents_per_batch}
+
+
+@pytest.fixture(scope="session")
+def small() -> SimpleNamespace:
+    """The makers of small corpora and settings, for tests that need one of their own."""
+    return SimpleNamespace(
+        documents=documents,
+        write_corpus=write_corpus,
+        tokenizer_settings=tokenizer_settings,
+        encoding_settings=encoding_settings,
+    )
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus of 90 training documents in five shards and 12 development documents."""
+    splits = {"train": documents(90, seed=1), "dev": documents(12, seed=2)}
+    return write_corpus(tmp_path_factory.mktemp("corpus"), splits)
+
+
+@pytest.fixture(scope="session")
+def tokenizer_manifests(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A tokenizer of each kind; `observed` is a WordPiece that lacks the bytes that its corpus lacks."""
+    changes: dict[str, dict[str, object]] = {
+        "wordpiece": {},
+        "byte_bpe": {"kind": "byte_bpe", "individual_digits": False},
+        "observed": {"byte_alphabet": "observed"},
+    }
+    manifests = {}
+    for name, changed in changes.items():
+        manifests[name] = tmp_path_factory.mktemp(name) / "manifest.json"
+        train_tokenizer(tokenizer_settings(**changed), corpus, manifests[name])
+    return manifests
+
+
+@pytest.fixture(scope="session")
+def tokenizers(tokenizer_manifests: dict[str, Path]) -> dict[str, Tokenizer]:
+    return {name: load_tokenizer(path.parent / "tokenizer.json") for name, path in tokenizer_manifests.items()}
+
+
+@pytest.fixture(scope="session")
+def tokens(corpus: Path, tokenizer_manifests: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The manifest of the corpus in WordPiece tokens."""
+    manifest = tmp_path_factory.mktemp("tokens") / "manifest.json"
+    encode_corpus(encoding_settings(), corpus, tokenizer_manifests["wordpiece"], manifest)
+    return manifest

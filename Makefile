@@ -1,0 +1,101 @@
+# Hatchery on one machine with Python 3.11, git and make: `make demo`. Without a target the list of targets is shown.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+# The Python that makes .venv; empty: the first of python3.11, python3 and python that is a Python 3.11.
+PYTHON ?=
+CORES ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+EXPERIMENT ?= demo
+PYTEST_OPTIONS ?=
+# The paths that snakefmt formats.
+WORKFLOW := Snakefile workflow
+
+# The surroundings must not decide which modules the commands import or whether bytecode is kept.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
+
+# Rules call `python` by name, so the environment comes first on PATH. $PWD is expanded by the shell, which unlike make
+# copes with any character in it.
+IN_ENVIRONMENT := PATH="$$PWD/.venv/bin:$$PATH" .venv/bin/python -m
+
+.PHONY: help
+help: ## show this list
+	@echo "make TARGET, where TARGET is one of"
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
+
+.PHONY: env
+env: ## make .venv from the lock files (nothing to do where it is there)
+	@for python in "$(PYTHON)" python3.11 python3 python; do \
+	  if [ -n "$$python" ] && "$$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then \
+	    exec "$$python" scripts/install_environment.py; \
+	  fi; \
+	  if [ -n "$(PYTHON)" ]; then echo "error: PYTHON=$(PYTHON) is no Python 3.11" >&2; exit 1; fi; \
+	done; \
+	echo "error: Python 3.11 is missing: install it (python3.11, on Debian and Ubuntu with python3.11-venv)" \
+	  "or call make env PYTHON=/path/to/python3.11" >&2; \
+	exit 1
+
+.PHONY: demo
+demo: EXPERIMENT := demo
+demo: run ## run the demo experiment to its report (about five minutes on two cores)
+
+.PHONY: real
+real: EXPERIMENT := real_small
+real: run ## run the small experiment on real corpora to its report
+
+.PHONY: run
+run: env ## run EXPERIMENT=name to its summary and report, with CORES=n
+	@$(IN_ENVIRONMENT) snakemake --cores $(CORES) -- "results/$(EXPERIMENT)/summary.csv"
+	@$(MAKE) --no-print-directory report EXPERIMENT="$(EXPERIMENT)"
+
+.PHONY: report
+report: env ## make the report of EXPERIMENT=name anew from its results
+	@$(IN_ENVIRONMENT) snakemake --report "results/$(EXPERIMENT)/report.html" -- "results/$(EXPERIMENT)/summary.csv"
+	@echo "The report is $$PWD/results/$(EXPERIMENT)/report.html"
+
+.PHONY: test
+test: env ## run all tests, also the slow ones that really run the workflow
+	@$(IN_ENVIRONMENT) pytest $(PYTEST_OPTIONS)
+
+.PHONY: test-fast
+test-fast: env ## run the tests that take seconds
+	@$(IN_ENVIRONMENT) pytest -m "not slow" $(PYTEST_OPTIONS)
+
+.PHONY: lint
+lint: env ## check style, types and the workflow, changing nothing
+	@$(IN_ENVIRONMENT) ruff check
+	@$(IN_ENVIRONMENT) ruff format --check
+	@$(IN_ENVIRONMENT) snakefmt --check $(WORKFLOW)
+	@$(IN_ENVIRONMENT) mypy
+	@$(IN_ENVIRONMENT) snakemake --lint
+
+.PHONY: format
+format: env ## mend the style of Python files and of the workflow
+	@$(IN_ENVIRONMENT) ruff check --fix
+	@$(IN_ENVIRONMENT) ruff format
+	@$(IN_ENVIRONMENT) snakefmt $(WORKFLOW)
+
+.PHONY: envs
+envs: env ## write envs/*.yaml anew from requirements.lock and the imports of the scripts
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --envs
+
+.PHONY: lock
+lock: env ## write the lock files and envs/*.yaml anew from requirements.in (needs uv on PATH)
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --locks
+	@$(MAKE) --no-print-directory envs
+
+.PHONY: clean-environment
+clean-environment: ## remove .venv
+	rm -rf .venv
+
+.PHONY: clean-caches
+clean-caches: ## remove bytecode and the caches of the tools; results and .venv stay
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find scripts tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: clean-experiment
+clean-experiment: ## remove results/EXPERIMENT; corpora, tokenizers, tokens and checkpoints stay
+	@case "$(EXPERIMENT)" in \
+	  ""|.*|*/*|corpora|tokenizers|tokens|checkpoints) echo "error: EXPERIMENT=$(EXPERIMENT) is no experiment" >&2; exit 1;; \
+	esac
+	rm -rf "results/$(EXPERIMENT)"

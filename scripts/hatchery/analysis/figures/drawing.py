@@ -1,0 +1,123 @@
+"""What all figures share: colours that colour-blind readers tell apart, one font size, and files without a date.
+
+Colours are those of Okabe and Ito (Color Universal Design, 2008). An SVG of the same numbers has the same bytes:
+identifiers are hashed with a fixed salt, and neither time nor software version is written.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from hatchery.analysis.settings import Cell, Style, models_in_order
+from hatchery.storage.atomic import atomic_path
+
+# Yellow comes last: as a line on white it is the hardest to see.
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
+GREYS = ("#000000", "#4D4D4D", "#808080", "#B3B3B3", "#D9D9D9")
+HATCHES = ("", "//", "xx", "..", "\\\\", "++")
+Dashes = Literal["-", "--", ":", "-."]
+DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.")
+MUTED = "#595959"
+GRID = "#D9D9D9"
+
+
+@dataclass(frozen=True)
+class ModelStyle:
+    """How one model is drawn in every figure; hatch and dashes change when the colours start again."""
+
+    colour: str
+    hatch: str
+    dashes: Dashes
+
+
+def model_styles(models: Sequence[str], style: Style) -> dict[str, ModelStyle]:
+    """A look for every model, by its place in the configuration."""
+    palette = OKABE_ITO if style.colours == "okabe_ito" else GREYS
+    # Greys are told apart by more than their shade from the first model on.
+    stride = len(palette) if style.colours == "okabe_ito" else 1
+    return {
+        model: ModelStyle(
+            palette[index % len(palette)],
+            HATCHES[index // stride % len(HATCHES)],
+            DASHES[index // stride % len(DASHES)],
+        )
+        for index, model in enumerate(models)
+    }
+
+
+def models_with_counts(cells: Sequence[Cell]) -> dict[str, str]:
+    """Legend entries: every model with the number of pretraining seeds behind it."""
+    counts = {model: sum(cell.run == model for cell in cells) for model in models_in_order(cells)}
+    return {model: f"{model} ({count} seed{'s' if count > 1 else ''})" for model, count in counts.items()}
+
+
+@contextmanager
+def figure_style(style: Style) -> Iterator[None]:
+    """Fonts, lines and SVG options for everything drawn and saved inside; nothing leaks out."""
+    size = style.font_size
+    parameters: Any = {
+        "font.family": "DejaVu Sans",
+        "font.size": size,
+        "axes.titlesize": size,
+        "axes.labelsize": size,
+        "xtick.labelsize": size * 0.9,
+        "ytick.labelsize": size * 0.9,
+        "legend.fontsize": size * 0.9,
+        "legend.frameon": False,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.linewidth": 0.8,
+        "axes.axisbelow": True,
+        "grid.color": GRID,
+        "grid.linewidth": 0.6,
+        "hatch.linewidth": 0.6,
+        "svg.hashsalt": "hatchery",
+        "svg.fonttype": "path",
+    }
+    with mpl.rc_context(parameters):
+        yield
+
+
+def save_svg(figure: Figure, path: str | Path, title: str) -> None:
+    """Write the figure to `path` atomically; the bytes depend on nothing but the figure. Call inside `figure_style`."""
+    FigureCanvasSVG(figure)
+    metadata = {"Title": title, "Creator": "Hatchery", "Date": None}
+    with atomic_path(path) as partial:
+        figure.savefig(partial, format="svg", metadata=metadata)
+
+
+def legend_columns(labels: Sequence[str], style: Style) -> int:
+    """How many legend entries fit side by side below a figure; a glyph is about 0.6 of the font size wide."""
+    entry_points = style.font_size * 0.9 * (0.6 * max(len(label) for label in labels) + 5)
+    return max(1, min(len(labels), int(style.width_inches * 72 / entry_points)))
+
+
+def legend_below(figure: Figure, handles: Sequence[Artist], style: Style) -> None:
+    """One legend below the figure that is read row by row, in the order of `handles`."""
+    columns = legend_columns([str(handle.get_label()) for handle in handles], style)
+    rows = -(-len(handles) // columns)
+    # Matplotlib fills a legend column by column, the first columns one longer; hand it the entries transposed.
+    grid = [handles[row * columns : (row + 1) * columns] for row in range(rows)]
+    transposed = [line[column] for column in range(columns) for line in grid if column < len(line)]
+    figure.legend(handles=transposed, loc="outside lower center", ncols=columns)
+
+
+def abbreviated(value: float, _: int | None = None) -> str:
+    """A count for an axis, in thousands (k), millions (M) or billions (B)."""
+    for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
+
+
+def grid_shape(count: int, columns: int) -> tuple[int, int]:
+    """Rows and columns for `count` panels in at most `columns` columns."""
+    columns = max(1, min(count, columns))
+    return -(-count // columns), columns

@@ -1,0 +1,154 @@
+"""Learning curves: training and development loss of every model against the tokens it has seen.
+
+The raw training loss of a long run is noise by the thousand, so steps are gathered in at most 200 equal intervals and
+their mean is drawn; development losses are drawn as they were measured. Every pretraining seed is a line of its own.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from hatchery.analysis.figures.drawing import (
+    MUTED,
+    abbreviated,
+    figure_style,
+    legend_below,
+    legend_columns,
+    model_styles,
+    models_with_counts,
+    save_svg,
+)
+from hatchery.analysis.measurements import read_verified
+from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
+from hatchery.analysis.settings import Cell, FigureSettings, cells_by_name, match_cells, models_in_order
+from hatchery.typed import build, stage_body
+
+INTERVALS = 200
+# Batches of real text differ a little in tokens; beyond this fraction a second axis of steps would mislead.
+STEP_TOLERANCE = 0.02
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One run: `training` and `development` are (tokens, loss in nats per masked token) in order of steps."""
+
+    cell: Cell
+    training: list[tuple[float, float]]
+    development: list[tuple[float, float]]
+
+
+def plot_learning_curves(settings: Mapping[str, Any], pretraining: Mapping[str, Path], output: Path) -> None:
+    """Draw the curves of the models named `CELL=manifest` into `output` (SVG).
+
+    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
+    """
+    figure_settings = build(FigureSettings, stage_body(settings))
+    cells = cells_by_name(figure_settings.cells)
+    points = {
+        name: read_curve(read_verified(path))
+        for name, path in match_cells(pretraining, figure_settings.cells, "--pretraining").items()
+    }
+    curves = [curve_of(cells[name], rows) for name, rows in points.items()]
+    with figure_style(figure_settings.style):
+        figure = draw_learning_curves(figure_settings, curves, tokens_per_step(list(points.values())))
+        save_svg(figure, output, f"Learning curves of {figure_settings.experiment}")
+
+
+def curve_of(cell: Cell, points: Sequence[CurvePoint]) -> Curve:
+    """The two lines of one run, the training loss averaged in intervals of steps."""
+    training = [(point.step, point.tokens, point.loss) for point in points if point.loss is not None]
+    development = [(float(point.tokens), point.development_loss) for point in points]
+    return Curve(cell, interval_means(training), [(x, y) for x, y in development if y is not None])
+
+
+def interval_means(rows: Sequence[tuple[int, int, float]], intervals: int = INTERVALS) -> list[tuple[float, float]]:
+    """Mean tokens and mean loss of `rows` (step, tokens, loss) in at most `intervals` equal intervals of steps."""
+    if not rows:
+        return []
+    width = max(1, math.ceil((rows[-1][0] + 1) / intervals))
+    groups: dict[int, list[tuple[int, int, float]]] = {}
+    for row in rows:
+        groups.setdefault(row[0] // width, []).append(row)
+    return [
+        (sum(tokens for _, tokens, _ in group) / len(group), math.fsum(loss for _, _, loss in group) / len(group))
+        for group in groups.values()
+    ]
+
+
+def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
+    """Tokens per optimiser step when one number describes all points of all runs, otherwise None.
+
+    A point fits when its tokens differ from the straight line by at most 2 % of the most tokens that any run saw.
+    """
+    points = [point for run in runs for point in run]
+    last = max(points, key=lambda point: point.step, default=None)
+    if last is None or last.step <= 0 or last.tokens <= 0:
+        return None
+    slope = last.tokens / last.step
+    tolerance = STEP_TOLERANCE * max(point.tokens for point in points)
+    return slope if all(abs(point.tokens - slope * point.step) <= tolerance for point in points) else None
+
+
+def draw_learning_curves(settings: FigureSettings, curves: Sequence[Curve], step_tokens: float | None) -> Figure:
+    """The figure: training loss on the left, development loss on the right, one legend below."""
+    models = models_in_order(settings.cells)
+    styles = model_styles(models, settings.style)
+    width, size = settings.style.width_inches, settings.style.font_size
+    labels = models_with_counts(settings.cells)
+    legend_rows = -(-len(models) // legend_columns(list(labels.values()), settings.style))
+    height = width * 0.36 + (9 + 1.6 * legend_rows) * size / 72
+    figure = Figure(figsize=(width, height), layout="constrained")
+    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    for curve in curves:
+        look = styles[curve.cell.run]
+        left.plot(*_columns(curve.training), color=look.colour, linestyle=look.dashes, linewidth=1.4)
+        right.plot(
+            *_columns(curve.development),
+            color=look.colour,
+            linestyle=look.dashes,
+            linewidth=1.4,
+            marker="o",
+            markersize=size * 0.3,
+        )
+    left.set_title("Training", loc="left")
+    right.set_title("Development", loc="left")
+    left.set_ylabel("loss (nats per masked token)")
+    for axes in (left, right):
+        _finish_axes(axes, step_tokens)
+    right.tick_params(labelleft=False)
+    untrained = {curve.cell.run for curve in curves if not curve.training and not curve.development}
+    handles = []
+    for model, label in labels.items():
+        look = styles[model]
+        text = f"{label}, not trained" if model in untrained else label
+        handles.append(Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=1.6, label=text))
+    legend_below(figure, handles, settings.style)
+    return figure
+
+
+def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [x for x, _ in points], [y for _, y in points]
+
+
+def _finish_axes(axes: Axes, step_tokens: float | None) -> None:
+    axes.grid(visible=True)
+    axes.set_xlabel("tokens seen")
+    axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    if not axes.has_data() or not any(len(line.get_xdata()) for line in axes.lines):  # type: ignore[arg-type]
+        axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)
+    if step_tokens is not None:
+        functions = (lambda tokens: np.asarray(tokens) / step_tokens, lambda steps: np.asarray(steps) * step_tokens)
+        steps = axes.secondary_xaxis("top", functions=functions)
+        steps.set_xlabel("optimiser steps")
+        steps.xaxis.set_major_formatter(FuncFormatter(abbreviated))
+        steps.xaxis.set_major_locator(MaxNLocator(5))
+        steps.spines["top"].set_visible(True)

@@ -1,0 +1,94 @@
+"""One static page for an experiment: what it is, its tables, its figures. No scripts, nothing loaded from elsewhere.
+
+The tables are those of summary.md, the figures are the SVG files themselves, so page and files cannot disagree.
+"""
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+from hatchery.errors import EvaluationError
+from hatchery.storage.atomic import write_text
+from hatchery.typed import stage_body
+
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
+h1, h2, h3 { line-height: 1.2; }
+h2 { margin-top: 2.5rem; }
+.table { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { border-bottom: 1px solid #9996; padding: .3rem .7rem; text-align: left; }
+thead th { border-bottom: 2px solid #999; vertical-align: bottom; }
+figure { margin: 2rem 0; }
+figure .drawing { background: #fff; border: 1px solid #9996; overflow-x: auto; padding: .5rem; }
+figure svg { display: block; height: auto; max-width: 100%; }
+figcaption { margin-top: .5rem; max-width: 50rem; }
+"""
+CAPTIONS = {
+    "learning_curves": "Loss of masked language modelling per labelled token against the optimiser step: training "
+    "loss, and development loss on sequences with fixed masks.",
+    "layer_weights": "Learned layer weights: the share with which each layer reads the outputs of the layers before it, "
+    "times the number of those outputs, so that 1 is the even share; the plain model adds all with weight 1.",
+    "phenomena": "Accuracy on minimal pairs by phenomenon; the line at 50 % is chance.",
+}
+
+
+def write_page(settings: Mapping[str, Any], markdown: Path, figures: Sequence[Path], output: Path) -> None:
+    """Write the page of an experiment to `output`.
+
+    `settings` hold `experiment` and `description`; `markdown` is its summary.md, `figures` are SVG files. Raises
+    EvaluationError naming the file when one is missing or is not an SVG.
+    """
+    body = stage_body(settings)
+    table = _read(markdown)
+    drawings = "\n".join(_figure(path) for path in figures)
+    title = html.escape(f"Hatchery: {body['experiment']}")
+    page = f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<p>{html.escape(body["description"])}</p>
+{_tables(table)}
+<h2>Figures</h2>
+{drawings}
+</body>
+</html>
+"""
+    write_text(output, page)
+
+
+def _tables(markdown: str) -> str:
+    rendered = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
+    return rendered.replace("<table>", '<div class="table"><table>').replace("</table>", "</table></div>")
+
+
+def _figure(path: Path) -> str:
+    text = _read(path)
+    start = text.find("<svg")
+    if start < 0 or "</svg>" not in text:
+        raise EvaluationError(f"{path}: not an SVG drawing")
+    # Ids are unique within one drawing only, and several drawings share the page.
+    drawing = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{path.stem}-", text[start:])
+    name = path.stem.replace("_", " ")
+    caption = CAPTIONS.get(path.stem, name.capitalize() + ".")
+    return (
+        f'<figure role="group" aria-label="{html.escape(name)}">\n<div class="drawing">{drawing}</div>\n'
+        f"<figcaption>{html.escape(caption)}</figcaption>\n</figure>"
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvaluationError(f"{path}: cannot be read: {error}") from error

@@ -1,0 +1,341 @@
+"""Minimal pairs in BLiMP's format (Warstadt et al. 2020): one sentence of the grammar, and it with one broken constraint.
+
+Pairs come as mirrored twins: where one pair has x in the good and y in the bad sentence, its twin has y in the good and
+x in the bad one. A judge that knows only how frequent or how long words are is right in exactly half of the pairs.
+"""
+
+import random
+from collections.abc import Callable, Container
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hatchery.embedded.grammar import (
+    Clause,
+    NounPhrase,
+    Tense,
+    choose,
+    noun_phrase,
+    pick_adjectives,
+    realise,
+    sentence,
+    text_of,
+)
+from hatchery.embedded.lexicon import (
+    ANIMALS,
+    CLAUSAL,
+    INTRANSITIVE,
+    NAMES,
+    NUMBERS,
+    OBJECTS,
+    PERSONS,
+    QUALITIES,
+    REFLEXIVE,
+    REFLEXIVE_PRONOUNS,
+    SIZES,
+    TRANSITIVE,
+    Noun,
+    Number,
+)
+from hatchery.embedded.scenes import Scene, Words, fitting_tense, pick_verb
+from hatchery.errors import ConfigError
+
+_REGULAR = tuple(noun for noun in (*PERSONS, *ANIMALS, *OBJECTS) if not noun.irregular)
+_IRREGULAR = tuple(noun for noun in (*PERSONS, *ANIMALS, *OBJECTS) if noun.irregular)
+_REGULAR_ANIMATE = tuple(noun for noun in (*PERSONS, *ANIMALS) if not noun.irregular)
+_IRREGULAR_ANIMATE = tuple(noun for noun in (*PERSONS, *ANIMALS) if noun.irregular)
+_GENDERED = tuple(noun for noun in PERSONS if noun.gender != "neuter")
+_MASCULINE = tuple(noun for noun in _GENDERED if noun.gender == "masculine")
+_FEMININE = tuple(noun for noun in _GENDERED if noun.gender == "feminine")
+_DISTINCT = tuple(verb for verb in TRANSITIVE if verb.has_distinct_participle)
+_PLURAL_OF = {"this": "these", "that": "those"}
+_QUANTIFIERS: dict[Number, tuple[str, ...]] = {
+    "singular": ("every", "each"),
+    "plural": ("all", "many", "few", "several"),
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A grammatical sentence and its broken counterpart, as words."""
+
+    good: Words
+    bad: Words
+
+
+Twins = tuple[Pair, Pair]
+
+
+@dataclass(frozen=True)
+class Paradigm:
+    """One phenomenon tested in one way; `draw` makes two mirrored pairs from fresh material."""
+
+    uid: str
+    field: str
+    term: str
+    draw: Callable[[random.Random], Twins]
+
+
+def _opposite(number: Number) -> Number:
+    return "singular" if number == "plural" else "plural"
+
+
+def determiner_noun(nouns: tuple[Noun, ...], adjective: bool, vary: str) -> Callable[[random.Random], Twins]:
+    """ "Tom found this book / books" (`vary` noun) or "Tom found this / these book" (`vary` determiner)."""
+
+    def draw(rng: random.Random) -> Twins:
+        scene = Scene.draw(rng)
+        noun, demonstrative = choose(rng, nouns), choose(rng, ("this", "that"))
+        adjectives = (choose(rng, SIZES + QUALITIES),) if adjective else ()
+        subject, verb = scene.name(), pick_verb(rng, noun)
+        tense = fitting_tense(verb, scene.tense())
+        place = scene.place() if rng.random() < 0.5 else ()
+        words = {"singular": demonstrative, "plural": _PLURAL_OF[demonstrative]}
+
+        def whole(determiner_number: Number, noun_number: Number) -> Words:
+            phrase = noun_phrase(words[determiner_number], noun, determiner_number, adjectives, place, noun_number)
+            return sentence(realise(Clause(subject, verb, phrase.words, tense)))
+
+        def pair(number: Number) -> Pair:
+            other = _opposite(number)
+            return Pair(whole(number, number), whole(number, other) if vary == "noun" else whole(other, number))
+
+        return pair("singular"), pair("plural")
+
+    return draw
+
+
+def subject_verb(
+    nouns: tuple[Noun, ...], distractor: bool = False, question: bool = False
+) -> Callable[[random.Random], Twins]:
+    """ "The dogs sleep / sleeps"; with a distractor "The dogs near the box sleep / sleeps"; as a question "Do / Does ..."."""
+
+    def draw(rng: random.Random) -> Twins:
+        scene = Scene.draw(rng)
+        noun, between = choose(rng, nouns), choose(rng, scene.things)
+        adjectives = pick_adjectives(rng)
+        preposition = choose(rng, ("near", "behind", "beside", "with"))
+        tense: Tense = choose(rng, ("present", "progressive", "perfect"))
+        model = scene.clause(scene.name(), animal=noun.category == "animal", tense=tense, question=question)
+
+        def pair(number: Number) -> Pair:
+            other = _opposite(number)
+            modifier = (preposition, "the", between.form(other)) if distractor else ()
+            good = replace(model, subject=noun_phrase("the", noun, number, adjectives, modifier))
+            mark = "?" if question else "."
+            return Pair(sentence(realise(good), mark), sentence(realise(replace(good, agreement=other)), mark))
+
+        return pair("singular"), pair("plural")
+
+    return draw
+
+
+def anaphor_number(rng: random.Random) -> Twins:
+    """ "The boys admired themselves / himself"."""
+    noun, verb = choose(rng, _GENDERED), choose(rng, REFLEXIVE)
+    tense, adjectives = choose(rng, ("past", "modal")), pick_adjectives(rng)
+    ending = Scene.draw(rng).place()
+    single, several = REFLEXIVE_PRONOUNS[noun.gender], REFLEXIVE_PRONOUNS["plural"]
+
+    def whole(number: Number, pronoun: str) -> Words:
+        return sentence(realise(Clause(noun_phrase("the", noun, number, adjectives), verb, (pronoun, *ending), tense)))
+
+    return (
+        Pair(whole("singular", single), whole("singular", several)),
+        Pair(whole("plural", several), whole("plural", single)),
+    )
+
+
+def anaphor_gender(rng: random.Random) -> Twins:
+    """ "The queen admired herself / himself", with nouns and names."""
+    verb, tense = choose(rng, REFLEXIVE), Scene.draw(rng).tense()
+    ending = Scene.draw(rng).place()
+    if rng.random() < 0.5:
+        he, she = (NounPhrase((_name(rng, gender),), "singular") for gender in ("masculine", "feminine"))
+    else:
+        he, she = (noun_phrase("the", choose(rng, nouns), "singular") for nouns in (_MASCULINE, _FEMININE))
+
+    def whole(subject: NounPhrase, pronoun: str) -> Words:
+        return sentence(realise(Clause(subject, verb, (pronoun, *ending), tense)))
+
+    return Pair(whole(he, "himself"), whole(he, "herself")), Pair(whole(she, "herself"), whole(she, "himself"))
+
+
+def _name(rng: random.Random, gender: str) -> str:
+    return choose(rng, [name.word for name in NAMES if name.gender == gender])
+
+
+def embedded_reflexive(rng: random.Random) -> Twins:
+    """ "Mary says that Tom blames himself / herself": the nearest subject decides, not the first one."""
+    outer_verb, verb = choose(rng, CLAUSAL), choose(rng, REFLEXIVE)
+    outer_tense, tense = choose(rng, ("present", "past")), Scene.draw(rng).tense()
+    man, woman = _name(rng, "masculine"), _name(rng, "feminine")
+
+    def whole(outer: str, inner: str, pronoun: str) -> Words:
+        body = realise(Clause(NounPhrase((inner,), "singular"), verb, (pronoun,), tense))
+        return sentence(realise(Clause(NounPhrase((outer,), "singular"), outer_verb, ("that", *body), outer_tense)))
+
+    return (
+        Pair(whole(woman, man, "himself"), whole(woman, man, "herself")),
+        Pair(whole(man, woman, "herself"), whole(man, woman, "himself")),
+    )
+
+
+def past_participle(rng: random.Random) -> Twins:
+    """ "Tom has eaten / ate the pear" and "Tom ate / eaten the pear"."""
+    scene = Scene.draw(rng)
+    verb = choose(rng, _DISTINCT)
+    noun = choose(rng, [noun for noun in (*OBJECTS, *ANIMALS, *PERSONS) if noun.category in verb.objects])
+    clause = Clause(scene.name(), verb, scene.phrase(noun).words, "perfect")
+    past = replace(clause, tense="past")
+    return (
+        Pair(sentence(realise(clause)), sentence(realise(replace(clause, verb_form="past")))),
+        Pair(sentence(realise(past)), sentence(realise(replace(past, verb_form="participle")))),
+    )
+
+
+def polarity_adverb(vary: str) -> Callable[[random.Random], Twins]:
+    """ "No boy has ever slept" against "Every ... ever" (`vary` licensor) or "No ... already" (`vary` adverb)."""
+
+    def draw(rng: random.Random) -> Twins:
+        scene = Scene.draw(rng)
+        noun, positive = choose(rng, PERSONS), choose(rng, ("every", "each"))
+        verb, ending = choose(rng, INTRANSITIVE), scene.place()
+
+        def whole(determiner: str, adverb: str) -> Words:
+            subject = noun_phrase(determiner, noun, "singular")
+            return sentence(realise(Clause(subject, verb, ending, "perfect", adverb=adverb)))
+
+        negative_good, positive_good = whole("no", "ever"), whole(positive, "already")
+        if vary == "licensor":
+            return Pair(negative_good, whole(positive, "ever")), Pair(positive_good, whole("no", "already"))
+        return Pair(negative_good, whole("no", "already")), Pair(positive_good, whole(positive, "ever"))
+
+    return draw
+
+
+def any_or_some(rng: random.Random) -> Twins:
+    """ "Tom did not see any / some dogs" and "Tom saw some / any dogs"."""
+    scene = Scene.draw(rng)
+    noun = choose(rng, (*OBJECTS, *ANIMALS))
+    verb, subject = pick_verb(rng, noun), scene.name()
+    tense = choose(rng, ("past", "perfect"))
+
+    def whole(negated: bool, determiner: str) -> Words:
+        phrase = noun_phrase(determiner, noun, "plural")
+        return sentence(realise(Clause(subject, verb, phrase.words, tense, negated=negated)))
+
+    return Pair(whole(True, "any"), whole(True, "some")), Pair(whole(False, "some"), whole(False, "any"))
+
+
+def quantifier_noun(vary: str) -> Callable[[random.Random], Twins]:
+    """ "Every dog / dogs ran away" (`vary` noun) or "Every / All dog ran" (`vary` quantifier), in the past tense."""
+
+    def draw(rng: random.Random) -> Twins:
+        scene = Scene.draw(rng)
+        noun = choose(rng, (*PERSONS, *ANIMALS))
+        words = {number: choose(rng, _QUANTIFIERS[number]) for number in NUMBERS}
+        tense: Tense = choose(rng, ("past", "modal"))
+        model = scene.clause(scene.name(), animal=noun.category == "animal", tense=tense)
+
+        def whole(quantifier_number: Number, noun_number: Number) -> Words:
+            phrase = noun_phrase(words[quantifier_number], noun, quantifier_number, noun_number=noun_number)
+            return sentence(realise(replace(model, subject=phrase)))
+
+        def pair(number: Number) -> Pair:
+            other = _opposite(number)
+            return Pair(whole(number, number), whole(number, other) if vary == "noun" else whole(other, number))
+
+        return pair("singular"), pair("plural")
+
+    return draw
+
+
+def there_agreement(rng: random.Random) -> Twins:
+    """ "There is / are a dog near the river"."""
+    scene = Scene.draw(rng)
+    noun, adjectives, place = choose(rng, (*ANIMALS, *OBJECTS, *PERSONS)), pick_adjectives(rng), scene.place()
+    plural = choose(rng, ("many", "few", "some", "two", "three"))
+
+    def whole(number: Number, copula: str) -> Words:
+        phrase = noun_phrase("a" if number == "singular" else plural, noun, number, adjectives)
+        return sentence(["there", copula, *phrase.words, *place])
+
+    return (
+        Pair(whole("singular", "is"), whole("singular", "are")),
+        Pair(whole("plural", "are"), whole("plural", "is")),
+    )
+
+
+PARADIGMS = (
+    Paradigm("anaphor_gender_agreement", "morphology", "anaphor_agreement", anaphor_gender),
+    Paradigm("anaphor_number_agreement", "morphology", "anaphor_agreement", anaphor_number),
+    Paradigm("reflexive_in_embedded_clause", "syntax_semantics", "binding", embedded_reflexive),
+    *(
+        Paradigm(uid, "morphology", "determiner_noun_agreement", determiner_noun(nouns, adjective, vary))
+        for uid, nouns, adjective, vary in (
+            ("determiner_noun_agreement_1", _REGULAR, False, "noun"),
+            ("determiner_noun_agreement_2", _REGULAR, False, "determiner"),
+            ("determiner_noun_agreement_irregular_1", _IRREGULAR, False, "noun"),
+            ("determiner_noun_agreement_irregular_2", _IRREGULAR, False, "determiner"),
+            ("determiner_noun_agreement_with_adjective_1", _REGULAR, True, "noun"),
+            ("determiner_noun_agreement_with_adj_2", _REGULAR, True, "determiner"),
+        )
+    ),
+    *(
+        Paradigm(uid, "morphology", "subject_verb_agreement", draw)
+        for uid, draw in (
+            ("regular_plural_subject_verb_agreement_1", subject_verb(_REGULAR_ANIMATE)),
+            ("irregular_plural_subject_verb_agreement_1", subject_verb(_IRREGULAR_ANIMATE)),
+            ("distractor_agreement_prepositional_phrase", subject_verb(_REGULAR_ANIMATE, distractor=True)),
+            ("question_auxiliary_agreement", subject_verb(_REGULAR_ANIMATE, question=True)),
+        )
+    ),
+    Paradigm("irregular_past_participle_verbs", "morphology", "irregular_forms", past_participle),
+    Paradigm("npi_ever_licensor", "semantics", "npi_licensing", polarity_adverb("licensor")),
+    Paradigm("npi_ever_adverb", "semantics", "npi_licensing", polarity_adverb("adverb")),
+    Paradigm("npi_any_some", "semantics", "npi_licensing", any_or_some),
+    Paradigm("quantifier_noun_agreement_1", "semantics", "quantifiers", quantifier_noun("noun")),
+    Paradigm("quantifier_noun_agreement_2", "semantics", "quantifiers", quantifier_noun("quantifier")),
+    Paradigm("existential_there_agreement", "syntax", "quantifiers", there_agreement),
+)
+
+
+def draw_pairs(paradigm: Paradigm, count: int, seed: int, taken: Container[str]) -> list[Pair]:
+    """`count` different pairs (rounded down to whole twins) whose sentences are not in `taken`.
+
+    Raises ConfigError when the paradigm cannot make that many.
+    """
+    rng = random.Random(f"{seed}/minimal_pairs/{paradigm.uid}")
+    pairs: list[Pair] = []
+    seen: set[str] = set()
+    attempts = 0
+    while len(pairs) < count - count % 2:
+        attempts += 1
+        if attempts > 50 * count + 1000:
+            raise ConfigError(f"pairs_per_paradigm: {paradigm.uid} cannot make {count} different pairs")
+        twins = paradigm.draw(rng)
+        texts = [text_of(words) for pair in twins for words in (pair.good, pair.bad)]
+        if any(text in taken or text in seen for text in texts):
+            continue
+        seen.update(texts)
+        pairs.extend(twins)
+    return pairs
+
+
+def blimp_rows(paradigm: Paradigm, pairs: list[Pair]) -> list[dict[str, Any]]:
+    """The pairs as rows of a BLiMP file."""
+    return [
+        {
+            "sentence_good": text_of(pair.good),
+            "sentence_bad": text_of(pair.bad),
+            "field": paradigm.field,
+            "linguistics_term": paradigm.term,
+            "UID": paradigm.uid,
+            "simple_LM_method": True,
+            "one_prefix_method": False,
+            "two_prefix_method": False,
+            "lexically_identical": False,
+            "pairID": str(index),
+        }
+        for index, pair in enumerate(pairs)
+    ]

@@ -1,0 +1,92 @@
+"""Two fine-tuning tasks in GLUE's shapes: acceptability (as CoLA) and entailment (as RTE).
+
+Both are balanced, and neither can be solved from single words: sentences of the acceptability task come from mirrored
+twins, and in the entailment task premise and hypothesis have the same distribution under both labels, so only their
+relation decides.
+"""
+
+import random
+from collections.abc import Container
+from typing import Any
+
+from hatchery.embedded.grammar import Clause, choose, noun_phrase, pick_adjectives, realise, sentence, text_of
+from hatchery.embedded.lexicon import ANIMALS, HYPERNYMS, OBJECTS, TRANSITIVE, Noun
+from hatchery.embedded.minimal_pairs import PARADIGMS
+from hatchery.embedded.scenes import Scene
+
+ACCEPTABILITY_PARADIGMS = frozenset(
+    {
+        "determiner_noun_agreement_1",
+        "determiner_noun_agreement_irregular_1",
+        "regular_plural_subject_verb_agreement_1",
+        "irregular_past_participle_verbs",
+        "quantifier_noun_agreement_1",
+        "existential_there_agreement",
+    }
+)
+_NOUNS_BY_CATEGORY: dict[str, tuple[Noun, ...]] = {
+    category: tuple(noun for noun in (*ANIMALS, *OBJECTS) if noun.category == category)
+    for category in HYPERNYMS
+    if category != "building"
+}
+_CATEGORIES = tuple(_NOUNS_BY_CATEGORY)
+# Verbs that take every category: the verb of the hypothesis must not give the category away.
+_VERBS = tuple(verb for verb in TRANSITIVE if set(_CATEGORIES) <= set(verb.objects))
+
+
+def acceptability(count: int, seed: int, split: str, taken: Container[str]) -> list[dict[str, Any]]:
+    """`count` sentences with label 1 (grammatical) or 0 (one broken constraint), none of them in `taken`."""
+    rng = random.Random(f"{seed}/acceptability/{split}")
+    paradigms = [paradigm for paradigm in PARADIGMS if paradigm.uid in ACCEPTABILITY_PARADIGMS]
+    rows: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    while len(rows) < count:
+        label = len(rows) % 2
+        paradigm = paradigms[len(rows) // 2 % len(paradigms)]
+        pair = choose(rng, paradigm.draw(rng))
+        text = text_of(pair.good if label else pair.bad)
+        if text in taken or text in seen:
+            continue
+        seen.add(text)
+        rows.append({"sentence": text, "label": label})
+    return _shuffled(rows, rng)
+
+
+def entailment(count: int, seed: int, split: str, taken: Container[str]) -> list[dict[str, Any]]:
+    """`count` pairs: "Tom found two hammers" entails "Tom found some tools" (label 0), not "... some fruits" (label 1).
+
+    The labels are RTE's: 0 entailment, 1 not_entailment.
+    """
+    rng = random.Random(f"{seed}/entailment/{split}")
+    rows: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    while len(rows) < count:
+        label = len(rows) % 2
+        scene = Scene.draw(rng)
+        category = _CATEGORIES[len(rows) // 2 % len(_CATEGORIES)]
+        others = [other for other in _CATEGORIES if other != category]
+        asserted = choose(rng, others) if label else category
+        number, subject, verb, tense = (
+            scene.number(),
+            scene.name(),
+            choose(rng, _VERBS),
+            choose(rng, ("past", "perfect")),
+        )
+        determiner = choose(rng, ("a", "this", "that") if number == "singular" else ("some", "these", "two"))
+        noun = choose(rng, _NOUNS_BY_CATEGORY[category])
+        premise = noun_phrase(determiner, noun, number, pick_adjectives(rng, 0.2)).words
+        conclusion = noun_phrase("a" if number == "singular" else "some", HYPERNYMS[asserted], number).words
+        texts = [text_of(sentence(realise(Clause(subject, verb, words, tense)))) for words in (premise, conclusion)]
+        if texts[0] in taken or texts[0] in seen:
+            continue
+        seen.add(texts[0])
+        rows.append({"sentence1": texts[0], "sentence2": texts[1], "label": label})
+    return _shuffled(rows, rng)
+
+
+def _shuffled(rows: list[dict[str, Any]], rng: random.Random) -> list[dict[str, Any]]:
+    rng.shuffle(rows)
+    return [{**row, "idx": index} for index, row in enumerate(rows)]
+
+
+TASKS = {"acceptability": acceptability, "entailment": entailment}

@@ -1,0 +1,111 @@
+"""ELC-BERT's layer weighting: what a layer reads from the layers below it, and what it hands on.
+
+Source: ELC-BERT sections 3 and 4 ("Not all layers are equally as important: Every Layer Counts BERT") and the four
+published model files. A variant is a record of choices; one encoder composes with any of them, the plain residual
+transformer included.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from hatchery.modeling.configuration import LayerWeightingName
+
+
+@dataclass(frozen=True)
+class LayerWeighting:
+    """One way to connect the layers."""
+
+    layer_input: Literal["previous", "softmax", "sum"]
+    """The previous state; a learned convex combination of all earlier outputs; or their plain sum (no parameters)."""
+
+    input_in_output: bool
+    """Whether a layer adds its input to its output (the residual stream)."""
+
+    input_in_feed_forward: bool
+    """Whether the feed-forward block sees input plus attention (equation 2) or the attention alone (equation 5)."""
+
+    previous_layer_bias: float = 0.0
+    """Initial logit of the previous layer; the other logits start at 0."""
+
+    normalised_output: bool = False
+    """Whether every layer's output goes through a layer norm without parameters."""
+
+    output_mixture: bool = False
+    """Whether the heads read a combination of all outputs, appended as one more state, instead of the last output."""
+
+
+LAYER_WEIGHTINGS: dict[LayerWeightingName, LayerWeighting] = {
+    "none": LayerWeighting("previous", input_in_output=True, input_in_feed_forward=True),
+    # The paper's ELC-BERT, winner of the STRICT track.
+    "biased": LayerWeighting("softmax", False, input_in_feed_forward=False, previous_layer_bias=1.0),
+    # Winner of the STRICT-SMALL track; the two below build on it.
+    "zero": LayerWeighting("softmax", False, input_in_feed_forward=True),
+    "normalized": LayerWeighting("softmax", False, input_in_feed_forward=True, normalised_output=True),
+    "weighted_output": LayerWeighting("softmax", False, input_in_feed_forward=True, output_mixture=True),
+}
+
+
+class LayerMixture(nn.Module):
+    """Combines the outputs of earlier layers into the input of each layer, and of the heads.
+
+    `layer_weights[n - 1]` are the logits of consumer n over its n producers: the embedding output and layers 1 to
+    n - 1. Layers are consumers 1 to N; with an output mixture the heads are consumer N + 1.
+    """
+
+    def __init__(self, weighting: LayerWeighting, n_layers: int) -> None:
+        super().__init__()
+        self.weighting = weighting
+        n_consumers = n_layers + weighting.output_mixture if weighting.layer_input == "softmax" else 0
+        logits = [torch.zeros(n + 1) for n in range(n_consumers)]
+        self.layer_weights = nn.ParameterList(nn.Parameter(vector) for vector in logits)
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Set the logits to where training starts. The output mixture has no preferred layer in any variant."""
+        for vector in self.layer_weights:
+            vector.zero_()
+            vector[-1] = self.weighting.previous_layer_bias
+
+    def alphas(self, consumer: int) -> Tensor:
+        """Weights [consumer] of the producers 0 to consumer - 1, summing to 1."""
+        return torch.softmax(self.layer_weights[consumer - 1], dim=0)
+
+    def forward(self, outputs: Sequence[Tensor]) -> Tensor:
+        """The input of the consumer that follows `outputs` (the embedding output and those of all layers so far)."""
+        if self.weighting.layer_input == "previous":
+            return outputs[-1]
+        if self.weighting.layer_input == "sum":
+            return torch.stack(tuple(outputs)).sum(dim=0)
+        alphas = self.alphas(len(outputs)).unbind()
+        mixed = outputs[0] * alphas[0]
+        for output, alpha in zip(outputs[1:], alphas[1:], strict=True):
+            mixed = mixed + output * alpha
+        return mixed
+
+
+class LayerWeightRow(NamedTuple):
+    """One cell of the triangle of layer weights (ELC-BERT Figure 2)."""
+
+    consuming_layer: int
+    """1 to N; N + 1 is what the heads read."""
+    producing_layer: int
+    """0 is the embedding output."""
+    alpha: float
+    scaled_alpha: float
+    """consuming_layer * alpha: 1 where a layer weighs all its producers alike."""
+
+
+def layer_weight_table(model: nn.Module) -> list[LayerWeightRow]:
+    """The learned layer weights of `model`, by consuming and then producing layer; empty without layer weighting."""
+    rows = []
+    for mixture in model.modules():
+        if isinstance(mixture, LayerMixture):
+            for consumer in range(1, len(mixture.layer_weights) + 1):
+                alphas = mixture.alphas(consumer).detach().double().tolist()
+                rows += [LayerWeightRow(consumer, i, alpha, consumer * alpha) for i, alpha in enumerate(alphas)]
+    return rows

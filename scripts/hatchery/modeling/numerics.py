@@ -1,0 +1,57 @@
+"""The two operations whose arithmetic is pinned down here: layer norm in full precision, and a dropout that is cheap.
+
+Under bf16 autocast torch keeps layer norms in fp32 on CUDA but not on the CPU; here they are fp32 on both. Dropout on
+the CPU costs torch as much as a matrix product of these small models; the one here draws 16 random bits per element.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def full_precision(tensor: Tensor) -> Tensor:
+    """`tensor` in fp32 if it is bf16 or fp16, otherwise unchanged."""
+    return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
+
+
+class LayerNorm(nn.Module):
+    """Layer norm over the last dimension, computed and returned in full precision.
+
+    `affine` False has no parameters: the form that LTG-BERT uses everywhere except after attention and on the relative
+    embedding (section 3.1).
+    """
+
+    def __init__(self, size: int, eps: float, affine: bool = False) -> None:
+        super().__init__()
+        self.size, self.eps = size, eps
+        self.weight = nn.Parameter(torch.ones(size)) if affine else None
+        self.bias = nn.Parameter(torch.zeros(size)) if affine else None
+
+    def forward(self, tensor: Tensor) -> Tensor:
+        """Normalise `tensor` [..., size]."""
+        return F.layer_norm(full_precision(tensor), (self.size,), self.weight, self.bias, self.eps)
+
+
+class Dropout(nn.Module):
+    """Inverted dropout with a settable `probability`; 0 and evaluation mode return the input itself."""
+
+    def __init__(self, probability: float) -> None:
+        super().__init__()
+        self.probability = probability
+
+    def forward(self, tensor: Tensor) -> Tensor:
+        """Zero elements of `tensor` with the probability and scale up the others, so that the mean is kept."""
+        if not self.training or self.probability == 0:
+            return tensor
+        if tensor.device.type != "cpu" or torch.compiler.is_compiling():
+            return F.dropout(tensor, self.probability)
+        return _cpu_dropout(tensor, self.probability)
+
+
+def _cpu_dropout(tensor: Tensor, probability: float) -> Tensor:
+    """Dropout from 16 bits per element of torch's default generator (the probability is rounded to 1 / 65536)."""
+    dropped = round(probability * 2**16)
+    words = torch.empty((tensor.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    bits = words.view(torch.int16)[: tensor.numel()].view(tensor.shape)
+    kept = (bits >= dropped - 2**15).to(tensor.dtype)
+    return tensor * kept.mul_(2**16 / (2**16 - dropped))

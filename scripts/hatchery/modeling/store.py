@@ -1,0 +1,89 @@
+"""A model as a folder: `model.safetensors` with the weights and `config.json` with the configuration.
+
+Both files appear whole or not at all. The matrix that embedding and output share is stored once. Loading accepts
+exactly the tensors that the configuration asks for and names the file and the tensor otherwise.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from hatchery.errors import ConfigError, ModelError
+from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.storage.atomic import atomic_path, write_json
+
+WEIGHTS_FILE = "model.safetensors"
+CONFIG_FILE = "config.json"
+
+
+def save_model(folder: str | Path, model: MaskedLanguageModel) -> list[Path]:
+    """Write the configuration and the weights of `model` into `folder`; returns the two paths.
+
+    The bytes depend on the weights alone: tensors are sorted by name, and there is no date.
+    """
+    folder = Path(folder)
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(model.state_dict().items())}
+    write_json(folder / CONFIG_FILE, model.config.to_dict())
+    with atomic_path(folder / WEIGHTS_FILE) as partial:
+        save_file(tensors, partial, metadata={"format": "pt"})
+    return [folder / CONFIG_FILE, folder / WEIGHTS_FILE]
+
+
+def load_masked_language_model(folder: str | Path) -> MaskedLanguageModel:
+    """The model in `folder`, on the CPU and in training mode, as a new module has it.
+
+    Raises ModelError naming the file when one is missing or damaged, or when the weights do not fit the configuration.
+    """
+    folder = Path(folder)
+    config = load_config(folder)
+    tensors = _read_tensors(folder / WEIGHTS_FILE)
+    # On the meta device nothing is allocated or drawn only to be overwritten.
+    with torch.device("meta"):
+        model = MaskedLanguageModel(config)
+    check_tensors(model, tensors, folder / WEIGHTS_FILE)
+    model.load_state_dict(tensors, assign=True)
+    return model
+
+
+def load_config(folder: str | Path) -> EncoderConfig:
+    """The configuration in `folder`. Raises ModelError naming the file when it is missing or invalid."""
+    path = Path(folder) / CONFIG_FILE
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return EncoderConfig.from_dict(values)
+    except FileNotFoundError as error:
+        raise ModelError(f"{path}: the model's configuration is missing") from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ModelError(f"{path}: not a readable JSON file: {error}") from error
+    except (ConfigError, ModelError) as error:
+        raise ModelError(f"{path}: {error}") from error
+
+
+def check_tensors(model: MaskedLanguageModel, tensors: Mapping[str, Tensor], path: str | Path) -> None:
+    """Raise ModelError, naming `path`, unless `tensors` has the names, shapes and types of the model's parameters."""
+    expected = model.state_dict()
+    for name in sorted(expected.keys() | tensors.keys()):
+        if name not in tensors:
+            raise ModelError(f"{path}: lacks the tensor {name}")
+        if name not in expected:
+            raise ModelError(f"{path}: holds the tensor {name}, which the configuration has no place for")
+        found, wanted = tuple(tensors[name].shape), tuple(expected[name].shape)
+        if found != wanted:
+            raise ModelError(f"{path}: tensor {name} has the shape {found}, the configuration asks for {wanted}")
+        if not tensors[name].is_floating_point():
+            raise ModelError(f"{path}: tensor {name} holds {tensors[name].dtype}, expected floating-point numbers")
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except FileNotFoundError as error:
+        raise ModelError(f"{path}: the model's weights are missing") from error
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{path}: not a readable safetensors file: {error}") from error

@@ -1,0 +1,89 @@
+"""The micro-batches of each step for one process, drawn one step ahead in a background thread.
+
+Masks are drawn by the examples from (seed, epoch, index), so drawing ahead, in another thread or in another process
+changes nothing. The examples of a phase are indexed when the phase begins, for its sequence length.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hatchery.pretraining.data_order import EpochSlice, Phase, global_batch, micro_batches, share_of_process
+from hatchery.pretraining.topology import Topology
+
+# Positions without a label; the value that torch's cross-entropy leaves out.
+NO_LABEL = -100
+
+
+class Examples(Protocol):
+    """Sequences of one length with their masks, as `hatchery.objectives` makes them."""
+
+    def __len__(self) -> int:
+        """Number of sequences in an epoch."""
+        ...
+
+    def batch(self, seed: int, epoch: int, indices: np.ndarray) -> dict[str, Tensor]:
+        """`input_ids`, `attention_mask` and `labels`, each [len(indices), sequence_length]."""
+        ...
+
+
+@dataclass(frozen=True)
+class StepBatch:
+    """What one process computes in one step; counts are those of this process."""
+
+    micro_batches: list[dict[str, Tensor]]
+    # Positions with a label.
+    labelled: int
+    # Tokens, padding not counted.
+    tokens: int
+
+
+class TrainingBatches:
+    """Batches by step; `examples_of_length` makes the examples for a sequence length."""
+
+    def __init__(
+        self,
+        phases: list[Phase],
+        seed: int,
+        topology: Topology,
+        micro_batch_size: int | None,
+        examples_of_length: Callable[[int], Examples],
+    ) -> None:
+        self.phases, self.seed, self.topology = phases, seed, topology
+        self.micro_batch_size = micro_batch_size
+        self._examples = lru_cache(maxsize=1)(examples_of_length)
+
+    def from_step(self, first_step: int) -> Iterator[StepBatch]:
+        """The batches of `first_step` and all later steps."""
+        last_step = self.phases[-1].last_step
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as pool:
+            following = pool.submit(self.at, first_step)
+            for step in range(first_step, last_step):
+                current = following
+                if step + 1 < last_step:
+                    following = pool.submit(self.at, step + 1)
+                yield current.result()
+
+    def at(self, step: int) -> StepBatch:
+        """The batch of step number `step`, counted from 0 over all phases."""
+        phase = next(phase for phase in self.phases if phase.first_step <= step < phase.last_step)
+        examples = self._examples(phase.sequence_length)
+        whole = global_batch(self.seed, step - phase.first_step, phase.batch_size, len(examples))
+        share = share_of_process(whole, self.topology.rank, self.topology.world_size)
+        drawn = [_draw(examples, self.seed, piece) for piece in micro_batches(share, self.micro_batch_size)]
+        return StepBatch(
+            drawn,
+            labelled=sum(int((batch["labels"] != NO_LABEL).sum()) for batch in drawn),
+            tokens=sum(int(batch["attention_mask"].sum()) for batch in drawn),
+        )
+
+
+def _draw(examples: Examples, seed: int, slices: list[EpochSlice]) -> dict[str, Tensor]:
+    parts = [examples.batch(seed, part.epoch, part.indices) for part in slices]
+    return parts[0] if len(parts) == 1 else {key: torch.cat([part[key] for part in parts]) for key in parts[0]}

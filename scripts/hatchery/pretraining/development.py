@@ -1,0 +1,56 @@
+"""The loss on held-out sequences whose choice and masks never change.
+
+Sequences and masks are drawn with a seed of their own, so every step, run and model of a corpus is judged by the same
+guesses, and the curves of two seeds or two models can be laid over each other.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from hatchery.pretraining.batches import Examples
+from hatchery.pretraining.data_order import EpochSlice, epoch_permutation, micro_batches, share_of_process
+from hatchery.pretraining.engine import Engine
+from hatchery.pretraining.processes import sum_over_processes
+from hatchery.pretraining.topology import Topology
+
+EVALUATION_SEED = 20_231_106
+
+
+@dataclass(frozen=True)
+class DevelopmentScore:
+    """Mean negative log-likelihood (natural logarithm) per masked token, and its exponential."""
+
+    loss: float
+    perplexity: float
+
+
+class DevelopmentSet:
+    """A fixed set of masked sequences, of which each process scores its share."""
+
+    def __init__(
+        self, examples: Examples, sequences: int, micro_batch_size: int | None, default_size: int, topology: Topology
+    ) -> None:
+        """Take `sequences` sequences, or all when there are fewer.
+
+        `default_size` is the micro-batch when none is given: that of the whole training batch.
+        """
+        chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:sequences])
+        # Every process needs a sequence; where there are fewer sequences than processes, some are scored twice.
+        chosen = np.resize(chosen, max(len(chosen), topology.world_size))
+        share = share_of_process([EpochSlice(0, chosen)], topology.rank, topology.world_size)
+        pieces = micro_batches(share, micro_batch_size or default_size)
+        self._batches: list[dict[str, Tensor]] = [
+            examples.batch(EVALUATION_SEED, 0, part.indices) for piece in pieces for part in piece
+        ]
+
+    def score(self, engine: Engine) -> DevelopmentScore:
+        """Score the model as it is now, without dropout."""
+        outputs = [engine.evaluate(batch) for batch in self._batches]
+        loss_sum = sum(float(output.loss_sum) for output in outputs)
+        labelled = sum(float(output.n_labelled) for output in outputs)
+        loss_sum, labelled = sum_over_processes([loss_sum, labelled], engine.device)
+        loss = loss_sum / max(1.0, labelled)
+        return DevelopmentScore(loss, math.exp(min(loss, 700.0)))

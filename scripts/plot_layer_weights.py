@@ -1,0 +1,20 @@
+"""Draw the layer weights of every model as heatmaps."""
+
+import argparse
+from pathlib import Path
+
+from hatchery.analysis.figures.layer_weights import plot_layer_weights
+from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Draw the figure that the arguments ask for."""
+    plot_layer_weights(load_settings(arguments.settings), named_paths(arguments.pretraining), arguments.output)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_settings_argument(parser)
+    parser.add_argument("--pretraining", nargs="+", action="extend", required=True, metavar="CELL=MANIFEST")
+    parser.add_argument("--output", required=True, type=Path, help="the figure as SVG")
+    run_command(main, parser)

@@ -1,0 +1,41 @@
+"""Pretrain a masked language model on token shards; leaves with status 75 when a signal stopped it with a checkpoint."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from hatchery.command import add_settings_argument, load_settings, run_command
+from hatchery.pretraining.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted
+from hatchery.pretraining.stage import pretrain
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Hand the arguments to the library."""
+    try:
+        pretrain(
+            settings=load_settings(arguments.settings),
+            runtime=load_settings(arguments.runtime),
+            tokens=arguments.tokens,
+            tokenizer=arguments.tokenizer,
+            checkpoints=arguments.checkpoints,
+            output=arguments.output,
+        )
+    except TrainingInterrupted as interruption:
+        print(interruption, file=sys.stderr)
+        sys.exit(EXIT_STATUS_INTERRUPTED)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_settings_argument(parser)
+    parser.add_argument("--runtime", required=True, help="intervals, micro-batches, device: JSON text or a file's path")
+    parser.add_argument("--tokens", type=Path, required=True, help="manifest of the token shards")
+    parser.add_argument("--tokenizer", type=Path, required=True, help="manifest of the tokenizer")
+    parser.add_argument("--checkpoints", type=Path, required=True, help="folder for the folders of unfinished runs")
+    parser.add_argument("--output", type=Path, required=True, help="manifest to write; the model lies beside it")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main, build_parser())

@@ -1,0 +1,282 @@
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hatchery.errors import ConfigError, CorpusError, HatcheryError, ManifestError
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.storage.parquet import read_table, write_table
+from hatchery.tokenization import encoder as encoder_module
+from hatchery.tokenization.counts import frequency_at_95_percent
+from hatchery.tokenization.documents import split_sentences
+from hatchery.tokenization.encoder import encode_corpus
+from hatchery.tokenization.special_tokens import TEXT_MARKERS
+from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+
+
+def encode(small: SimpleNamespace, corpus: Path, tokenizer: Path, folder: Path) -> Path:
+    manifest = folder / "manifest.json"
+    encode_corpus(small.encoding_settings(), corpus, tokenizer, manifest)
+    return manifest
+
+
+@pytest.fixture
+def one_document(small: SimpleNamespace, tokenizer_manifests: dict[str, Path], tmp_path: Path):
+    """Encode one document and return its tokens as text, and the document."""
+
+    def run(text: str):
+        corpus = small.write_corpus(tmp_path / "corpus", {"train": [text]})
+        shards = TokenShards.open(encode(small, corpus, tokenizer_manifests["wordpiece"], tmp_path / "out"), "train")
+        tokens = load_tokenizer(tokenizer_manifests["wordpiece"].parent / "tokenizer.json").tokens
+        document = shards.document(0)
+        return [tokens[index] for index in document.ids], document
+
+    return run
+
+
+def test_shards_are_one_uncompressed_batch_with_the_columns_of_the_contract(tokens: Path, corpus: Path) -> None:
+    assert [path.stem for path in read_manifest(tokens).files(".arrow")] == [
+        path.stem for path in read_manifest(corpus).files(".parquet")
+    ]
+    for path in read_manifest(tokens).files(".arrow"):
+        with pa.memory_map(str(path)) as source:
+            reader = pa.ipc.open_file(source)
+            assert reader.num_record_batches == 1
+            before = pa.total_allocated_bytes()
+            batch = reader.get_batch(0)
+            assert pa.total_allocated_bytes() == before, "a compressed batch would have been unpacked into memory"
+        types = {field.name: str(field.type) for field in batch.schema}
+        assert types == {
+            "doc_id": "string",
+            "ids": "list<item: uint16 not null>",
+            "sentence_starts": "list<item: int32 not null>",
+            "word_starts": "list<item: bool not null>",
+        }
+
+
+def test_every_document_is_its_sentences_in_order_with_par_behind_each_paragraph(
+    corpus: Path, tokens: Path, tokenizer_manifests: dict[str, Path]
+) -> None:
+    tokenizer = load_tokenizer(tokenizer_manifests["wordpiece"].parent / "tokenizer.json", TEXT_MARKERS)
+    for split in ("train", "dev"):
+        shards = TokenShards.open(tokens, split)
+        tables = [read_table(path) for path in read_manifest(corpus).files(".parquet", split)]
+        texts = [text for table in tables for text in table["text"].to_pylist()]
+        assert shards.n_documents == len(texts)
+        for index, text in enumerate(texts):
+            document = shards.document(index)
+            expected: list[int] = []
+            starts = []
+            for paragraph in text.split("\n\n"):
+                for ids in tokenizer.encode_sentences(paragraph.split("\n")):
+                    starts.append(len(expected))
+                    expected += ids
+                expected.append(tokenizer.par_id)
+            assert document.ids.tolist() == expected
+            assert document.sentence_starts.tolist() == starts
+            assert document.word_starts[starts].all()
+            assert shards.doc_id(index) == f"{split}/{index}"
+
+
+def test_structural_tokens_in_raw_text_stay_letters_and_text_markers_are_recognised(one_document) -> None:
+    tokens, _ = one_document("[TAB] a [MASK] [CLS]\nb [PAR] [PAD] [UNK]\n\nc [SEP]")
+    specials = [token for token in tokens if len(token) > 3 and token.startswith("[")]
+    assert specials == ["[TAB]", "[UNK]", "[PAR]", "[PAR]"]
+    assert tokens[-1] == "[PAR]"
+    assert "".join(tokens).count("[MASK]") == 1
+
+
+def test_blank_lines_and_stray_white_space_do_not_make_sentences(one_document) -> None:
+    tokens, document = one_document("\n\n  ba \n\t\n\n \nti  \nko\n\n")
+    assert "".join(tokens) == "Ġba[PAR]ĠtiĠko[PAR]"
+    assert len(document.sentence_starts) == 3
+
+
+lines = st.lists(st.sampled_from(["a", " b ", "", " ", "\t"]), max_size=12)
+
+
+@given(lines)
+def test_sentences_are_the_non_blank_lines_and_paragraphs_end_at_blank_ones(lines: list[str]) -> None:
+    sentences, ends = split_sentences("\n".join(lines))
+    assert sentences == [line.strip() for line in lines if line.strip()]
+    joined = "\n".join(line.strip() for line in lines).strip("\n")
+    paragraphs = [part for part in joined.split("\n\n") if part.strip()]
+    assert sum(ends) == len(paragraphs)
+    assert not ends or ends[-1]
+
+
+def test_threads_batch_size_and_call_size_do_not_change_a_byte(
+    small: SimpleNamespace, corpus: Path, tokenizer_manifests: dict[str, Path], tmp_path: Path, repository: Path
+) -> None:
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import hatchery.tokenization.encoder as e;"
+        "import runpy; e.SENTENCES_PER_CALL = int(sys.argv[2]); path = sys.argv[3]; sys.argv = sys.argv[3:];"
+        "runpy.run_path(path, run_name='__main__')"
+    )
+    scripts = repository / "scripts"
+    outputs = []
+    for threads, documents_per_batch, sentences_per_call in ((1, 1, 8192), (2, 7, 8192), (4, 1000, 5)):
+        output = tmp_path / str(len(outputs)) / "manifest.json"
+        command = [
+            sys.executable,
+            "-c",
+            script,
+            str(scripts),
+            str(sentences_per_call),
+            str(scripts / "encode_corpus.py"),
+        ]
+        command += ["--settings", json.dumps(small.encoding_settings(documents_per_batch))]
+        command += ["--corpus", str(corpus), "--tokenizer", str(tokenizer_manifests["wordpiece"])]
+        command += ["--output", str(output), "--threads", str(threads)]
+        surroundings = {**os.environ, "PYTHONHASHSEED": str(threads)}
+        subprocess.run(command, check=True, env=surroundings, capture_output=True, timeout=60)
+        provenance = json.loads((output.parent / "provenance.json").read_text("utf-8"))
+        assert provenance["threads"] == threads
+        manifest = json.loads(output.read_text("utf-8"))
+        outputs.append({key: manifest[key] for key in ("outputs", "measures", "inputs")})
+    assert outputs[0] == outputs[1] == outputs[2]
+
+
+def test_statistics_equal_a_count_by_hand(corpus: Path, tokens: Path, tokenizer_manifests: dict[str, Path]) -> None:
+    tokenizer = load_tokenizer(tokenizer_manifests["wordpiece"].parent / "tokenizer.json", TEXT_MARKERS)
+    expected: dict[tuple[str, str], Counter] = {}
+    for path in read_manifest(corpus).files(".parquet"):
+        for row in read_table(path).to_pylist():
+            counted = expected.setdefault((row["split"], row["source"]), Counter())
+            sentences = [line for line in row["text"].split("\n") if line]
+            rows = tokenizer.encode_sentences(sentences)
+            flat = [index for ids in rows for index in ids]
+            counted["documents"] += 1
+            counted["sentences"] += len(sentences)
+            counted["tokens"] += len(flat) + len(row["text"].split("\n\n"))
+            counted["subwords"] += sum(index != tokenizer.tab_id for index in flat)
+            counted["unknown"] += flat.count(tokenizer.unknown_id)
+    with (tokens.parent / "statistics.csv").open(encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert [(row["split"], row["source"]) for row in rows] == sorted(expected)
+    for row in rows:
+        counted = expected[row["split"], row["source"]]
+        assert {key: int(row[key]) for key in counted} == dict(counted)
+        assert float(row["fertility"]) == pytest.approx(int(row["subwords"]) / int(row["words"]), abs=1e-6)
+    splits = read_manifest(tokens).measures["splits"]
+    for split in ("train", "dev"):
+        for key in ("documents", "sentences", "tokens", "words", "subwords", "unknown"):
+            assert splits[split][key] == sum(int(row[key]) for row in rows if row["split"] == split)
+
+
+def test_words_are_those_between_white_space(small, tokenizer_manifests, tmp_path: Path) -> None:
+    texts = ["It isn't 1984 now.\nyes", "[TAB] one [UNK] three\n\nfour"]
+    corpus = small.write_corpus(tmp_path / "corpus", {"train": texts})
+    manifest = read_manifest(encode(small, corpus, tokenizer_manifests["byte_bpe"], tmp_path / "out"))
+    assert manifest.measures["splits"]["train"]["words"] == 5 + 4, "[UNK] stands for a word, [TAB] does not"
+    assert manifest.measures["splits"]["train"]["unknown"] == 1
+
+
+def test_unigram_counts_are_those_of_the_train_split_alone(tokens: Path) -> None:
+    unigram = json.loads((tokens.parent / "unigram.json").read_text("utf-8"))
+    shards = TokenShards.open(tokens, "train")
+    expected = np.zeros(shards.vocabulary_size, dtype=int)
+    for document in shards:
+        np.add.at(expected, document.ids, 1)
+    assert unigram["counts"] == expected.tolist()
+    assert sum(unigram["counts"]) == shards.n_tokens
+
+
+def test_frequency_at_95_percent_is_that_of_the_type_at_the_rank() -> None:
+    assert frequency_at_95_percent(np.array([0, 3, *range(100, 119)])) == 3
+    assert frequency_at_95_percent(np.array([0, 3, *range(100, 139)])) == 100
+    assert frequency_at_95_percent(np.zeros(5, dtype=int)) == 0
+
+
+def test_documents_without_text_are_left_out_and_counted(small, tokenizer_manifests, tmp_path: Path) -> None:
+    corpus = small.write_corpus(tmp_path / "corpus", {"train": ["ba", " \n\n", "ti", ""], "dev": [""]})
+    manifest = encode(small, corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
+    shards = TokenShards.open(manifest, "train")
+    assert [shards.doc_id(index) for index in range(shards.n_documents)] == ["train/0", "train/2"]
+    assert read_manifest(manifest).measures["empty_documents"] == 3
+    assert TokenShards.open(manifest, "dev").n_documents == 0
+
+
+def test_shards_of_an_earlier_run_are_removed(small, tokenizer_manifests, tmp_path: Path) -> None:
+    texts = small.documents(9, seed=3)
+    for per_shard in (2, 9):
+        corpus = small.write_corpus(tmp_path / str(per_shard), {"train": texts}, per_shard)
+        encode(small, corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
+    assert [path.name for path in sorted((tmp_path / "out").glob("*.arrow"))] == ["train-00000-of-00001.arrow"]
+
+
+def test_a_batch_without_documents_is_refused(small, corpus, tokenizer_manifests, tmp_path: Path) -> None:
+    settings = small.encoding_settings(documents_per_batch=0)
+    with pytest.raises(ConfigError, match="documents_per_batch: expected at least 1"):
+        encode_corpus(settings, corpus, tokenizer_manifests["wordpiece"], tmp_path / "manifest.json")
+
+
+@pytest.mark.parametrize("victim", ["corpus", "tokenizer"])
+def test_a_changed_input_is_named_and_nothing_is_vouched_for(
+    small: SimpleNamespace, tokenizer_manifests: dict[str, Path], tmp_path: Path, victim: str
+) -> None:
+    corpus = small.write_corpus(tmp_path / "corpus", {"train": small.documents(3, seed=4)})
+    tokenizer = tmp_path / "tokenizer" / "manifest.json"
+    tokenizer.parent.mkdir()
+    for name in ("manifest.json", "tokenizer.json"):
+        (tokenizer.parent / name).write_bytes((tokenizer_manifests["wordpiece"].parent / name).read_bytes())
+    damaged = {
+        "corpus": corpus.parent / "train-00000-of-00001.parquet",
+        "tokenizer": tokenizer.parent / "tokenizer.json",
+    }
+    content = bytearray(damaged[victim].read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    damaged[victim].write_bytes(content)
+    with pytest.raises(ManifestError, match=damaged[victim].name):
+        encode(small, corpus, tokenizer, tmp_path / "out")
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_a_shard_that_is_not_documents_is_named(small, tokenizer_manifests, tmp_path: Path) -> None:
+    path = tmp_path / "train-00000-of-00001.parquet"
+    tables: list[tuple[pa.Table | None, str]] = [
+        (pa.table({"doc_id": ["a"], "text": ["b"]}), "lacks the column 'source'"),
+        (
+            pa.table({"doc_id": ["a"], "source": ["s"], "text": pa.array([None], pa.string())}),
+            "missing or not a string",
+        ),
+        (pa.table({"doc_id": ["a"], "source": ["s"], "text": [1]}), "missing or not a string"),
+        (pa.table({"doc_id": ["a"], "source": ["s"], "text": [b"\xff"]}), "missing or not a string"),
+        (None, "not a readable document shard"),
+    ]
+    for table, message in tables:
+        with stage_run(tmp_path / "manifest.json", {}) as run:
+            path.write_bytes(b"PAR1 but no Parquet") if table is None else write_table(path, table)
+            run.add_output(path)
+        with pytest.raises(CorpusError, match=f"{path.name}: .*{message}"):
+            encode(small, tmp_path / "manifest.json", tokenizer_manifests["wordpiece"], tmp_path / "out")
+
+
+def test_an_incomplete_corpus_is_refused(small, tokenizer_manifests, tmp_path: Path) -> None:
+    corpus = small.write_corpus(tmp_path, {"train": small.documents(5, seed=1)}, per_shard=2)
+    manifest = json.loads(corpus.read_text("utf-8"))
+    manifest["outputs"] = [output for output in manifest["outputs"] if "00001-of" not in output["path"]]
+    corpus.write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(HatcheryError, match="the shards of split 'train' are not complete"):
+        encode(small, corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
+
+
+def test_a_document_longer_than_one_call_to_the_library_is_whole(
+    small, tokenizer_manifests, tokenizers: dict[str, Tokenizer], tmp_path: Path
+) -> None:
+    count = encoder_module.SENTENCES_PER_CALL + 3
+    corpus = small.write_corpus(tmp_path / "corpus", {"train": ["ba ti\n" * count]})
+    document = TokenShards.open(encode(small, corpus, tokenizer_manifests["wordpiece"], tmp_path), "train").document(0)
+    (sentence,) = tokenizers["wordpiece"].encode_sentences(["ba ti"])
+    assert document.ids.tolist() == sentence * count + [tokenizers["wordpiece"].par_id]

@@ -1,0 +1,151 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hatchery.errors import TokenizationError
+from hatchery.tokenization.special_tokens import SPECIAL_PATTERN, SPECIAL_TOKENS, TEXT_MARKERS
+from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+
+# 24 characters have at most 96 bytes: WordPiece gives up on words of more than 100.
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=24).filter(
+    lambda text: not SPECIAL_PATTERN.search(text)
+)
+
+
+@pytest.fixture
+def published(shared_directory: Path) -> Path:
+    return shared_directory / "data" / "ltg_bert_babylm_10m_tokenizer.json"
+
+
+@pytest.fixture
+def definition(tokenizer_manifests: dict[str, Path]) -> dict[str, Any]:
+    return json.loads((tokenizer_manifests["wordpiece"].parent / "tokenizer.json").read_text("utf-8"))
+
+
+def save(definition: dict[str, Any], folder: Path) -> Path:
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(definition), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe"])
+@given(text=texts)
+def test_any_text_is_known_and_comes_back_with_its_prefix_space(
+    tokenizers: dict[str, Tokenizer], kind: str, text: str
+) -> None:
+    tokenizer = tokenizers[kind]
+    (ids,) = tokenizer.encode_sentences([text])
+    assert tokenizer.unknown_id not in ids
+    assert tokenizer.decode(ids) == (text if text.startswith(" ") or not text else " " + text)
+
+
+def test_an_observed_alphabet_loses_what_the_corpus_lacked(tokenizers: dict[str, Tokenizer]) -> None:
+    assert tokenizers["observed"].unknown_id in tokenizers["observed"].encode_sentences(["ж"])[0]
+    assert tokenizers["wordpiece"].unknown_id not in tokenizers["wordpiece"].encode_sentences(["ж"])[0]
+
+
+def test_digits_are_single_tokens_unless_they_are_left_together(tokenizers: dict[str, Tokenizer]) -> None:
+    def pieces(kind: str) -> list[str]:
+        return [tokenizers[kind].tokens[index] for index in tokenizers[kind].encode_sentences(["1984"])[0]]
+
+    assert pieces("wordpiece") == ["Ġ", "1", "9", "8", "4"]
+    assert pieces("byte_bpe") == ["Ġ1984"]
+
+
+def test_a_pair_is_framed_by_cls_and_sep_in_transformers(tokenizer_manifests: dict[str, Path]) -> None:
+    transformers = pytest.importorskip("transformers")
+    path = tokenizer_manifests["wordpiece"].parent / "tokenizer.json"
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path))
+    ours = load_tokenizer(path)
+    first, second = ours.encode_sentences(["bati ko", "selmar"])
+    encoded = fast("bati ko", "selmar", return_token_type_ids=True)
+    assert encoded["input_ids"] == [ours.cls_id, *first, ours.sep_id, *second, ours.sep_id]
+    assert encoded["token_type_ids"] == [0] * (len(first) + 2) + [1] * (len(second) + 1)
+    assert fast("bati ko")["input_ids"] == [ours.cls_id, *first, ours.sep_id]
+
+
+def test_special_tokens_that_are_not_recognised_stay_letters(tokenizer_manifests: dict[str, Path]) -> None:
+    path = tokenizer_manifests["wordpiece"].parent / "tokenizer.json"
+    text = "a " + " ".join(SPECIAL_TOKENS)
+    assert set(range(7)) <= set(load_tokenizer(path).encode_sentences([text])[0])
+    careful = load_tokenizer(path, recognise=TEXT_MARKERS)
+    (ids,) = careful.encode_sentences([text])
+    assert {index for index in ids if index < 7} == {careful.unknown_id, careful.tab_id}
+    assert "[MASK]" in careful.decode(ids)
+    assert careful.vocabulary_size == load_tokenizer(path).vocabulary_size
+
+
+def test_the_published_tokenizer_gives_the_ids_measured_on_the_authors_model(
+    published: Path, golden_directory: Path
+) -> None:
+    tokenizer = load_tokenizer(published)
+    assert tokenizer.vocabulary_size == 4096
+    records = [json.loads(line) for line in (golden_directory / "blimp/pll_vocab4096.jsonl").open(encoding="utf-8")]
+    assert len(records) == 20
+    for quality in ("good", "bad"):
+        ids = tokenizer.encode_sentences([record[f"sentence_{quality}"] for record in records])
+        assert ids == [record[f"ids_{quality}"] for record in records]
+        assert [[tokenizer.tokens[index] for index in row] for row in ids] == [r[f"tokens_{quality}"] for r in records]
+
+
+def test_the_published_tokenizer_behaves_as_its_reference_says(published: Path) -> None:
+    tokenizer = load_tokenizer(published)
+    greeting, cannot, year, tab = tokenizer.encode_sentences(["Hello world.[PAR]", "can't won't", "in 2001", "\t"])
+    assert greeting[-1] == tokenizer.par_id
+    assert cannot[1] == cannot[3], "both words end in the token 't"
+    assert [tokenizer.tokens[index] for index in year[1:]] == ["Ġ", "2", "0", "0", "1"]
+    assert tokenizer.decode(greeting, skip_special_tokens=True) == " Hello world."
+    assert tokenizer.unknown_id in tab, "the published alphabet lacks bytes"
+
+
+def test_truncation_and_padding_in_the_file_are_switched_off(definition: dict[str, Any], tmp_path: Path) -> None:
+    definition["truncation"] = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
+    tokenizer = load_tokenizer(save(definition, tmp_path))
+    assert len(tokenizer.encode_sentences(["ba ti ko run sel"])[0]) > 4
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda d: d["added_tokens"].pop(2), r"the special token \[SEP\] is missing"),
+        (
+            lambda d: d["model"]["vocab"].update({"[PAD]": 4, "[MASK]": 3}),
+            r"special token \[PAD\] has id 4, expected id 3",
+        ),
+        (lambda d: d["model"]["vocab"].update(zebra=9999), "without gaps"),
+        (lambda d: d["model"].update(continuing_subword_prefix="@@"), "an empty continuing_subword_prefix"),
+        (lambda d: d.update(pre_tokenizer={"type": "Whitespace"}), "expected a byte-level tokenizer"),
+        (lambda d: d.update(pre_tokenizer=None), "expected a byte-level tokenizer"),
+        (lambda d: d["model"].update(type="Surprise"), "not a tokenizer"),
+        (lambda d: d.pop("model"), "not a tokenizer: KeyError at 'model'"),
+        (lambda d: d.update(added_tokens=7), "not a tokenizer"),
+    ],
+)
+def test_a_file_that_breaks_a_promise_is_refused_by_name(
+    definition: dict[str, Any], tmp_path: Path, damage: Any, message: str
+) -> None:
+    damage(definition)
+    if message.startswith("the special token [PAD]"):
+        definition["added_tokens"][3]["id"], definition["added_tokens"][4]["id"] = 4, 3
+    path = save(definition, tmp_path)
+    with pytest.raises(TokenizationError, match=message) as caught:
+        load_tokenizer(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"null", b"{}"])
+def test_a_file_that_is_no_tokenizer_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(content)
+    with pytest.raises(TokenizationError, match=r"tokenizer\.json: "):
+        load_tokenizer(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TokenizationError, match=r"absent\.json: the tokenizer is missing"):
+        load_tokenizer(tmp_path / "absent.json")

@@ -1,0 +1,129 @@
+"""The tiny experiment really runs, from generated raw files to the page and the report, and twice to the same bytes."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from lxml import etree
+from projects import make_project, snakemake
+
+from hatchery.storage.manifests import read_manifest
+
+pytestmark = pytest.mark.slow
+
+COLUMNS = (
+    "experiment,model,suite,task,metric,mean,std,n,n_failed,published_mean,published_std,published_source,"
+    "difference,verdict,manifests"
+).split(",")
+
+
+def summary(project: Path, experiment: str) -> list[dict[str, str]]:
+    with (project / f"results/{experiment}/summary.csv").open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def test_the_summary_has_the_contracts_columns_and_a_row_for_every_model(finished_project: Path) -> None:
+    rows = summary(finished_project, "tiny")
+    assert list(rows[0]) == COLUMNS
+    assert {row["model"] for row in rows} == {"random", "ltg_bert", "elc_bert"}
+    assert all(row["experiment"] == "tiny" for row in rows)
+    finetuned = [row for row in rows if row["task"] == "demo_acceptability" and row["metric"].startswith("accuracy")]
+    assert {int(row["n"]) + int(row["n_failed"]) for row in finetuned} == {2}
+
+
+def test_every_manifest_vouches_for_its_files(finished_project: Path) -> None:
+    manifests = sorted((finished_project / "results").rglob("manifest.json"))
+    assert len(manifests) >= 12
+    for path in manifests:
+        read_manifest(path).verify()
+
+
+def test_a_number_can_be_followed_back_to_raw_bytes(finished_project: Path) -> None:
+    digests = {
+        path: read_manifest(path).digest for path in sorted((finished_project / "results").rglob("manifest.json"))
+    }
+    known = set(digests.values())
+    for path in digests:
+        manifest = read_manifest(path)
+        if manifest.stage in ("encode_corpus", "pretrain", "score_minimal_pairs", "finetune", "train_tokenizer"):
+            assert known & set(manifest.inputs.values()), f"{path} names no manifest among its inputs"
+    quoted = {digest for row in summary(finished_project, "tiny") for digest in row["manifests"].split(";") if digest}
+    assert quoted
+    assert all(any(full.startswith(digest) for full in known) for digest in quoted)
+
+
+def test_figures_are_drawings_and_the_page_holds_them(finished_project: Path) -> None:
+    page = (finished_project / "results/tiny/index.html").read_text(encoding="utf-8")
+    for name in ("learning_curves", "layer_weights", "phenomena"):
+        drawing = etree.parse(finished_project / f"results/tiny/figures/{name}.svg")
+        assert drawing.getroot().tag.endswith("svg")
+    assert page.count("<svg") == 3
+
+
+def test_no_unfinished_file_is_left_behind(finished_project: Path) -> None:
+    assert not list((finished_project / "results").rglob("*.partial"))
+    checkpoints = finished_project / "results/checkpoints"
+    assert not checkpoints.exists() or not list(checkpoints.iterdir())
+
+
+def test_the_tables_are_printed_at_the_end_of_the_run(finished_project: Path) -> None:
+    (finished_project / "results/tiny/index.html").unlink()
+    result = snakemake(finished_project, "--cores", "1", "results/tiny/index.html")
+    assert result.returncode == 0, result.stderr
+    assert (finished_project / "results/tiny/summary.txt").read_text(encoding="utf-8").strip() in result.stderr
+
+
+def test_snakemakes_report_holds_table_and_figures(finished_project: Path) -> None:
+    report = finished_project / "results/tiny/report.html"
+    result = snakemake(finished_project, "--report", str(report), "--", "results/tiny/index.html")
+    assert result.returncode == 0, result.stdout + result.stderr
+    text = report.read_text(encoding="utf-8")
+    for name in ("summary.csv", "learning_curves.svg", "layer_weights.svg", "phenomena.svg"):
+        assert name in text, f"the report does not hold {name}"
+
+
+def test_two_runs_from_scratch_give_the_same_bytes(
+    finished_project: Path, tmp_path: Path, repository: Path
+) -> None:
+    second = make_project(tmp_path / "another place" / "project", repository)
+    result = snakemake(second, "--cores", "2", "results/tiny/index.html")
+    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
+    compared = 0
+    for path in sorted((finished_project / "results").rglob("*")):
+        relative = path.relative_to(finished_project)
+        volatile = path.name in ("provenance.json", "report.html") or "benchmarks" in relative.parts
+        if path.is_file() and not volatile:
+            assert (second / relative).read_bytes() == path.read_bytes(), f"{relative} differs between two runs"
+            compared += 1
+    assert compared > 40
+
+
+def test_a_damaged_shard_ends_in_one_line_that_names_it(finished_project: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(finished_project, project, symlinks=True)
+    shard = sorted((project / "results/tokens").rglob("*.arrow"))[0]
+    shard.write_bytes(shard.read_bytes()[:-100])
+    result = snakemake(project, "--cores", "1", "--forcerun", "pretrain", "--", "results/tiny/pretraining/ltg_bert-s42/manifest.json")
+    assert result.returncode != 0
+    errors = [line for line in (result.stdout + result.stderr).splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert shard.name in errors[0]
+    assert not (project / "results/tiny/pretraining/ltg_bert-s42/manifest.json").exists()
+
+
+def test_missing_raw_data_is_told_with_where_to_get_it(tmp_path: Path, repository: Path) -> None:
+    project = make_project(tmp_path / "project", repository)
+    result = snakemake(project, "--cores", "1", "results/corpora/babylm_100M/manifest.json")
+    assert result.returncode != 0
+    errors = [line for line in (result.stdout + result.stderr).splitlines() if line.startswith("error: ")]
+    assert "set data.babylm_100M.path in config/config.yaml; babylm_data/babylm_100M" in errors[0]
+
+
+def test_provenance_says_when_where_and_with_what(finished_project: Path) -> None:
+    path = finished_project / "results/tiny/pretraining/ltg_bert-s42/provenance.json"
+    provenance = json.loads(path.read_text(encoding="utf-8"))
+    assert provenance["wall_seconds"] > 0
+    assert provenance["peak_memory_mib"] > 0
+    assert provenance["packages"]["torch"]
