@@ -37,21 +37,21 @@ env: ## make .venv from the lock files (nothing to do where it is there)
 
 .PHONY: demo
 demo: EXPERIMENT := demo
-demo: run ## run the demo experiment to its report (about five minutes on two cores)
+demo: run ## run the demo experiment to its report (minutes on two cores)
 
 .PHONY: real
 real: EXPERIMENT := real_small
 real: run ## run the small experiment on real corpora to its report
 
 .PHONY: run
-run: env ## run EXPERIMENT=name to its summary and report, with CORES=n
-	@$(IN_ENVIRONMENT) snakemake --cores $(CORES) -- "results/$(EXPERIMENT)/summary.csv"
+run: env ## run EXPERIMENT=name to its tables, page and report, with CORES=n
+	@$(IN_ENVIRONMENT) snakemake --cores $(CORES) -- "results/$(EXPERIMENT)/index.html"
 	@$(MAKE) --no-print-directory report EXPERIMENT="$(EXPERIMENT)"
 
 .PHONY: report
 report: env ## make the report of EXPERIMENT=name anew from its results
-	@$(IN_ENVIRONMENT) snakemake --report "results/$(EXPERIMENT)/report.html" -- "results/$(EXPERIMENT)/summary.csv"
-	@echo "The report is $$PWD/results/$(EXPERIMENT)/report.html"
+	@$(IN_ENVIRONMENT) snakemake --report "results/$(EXPERIMENT)/report.html" -- "results/$(EXPERIMENT)/index.html"
+	@echo "The page is $$PWD/results/$(EXPERIMENT)/index.html, the report $$PWD/results/$(EXPERIMENT)/report.html"
 
 .PHONY: test
 test: env ## run all tests, also the slow ones that really run the workflow
@@ -96,6 +96,6 @@ clean-caches: ## remove bytecode and the caches of the tools; results and .venv 
 .PHONY: clean-experiment
 clean-experiment: ## remove results/EXPERIMENT; corpora, tokenizers, tokens and checkpoints stay
 	@case "$(EXPERIMENT)" in \
-	  ""|.*|*/*|corpora|tokenizers|tokens|checkpoints) echo "error: EXPERIMENT=$(EXPERIMENT) is no experiment" >&2; exit 1;; \
+	  ""|.*|*/*|corpora|tokenizers|tokens|settings|checkpoints) echo "error: EXPERIMENT=$(EXPERIMENT) is no experiment" >&2; exit 1;; \
 	esac
 	rm -rf "results/$(EXPERIMENT)"

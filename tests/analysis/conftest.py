@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,22 +34,41 @@ class Experiment:
         self.minimal_pairs: dict[str, Path] = {}
         self.finetuning: dict[str, Path] = {}
 
+    def copied(self, folder: Path) -> "Experiment":
+        shutil.copytree(self.folder, folder)
+        copy = Experiment(folder)
+        copy.cells, copy.suites, copy.tasks = list(self.cells), list(self.suites), list(self.tasks)
+        for kind in ("pretraining", "minimal_pairs", "finetuning"):
+            moved = {name: folder / path.relative_to(self.folder) for name, path in getattr(self, kind).items()}
+            setattr(copy, kind, moved)
+        return copy
+
     def add_model(
-        self, run: str, seed: int, metrics: Sequence[Mapping[str, Any]], weights: Mapping[tuple[int, int], float]
+        self,
+        run: str,
+        seed: int,
+        metrics: Sequence[Mapping[str, Any]],
+        layers: int = 2,
+        alphas: Mapping[tuple[int, int], float] | None = None,
     ) -> str:
-        """`weights` are alphas by (consuming layer, producing layer)."""
+        """`alphas` by (consuming layer, producing layer); None for a model without layer weighting."""
         cell = f"{run}-s{seed}"
         self.cells.append({"cell": cell, "run": run, "seed": seed})
         folder = self.folder / "pretraining" / cell
-        rows = [
-            {"consuming_layer": n, "producing_layer": i, "weight": alpha, "scaled_weight": n * alpha}
-            for (n, i), alpha in weights.items()
-        ]
+        files = {
+            "metrics.jsonl": "".join(json.dumps(row) + "\n" for row in metrics),
+            "config.json": json.dumps(
+                {"num_hidden_layers": layers, "layer_weighting": "none" if alphas is None else "zero"}
+            ),
+        }
+        if alphas is not None:
+            rows = [
+                {"consuming_layer": n, "producing_layer": i, "weight": alpha, "scaled_weight": n * alpha}
+                for (n, i), alpha in alphas.items()
+            ]
+            files["layer_weights.json"] = json.dumps({"rows": rows})
         with stage_run(folder / "manifest.json", {"stage": "pretrain", "cell": cell}) as stage:
-            for name, text in {
-                "metrics.jsonl": "".join(json.dumps(row) + "\n" for row in metrics),
-                "layer_weights.json": json.dumps({"rows": rows}),
-            }.items():
+            for name, text in files.items():
                 write_text(folder / name, text)
                 stage.add_output(folder / name)
         self.pretraining[cell] = folder / "manifest.json"
@@ -70,7 +90,7 @@ class Experiment:
         return path
 
     def add_finetuning(
-        self, cell: str, task: str, metrics: Sequence[str], results: Mapping[int, tuple[Sequence[float], str]]
+        self, cell: str, task: str, metrics: Sequence[str], results: Mapping[int, tuple[Sequence[float | None], str]]
     ) -> Path:
         """`results` maps a fine-tuning seed to its values in the order of `metrics`, and the reason of failure."""
         rows = [
@@ -127,22 +147,28 @@ def curve(final_loss: float) -> list[dict[str, Any]]:
     return rows
 
 
-UNIT_WEIGHTS = {(1, 0): 1.0, (2, 0): 0.5, (2, 1): 0.5}
-
-
 @pytest.fixture
-def two_models(experiment: Experiment) -> Experiment:
+def two_models(two_models_once: Experiment, tmp_path: Path) -> Experiment:
+    """A copy, free to be damaged, of the experiment of `two_models_once`."""
+    return two_models_once.copied(tmp_path / "results" / "demo")
+
+
+@pytest.fixture(scope="session")
+def two_models_once(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     """Models `plain` (seeds 1 and 2) and `elc` (seed 1), one suite of two phenomena, tasks cola and rte."""
-    for run, seed, loss, weights in (
-        ("plain", 1, 1.0, UNIT_WEIGHTS),
-        ("plain", 2, 2.0, UNIT_WEIGHTS),
+    experiment = Experiment(tmp_path_factory.mktemp("two_models"))
+    for run, seed, loss, alphas in (
+        ("plain", 1, 1.0, None),
+        ("plain", 2, 2.0, None),
         ("elc", 1, 1.5, {(1, 0): 1.0, (2, 0): 0.25, (2, 1): 0.75}),
     ):
-        experiment.add_model(run, seed, curve(loss), weights)
+        experiment.add_model(run, seed, curve(loss), alphas=alphas)
     pairs = {"plain-s1": (80, 60), "plain-s2": (90, 50), "elc-s1": (95, 75)}
     for cell, (first, second) in pairs.items():
         experiment.add_minimal_pairs(
-            cell, "blimp", {"agreement": {"gender": (first, 100), "number": (60, 100)}, "ellipsis": {"n": (second, 100)}}
+            cell,
+            "blimp",
+            {"agreement": {"gender": (first, 100), "number": (60, 100)}, "ellipsis": {"n": (second, 100)}},
         )
     for cell, task, results in (
         ("plain-s1", "cola", {12: ((0.70, 0.10), ""), 13: ((0.72, 0.20), "")}),
@@ -153,7 +179,7 @@ def two_models(experiment: Experiment) -> Experiment:
     for cell, results in (
         ("plain-s1", {12: ((0.50,), ""), 13: ((0.52,), "")}),
         ("plain-s2", {12: ((0.54,), ""), 13: ((0.56,), "")}),
-        ("elc-s1", {12: ((float("nan"),), "nan"), 13: ((0.60,), "")}),
+        ("elc-s1", {12: ((None,), "nan"), 13: ((0.60,), "")}),
     ):
         experiment.add_finetuning(cell, "rte", ("accuracy",), results)
     return experiment

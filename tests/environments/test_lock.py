@@ -37,7 +37,10 @@ def test_the_order_of_the_packages_does_not_change_the_text() -> None:
         ("--index-url somewhere\n", "line 1: expected `name==version`"),
         (f"numpy==2.0 \\\n    --hash=sha256:{DIGEST[:-1]}", "line 2: expected"),
         ("numpy==2.0\n", "numpy has no hash"),
-        (f"PyYAML==1 \\\n --hash=sha256:{DIGEST}\npyyaml==1 \\\n --hash=sha256:{DIGEST}", "line 3: pyyaml is locked twice"),
+        (
+            f"PyYAML==1 \\\n --hash=sha256:{DIGEST}\npyyaml==1 \\\n --hash=sha256:{DIGEST}",
+            "line 3: pyyaml is locked twice",
+        ),
     ],
 )
 def test_a_malformed_lock_is_told_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Raw sources that the evaluation tests write themselves."""
+"""Raw sources and a small pretrained model that the evaluation tests make themselves."""
 
 import json
 from collections.abc import Callable
@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.store import save_model
+from hatchery.storage.manifests import stage_run
 from hatchery.storage.sources import RawSource, open_source, register_source
+from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.tokenization.trainer import TokenizerSettings, train
 
 
 @pytest.fixture
@@ -29,3 +36,27 @@ def make_source(tmp_path: Path) -> Callable[[dict[str, bytes | str]], RawSource]
 def json_lines() -> Callable[[list[dict[str, object]]], str]:
     """Rows as the text of a JSON-lines file."""
     return lambda rows: "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.fixture(scope="session")
+def model_manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The manifest of a small model with random weights, laid out as pretraining leaves it."""
+    folder = tmp_path_factory.mktemp("pretrained")
+    lines = ["The old dogs near the house sleep .", "A cat chases the dogs .", "She likes old houses and sleeps ."]
+    tokenizer = train(iter(lines * 20), TokenizerSettings("wordpiece", vocabulary_size=320, min_frequency=2))
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = EncoderConfig(
+        vocab_size=load_tokenizer(folder / "tokenizer.json").vocabulary_size,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        position_bucket_size=8,
+        max_position_embeddings=64,
+    )
+    model = MaskedLanguageModel(config)
+    initialise_(model, seed=0)
+    with stage_run(folder / "manifest.json", {"stage": "pretrain", "stage_version": 1}) as run:
+        for path in [*save_model(folder, model), folder / "tokenizer.json"]:
+            run.add_output(path)
+    return folder / "manifest.json"

@@ -12,6 +12,7 @@ from hatchery.evaluation.finetuning_settings import ProtocolSettings, finetune_s
 from hatchery.evaluation.input_encoding import EncodedExamples
 from hatchery.modeling.classifier import SequenceClassifier
 from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 
 CPU = torch.device("cpu")
@@ -95,6 +96,14 @@ def test_training_stops_after_patience_epochs_without_a_better_value(monkeypatch
     assert sum(steps) == 6 * 5  # the skipped steps are reported, so progress reaches its total
 
 
+def test_training_stops_at_a_perfect_value_because_no_epoch_can_be_better(monkeypatch):
+    seen, steps = scripted(monkeypatch, [0.5, 1.0, 1.0], n=10), []
+    result = train_classifier(
+        MeanOfEmbeddings(), examples(20), examples(10, seed=1), PROTOCOL, 12, PAD, CPU, steps.append
+    )
+    assert (result.best_epoch, len(seen), sum(steps)) == (2, 2, 30)
+
+
 def test_without_development_rows_the_last_epoch_stays():
     result = train_classifier(MeanOfEmbeddings(), examples(20), None, PROTOCOL, 12, PAD, CPU)
     assert (result.best_epoch, result.development_value) == (6, None)
@@ -155,8 +164,9 @@ def test_a_real_encoder_learns_32_rows_by_heart_within_100_steps():
         position_bucket_size=8,
         max_position_embeddings=64,
     )
-    torch.manual_seed(0)
-    model = SequenceClassifier(MaskedLanguageModel(config).encoder, 2, 0.0, 12)
+    pretrained = MaskedLanguageModel(config)
+    initialise_(pretrained, seed=0)
+    model = SequenceClassifier(pretrained.encoder, 2, 0.0, 12)
     protocol = replace(PROTOCOL, epochs=25, batch_size=8, learning_rate=3e-3, dropout=0.0)
     rows = examples(32)
     train_classifier(model, rows, None, protocol, 12, PAD, CPU)

@@ -12,6 +12,7 @@ from hatchery.evaluation.minimal_pair_scoring import pair_scores
 from hatchery.evaluation.minimal_pairs import MinimalPair
 from hatchery.evaluation.pseudo_log_likelihood import SpecialIds, sentence_scores, token_log_probabilities
 from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.published_names import from_published
 from hatchery.tokenization.tokenizer_file import load_tokenizer
@@ -23,7 +24,6 @@ SENTENCES = st.lists(st.lists(st.integers(7, 50), min_size=1, max_size=9), min_s
 
 @pytest.fixture(scope="module")
 def model():
-    torch.manual_seed(0)
     config = EncoderConfig(
         vocab_size=51,
         hidden_size=16,
@@ -34,6 +34,8 @@ def model():
         max_position_embeddings=64,
     )
     network = MaskedLanguageModel(config).eval()
+    initialise_(network, seed=0)
+    torch.manual_seed(0)
     with torch.no_grad():  # a fresh model is nearly uniform; the tests need tokens that differ
         for parameter in network.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
@@ -43,7 +45,7 @@ def model():
 class Uniform(torch.nn.Module):
     """Every token equally likely; counts what it is asked."""
 
-    def __init__(self, vocabulary=8):
+    def __init__(self, vocabulary=16):
         super().__init__()
         self.encoder = self.remember
         self.vocabulary = vocabulary
@@ -120,8 +122,8 @@ def test_a_sentence_that_stands_twice_is_scored_once():
 
 def test_a_uniform_model_ties_on_equal_lengths_and_is_never_normalised_by_length():
     sentences = [[7, 8], [8, 7], [7, 8, 9]]
-    scores = sentence_scores(token_log_probabilities(Uniform(8), sentences, SPECIAL, 64, CPU))
-    np.testing.assert_allclose(scores, -np.log(8) * np.array([2, 2, 3]), rtol=1e-6)
+    scores = sentence_scores(token_log_probabilities(Uniform(16), sentences, SPECIAL, 64, CPU))
+    np.testing.assert_allclose(scores, -np.log(16) * np.array([2, 2, 3]), rtol=1e-6)
     pair = MinimalPair("p", "f", "0", "one two", "two one")
     assert decide(pair, scores[0], scores[1]) == "tie"
     assert decide(pair, scores[0], scores[2]) == "correct"

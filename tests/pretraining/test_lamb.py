@@ -71,7 +71,7 @@ def test_the_step_is_invariant_to_the_scale_of_the_gradient_with_decay_and_witho
         )
         for step in range(3):
             for parameter in parameters:
-                parameter.grad = scale * torch.sin(torch.arange(12.0) + step).reshape(3, 4)
+                parameter.grad = scale * torch.cos(torch.arange(12.0) + step).reshape(3, 4)
             optimizer.step()
         results.append(torch.cat([parameter.detach() for parameter in parameters]))
     torch.testing.assert_close(results[0], results[1], rtol=1e-6, atol=1e-7)

@@ -28,7 +28,9 @@ def test_torchrun_variables_are_taken_over_and_win_over_slurm() -> None:
 
 def test_a_slurm_step_meets_at_its_first_node_on_a_port_of_its_own() -> None:
     topology = read_topology(SLURM_STEP)
-    assert topology == Topology(rank=5, world_size=8, local_rank=1, address="gpu003", port=20_000 + 4 * 4711 % 10_000 + 2)
+    assert topology == Topology(
+        rank=5, world_size=8, local_rank=1, address="gpu003", port=20_000 + 4 * 4711 % 10_000 + 2
+    )
     assert read_topology({**SLURM_STEP, "SLURM_STEP_ID": "3"}).port != topology.port
     assert read_topology({**SLURM_STEP, "SLURM_JOB_ID": "4712"}).port != topology.port
 

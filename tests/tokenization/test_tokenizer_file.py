@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import TokenizationError
@@ -33,6 +33,7 @@ def save(definition: dict[str, Any], folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe"])
+@settings(deadline=None)
 @given(text=texts)
 def test_any_text_is_known_and_comes_back_with_its_prefix_space(
     tokenizers: dict[str, Tokenizer], kind: str, text: str

@@ -105,7 +105,7 @@ def test_special_tokens_in_the_text_are_not_learned_as_words(small: SimpleNamesp
 
 
 def test_training_lines_are_stripped_and_cut_at_special_tokens() -> None:
-    text = "  one \n\n[TAB] two\n three [UNK] four\n[PAR]\n \t\n[TAB] "
+    text = "  one \n\n[TAB] two\n three [UNK] [CLS] four\n[PAR]\n \t\n[TAB] "
     assert list(training_lines(text)) == ["one", "two", "three ", " four"]
 
 

@@ -14,6 +14,7 @@ from hatchery.storage.manifests import Manifest
 
 METRICS_FILE = "metrics.jsonl"
 LAYER_WEIGHTS_FILE = "layer_weights.json"
+CONFIG_FILE = "config.json"
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,19 @@ class CurvePoint:
     loss: float | None
     development_loss: float | None
     development_perplexity: float | None
+
+
+@dataclass(frozen=True)
+class LayerWeights:
+    """Scaled weights n x alpha by (consuming layer n, producing layer i), n from 1 and i from 0, the embedding.
+
+    `plain` says that the model has no layer weighting: every layer reads the sum of all outputs below it, each with
+    weight 1. Consumer `layers` + 1, where there is one, is what the heads read.
+    """
+
+    layers: int
+    plain: bool
+    scaled: dict[tuple[int, int], float]
 
 
 def read_curve(manifest: Manifest) -> list[CurvePoint]:
@@ -58,12 +72,30 @@ def read_curve(manifest: Manifest) -> list[CurvePoint]:
     return points
 
 
-def read_layer_weights(manifest: Manifest) -> dict[tuple[int, int], float]:
-    """Scaled weights n x alpha by (consuming layer n, producing layer i), from `layer_weights.json`.
+def read_layer_weights(manifest: Manifest) -> LayerWeights:
+    """The layer weights of a model, from `config.json` and, where it has layer weighting, `layer_weights.json`.
 
-    Raises EvaluationError naming the file when it is not such a table or repeats a pair.
+    Raises EvaluationError naming the file when it is not such a table, or repeats or lacks a pair of layers.
     """
+    path = manifest.file(CONFIG_FILE)
+    try:
+        config = json.loads(_read_text(path))
+        layers, plain = int(config["num_hidden_layers"]), config["layer_weighting"] == "none"
+    except (ValueError, KeyError, TypeError) as error:
+        raise EvaluationError(f"{path}: not the configuration of a model: {type(error).__name__}: {error}") from error
+    if plain:
+        return LayerWeights(layers, True, {(n, i): 1.0 for n in range(1, layers + 1) for i in range(n)})
     path = manifest.file(LAYER_WEIGHTS_FILE)
+    scaled = _scaled_weights(path)
+    consumers = max(max(scaled)[0], layers)
+    if missing := sorted({(n, i) for n in range(1, consumers + 1) for i in range(n)} - set(scaled)):
+        raise EvaluationError(f"{path}: the weight of layer {missing[0][1]} for layer {missing[0][0]} is missing")
+    if consumers > layers + 1:
+        raise EvaluationError(f"{path}: layer {consumers} consumes, but the model has {layers} layers")
+    return LayerWeights(layers, False, scaled)
+
+
+def _scaled_weights(path: Path) -> dict[tuple[int, int], float]:
     try:
         rows = json.loads(_read_text(path))["rows"]
     except (json.JSONDecodeError, KeyError, TypeError) as error:

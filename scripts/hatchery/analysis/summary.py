@@ -57,7 +57,7 @@ class Summary:
 
     `models`, `suites` and `tasks` keep the order of the configuration. `primary_metrics` maps each fine-tuning task to
     the metric that stands for it. `failures` are the runs that were left out, `unmatched` the published values that
-    no row of ours answers.
+    no row of ours answers, `published_notes` the remarks that the published table makes on its values.
     """
 
     experiment: str
@@ -68,6 +68,7 @@ class Summary:
     primary_metrics: dict[str, str]
     failures: list[Measurement]
     unmatched: list[Key]
+    published_notes: dict[Key, str]
 
     def row(self, model: str, suite: str, task: str, metric: str) -> SummaryRow | None:
         """The row of one number, or None."""
@@ -98,6 +99,7 @@ def summarise(
         primary_metrics={m.task: m.metric for m in measurements if m.suite == FINETUNING_SUITE and m.primary},
         failures=[m for m in measurements if m.failed and m.primary],
         unmatched=sorted(set(published) - set(rows)),
+        published_notes={key: value.note for key, value in published.items() if value.note},
     )
 
 

@@ -65,6 +65,7 @@ def _overview(summary: Summary) -> list[Measure]:
             Measure(f"{readable(suite)}, phenomena", suite, PHENOMENON_AVERAGE, ACCURACY),
             Measure(f"{readable(suite)}, paradigms", suite, PARADIGM_AVERAGE, ACCURACY),
         )
+        if measure.task == PHENOMENON_AVERAGE or not _averages_agree(summary, suite)
     ]
     return [
         Measure("development perplexity", PRETRAINING_SUITE, "development", "perplexity"),
@@ -72,6 +73,15 @@ def _overview(summary: Summary) -> list[Measure]:
         Measure("fine-tuning, tasks", FINETUNING_SUITE, AVERAGE, AVERAGE_METRIC),
         Measure("fine-tuning, runs", FINETUNING_SUITE, AVERAGE, RUN_AVERAGE_METRIC),
     ]
+
+
+def _averages_agree(summary: Summary, suite: str) -> bool:
+    """Whether the two averages are equal for every model, as they are where each phenomenon has one paradigm."""
+    for model in summary.models:
+        by_phenomenon, by_paradigm = (summary.row(model, suite, task, ACCURACY) for task in AVERAGES)
+        if by_phenomenon and by_paradigm and by_phenomenon.mean != by_paradigm.mean:
+            return False
+    return True
 
 
 def _suite_section(summary: Summary, suite: str) -> Section:

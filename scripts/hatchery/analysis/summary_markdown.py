@@ -43,10 +43,10 @@ def _published(summary: Summary) -> list[str]:
     compared = [row for row in summary.rows if row.verdict]
     if not compared:
         return []
-    header = ["model", "suite", "task", "metric", "ours", "published", "difference", "verdict", "source"]
+    header = ["model", "suite", "task", "metric", "ours", "published", "difference", "verdict", "source", "note"]
     body = []
     for row in compared:
-        deviation = "" if row.published_std is None else f" ± {row.published_std:g}"
+        deviation = "" if row.published_std is None else f" ± {row.published_std:.1f}"
         body.append(
             [
                 row.model,
@@ -58,6 +58,7 @@ def _published(summary: Summary) -> list[str]:
                 "" if row.difference is None else f"{row.difference:+.1f}",
                 row.verdict,
                 row.published_source,
+                summary.published_notes.get((row.model, row.suite, row.task, row.metric), ""),
             ]
         )
     return ["## Beside the published values", f"In all: {verdict_counts(summary)}.", _table(header, body, left=4)]

@@ -6,7 +6,7 @@ Measures are rows and models are columns; when the models do not fit side by sid
 import textwrap
 
 from hatchery.analysis.summary import Summary
-from hatchery.analysis.summary_layout import Section, cell_text, failure_text, sections, verdict_counts
+from hatchery.analysis.summary_layout import Measure, Section, cell_text, failure_text, sections, verdict_counts
 
 WIDTH = 100
 LABEL_WIDTH = 34
@@ -24,27 +24,25 @@ def text_summary(summary: Summary) -> str:
         for section in shown:
             lines.append(section.title)
             for measure in section.measures:
-                cells = (
-                    _right(
-                        cell_text(summary.row(model, measure.suite, measure.task, measure.metric), "+-"),
-                        _width(summary, shown, model),
-                    )
-                    for model in models
-                )
-                lines.append(_shortened("  " + measure.label, LABEL_WIDTH).ljust(LABEL_WIDTH) + "".join(cells))
+                label = _shortened("  " + measure.label, LABEL_WIDTH).ljust(LABEL_WIDTH)
+                cells = (_right(_cell(summary, measure, model), _width(summary, shown, model)) for model in models)
+                lines.append(label + "".join(cells))
     lines.append("")
     for note in _notes(summary):
         lines += textwrap.wrap(note, WIDTH, subsequent_indent="  ")
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+def _cell(summary: Summary, measure: Measure, model: str) -> str:
+    text = cell_text(summary.row(model, measure.suite, measure.task, measure.metric), "+-")
+    # Room for the star of other cells keeps the digits below each other.
+    starred = any(row.model == model and row.n_failed for row in summary.rows)
+    return text + " " if starred and not text.endswith("*") else text
+
+
 def _width(summary: Summary, shown: list[Section], model: str) -> int:
     """Width of a model's column, with the gap before it."""
-    cells = [
-        cell_text(summary.row(model, measure.suite, measure.task, measure.metric), "+-")
-        for section in shown
-        for measure in section.measures
-    ]
+    cells = [_cell(summary, measure, model) for section in shown for measure in section.measures]
     return min(WIDTH - LABEL_WIDTH, GAP + max(len(text) for text in [model, *cells]))
 
 
@@ -73,7 +71,7 @@ def _shortened(text: str, width: int) -> str:
 def _notes(summary: Summary) -> list[str]:
     notes = ["Mean +-sample standard deviation over runs; percent unless a label says otherwise."]
     if summary.failures:
-        notes.append(f"* {len(summary.failures)} failed runs are left out of the means:")
+        notes.append(f"* Failed runs, left out of the means ({len(summary.failures)}):")
         notes += [f"  {failure_text(failure)}" for failure in summary.failures[:FAILURES_SHOWN]]
         if (rest := len(summary.failures) - FAILURES_SHOWN) > 0:
             notes.append(f"  and {rest} more, named in summary.md")

@@ -21,14 +21,14 @@ _STORY: tuple[tuple[int, Callable[[Scene], Words | list[Words]]], ...] = (
     (3, scenes.negation),
     (2, lambda scene: scenes.any_or_some(scene, negated=False)),
     (2, lambda scene: scenes.quantified(scene, negative=scene.rng.random() < 0.5)),
-    (3, scenes.reflexive),
+    (4, scenes.reflexive),
     (2, scenes.description),
     (2, scenes.existence),
     (2, scenes.report),
     (3, scenes.follow_up),
-    (2, scenes.restatement),
+    (6, scenes.restatement),
 )
-_STORY_TOTAL = sum(weight for weight, _ in _STORY)
+_STORY_TELLERS = tuple(tell for weight, tell in _STORY for _ in range(weight))
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,7 @@ class EmbeddedDocument:
 
 
 def _told(scene: Scene) -> list[Words]:
-    point = scene.rng.random() * _STORY_TOTAL
-    for weight, tell in _STORY:
-        point -= weight
-        if point < 0:
-            break
-    told = tell(scene)
+    told = choose(scene.rng, _STORY_TELLERS)(scene)
     return told if isinstance(told, list) else [told]
 
 

@@ -101,29 +101,9 @@ HYPERNYMS = {
     )
 }
 NOUNS = (*PERSONS, *ANIMALS, *OBJECTS, *PLACES)
-NAMES = (
-    *(
-        Name(word, "masculine")
-        for word in [
-            "Adam",
-            "Ben",
-            "Carl",
-            "David",
-            "Frank",
-            "George",
-            "Henry",
-            "Jack",
-            "Martin",
-            "Oscar",
-            "Peter",
-            "Tom",
-        ]
-    ),
-    *(
-        Name(word, "feminine")
-        for word in ["Alice", "Clara", "Emma", "Grace", "Helen", "Ivy", "Jane", "Lucy", "Mary", "Nora", "Ruth", "Susan"]
-    ),
-)
+_MEN = ("Adam", "Ben", "Carl", "David", "Frank", "George", "Henry", "Jack", "Martin", "Oscar", "Peter", "Tom")
+_WOMEN = ("Alice", "Clara", "Emma", "Grace", "Helen", "Ivy", "Jane", "Lucy", "Mary", "Nora", "Ruth", "Susan")
+NAMES = (*(Name(word, "masculine") for word in _MEN), *(Name(word, "feminine") for word in _WOMEN))
 
 
 def _verbs(table: str, objects: tuple[str, ...] = ()) -> tuple[Verb, ...]:

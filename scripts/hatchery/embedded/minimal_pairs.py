@@ -1,4 +1,4 @@
-"""Minimal pairs in BLiMP's format (Warstadt et al. 2020): one sentence of the grammar, and it with one broken constraint.
+"""Minimal pairs in BLiMP's format (Warstadt et al. 2020): a sentence of the grammar, and it with one broken constraint.
 
 Pairs come as mirrored twins: where one pair has x in the good and y in the bad sentence, its twin has y in the good and
 x in the bad one. A judge that knows only how frequent or how long words are is right in exactly half of the pairs.
@@ -107,7 +107,7 @@ def determiner_noun(nouns: tuple[Noun, ...], adjective: bool, vary: str) -> Call
 def subject_verb(
     nouns: tuple[Noun, ...], distractor: bool = False, question: bool = False
 ) -> Callable[[random.Random], Twins]:
-    """ "The dogs sleep / sleeps"; with a distractor "The dogs near the box sleep / sleeps"; as a question "Do / Does ..."."""
+    """ "The dogs sleep / sleeps"; with a distractor "The dogs near the box sleep / sleeps"; as a question "Do / Does"."""
 
     def draw(rng: random.Random) -> Twins:
         scene = Scene.draw(rng)

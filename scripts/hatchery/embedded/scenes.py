@@ -65,6 +65,10 @@ def verbs_for(noun: Noun) -> tuple[Verb, ...]:
     return _VERBS_BY_CATEGORY[noun.category]
 
 
+# Verbs that take every category.
+GENERAL_VERBS = tuple(verb for verb in TRANSITIVE if set(_VERBS_BY_CATEGORY) <= set(verb.objects))
+
+
 def fitting_tense(verb: Verb, tense: Tense) -> Tense:
     """The tense, or the plain present where a verb of state would stand in the progressive."""
     return "present" if tense == "progressive" and verb.base in STATIVE else tense
@@ -252,22 +256,28 @@ def follow_up(scene: Scene) -> list[Words]:
     helper = scene.phrase(choose(scene.rng, scene.persons))
     helping = Clause(helper, pick_verb(scene.rng, scene.persons[0]), (OBJECT_PRONOUNS[name.gender],), scene.tense())
     mood = sentence([*pronoun.words, "is" if scene.rng.random() < 0.5 else "was", choose(scene.rng, MOODS)])
-    owner = sentence(realise(Clause(pronoun, choose(scene.rng, TRANSITIVE[:7]), thing.words, scene.tense())))
+    owner = sentence(realise(Clause(pronoun, choose(scene.rng, GENERAL_VERBS), thing.words, scene.tense())))
     return [first, choose(scene.rng, (mood, owner, sentence(realise(helping))))]
 
 
 def restatement(scene: Scene) -> list[Words]:
-    """A thing and then the same thing by the name of its category: the knowledge that the entailment task asks for."""
+    """A thing and then the same thing by the name of its category: the knowledge that the entailment task asks for.
+
+    The verbs take every category, so that only the noun tells which category word follows.
+    """
     rng = scene.rng
     noun = choose(rng, [noun for noun in (*scene.animals, *scene.things) if noun.category in HYPERNYMS] or [ANIMALS[0]])
     category = HYPERNYMS[noun.category]
     number = scene.number()
-    subject, verb, tense = scene.name(), pick_verb(rng, noun), choose(rng, ("past", "past", "present", "perfect"))
-    determiner = choose(rng, ("a", "this", "that")) if number == "singular" else choose(rng, ("some", "these", "two"))
+    subject, verb, tense = scene.name(), choose(rng, GENERAL_VERBS), choose(rng, ("past", "past", "present", "perfect"))
+    determiner = choose(rng, ("a", "this", "that") if number == "singular" else ("some", "these", "two"))
     first = Clause(subject, verb, noun_phrase(determiner, noun, number, pick_adjectives(rng, 0.2)).words, tense)
-    again = noun_phrase("a" if number == "singular" else "some", category, number)
-    if rng.random() < 0.5:
-        return [sentence(realise(first)), sentence(["so", *realise(Clause(subject, verb, again.words, tense))])]
+    again = Clause(subject, verb, noun_phrase("a" if number == "singular" else "some", category, number).words, tense)
+    form = rng.random()
+    if form < 0.5:
+        return [sentence(realise(first)), sentence(realise(again))]
+    if form < 0.75:
+        return [sentence(realise(first)), sentence(["so", *realise(again)])]
     definite = noun_phrase("the", category, number)
     quality = choose(rng, ("small", "big", "old", "pretty", "strange"))
     return [sentence(realise(first)), sentence([*definite.words, "were" if number == "plural" else "was", quality])]

@@ -11,7 +11,7 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
     "tokenization": ("train_tokenizer", "encode_corpus"),
     "pretraining": ("pretrain",),
     "evaluation": ("score_minimal_pairs", "finetune"),
-    "analysis": ("summarise", "plot_learning_curves", "plot_layer_weights", "plot_minimal_pairs"),
+    "analysis": ("summarise", "plot_learning_curves", "plot_layer_weights", "plot_phenomena", "write_page"),
 }
 
 # Commands that people or the Makefile start, never a rule; they run in `.venv` or before it exists.

@@ -6,7 +6,7 @@ one run needs, never less: a module that loads its neighbours by name counts as 
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LIBRARY = "hatchery"
@@ -57,9 +57,10 @@ def imported_modules(path: Path, root: Path) -> set[str]:
 
 
 def _running_nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and _last_name(node.test) == "TYPE_CHECKING":
-            continue
+    children: Iterable[ast.AST] = ast.iter_child_nodes(tree)
+    if isinstance(tree, ast.If) and _last_name(tree.test) == "TYPE_CHECKING":
+        children = tree.orelse
+    for node in children:
         yield node
         yield from _running_nodes(node)
 

@@ -24,6 +24,7 @@ from hatchery.pretraining.schedules import learning_rate
 from hatchery.pretraining.settings import ScheduleSettings
 
 PREDICTION_BATCH_SIZE = 64
+PERFECT = 1.0
 
 
 class NotFiniteError(ArithmeticError):
@@ -74,7 +75,11 @@ def train_classifier(
         if best.development_value is None or value > best.development_value:
             best = TrainedClassifier(epoch, value)
             best_weights = copy.deepcopy(model.state_dict())
-        elif protocol.patience_epochs is not None and epoch - best.best_epoch >= protocol.patience_epochs:
+        # A perfect value cannot be bettered, and of equal epochs the first is kept: training on would change nothing.
+        waited = epoch - best.best_epoch
+        if best.development_value == PERFECT or (
+            protocol.patience_epochs is not None and waited >= protocol.patience_epochs
+        ):
             on_step(total_steps - step)
             break
     if best_weights is not None:
@@ -116,7 +121,7 @@ def _update(
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     norm = nn.utils.clip_grad_norm_(model.parameters(), math.inf if max_gradient_norm is None else max_gradient_norm)
-    if not math.isfinite(float(norm)) or not math.isfinite(float(loss)):
+    if not (math.isfinite(norm.item()) and math.isfinite(loss.item())):
         raise NotFiniteError("the loss or its gradient is not finite")
     optimizer.step()
 

@@ -20,6 +20,7 @@ from hatchery.evaluation.classification_metrics import METRICS, failure
 from hatchery.evaluation.finetuning import NotFiniteError, predict, step_count, train_classifier
 from hatchery.evaluation.finetuning_settings import FinetuneRuntime, FinetuneSettings, finetune_settings
 from hatchery.evaluation.input_encoding import EncodedExamples, encode_examples
+from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.evaluation.seed_results import SeedResult, SeedStore
 from hatchery.evaluation.seeds import derived_seed, generator
@@ -27,14 +28,13 @@ from hatchery.evaluation.splits import hold_out, input_groups
 from hatchery.evaluation.tasks import read_task
 from hatchery.modeling.classifier import SequenceClassifier
 from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.store import load_masked_language_model
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
 from hatchery.storage.checksums import digest, sha256_file
-from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.storage.manifests import stage_run
 from hatchery.storage.parquet import write_table
 from hatchery.storage.sources import open_source
-from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.typed import build
 
 RESULT_COLUMNS = ("seed", "metric", "value", "best_epoch", "development_value", "failed")
@@ -67,14 +67,13 @@ def finetune(
     with stage_run(output, settings, {"model": model, "source": source}) as run:
         started = time.monotonic()
         device = prepare_device(options.device, options.threads)
-        folder = read_manifest(model).folder
-        task = _prepare(typed, source, folder)
-        encoder = load_masked_language_model(folder).encoder
+        network, tokenizer = load_pretrained(model)
+        task = _prepare(typed, source, tokenizer)
         finished = store.load(typed.seeds)
         resumed = len(finished)
         for seed in typed.seeds:
             if seed not in finished:
-                finished[seed] = run_seed(typed, task, encoder, seed, device)
+                finished[seed] = run_seed(typed, task, network.encoder, seed, device)
                 store.save(finished[seed])
         results = [finished[seed] for seed in typed.seeds]
         write_text(run.add_output(run.folder / "results.csv"), results_csv(typed, results))
@@ -105,10 +104,8 @@ def _identity(settings: Mapping[str, Any], model: Path, source: Path) -> str:
     )
 
 
-def _prepare(settings: FinetuneSettings, source: Path, model_folder: Path) -> PreparedTask:
+def _prepare(settings: FinetuneSettings, source: Path, tokenizer: Tokenizer) -> PreparedTask:
     data = read_task(open_source(source), settings.task)
-    # A text that spells out "[SEP]" is text, not a boundary between segments.
-    tokenizer = load_tokenizer(model_folder / "tokenizer.json", recognise=())
     max_length = settings.protocol.max_length
     return PreparedTask(
         train=encode_examples(data.train, tokenizer, max_length),

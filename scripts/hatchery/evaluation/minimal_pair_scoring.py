@@ -20,6 +20,7 @@ import torch
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pair_accuracy import Accuracy, Outcome, accuracy_table, decide
 from hatchery.evaluation.minimal_pairs import MinimalPair, choose_pairs, read_minimal_pairs
+from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.evaluation.pseudo_log_likelihood import (
     MaskedScorer,
     SpecialIds,
@@ -28,13 +29,12 @@ from hatchery.evaluation.pseudo_log_likelihood import (
     token_log_probabilities,
 )
 from hatchery.evaluation.runtime import DeviceName, prepare_device
-from hatchery.modeling.store import load_masked_language_model
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.storage.manifests import stage_run
 from hatchery.storage.parquet import write_table
 from hatchery.storage.sources import open_source
-from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.typed import build, stage_body
 
 SCORES_SCHEMA = pa.schema(
@@ -83,10 +83,8 @@ def score_minimal_pairs(
         raw = open_source(source)
         pairs = choose_pairs(read_minimal_pairs(raw, typed.files), typed.pairs_per_paradigm, typed.seed)
         device = prepare_device(options.device, options.threads)
-        folder = read_manifest(model).folder
-        # A sentence that spells out "[MASK]" is text, not a special token.
-        tokenizer = load_tokenizer(folder / "tokenizer.json", recognise=())
-        network = load_masked_language_model(folder).float().to(device).eval()
+        network, tokenizer = load_pretrained(model)
+        network = network.to(device).eval()
         started = time.monotonic()
         scores, rows = pair_scores(pairs, network, tokenizer, options.tokens_per_batch, device)
         seconds = max(time.monotonic() - started, 1e-9)

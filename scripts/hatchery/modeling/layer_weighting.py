@@ -95,8 +95,9 @@ class LayerWeightRow(NamedTuple):
     """1 to N; N + 1 is what the heads read."""
     producing_layer: int
     """0 is the embedding output."""
-    alpha: float
-    scaled_alpha: float
+    weight: float
+    """alpha, the share of the producer; the shares of one consumer sum to 1."""
+    scaled_weight: float
     """consuming_layer * alpha: 1 where a layer weighs all its producers alike."""
 
 

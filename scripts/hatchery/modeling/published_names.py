@@ -11,50 +11,43 @@ from torch import Tensor
 
 from hatchery.errors import ModelError
 
-# The integer tables that every published layer stores, and the output matrix, which is the word embedding again.
-_REDUNDANT = re.compile(r"transformer\.layers\.\d+\.attention\.position_indices|classifier\.nonlinearity\.5\.weight")
+_WHOLE_MODEL = {
+    "embedding.word_embedding.weight": "encoder.embedding.word_embedding.weight",
+    "embedding.relative_embedding": "encoder.embedding.relative_embedding",
+    "embedding.relative_layer_norm.weight": "encoder.embedding.relative_layer_norm.weight",
+    "embedding.relative_layer_norm.bias": "encoder.embedding.relative_layer_norm.bias",
+    "classifier.nonlinearity.1.weight": "head.linear.weight",
+    "classifier.nonlinearity.1.bias": "head.linear.bias",
+    "classifier.nonlinearity.5.bias": "head.vocabulary_bias",
+    # The output matrix is the word embedding again.
+    "classifier.nonlinearity.5.weight": None,
+}
 
-_PATTERNS = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (r"embedding\.(word_embedding\.weight|relative_embedding|relative_layer_norm\.\w+)", r"encoder.embedding.\1"),
-        (
-            r"transformer\.layers\.(\d+)\.attention\.in_proj_qk\.(\w+)",
-            r"encoder.layers.\1.attention.query_key_projection.\2",
-        ),
-        (
-            r"transformer\.layers\.(\d+)\.attention\.in_proj_v\.(\w+)",
-            r"encoder.layers.\1.attention.value_projection.\2",
-        ),
-        (
-            r"transformer\.layers\.(\d+)\.attention\.out_proj\.(\w+)",
-            r"encoder.layers.\1.attention.output_projection.\2",
-        ),
-        (
-            r"transformer\.layers\.(\d+)\.attention\.post_layer_norm\.(\w+)",
-            r"encoder.layers.\1.attention.post_layer_norm.\2",
-        ),
-        (r"transformer\.layers\.(\d+)\.mlp\.mlp\.1\.weight", r"encoder.layers.\1.feed_forward.input_projection.weight"),
-        (
-            r"transformer\.layers\.(\d+)\.mlp\.mlp\.4\.weight",
-            r"encoder.layers.\1.feed_forward.output_projection.weight",
-        ),
-        (r"transformer\.layers\.(\d+)\.prev_layer_weights", r"encoder.mixture.layer_weights.\1"),
-        (r"classifier\.nonlinearity\.1\.(\w+)", r"head.linear.\1"),
-        (r"classifier\.nonlinearity\.5\.bias", r"head.vocabulary_bias"),
-    )
-)
+_ONE_LAYER = {
+    "attention.in_proj_qk.weight": "encoder.layers.{}.attention.query_key_projection.weight",
+    "attention.in_proj_qk.bias": "encoder.layers.{}.attention.query_key_projection.bias",
+    "attention.in_proj_v.weight": "encoder.layers.{}.attention.value_projection.weight",
+    "attention.in_proj_v.bias": "encoder.layers.{}.attention.value_projection.bias",
+    "attention.out_proj.weight": "encoder.layers.{}.attention.output_projection.weight",
+    "attention.out_proj.bias": "encoder.layers.{}.attention.output_projection.bias",
+    "attention.post_layer_norm.weight": "encoder.layers.{}.attention.post_layer_norm.weight",
+    "attention.post_layer_norm.bias": "encoder.layers.{}.attention.post_layer_norm.bias",
+    "mlp.mlp.1.weight": "encoder.layers.{}.feed_forward.input_projection.weight",
+    "mlp.mlp.4.weight": "encoder.layers.{}.feed_forward.output_projection.weight",
+    "prev_layer_weights": "encoder.mixture.layer_weights.{}",
+    # The table of position buckets, which we compute.
+    "attention.position_indices": None,
+}
 
 
 def our_name(published_name: str) -> str | None:
-    """Our name of a published parameter; None for one that repeats another. Raises ModelError for an unknown name."""
-    if _REDUNDANT.fullmatch(published_name):
-        return None
-    for pattern, replacement in _PATTERNS:
-        match = pattern.fullmatch(published_name)
-        if match:
-            return match.expand(replacement)
-    raise ModelError(f"{published_name}: not a parameter of the published LTG-BERT or ELC-BERT models that fits here")
+    """Our name of a published tensor; None for one that repeats another. Raises ModelError for an unknown name."""
+    layer = re.fullmatch(r"transformer\.layers\.(\d+)\.(.+)", published_name)
+    names, key = (_ONE_LAYER, layer[2]) if layer else (_WHOLE_MODEL, published_name)
+    if key not in names:
+        raise ModelError(f"{published_name}: not a tensor of the published LTG-BERT or ELC-BERT models that fits here")
+    name = names[key]
+    return name.format(layer[1]) if name is not None and layer else name
 
 
 def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

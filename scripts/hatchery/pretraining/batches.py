@@ -13,12 +13,12 @@ from typing import Protocol
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
+from hatchery.modeling.masked_language_model import UNLABELLED
 from hatchery.pretraining.data_order import EpochSlice, Phase, global_batch, micro_batches, share_of_process
 from hatchery.pretraining.topology import Topology
-
-# Positions without a label; the value that torch's cross-entropy leaves out.
-NO_LABEL = -100
+from hatchery.tokenization.special_tokens import PAD, SPECIAL_IDS
 
 
 class Examples(Protocol):
@@ -29,8 +29,16 @@ class Examples(Protocol):
         ...
 
     def batch(self, seed: int, epoch: int, indices: np.ndarray) -> dict[str, Tensor]:
-        """`input_ids`, `attention_mask` and `labels`, each [len(indices), sequence_length]."""
+        """`input_ids`, `attention_mask` and `labels`, each [len(indices), at most sequence_length]."""
         ...
+
+
+# What stands at padding, by the name of the tensor.
+PADDING: dict[str, int | bool] = {
+    "input_ids": SPECIAL_IDS[PAD],
+    "attention_mask": False,
+    "labels": UNLABELLED,
+}
 
 
 @dataclass(frozen=True)
@@ -79,11 +87,21 @@ class TrainingBatches:
         drawn = [_draw(examples, self.seed, piece) for piece in micro_batches(share, self.micro_batch_size)]
         return StepBatch(
             drawn,
-            labelled=sum(int((batch["labels"] != NO_LABEL).sum()) for batch in drawn),
+            labelled=sum(int((batch["labels"] != UNLABELLED).sum()) for batch in drawn),
             tokens=sum(int(batch["attention_mask"].sum()) for batch in drawn),
         )
 
 
 def _draw(examples: Examples, seed: int, slices: list[EpochSlice]) -> dict[str, Tensor]:
-    parts = [examples.batch(seed, part.epoch, part.indices) for part in slices]
-    return parts[0] if len(parts) == 1 else {key: torch.cat([part[key] for part in parts]) for key in parts[0]}
+    return concatenate([examples.batch(seed, part.epoch, part.indices) for part in slices])
+
+
+def concatenate(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """One batch from several, padded on the right to the longest of them."""
+    if len(parts) == 1:
+        return parts[0]
+    width = max(part["input_ids"].shape[1] for part in parts)
+    return {
+        key: torch.cat([pad(part[key], (0, width - part[key].shape[1]), value=filler) for part in parts])
+        for key, filler in PADDING.items()
+    }

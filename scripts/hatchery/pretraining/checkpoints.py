@@ -13,7 +13,6 @@ import shutil
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -143,9 +142,8 @@ def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optim
 
 
 def _model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers by name; tied ones once."""
-    named: dict[str, Any] = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    return {name: tensor.detach() for name, tensor in named.items()}
+    """The persistent tensors of the model by name; they share memory with it."""
+    return {name: tensor.detach() for name, tensor in model.state_dict().items()}
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -48,9 +48,7 @@ def training_phases(settings: PretrainSettings) -> list[Phase]:
         switch = math.floor(long.from_fraction * settings.steps)
         phases = [
             Phase(0, switch, settings.sequence_length, settings.batch_size),
-            Phase(
-                switch, settings.steps, settings.sequence_length * long.factor, settings.batch_size // long.factor
-            ),
+            Phase(switch, settings.steps, settings.sequence_length * long.factor, settings.batch_size // long.factor),
         ]
     return [phase for phase in phases if phase.last_step > phase.first_step]
 

@@ -30,18 +30,13 @@ class DevelopmentScore:
 class DevelopmentSet:
     """A fixed set of masked sequences, of which each process scores its share."""
 
-    def __init__(
-        self, examples: Examples, sequences: int, micro_batch_size: int | None, default_size: int, topology: Topology
-    ) -> None:
-        """Take `sequences` sequences, or all when there are fewer.
-
-        `default_size` is the micro-batch when none is given: that of the whole training batch.
-        """
+    def __init__(self, examples: Examples, sequences: int, micro_batch_size: int, topology: Topology) -> None:
+        """Take `sequences` sequences, or all when there are fewer; at least one must exist."""
         chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:sequences])
         # Every process needs a sequence; where there are fewer sequences than processes, some are scored twice.
         chosen = np.resize(chosen, max(len(chosen), topology.world_size))
         share = share_of_process([EpochSlice(0, chosen)], topology.rank, topology.world_size)
-        pieces = micro_batches(share, micro_batch_size or default_size)
+        pieces = micro_batches(share, micro_batch_size)
         self._batches: list[dict[str, Tensor]] = [
             examples.batch(EVALUATION_SEED, 0, part.indices) for piece in pieces for part in piece
         ]

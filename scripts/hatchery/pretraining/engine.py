@@ -122,8 +122,8 @@ def _import_deepspeed(device: torch.device) -> Any:
     import deepspeed.ops
 
     for handler in logging.getLogger("DeepSpeed").handlers:
-        if isinstance(handler, logging.StreamHandler):
-            # Its lines belong to the log, not to the command's output.
+        # Its lines belong to the log, not to the command's output. Handlers of others (pytest's) are left alone.
+        if type(handler) is logging.StreamHandler:
             handler.setStream(sys.stderr)
     if device.type == "cpu":
         # DeepSpeed compiles a shared-memory all-reduce at the first use of gloo (40 seconds, and a compiler must be

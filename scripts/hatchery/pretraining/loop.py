@@ -38,7 +38,7 @@ def train(
         for batch in batches.from_step(record.position.step):
             step, rate = record.position.step, _rate_of(settings, record.position.step)
             engine.begin_step(settings.seed, step, rate)
-            measured = _accumulate_gradients(engine, batch, request)
+            measured = accumulate_gradients(engine, batch, request)
             _require_finite(measured.loss, "loss", step, record)
             norm = engine.step()
             _require_finite(norm, "gradient norm", step, record)
@@ -69,14 +69,14 @@ def train(
                 )
 
 
-class _Measured:
+class Measured:
     """Sums over the global batch of one step, the same in every process."""
 
     def __init__(self, loss: float, accuracy: float, tokens: int, stop: bool) -> None:
         self.loss, self.accuracy, self.tokens, self.stop = loss, accuracy, tokens, stop
 
 
-def _accumulate_gradients(engine: Engine, batch: StepBatch, request: StopRequest) -> _Measured:
+def accumulate_gradients(engine: Engine, batch: StepBatch, request: StopRequest) -> Measured:
     """Forward and backward over all micro-batches; every process learns the sums and whether anyone has to stop."""
     labelled, tokens = sum_over_processes([float(batch.labelled), float(batch.tokens)], engine.device)
     if labelled == 0:
@@ -90,7 +90,7 @@ def _accumulate_gradients(engine: Engine, batch: StepBatch, request: StopRequest
         [sum(float(loss) for loss, _ in outputs), sum(float(right) for _, right in outputs), float(request.is_made)],
         engine.device,
     )
-    return _Measured(loss_sum / labelled, correct / labelled, int(tokens), stop > 0)
+    return Measured(loss_sum / labelled, correct / labelled, int(tokens), stop > 0)
 
 
 def _rate_of(settings: PretrainSettings, step: int) -> float:

@@ -18,7 +18,7 @@ from hatchery.typed import build, stage_body
 class ObjectiveSettings:
     """Which positions the model has to predict, and what it sees there."""
 
-    kind: Literal["subword", "whole_word", "span"]
+    kind: Literal["span"]
     mask_probability: float
     random_probability: float
     keep_probability: float

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
 from hatchery.errors import ConfigError
 from hatchery.modeling.configuration import EncoderConfig
 from hatchery.modeling.initialisation import initialise_
@@ -24,7 +22,7 @@ from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.engine import Engine, resolve_precision
-from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker, open_split
+from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker
 from hatchery.pretraining.loop import train
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.processes import prepare_device, process_group, select_device
@@ -35,7 +33,7 @@ from hatchery.pretraining.topology import Topology, read_topology
 from hatchery.storage.atomic import write_bytes, write_json, write_text
 from hatchery.storage.checksums import digest
 from hatchery.storage.manifests import StageRun, read_manifest, stage_run
-from hatchery.typed import build
+from hatchery.tokenization.token_reader import TokenShards
 
 
 @dataclass(frozen=True)
@@ -77,15 +75,9 @@ def pretrain(
         remove_run_folder(folder)
 
 
-def build_model(settings: PretrainSettings, vocabulary_size: int) -> nn.Module:
-    """The model of a run with its initial weights. Raises ConfigError when it cannot hold the longest sequence."""
-    config = build(EncoderConfig, {**settings.model, "vocab_size": vocabulary_size}, "pretrain.model")
-    longest = max([phase.sequence_length for phase in training_phases(settings)], default=settings.sequence_length)
-    if longest > config.max_position_embeddings:
-        raise ConfigError(
-            f"pretrain.model.max_position_embeddings: got {config.max_position_embeddings}, "
-            f"but sequences are up to {longest} tokens long"
-        )
+def build_model(settings: PretrainSettings, vocabulary_size: int) -> MaskedLanguageModel:
+    """The model of a run with its initial weights, which depend on the seed alone."""
+    config = EncoderConfig.from_dict({**settings.model, "vocab_size": vocabulary_size}, "pretrain.model")
     model = MaskedLanguageModel(config)
     initialise_(model, settings.seed)
     return model
@@ -98,8 +90,8 @@ def _train(
     topology: Topology,
     folder: Path,
     output: Path,
-) -> tuple[nn.Module, RunRecord]:
-    shards = open_split(inputs.tokens, TRAINING_SPLIT)
+) -> tuple[MaskedLanguageModel, RunRecord]:
+    shards = TokenShards.open(inputs.tokens, TRAINING_SPLIT)
     model = build_model(settings, shards.vocabulary_size)
     record = RunRecord(folder, topology.is_first, settings.steps, output.parent.name, options)
     if settings.steps == 0:
@@ -113,27 +105,19 @@ def _train(
         record.resume(model, optimizer)
         precision = resolve_precision(settings.precision, device)
         engine = Engine(model, optimizer, settings.optimizer.max_gradient_norm, precision, device, topology)
-        make_examples = examples_maker(settings.objective)
-        batches = TrainingBatches(
-            training_phases(settings),
-            settings.seed,
-            topology,
-            options.micro_batch_size,
-            lambda length: make_examples(shards, length),
-        )
-        held_out = development_examples(inputs.tokens, settings, make_examples)
-        development = held_out and DevelopmentSet(
-            held_out,
-            settings.evaluation_sequences,
-            options.micro_batch_size,
-            settings.batch_size,
-            topology,
-        )
-        train(settings, engine, batches, development or None, record)
+        examples_of_length = examples_maker(shards, settings.objective)
+        phases, size = training_phases(settings), options.micro_batch_size
+        batches = TrainingBatches(phases, settings.seed, topology, size, examples_of_length)
+        held_out = development_examples(inputs.tokens, settings)
+        development = None
+        if held_out is not None:
+            share = size or -(-settings.batch_size // topology.world_size)
+            development = DevelopmentSet(held_out, settings.evaluation_sequences, share, topology)
+        train(settings, engine, batches, development, record)
     return model, record
 
 
-def _export(run: StageRun, model: nn.Module, record: RunRecord, inputs: Inputs, folder: Path) -> None:
+def _export(run: StageRun, model: MaskedLanguageModel, record: RunRecord, inputs: Inputs, folder: Path) -> None:
     for path in save_model(folder, model):
         run.add_output(path)
     write_bytes(folder / "tokenizer.json", read_manifest(inputs.tokenizer).file("tokenizer.json").read_bytes())
@@ -141,7 +125,7 @@ def _export(run: StageRun, model: nn.Module, record: RunRecord, inputs: Inputs, 
     names = ["tokenizer.json", "metrics.jsonl"]
     weights = layer_weight_table(model)
     if weights:
-        write_json(folder / "layer_weights.json", {"rows": weights})
+        write_json(folder / "layer_weights.json", {"rows": [row._asdict() for row in weights]})
         names.append("layer_weights.json")
     for name in names:
         run.add_output(folder / name)

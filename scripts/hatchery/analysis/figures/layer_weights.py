@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.drawing import figure_style, grid_shape, models_with_counts, save_svg
+from hatchery.analysis.figures.drawing import GRID, figure_style, grid_shape, models_with_counts, save_svg
 from hatchery.analysis.measurements import read_verified
-from hatchery.analysis.pretraining_outputs import read_layer_weights
+from hatchery.analysis.pretraining_outputs import LayerWeights, read_layer_weights
 from hatchery.analysis.settings import FigureSettings, match_cells
 from hatchery.errors import EvaluationError
 from hatchery.typed import build, stage_body
@@ -31,15 +32,18 @@ SMALLEST_CELL_POINTS = 17.0
 LARGEST_CELL_INCHES = 0.7
 LAYERS_FOR_TWO_COLUMNS = 14
 
-Weights = dict[tuple[int, int], float]
-
 
 @dataclass(frozen=True)
 class Panel:
-    """One heatmap: scaled weights by (consuming layer, producing layer) under a title."""
+    """One heatmap under a title."""
 
     title: str
-    weights: Weights
+    table: LayerWeights
+
+    @property
+    def consumers(self) -> int:
+        """Number of rows, and of columns: the layers, and the output where it has weights of its own."""
+        return max(self.table.scaled)[0]
 
 
 def plot_layer_weights(settings: Mapping[str, Any], pretraining: Mapping[str, Path], output: Path) -> None:
@@ -48,38 +52,38 @@ def plot_layer_weights(settings: Mapping[str, Any], pretraining: Mapping[str, Pa
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
     figure_settings = build(FigureSettings, stage_body(settings))
-    weights = {
+    tables = {
         name: read_layer_weights(read_verified(path))
         for name, path in match_cells(pretraining, figure_settings.cells, "--pretraining").items()
     }
     with figure_style(figure_settings.style):
-        figure = draw_layer_weights(figure_settings, panels_of(figure_settings, weights))
+        figure = draw_layer_weights(figure_settings, panels_of(figure_settings, tables))
         save_svg(figure, output, f"Layer weights of {figure_settings.experiment}")
 
 
-def panels_of(settings: FigureSettings, weights: Mapping[str, Weights]) -> list[Panel]:
+def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> list[Panel]:
     """Panels in the order of the configuration, averaged over the seeds of a model.
 
-    Models with nothing but unit weights look all the same, so those of one depth share one panel, which comes first.
-    Raises EvaluationError when two seeds of a model differ in their layers.
+    Models without layer weighting look all the same, so those of one depth share one panel, which comes first. Raises
+    EvaluationError when two seeds of a model differ in their layers.
     """
     plain: dict[int, list[str]] = {}
     weighted = []
     for model, label in models_with_counts(settings.cells).items():
-        tables = [weights[cell.cell] for cell in settings.cells if cell.run == model]
-        if any(set(table) != set(tables[0]) for table in tables):
+        seeds = [tables[cell.cell] for cell in settings.cells if cell.run == model]
+        if any((seed.plain, set(seed.scaled)) != (seeds[0].plain, set(seeds[0].scaled)) for seed in seeds):
             raise EvaluationError(f"layer weights: the seeds of {model} do not have the same layers")
-        mean = {pair: math.fsum(table[pair] for table in tables) / len(tables) for pair in sorted(tables[0])}
-        if all(math.isclose(value, 1.0, rel_tol=1e-6) for value in mean.values()):
-            plain.setdefault(max(mean)[0], []).append(model)
-        else:
-            weighted.append(Panel(label, mean))
+        if seeds[0].plain:
+            plain.setdefault(seeds[0].layers, []).append(model)
+            continue
+        mean = {pair: math.fsum(seed.scaled[pair] for seed in seeds) / len(seeds) for pair in seeds[0].scaled}
+        weighted.append(Panel(label, LayerWeights(seeds[0].layers, False, mean)))
     units = [
         Panel(
             f"{', '.join(models)} (unit\N{NO-BREAK SPACE}weights)",
-            {(n, i): 1.0 for n in range(1, depth + 1) for i in range(n)},
+            LayerWeights(layers, True, {(n, i): 1.0 for n in range(1, layers + 1) for i in range(n)}),
         )
-        for depth, models in plain.items()
+        for layers, models in plain.items()
     ]
     return units + weighted
 
@@ -87,56 +91,64 @@ def panels_of(settings: FigureSettings, weights: Mapping[str, Weights]) -> list[
 def draw_layer_weights(settings: FigureSettings, panels: Sequence[Panel]) -> Figure:
     """The figure: heatmaps with one common colour scale, every cell annotated with its weight."""
     style = settings.style
-    depth = max(n for panel in panels for n, _ in panel.weights)
+    depth = max(panel.consumers for panel in panels)
     columns = 3 if depth <= LAYERS_FOR_TWO_COLUMNS // 2 else 2 if depth <= LAYERS_FOR_TWO_COLUMNS else 1
     rows, columns = grid_shape(len(panels), columns)
     margin = 4.5 * style.font_size / 72
     cell = min((style.width_inches / columns - margin) / depth, LARGEST_CELL_INCHES)
     cell = max(cell, SMALLEST_CELL_POINTS / 72)
     width = columns * (cell * depth + margin)
-    height = rows * (cell * depth + 7 * style.font_size / 72) + 6 * style.font_size / 72
-    figure = Figure(figsize=(width, height), layout="constrained")
+    titles = [_wrapped(panel.title, cell * depth, style.font_size) for panel in panels]
+    lines = 6 + 1.2 * max(title.count("\n") + 1 for title in titles)
+    height = rows * (cell * depth + lines * style.font_size / 72) + 6 * style.font_size / 72
+    # Panels of fixed aspect would be torn apart by the constrained layout; this is its kind for them.
+    figure = Figure(figsize=(width, height), layout="compressed")
     grid = figure.subplots(rows, columns, squeeze=False)
-    largest = max(LARGEST_AT_LEAST, *(value for panel in panels for value in panel.weights.values()))
-    norm = TwoSlopeNorm(vcenter=1.0, vmin=min(0.0, *(min(p.weights.values()) for p in panels)), vmax=largest)
+    largest = max(value for panel in panels for value in panel.table.scaled.values())
+    norm = TwoSlopeNorm(vcenter=1.0, vmin=0.0, vmax=max(LARGEST_AT_LEAST, largest))
     font_size = min(style.font_size * 0.85, cell * 72 * 0.36)
-    image = None
+    mapping = ScalarMappable(norm, COLOURS[style.colours])
     for index, axes in enumerate(grid.flat):
         if index < len(panels):
-            image = _heatmap(axes, panels[index], norm, COLOURS[style.colours], font_size)
-            _label(axes, panels[index], index % columns == 0, cell * depth, style.font_size)
+            _heatmap(axes, panels[index], mapping, font_size)
+            _label(axes, panels[index], titles[index], first_column=index % columns == 0)
         else:
             axes.set_axis_off()
-    assert image is not None
-    bar = figure.colorbar(image, ax=grid, location="bottom", shrink=0.9, pad=0.03, aspect=40)
+    bar = figure.colorbar(mapping, ax=grid, location="bottom", shrink=0.9, pad=0.03, aspect=40)
+    # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show hairlines.
+    if bar.solids is not None:
+        bar.solids.set(rasterized=False, edgecolor="face")
     bar.set_label("layer weight × number of inputs\n(1 = plain residual stream)")
     return figure
 
 
-def _heatmap(axes: Axes, panel: Panel, norm: TwoSlopeNorm, colours: str, font_size: float) -> AxesImage:
-    depth = max(n for n, _ in panel.weights)
-    matrix = np.full((depth, depth), np.nan)
-    for (consuming, producing), weight in panel.weights.items():
-        matrix[consuming - 1, producing] = weight
-    image = axes.imshow(matrix, cmap=colours, norm=norm, aspect="equal")
-    for (consuming, producing), weight in panel.weights.items():
-        red, green, blue, _ = image.cmap(norm(weight))
+def _heatmap(axes: Axes, panel: Panel, mapping: ScalarMappable, font_size: float) -> None:
+    """Draw the cells one by one: an image would be a bitmap inside the SVG."""
+    depth = panel.consumers
+    axes.set_aspect("equal")
+    axes.set_xlim(-0.5, depth - 0.5)
+    axes.set_ylim(depth + 0.5, 0.5)
+    fills = mapping.to_rgba(np.array(list(panel.table.scaled.values())))
+    for ((consuming, producing), weight), fill in zip(panel.table.scaled.items(), fills, strict=True):
+        corner = (producing - 0.5, consuming - 0.5)
+        axes.add_patch(Rectangle(corner, 1, 1, facecolor=fill, edgecolor=GRID, linewidth=0.5))
+        red, green, blue, _ = fill
         # Relative luminance (Rec. 709) decides between black and white, so that every number can be read.
         dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45
         text = f"{weight:.1f}" if weight >= 9.95 else f"{weight:.2f}"
         colour = "white" if dark else "black"
-        axes.text(producing, consuming - 1, text, ha="center", va="center", fontsize=font_size, color=colour)
-    return image
+        axes.text(producing, consuming, text, ha="center", va="center", fontsize=font_size, color=colour)
 
 
-def _label(axes: Axes, panel: Panel, first_column: bool, title_width: float, font_size: float) -> None:
-    depth = max(n for n, _ in panel.weights)
+def _label(axes: Axes, panel: Panel, title: str, first_column: bool) -> None:
+    depth = panel.consumers
     axes.set_xticks(range(depth), [str(i) for i in range(depth)])
-    axes.set_yticks(range(depth), [str(n) for n in range(1, depth + 1)])
+    names = [str(n) if n <= panel.table.layers else "output" for n in range(1, depth + 1)]
+    axes.set_yticks(range(1, depth + 1), names)
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    axes.set_title(_wrapped(panel.title, title_width, font_size), loc="left")
+    axes.set_title(title, loc="left")
     axes.set_xlabel("producing layer (0 = embedding)")
     if first_column:
         axes.set_ylabel("consuming layer")

@@ -18,6 +18,8 @@ from hatchery.analysis.figures.drawing import (
     MUTED,
     ModelStyle,
     figure_style,
+    legend_below,
+    legend_columns,
     model_styles,
     models_with_counts,
     save_svg,
@@ -90,9 +92,13 @@ def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Fig
     style = settings.style
     bar_inches = max(0.13, style.font_size * 0.95 / 72) if len(models) > 1 else style.font_size * 1.3 / 72
     heights = [len(panel.phenomena) * (len(models) + 0.8) * bar_inches for panel in panels]
-    legend_columns = max(1, min(len(models), int(style.width_inches * 72 / (style.font_size * 16))))
+    labels = models_with_counts(settings.cells)
     line = style.font_size * 1.5 / 72
-    height = sum(heights) + len(panels) * 3.2 * line + (1 + -(-len(models) // legend_columns)) * line
+    height = (
+        sum(heights)
+        + len(panels) * 3.2 * line
+        + (1 + -(-len(models) // legend_columns(list(labels.values()), style))) * line
+    )
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
     grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights}, sharex=True)
     for axes, panel in zip(grid.flat, panels, strict=True):
@@ -100,9 +106,9 @@ def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Fig
     grid.flat[-1].set_xlabel("accuracy (%)")
     handles = [
         Patch(facecolor=styles[model].colour, hatch=styles[model].hatch, edgecolor="white", label=label)
-        for model, label in models_with_counts(settings.cells).items()
+        for model, label in labels.items()
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=legend_columns)
+    legend_below(figure, handles, style)
     return figure
 
 

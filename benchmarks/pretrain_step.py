@@ -1,0 +1,118 @@
+"""What the engine costs: a step of our loop (DeepSpeed, sums over processes, seeds) against a plain torch loop.
+
+Baseline: forward, backward, clipping and the same optimiser in plain torch, one process, the same model and batches.
+Both are timed in turns, so that other work on the machine hits both; the ratio is that of the medians. The model is
+that of the demo by default. Prints one line with the ratio and the limit, and fails beyond the limit.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+
+import torch
+from torch import Tensor, nn
+
+from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.pretraining.batches import StepBatch
+from hatchery.pretraining.engine import Engine
+from hatchery.pretraining.interruption import StopRequest
+from hatchery.pretraining.loop import accumulate_gradients
+from hatchery.pretraining.parameter_groups import build_optimizer
+from hatchery.pretraining.processes import prepare_device, process_group, select_device
+from hatchery.pretraining.settings import OptimizerSettings
+from hatchery.pretraining.topology import SINGLE_PROCESS
+
+LIMIT = 1.10
+OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
+VOCABULARY = 2048
+
+
+def make_model(device: torch.device) -> MaskedLanguageModel:
+    config = EncoderConfig(VOCABULARY, 128, 344, 4, 4, 128, 16, 0.0, 0.0, layer_weighting="biased")
+    model = MaskedLanguageModel(config).to(device)
+    initialise_(model, 42)
+    return model
+
+
+def make_batch(sequences: int, length: int) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(7, VOCABULARY, (sequences, length), generator=generator)
+    labelled = torch.rand(ids.shape, generator=generator) < 0.15
+    labels = torch.where(labelled, ids, UNLABELLED)
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids, dtype=torch.bool), "labels": labels}
+
+
+def plain_step(device: torch.device, batch: dict[str, Tensor]) -> Callable[[int], None]:
+    model = make_model(device).train()
+    optimizer = build_optimizer(model, OPTIMIZER)
+    labelled = int((batch["labels"] != UNLABELLED).sum())
+
+    def step(number: int) -> None:
+        for group in optimizer.param_groups:
+            group["lr"] = 0.001
+        output = model(**{key: value.to(device) for key, value in batch.items()})
+        (output.loss_sum / labelled).backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), OPTIMIZER.max_gradient_norm, foreach=True)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        (output.loss_sum.item(), output.n_correct.item(), norm.item())
+
+    return step
+
+
+def engine_step(device: torch.device, batch: dict[str, Tensor]) -> Callable[[int], None]:
+    model = make_model(device)
+    optimizer = build_optimizer(model, OPTIMIZER)
+    engine = Engine(model, optimizer, OPTIMIZER.max_gradient_norm, "fp32", device, SINGLE_PROCESS)
+    labelled, tokens = int((batch["labels"] != UNLABELLED).sum()), int(batch["attention_mask"].sum())
+
+    def step(number: int) -> None:
+        engine.begin_step(42, number, 0.001)
+        accumulate_gradients(engine, StepBatch([batch], labelled, tokens), StopRequest())
+        engine.step()
+
+    return step
+
+
+def timed(step: Callable[[int], None], number: int) -> float:
+    started = time.perf_counter()
+    step(number)
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--sequences", type=int, default=32)
+    parser.add_argument("--length", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    arguments = parser.parse_args()
+    device = select_device(arguments.device, SINGLE_PROCESS)
+    prepare_device(device, arguments.threads)
+    batch = make_batch(arguments.sequences, arguments.length)
+    with process_group(SINGLE_PROCESS, device):
+        plain, engine = plain_step(device, batch), engine_step(device, batch)
+        for number in range(5):
+            plain(number)
+            engine(number)
+        pairs = [(timed(plain, number), timed(engine, number)) for number in range(arguments.steps)]
+    plain_seconds, engine_seconds = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ratio = engine_seconds / plain_seconds
+    rate = arguments.sequences * arguments.length / engine_seconds
+    print(
+        f"pretrain_step: engine {1000 * engine_seconds:.1f} ms, plain torch loop {1000 * plain_seconds:.1f} ms, "
+        f"ratio {ratio:.3f} (limit {LIMIT}), {rate:,.0f} tokens/s on {device} with {arguments.threads} thread(s)"
+    )
+    sys.exit(0 if ratio <= LIMIT else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Repair of whitespace, contractions and quotes in text whose words were written apart, as corpora often store it.
+
+Source: LTG-BERT's reference section 1.6 (the BNC converter) and ELC-BERT's section 1.5 (the BabyLM revision). The rules
+of both are the same but for three spots, which `CleaningRules` names. Each function works on one line or block.
+"""
+
+import re
+from dataclasses import dataclass
+
+from hatchery.corpora.typography import normalise_punctuation, repair_encoding
+
+_OPENING = frozenset("‘([{")
+# Where one of the rules may apply; the details are decided per match.
+_MARK = re.compile(
+    r"[.?!…’,;)\]}%:](?=\S)"  # rules 1-6: a mark with something right behind it
+    r"|[(\[{] "  # rule 7
+    r"| (?=[.;:?!…,’)\]}])"  # rule 8
+    r"|(?<=[$£€]) (?=\S)"  # rule 9
+    r"| (?=%)"  # rule 10
+)
+_CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
+_CURLY_APOSTROPHE = re.compile(r"(?<=\w)’(?=(?:s|t|d|m|ll|re|ve)\b)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class CleaningRules:
+    """Where the published cleaners differ, and where we mend them."""
+
+    contraction_ends: str = " "
+    """What may follow a contraction that is joined to the word before it."""
+    space_before_brace: bool = False
+    """Whether a space before `}` goes."""
+    straight_apostrophes: bool = False
+    """Whether ’ inside a word is made straight first; otherwise rule 2 takes it for a closing quote (`don' t`)."""
+
+
+BNC_RULES = CleaningRules()
+BABYLM_PUBLISHED_RULES = CleaningRules(contraction_ends=" ,.", space_before_brace=True)
+BABYLM_RULES = CleaningRules(contraction_ends=" ,.", space_before_brace=True, straight_apostrophes=True)
+
+
+def collapse_spaces(text: str) -> str:
+    """Every run of white space on one line as a single space; newlines stay."""
+    return re.sub(r"[^\S\n]+", " ", text)
+
+
+def repair_spaces(text: str, space_before_brace: bool = False) -> str:
+    """Rules 1-10 of the whitespace repair (LTG-BERT section 1.6 a).
+
+    The published procedure scans from right to left and edits in place. Its edits touch one another in one place only
+    (a space behind three full stops and before a mark is deleted and put back), so one pass with lookaround is the same.
+    """
+
+    def edit(match: re.Match[str]) -> str:
+        found, start, end = match.group(), match.start(), match.end()
+        if found[0] in "([{":
+            return found[0]
+        before = text[start - 1] if start else ""
+        after = text[end] if end < len(text) else ""
+        if found == " ":
+            return " " if _keeps_space(text, start, before, after, space_before_brace) else ""
+        return found + " " if _wants_space(text, start, found, before, after) else found
+
+    text = collapse_spaces(text).strip()
+    return _MARK.sub(edit, text)
+
+
+def _keeps_space(text: str, start: int, before: str, after: str, space_before_brace: bool) -> bool:
+    if after in ".;:?!…,’)]" or (after == "}" and space_before_brace):
+        return start > 3 and text[start - 3 : start] == "..."
+    if start and after == "%" and before.isnumeric():
+        return False
+    return not (start and before in "$£€" and before and after.isnumeric())
+
+
+def _wants_space(text: str, start: int, mark: str, before: str, after: str) -> bool:
+    opens = after in _OPENING
+    match mark:
+        case ".":
+            return after.isupper() or opens or (start > 2 and text[start - 2 : start] == ".." and after != " ")
+        case ",":
+            return after.isalpha() or opens
+        case ":":
+            return opens or (after.isalnum() and not (after.isnumeric() and before.isnumeric()))
+        case _:
+            return after.isalnum() or opens
+
+
+def join_contractions(text: str, ends: str = " ") -> str:
+    """ "do n't go" as "don't go", for each contraction in lower or upper case that one of `ends` follows."""
+    if "'" not in text:
+        return text
+    for end in ends:
+        for contraction in _CONTRACTIONS:
+            text = text.replace(f" {contraction}{end}", f"{contraction}{end}")
+            text = text.replace(f" {contraction.upper()}{end}", f"{contraction.upper()}{end}")
+    return text
+
+
+def repair_quotes(text: str) -> str:
+    """Spaces around ASCII double quotes, taken alternately as opening and closing (section 1.6 c).
+
+    Text with an odd number of quotes, or with two quotes side by side, is returned as it is; so is text that would
+    need more than two changes and more than two thirds of its quotes, because then the pairing is probably wrong.
+    """
+    count = text.count('"')
+    if count == 0 or count % 2 or '""' in text or '" "' in text:
+        return text
+    parts = text.split('"')
+    changes = 0
+    for index in range(count):
+        left, right = parts[index], parts[index + 1]
+        if index % 2 == 0:
+            if left and not left.endswith(" "):
+                parts[index], changes = left + " ", changes + 1
+            if right.startswith(" "):
+                parts[index + 1], changes = right[1:], changes + 1
+        else:
+            if left.endswith(" "):
+                parts[index], changes = left[:-1], changes + 1
+            if right[:1].isalnum():
+                parts[index + 1], changes = " " + right, changes + 1
+    return text if changes > 2 and changes > count * 2 / 3 else '"'.join(parts)
+
+
+def clean(text: str, rules: CleaningRules = BNC_RULES) -> str:
+    """The full cleaning: spaces, contractions, quotes, punctuation, encoding; stripped."""
+    if rules.straight_apostrophes:
+        text = _CURLY_APOSTROPHE.sub("'", text)
+    text = repair_spaces(text, rules.space_before_brace)
+    text = join_contractions(text, rules.contraction_ends)
+    text = repair_quotes(text)
+    return repair_encoding(normalise_punctuation(text)).strip()
+
+
+def clean_minimal(text: str) -> str:
+    """The minimal cleaning of seven of the ten BabyLM corpora: encoding only; stripped."""
+    return repair_encoding(text).strip()

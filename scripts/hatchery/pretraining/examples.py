@@ -1,0 +1,48 @@
+"""From token shards to masked examples of one sequence length: the seam between the stage and `objectives`.
+
+The training split is cut anew for each phase's sequence length. The development split is optional, because a corpus
+may be split without one; a run then has no development columns.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hatchery.objectives.examples import MaskedExamples
+from hatchery.objectives.segments import SegmentIndex
+from hatchery.objectives.span_masking import SpanMaskingSettings
+from hatchery.pretraining.settings import ObjectiveSettings, PretrainSettings
+from hatchery.storage.manifests import read_manifest
+from hatchery.tokenization.documents import shards_by_split
+from hatchery.tokenization.token_reader import TokenShards
+
+TRAINING_SPLIT = "train"
+DEVELOPMENT_SPLIT = "dev"
+
+
+def examples_maker(shards: TokenShards, objective: ObjectiveSettings) -> Callable[[int], MaskedExamples]:
+    """A function that makes the examples of `shards` for a sequence length (special tokens included)."""
+    masking = SpanMaskingSettings(
+        mask_probability=objective.mask_probability,
+        random_probability=objective.random_probability,
+        keep_probability=objective.keep_probability,
+        short_probability=objective.short_probability,
+    )
+
+    def make(sequence_length: int) -> MaskedExamples:
+        segments = SegmentIndex.build(shards, sequence_length)
+        return MaskedExamples(segments, sequence_length, shards.vocabulary_size, masking)
+
+    return make
+
+
+def development_examples(tokens: Path, settings: PretrainSettings) -> MaskedExamples | None:
+    """The development examples in the short phase's length, so that a curve is comparable over the whole run.
+
+    None when the corpus has no development split, when it is empty, or when the settings ask for no sequence.
+    """
+    has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), ".arrow")
+    if not has_split or settings.evaluation_sequences == 0:
+        return None
+    shards = TokenShards.open(tokens, DEVELOPMENT_SPLIT)
+    examples = examples_maker(shards, settings.objective)(settings.sequence_length)
+    return examples if len(examples) else None

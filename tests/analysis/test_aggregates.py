@@ -1,0 +1,68 @@
+"""Means and deviations over runs."""
+
+import math
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hatchery.analysis.aggregates import (
+    Aggregate,
+    aggregate_runs,
+    average_of_tasks,
+    average_per_run,
+    mean_and_deviation,
+)
+from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.settings import Cell
+
+PERCENT = st.floats(min_value=0, max_value=100)
+
+
+def run(value: float | None, seed: int = 1, failed: str = "", task: str = "cola") -> Measurement:
+    cell = Cell("m-s42", "m", 42)
+    return Measurement(cell, "finetuning", task, "accuracy_percent", value, "0" * 12, seed, failed)
+
+
+@given(st.lists(PERCENT, min_size=2, max_size=20))
+def test_the_deviation_is_the_sample_standard_deviation(values: list[float]) -> None:
+    mean, deviation = mean_and_deviation(values)
+    assert mean == pytest.approx(statistics.fmean(values))
+    assert deviation == pytest.approx(statistics.stdev(values), abs=1e-9)
+
+
+def test_one_run_has_a_mean_but_no_deviation() -> None:
+    assert mean_and_deviation([61.4]) == (61.4, None)
+    assert mean_and_deviation([]) == (None, None)
+
+
+def test_failed_runs_are_counted_but_not_averaged_in() -> None:
+    runs = [run(80.0, 1), run(84.0, 2), run(61.4, 3, "majority_class"), run(None, 4, "nan")]
+    assert aggregate_runs(runs) == Aggregate(82.0, pytest.approx(math.sqrt(8)), n=2, n_failed=2)
+
+
+def test_a_metric_of_which_all_runs_failed_has_no_mean() -> None:
+    assert aggregate_runs([run(61.4, 1, "majority_class")]) == Aggregate(None, None, n=0, n_failed=1)
+
+
+def test_the_deviation_of_an_average_of_tasks_is_the_root_mean_square_of_the_tasks() -> None:
+    average = average_of_tasks([Aggregate(60.0, 3.0, 5, 0), Aggregate(80.0, 4.0, 4, 1)])
+    assert average == Aggregate(70.0, pytest.approx(5 / math.sqrt(2)), n=4, n_failed=1)
+
+
+def test_an_average_over_a_task_without_any_sound_run_is_empty() -> None:
+    assert average_of_tasks([Aggregate(60.0, 3.0, 5, 0), Aggregate(None, None, 0, 5)]).mean is None
+
+
+def test_averaging_within_runs_sees_tasks_that_compensate_each_other() -> None:
+    cola = [run(60.0, 1), run(70.0, 2)]
+    rte = [run(70.0, 1, task="rte"), run(60.0, 2, task="rte")]
+    assert average_per_run([cola, rte]) == Aggregate(65.0, 0.0, n=2, n_failed=0)
+    assert average_of_tasks([aggregate_runs(cola), aggregate_runs(rte)]).std == pytest.approx(math.sqrt(50))
+
+
+def test_a_run_that_failed_on_one_task_is_left_out_of_the_average_within_runs() -> None:
+    cola = [run(60.0, 1), run(69.0, 2, "zero_mcc")]
+    rte = [run(70.0, 1, task="rte"), run(90.0, 2, task="rte")]
+    assert average_per_run([cola, rte]) == Aggregate(65.0, None, n=1, n_failed=1)

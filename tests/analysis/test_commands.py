@@ -1,0 +1,83 @@
+"""The commands, run as Snakemake runs them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def run(repository: Path, command: str, *arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(repository / "scripts" / f"{command}.py"), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+    )
+
+
+def named(flag: str, paths: dict[str, Path]) -> list[str]:
+    return [part for name, path in paths.items() for part in (flag, f"{name}={path}")]
+
+
+def test_summarise_writes_the_same_four_files_whatever_the_hash_seed(
+    two_models: Any, tmp_path: Path, repository: Path
+) -> None:
+    inputs = [
+        *named("--pretraining", two_models.pretraining),
+        *named("--minimal-pairs", two_models.minimal_pairs),
+        *named("--finetuning", two_models.finetuning),
+    ]
+    contents = []
+    for seed in ("1", "2"):
+        folder = tmp_path / seed
+        result = run(
+            repository,
+            "summarise",
+            *("--settings", json.dumps(two_models.summary_settings()), *inputs),
+            *("--output", str(folder / "summary.csv"), "--parquet", str(folder / "summary.parquet")),
+            *("--markdown", str(folder / "summary.md"), "--text", str(folder / "summary.txt")),
+            hash_seed=seed,
+        )
+        assert result.returncode == 0, result.stderr
+        contents.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
+    assert list(contents[0]) == ["summary.csv", "summary.md", "summary.parquet", "summary.txt"]
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        ("plot_learning_curves", "--pretraining"),
+        ("plot_layer_weights", "--pretraining"),
+        ("plot_phenomena", "--minimal-pairs"),
+    ],
+)
+def test_a_plot_command_writes_one_svg(
+    two_models: Any, tmp_path: Path, repository: Path, command: str, flag: str
+) -> None:
+    inputs = two_models.pretraining if flag == "--pretraining" else two_models.minimal_pairs
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps(two_models.figure_settings()))
+    output = tmp_path / "figures" / "figure.svg"
+    result = run(repository, command, "--settings", str(settings), *named(flag, inputs), "--output", str(output))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [path.name for path in output.parent.iterdir()] == ["figure.svg"]
+
+
+def test_a_damaged_input_ends_in_one_line_that_names_it(two_models: Any, tmp_path: Path, repository: Path) -> None:
+    two_models.pretraining["elc-s1"].write_text("{")
+    arguments = [
+        "--settings",
+        json.dumps(two_models.figure_settings()),
+        *named("--pretraining", two_models.pretraining),
+    ]
+    result = run(repository, "plot_layer_weights", *arguments, "--output", str(tmp_path / "figure.svg"))
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"error: {two_models.pretraining['elc-s1']}: ")
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "figure.svg").exists()

@@ -1,0 +1,189 @@
+"""What the figures draw, and that their files do not change from run to run."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.patches import Rectangle
+
+from hatchery.analysis.figures import drawing
+from hatchery.analysis.figures.layer_weights import draw_layer_weights, panels_of, plot_layer_weights
+from hatchery.analysis.figures.learning_curves import (
+    curve_of,
+    draw_learning_curves,
+    interval_means,
+    plot_learning_curves,
+    tokens_per_step,
+)
+from hatchery.analysis.figures.phenomena import draw_phenomena, plot_phenomena, suite_bars
+from hatchery.analysis.measurements import minimal_pair_measurements
+from hatchery.analysis.pretraining_outputs import CurvePoint, read_layer_weights
+from hatchery.analysis.settings import Cell, FigureSettings, Style
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.typed import build, stage_body
+
+
+def typed(experiment: Any, **style: Any) -> FigureSettings:
+    return build(FigureSettings, stage_body(experiment.figure_settings(**style)))
+
+
+def weights_of(experiment: Any) -> dict[str, Any]:
+    return {cell: read_layer_weights(read_manifest(path)) for cell, path in experiment.pretraining.items()}
+
+
+@pytest.mark.parametrize("name", ["learning_curves", "layer_weights", "phenomena"])
+def test_the_same_numbers_give_the_same_vector_file(two_models: Any, tmp_path: Path, name: str) -> None:
+    draw = {
+        "learning_curves": (plot_learning_curves, two_models.pretraining),
+        "layer_weights": (plot_layer_weights, two_models.pretraining),
+        "phenomena": (plot_phenomena, two_models.minimal_pairs),
+    }
+    plot, inputs = draw[name]
+    plot(two_models.figure_settings(width_inches=6, font_size=8), inputs, tmp_path / "a.svg")
+    plot(two_models.figure_settings(width_inches=6, font_size=8), dict(reversed(inputs.items())), tmp_path / "b.svg")
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
+    assert "<image" not in text
+    assert not re.search(r"<dc:date>|20\d\d-\d\d-\d\d", text)
+    assert "of demo</dc:title>" in text
+
+
+def test_the_first_panel_of_layer_weights_is_the_plain_residual_stream(two_models: Any) -> None:
+    plain, elc = panels_of(typed(two_models), weights_of(two_models))
+    assert plain.title.startswith("plain (unit")
+    assert plain.table.scaled == {(1, 0): 1.0, (2, 0): 1.0, (2, 1): 1.0}
+    assert elc.title == "elc (1 seed)"
+    assert elc.table.scaled == {(1, 0): 1.0, (2, 0): 0.5, (2, 1): 1.5}
+
+
+def test_layer_weights_are_averaged_over_the_seeds_of_a_model(experiment: Any) -> None:
+    experiment.add_model("elc", 1, [], alphas={(1, 0): 1.0, (2, 0): 0.2, (2, 1): 0.8})
+    experiment.add_model("elc", 2, [], alphas={(1, 0): 1.0, (2, 0): 0.4, (2, 1): 0.6})
+    (panel,) = panels_of(typed(experiment), weights_of(experiment))
+    assert panel.title == "elc (2 seeds)"
+    assert panel.table.scaled == {(1, 0): 1.0, (2, 0): pytest.approx(0.6), (2, 1): pytest.approx(1.4)}
+
+
+def test_plain_models_of_one_depth_share_a_panel(experiment: Any) -> None:
+    for name, layers in (("random", 2), ("plain", 2), ("deep", 4)):
+        experiment.add_model(name, 1, [], layers=layers)
+    panels = panels_of(typed(experiment), weights_of(experiment))
+    assert [panel.title.split(" (")[0] for panel in panels] == ["random, plain", "deep"]
+    assert len(panels[1].table.scaled) == 10
+
+
+def test_every_cell_of_the_lower_triangle_is_drawn_and_annotated(experiment: Any) -> None:
+    alphas = {(n, i): 1 / n for n in range(1, 14) for i in range(n)}
+    experiment.add_model("weighted", 1, [], layers=12, alphas=alphas)
+    settings = typed(experiment)
+    figure = draw_layer_weights(settings, panels_of(settings, weights_of(experiment)))
+    axes = figure.axes[0]
+    assert len([patch for patch in axes.patches if isinstance(patch, Rectangle)]) == 13 * 14 / 2
+    assert {text.get_text() for text in axes.texts} == {"1.00"}
+    assert [label.get_text() for label in axes.get_yticklabels()] == [*map(str, range(1, 13)), "output"]
+    # The row of the first consumer is on top, as in the paper.
+    assert axes.get_ylim()[0] > axes.get_ylim()[1]
+
+
+def test_numbers_can_be_read_on_dark_and_on_light_cells(experiment: Any) -> None:
+    experiment.add_model(
+        "elc", 1, [], layers=3, alphas={(1, 0): 1, (2, 0): 0, (2, 1): 1, (3, 0): 0, (3, 1): 0, (3, 2): 1}
+    )
+    settings = typed(experiment)
+    figure = draw_layer_weights(settings, panels_of(settings, weights_of(experiment)))
+    colours = {text.get_text(): text.get_color() for text in figure.axes[0].texts}
+    assert {name: colours[name] for name in ("0.00", "1.00", "3.00")} == {
+        **{"0.00": "white", "1.00": "black", "3.00": "white"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ("[[1, 0, 1.0, 1.0]]", "expected an object"),
+        ("[]", "no rows"),
+        ('[{"consuming_layer": 1, "producing_layer": 1, "scaled_weight": 1}]', "cannot consume"),
+        ('[{"consuming_layer": 1, "producing_layer": 0, "scaled_weight": 1}]', "layer 0 for layer 2 is missing"),
+        ('[{"consuming_layer": 1, "producing_layer": 0, "scaled_weight": null}]', "expected a finite number"),
+    ],
+)
+def test_wrong_layer_weights_name_the_file(tmp_path: Path, rows: str, complaint: str) -> None:
+    with stage_run(tmp_path / "manifest.json", {}) as run:
+        write_text(tmp_path / "layer_weights.json", f'{{"rows": {rows}}}')
+        write_text(tmp_path / "config.json", '{"num_hidden_layers": 2, "layer_weighting": "zero"}')
+        run.add_output(tmp_path / "layer_weights.json")
+        run.add_output(tmp_path / "config.json")
+    with pytest.raises(EvaluationError, match=complaint) as caught:
+        read_layer_weights(read_manifest(tmp_path / "manifest.json"))
+    assert "layer_weights.json" in str(caught.value)
+
+
+def test_training_losses_are_averaged_in_equal_intervals_of_steps() -> None:
+    rows = [(step, 10 * step, float(step)) for step in range(1, 8)]
+    # Steps 0-3 and 4-7: two intervals of four.
+    assert interval_means(rows, intervals=2) == [(20.0, 2.0), (55.0, 5.5)]
+    assert interval_means(rows, intervals=200) == [(10.0 * step, float(step)) for step in range(1, 8)]
+    assert len(interval_means([(step, step, 1.0) for step in range(1, 31251)])) <= 200
+
+
+def test_an_axis_of_steps_is_drawn_only_where_all_runs_share_it() -> None:
+    def points(tokens: list[int]) -> list[CurvePoint]:
+        return [CurvePoint(step, count, 1.0, None, None) for step, count in enumerate(tokens, start=1)]
+
+    assert tokens_per_step([points([100, 200, 300]), points([101, 199, 300])]) == 100
+    assert tokens_per_step([points([100, 200, 300]), points([200, 400, 600])]) is None
+    assert tokens_per_step([points([100, 200, 600])]) is None
+    assert tokens_per_step([[], []]) is None
+
+
+def test_every_seed_is_a_line_and_models_that_were_not_trained_are_told_in_the_legend() -> None:
+    cells = tuple(Cell(f"{run}-s{seed}", run, seed) for run in ("plain", "random") for seed in (1, 2))
+    rows = [CurvePoint(1, 10, 3.0, None, None), CurvePoint(2, 20, 2.0, 2.5, 12.0)]
+    curves = [curve_of(cell, rows if cell.run == "plain" else []) for cell in cells]
+    figure = draw_learning_curves(FigureSettings("demo", cells), curves, 10.0)
+    training, development = figure.axes[:2]
+    assert [list(line.get_ydata()) for line in training.lines] == [[3.0, 2.0], [3.0, 2.0], [], []]
+    assert [list(line.get_xdata()) for line in development.lines][:2] == [[20.0], [20.0]]
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["plain (2 seeds)", "random (2 seeds), not trained"]
+
+
+def test_bars_are_means_over_seeds_with_whiskers_and_a_line_of_chance(two_models: Any) -> None:
+    settings = typed(two_models)
+    runs = []
+    for cell in settings.cells:
+        manifest = read_manifest(two_models.minimal_pairs[f"{cell.cell}:blimp"])
+        runs += minimal_pair_measurements(cell, "blimp", manifest)
+    panel = suite_bars("blimp", runs)
+    assert panel.phenomena == ["agreement", "ellipsis", "phenomenon_average"]
+    axes = draw_phenomena(settings, [panel]).axes[0]
+    widths = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
+    assert widths == pytest.approx([72.5, 77.5, 55.0, 75.0, 63.75, 76.25])
+    # Only the model with two seeds has whiskers: one for each of its bars.
+    assert len(axes.containers) - len(widths) == 3
+    assert any(list(line.get_xdata()) == [50.0, 50.0] for line in axes.lines)
+
+
+def test_more_models_than_colours_are_still_told_apart() -> None:
+    for colours in ("okabe_ito", "grey"):
+        styles = drawing.model_styles([f"m{index}" for index in range(20)], Style(colours=colours))
+        assert len(set(styles.values())) == 20
+
+
+def test_a_legend_in_several_rows_is_read_in_the_configured_order() -> None:
+    cells = tuple(Cell(f"model_number_{index}-s1", f"model_number_{index}", 1) for index in range(5))
+    figure = draw_learning_curves(FigureSettings("demo", cells, Style(width_inches=4)), [], None)
+    legend = figure.legends[0]
+    figure.canvas.draw()
+    places = {text.get_text(): text.get_window_extent() for text in legend.get_texts()}
+    order = sorted(places, key=lambda name: (-round(places[name].y0), places[name].x0))
+    assert order == [f"model_number_{index} (1 seed)" for index in range(5)]
+
+
+@pytest.mark.parametrize("style", [{"width_inches": 1}, {"font_size": 99}, {"colours": "rainbow"}, {"height": 3}])
+def test_a_style_that_cannot_be_drawn_is_refused(two_models: Any, style: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="style"):
+        plot_layer_weights(two_models.figure_settings(**style), two_models.pretraining, tmp_path / "a.svg")

@@ -1,0 +1,155 @@
+"""Reading single runs from the outputs of the stages."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.analysis.measurements import (
+    Measurement,
+    finetuning_measurements,
+    minimal_pair_measurements,
+    read_measurements,
+)
+from hatchery.analysis.settings import Cell, SummarySettings
+from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
+from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.typed import build, stage_body
+
+CELL = Cell("m-s1", "m", 1)
+
+
+def typed(experiment: Any) -> SummarySettings:
+    return build(SummarySettings, stage_body(experiment.summary_settings()))
+
+
+def read(experiment: Any) -> list[Measurement]:
+    return read_measurements(typed(experiment), experiment.pretraining, experiment.minimal_pairs, experiment.finetuning)
+
+
+def replaced(folder: Path, name: str, text: str, settings: dict[str, Any] | None = None) -> Any:
+    """A manifest that vouches for `text` as its output `name`."""
+    with stage_run(folder / "manifest.json", settings or {}) as run:
+        write_text(folder / name, text)
+        run.add_output(folder / name)
+    return read_manifest(folder / "manifest.json")
+
+
+def test_fractions_become_percent_and_the_metric_says_so(two_models: Any) -> None:
+    values = {
+        (m.task, m.metric): m.value for m in read(two_models) if m.cell.cell == "elc-s1" and m.finetuning_seed != 13
+    }
+    assert values["agreement", "accuracy_percent"] == pytest.approx(77.5)
+    assert values["cola", "accuracy_percent"] == pytest.approx(80.0)
+    assert values["cola", "mcc_percent"] == pytest.approx(40.0)
+    assert values["development", "loss_nats"] == 2.0
+    assert values["development", "perplexity"] == 30.0
+
+
+def test_the_two_averages_weigh_phenomena_or_paradigms_equally(two_models: Any) -> None:
+    values = {m.task: m for m in read(two_models) if m.cell.cell == "plain-s1" and m.suite == "blimp"}
+    assert values["phenomenon_average"].value == pytest.approx((70 + 60) / 2)
+    assert values["paradigm_average"].value == pytest.approx((80 + 60 + 60) / 3)
+
+
+def test_the_sampling_deviation_is_binomial(two_models: Any) -> None:
+    values = {m.task: m.sampling_deviation for m in read(two_models) if m.cell.cell == "plain-s1"}
+    agreement = 100 * math.sqrt(0.7 * 0.3 / 200)
+    ellipsis = 100 * math.sqrt(0.6 * 0.4 / 100)
+    assert values["agreement"] == pytest.approx(agreement)
+    assert values["ellipsis"] == pytest.approx(ellipsis)
+    assert values["phenomenon_average"] == pytest.approx(math.hypot(agreement, ellipsis) / 2)
+
+
+def test_a_seed_that_failed_has_failed_in_all_its_metrics(tmp_path: Path) -> None:
+    text = "seed,metric,value,failed\n12,accuracy,0.6,\n12,mcc,0.0,zero_mcc\n13,accuracy,0.8,\n13,mcc,0.5,\n"
+    manifest = replaced(tmp_path, "results.csv", text, {"task": {"metrics": ["mcc", "accuracy"]}})
+    measurements = finetuning_measurements(CELL, "cola", manifest)
+    assert [m.failed for m in measurements] == ["zero_mcc", "zero_mcc", "", ""]
+    assert [m.primary for m in measurements] == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("seed,metric,value,failed\n12,accuracy,74.2,\n", "line 2: value is 74.2, expected a value from 0 to 1"),
+        ("seed,metric,value,failed\n12,accuracy,nan,\n", "line 2: value is 'nan', expected a finite number"),
+        ("seed,metric,value,failed\n12,accuracy,,\n", "line 2: value is '', expected a finite number"),
+        ("seed,metric,value,failed\n12,accuracy,0.5,tired\n", "line 2: failed is 'tired'"),
+        ("seed,metric,value,failed\n12,accuracy,0.5,\n12,accuracy,0.5,\n", "line 3: the row 12, accuracy"),
+        ("seed,metric,value,failed\n12,f1,0.5,\n", "no row of the task's first metric, accuracy"),
+        ("seed,metric,value\n12,accuracy,0.5\n", "lacks the columns failed"),
+        ("", "the table is empty"),
+    ],
+)
+def test_wrong_results_of_finetuning_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    manifest = replaced(tmp_path, "results.csv", text, {"task": {"metrics": ["accuracy"]}})
+    with pytest.raises(EvaluationError) as caught:
+        finetuning_measurements(CELL, "cola", manifest)
+    assert str(tmp_path / "results.csv") in str(caught.value)
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("phenomenon,a,0,0,0,0.0\n", "an accuracy over 0 pairs"),
+        ("phenomenon,a,10,5,0,50\n", "accuracy is 50, expected a value from 0 to 1"),
+        ("phenomenon,a,10,5,0,0.5\n", "there is no row of level paradigm"),
+        ("paradigm,a,10,5,0,0.5\n", "there is no row of level phenomenon"),
+        ("language,a,10,5,0,0.5\n", "level is 'language'"),
+    ],
+)
+def test_wrong_accuracies_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    manifest = replaced(tmp_path, "accuracy.csv", "level,name,pairs,correct,ties,accuracy\n" + text)
+    with pytest.raises(EvaluationError) as caught:
+        minimal_pair_measurements(CELL, "blimp", manifest)
+    assert str(tmp_path / "accuracy.csv") in str(caught.value)
+    assert complaint in str(caught.value)
+
+
+def test_an_edited_result_is_noticed(two_models: Any) -> None:
+    path = two_models.finetuning["elc-s1:cola"].parent / "results.csv"
+    path.write_text(path.read_text().replace("0.8,", "0.9,"))
+    with pytest.raises(ManifestError, match=r"elc-s1/cola/results\.csv: the content differs"):
+        read(two_models)
+
+
+def test_an_evaluation_of_another_model_is_refused(two_models: Any) -> None:
+    inputs = two_models.minimal_pairs
+    inputs["plain-s1:blimp"], inputs["plain-s2:blimp"] = inputs["plain-s2:blimp"], inputs["plain-s1:blimp"]
+    with pytest.raises(ManifestError, match=r"was not made from the model of .*plain-s1"):
+        read(two_models)
+
+
+@pytest.mark.parametrize("kind", ["pretraining", "minimal_pairs", "finetuning"])
+def test_a_missing_or_unknown_input_is_named(two_models: Any, kind: str) -> None:
+    inputs = getattr(two_models, kind)
+    name = list(inputs)[-1]
+    inputs[name + "x"] = inputs[name]
+    with pytest.raises(ConfigError, match=f"the settings do not list {name}x"):
+        read(two_models)
+    del inputs[name + "x"]
+    del inputs[name]
+    with pytest.raises(ConfigError, match=f"no input is given for {name}"):
+        read(two_models)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["not json", "[1]", '{"step": 9}', '{"step": 9, "tokens": 1, "loss": NaN}', '{"step": 4, "tokens": 1, "loss": 2}'],
+)
+def test_a_damaged_learning_curve_names_file_and_line(experiment: Any, line: str) -> None:
+    cell = experiment.add_model("m", 1, [{"step": 4, "tokens": 1, "loss": 2.0}])
+    folder = experiment.pretraining[cell].parent
+    text = (folder / "metrics.jsonl").read_text() + line + "\n"
+    replaced(folder, "metrics.jsonl", text)
+    with pytest.raises(HatcheryError, match=r"metrics\.jsonl, line 2: "):
+        read(experiment)
+
+
+def test_a_model_that_was_not_trained_has_no_development_loss(experiment: Any) -> None:
+    experiment.add_model("random", 1, [])
+    assert read(experiment) == []

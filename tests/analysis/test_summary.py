@@ -1,0 +1,134 @@
+"""The rows of the summary, computed by hand for two models."""
+
+import math
+from typing import Any
+
+import pytest
+
+from hatchery.analysis.measurements import read_measurements
+from hatchery.analysis.published import PublishedValue
+from hatchery.analysis.settings import SummarySettings
+from hatchery.analysis.summary import COLUMNS, Key, Summary, summarise
+from hatchery.typed import build, stage_body
+
+
+def summary_of(experiment: Any, published: dict[Key, PublishedValue] | None = None) -> Summary:
+    settings = build(SummarySettings, stage_body(experiment.summary_settings()))
+    measurements = read_measurements(settings, experiment.pretraining, experiment.minimal_pairs, experiment.finetuning)
+    return summarise(settings, measurements, published or {})
+
+
+def value(mean: float, std: float | None = None, comparable: bool = True) -> PublishedValue:
+    return PublishedValue(mean, std, "Table 1", comparable, "")
+
+
+ROWS = [
+    # model, suite, task, metric, mean, std, n, n_failed
+    ("plain", "blimp", "agreement", "accuracy_percent", 72.5, 2.5 * math.sqrt(2), 2, 0),
+    ("plain", "blimp", "ellipsis", "accuracy_percent", 55.0, 5 * math.sqrt(2), 2, 0),
+    ("plain", "blimp", "phenomenon_average", "accuracy_percent", 63.75, 1.25 * math.sqrt(2), 2, 0),
+    ("plain", "blimp", "paradigm_average", "accuracy_percent", 200 / 3, 0.0, 2, 0),
+    ("plain", "finetuning", "cola", "accuracy_percent", 72.0, 2.0, 3, 1),
+    ("plain", "finetuning", "cola", "mcc_percent", 20.0, 10.0, 3, 1),
+    ("plain", "finetuning", "rte", "accuracy_percent", 53.0, math.sqrt(20 / 3), 4, 0),
+    ("plain", "finetuning", "average", "score_percent", 62.5, math.sqrt((4 + 20 / 3) / 2), 3, 1),
+    ("plain", "finetuning", "average", "run_score_percent", 62.0, 2.0, 3, 1),
+    ("plain", "pretraining", "development", "loss_nats", 2.0, math.sqrt(0.5), 2, 0),
+    ("plain", "pretraining", "development", "perplexity", 30.0, 10 * math.sqrt(2), 2, 0),
+    ("elc", "blimp", "agreement", "accuracy_percent", 77.5, None, 1, 0),
+    ("elc", "finetuning", "cola", "accuracy_percent", 81.0, math.sqrt(2), 2, 0),
+    ("elc", "finetuning", "rte", "accuracy_percent", 60.0, None, 1, 1),
+    ("elc", "finetuning", "average", "score_percent", 70.5, None, 1, 1),
+    ("elc", "finetuning", "average", "run_score_percent", 71.0, None, 1, 1),
+]
+
+
+@pytest.mark.parametrize("expected", ROWS, ids=lambda row: "-".join(row[:4]))
+def test_means_and_deviations_are_those_computed_by_hand(two_models: Any, expected: tuple[Any, ...]) -> None:
+    *key, mean, std, n, n_failed = expected
+    row = summary_of(two_models).row(*key)
+    assert row is not None
+    assert row.mean == pytest.approx(mean, abs=5e-5)
+    assert row.std == (None if std is None else pytest.approx(std, abs=5e-5))
+    assert (row.n, row.n_failed) == (n, n_failed)
+
+
+def test_the_columns_are_those_of_the_results_contract() -> None:
+    assert (
+        *("experiment", "model", "suite", "task", "metric", "mean", "std", "n", "n_failed"),
+        *("published_mean", "published_std", "published_source", "difference", "verdict", "manifests"),
+    ) == COLUMNS
+
+
+def test_rows_are_sorted_and_unique_and_models_keep_the_configured_order(two_models: Any) -> None:
+    summary = summary_of(two_models)
+    keys = [(row.model, row.suite, row.task, row.metric) for row in summary.rows]
+    assert keys == sorted(set(keys))
+    assert summary.models == ["plain", "elc"]
+
+
+def test_a_row_names_the_manifests_it_was_computed_from(two_models: Any) -> None:
+    from hatchery.storage.checksums import sha256_file
+
+    row = summary_of(two_models).row("plain", "finetuning", "cola", "mcc_percent")
+    paths = [two_models.finetuning["plain-s1:cola"], two_models.finetuning["plain-s2:cola"]]
+    assert row is not None
+    assert row.manifests == ";".join(sorted(sha256_file(path)[:12] for path in paths))
+
+
+def test_failed_runs_are_named_once(two_models: Any) -> None:
+    failures = [(f.cell.cell, f.task, f.finetuning_seed, f.failed) for f in summary_of(two_models).failures]
+    assert failures == [("elc-s1", "rte", 12, "nan"), ("plain-s2", "cola", 13, "majority_class")]
+
+
+@pytest.mark.parametrize(
+    ("key", "published", "difference", "verdict"),
+    [
+        # Ours 72.0 +- 2.0 over three runs: two combined deviations are 2 * hypot(2, 1.5) = 5.0.
+        (("plain", "finetuning", "cola", "accuracy_percent"), value(67.0, 1.5), 5.0, "within"),
+        (("plain", "finetuning", "cola", "accuracy_percent"), value(66.9, 1.5), 5.1, "above"),
+        (("plain", "finetuning", "cola", "accuracy_percent"), value(77.1, 1.5), -5.1, "below"),
+        (
+            ("plain", "finetuning", "cola", "accuracy_percent"),
+            value(77.1, 1.5, comparable=False),
+            None,
+            "not comparable",
+        ),
+        # A single run over 200 pairs: two binomial deviations of 77.5 % are 5.906.
+        (("elc", "blimp", "agreement", "accuracy_percent"), value(71.6), 5.9, "within"),
+        (("elc", "blimp", "agreement", "accuracy_percent"), value(71.5), 6.0, "above"),
+        # One sound run of fine-tuning, and nothing printed: half a point.
+        (("elc", "finetuning", "rte", "accuracy_percent"), value(60.5), -0.5, "within"),
+        (("elc", "finetuning", "rte", "accuracy_percent"), value(60.6), -0.6, "below"),
+    ],
+)
+def test_verdicts_use_the_deviations_of_both_sides(
+    two_models: Any, key: Key, published: PublishedValue, difference: float | None, verdict: str
+) -> None:
+    row = summary_of(two_models, {key: published}).row(*key)
+    assert row is not None
+    assert row.difference == (None if difference is None else pytest.approx(difference))
+    assert row.verdict == verdict
+    assert (row.published_mean, row.published_std, row.published_source) == (published.mean, published.std, "Table 1")
+
+
+def test_a_task_of_which_all_runs_failed_is_not_comparable(experiment: Any) -> None:
+    cell = experiment.add_model("m", 1, [])
+    experiment.add_finetuning(cell, "wsc", ("accuracy",), {12: ((0.614,), "majority_class")})
+    key = ("m", "finetuning", "wsc", "accuracy_percent")
+    row = summary_of(experiment, {key: value(61.4, 0.0)}).row(*key)
+    assert row is not None
+    assert (row.mean, row.n, row.n_failed, row.difference, row.verdict) == (None, 0, 1, None, "not comparable")
+
+
+def test_published_values_that_nothing_answers_are_kept_in_sight(two_models: Any) -> None:
+    key = ("plain", "blimp", "elipsis", "accuracy_percent")
+    summary = summary_of(two_models, {key: value(80.0)})
+    assert summary.unmatched == [key]
+    assert {row.verdict for row in summary.rows} == {""}
+
+
+def test_a_single_task_has_no_average(experiment: Any) -> None:
+    cell = experiment.add_model("m", 1, [])
+    experiment.add_finetuning(cell, "cola", ("accuracy",), {12: ((0.7,), "")})
+    assert [row.task for row in summary_of(experiment).rows] == ["cola"]

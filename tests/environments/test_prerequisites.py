@@ -1,0 +1,91 @@
+"""What `make` says on a machine that lacks something: one line with the remedy."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+TOOLS = ("sh", "sed", "awk", "nproc")
+
+
+@pytest.fixture(scope="module")
+def bare(make_checkout: Callable[..., object]):
+    """A checkout in which nothing is installed."""
+    return make_checkout(cpu_build=True)
+
+
+def tools(folder: Path, **programs: str) -> str:
+    """A PATH on which only the basic tools and the given programs are found."""
+    for name in TOOLS:
+        if found := shutil.which(name):
+            (folder / name).symlink_to(found)
+    for name, text in programs.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return str(folder)
+
+
+def single_error(outcome) -> str:
+    assert outcome.returncode != 0
+    lines = [line for line in outcome.stderr.splitlines() if not line.startswith("make")]
+    assert len(lines) == 1, outcome.stderr
+    return lines[0]
+
+
+def this_python() -> str:
+    return f'#!/bin/sh\nexec "{Path(sys.executable).resolve()}" "$@"\n'
+
+
+def test_a_missing_python_is_told(bare, tmp_path: Path) -> None:
+    message = single_error(bare.make("env", PATH=tools(tmp_path)))
+    assert message.startswith("error: Python 3.11 is missing: install it")
+    assert "make env PYTHON=/path/to/python3.11" in message
+
+
+def test_a_python_of_another_version_or_a_broken_one_is_passed_over(bare, tmp_path: Path) -> None:
+    other = "#!/bin/sh\nexit 1\n"
+    broken = '#!/bin/sh\necho "pyenv: python3.11: command not found" >&2\nexit 127\n'
+    message = single_error(bare.make("env", PATH=tools(tmp_path, **{"python3": other, "python3.11": broken})))
+    assert message.startswith("error: Python 3.11 is missing")
+
+
+def test_a_wrong_python_given_by_name_is_told(bare, tmp_path: Path) -> None:
+    path = tools(tmp_path, **{"python3.11": this_python()})
+    assert single_error(bare.make("env", "PYTHON=python9", PATH=path)) == "error: PYTHON=python9 is no Python 3.11"
+
+
+def test_a_missing_git_is_told(bare, tmp_path: Path) -> None:
+    message = single_error(bare.make("env", PATH=tools(tmp_path, python3=this_python())))
+    assert message.startswith("error: git is needed")
+    assert "install git" in message
+
+
+def test_a_python_without_the_venv_module_is_told(bare, tmp_path: Path) -> None:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "ensurepip.py").write_text("raise ImportError('left out', name='ensurepip')\n")
+    python = f'#!/bin/sh\nPYTHONPATH="{tmp_path / "modules"}" exec "{Path(sys.executable).resolve()}" "$@"\n'
+    programs = {"python3.11": python, "git": "#!/bin/sh\n"}
+    (tmp_path / "bin").mkdir()
+    message = single_error(bare.make("env", PATH=tools(tmp_path / "bin", **programs)))
+    assert "has no module ensurepip: install it (on Debian and Ubuntu: python3.11-venv)" in message
+
+
+def test_make_alone_lists_every_target_for_people(bare) -> None:
+    outcome = bare.make()
+    targets = {line.split()[1] for line in (bare.folder / "Makefile").read_text().splitlines() if ".PHONY" in line}
+    listed = {line.split()[0] for line in outcome.stdout.splitlines()[1:]}
+    assert outcome.returncode == 0
+    assert listed == targets
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../..", "tokens", "corpora", "a/b"])
+def test_cleaning_refuses_what_is_no_experiment(bare, name: str) -> None:
+    kept = bare.folder / "results" / "tokens" / "kept"
+    kept.mkdir(parents=True, exist_ok=True)
+    assert "is no experiment" in single_error(
+        bare.make("clean-experiment", f"EXPERIMENT={name}", PATH=os.environ["PATH"])
+    )
+    assert kept.exists()

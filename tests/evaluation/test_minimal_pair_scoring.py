@@ -1,0 +1,123 @@
+import csv
+import json
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+from hatchery.errors import EvaluationError, ManifestError
+from hatchery.evaluation.minimal_pair_scoring import score_minimal_pairs
+from hatchery.storage.manifests import read_manifest
+
+SETTINGS = {
+    "stage": "score_minimal_pairs",
+    "stage_version": 1,
+    "suite": "mine",
+    "format": "blimp",
+    "files": "*.jsonl",
+    "pairs_per_paradigm": None,
+    "seed": 0,
+    "scoring": "pll",
+}
+RUNTIME = {"tokens_per_batch": 64, "device": "cpu"}
+PAIRS = [
+    {"sentence_good": "The dogs sleep .", "sentence_bad": "The dogs sleeps .", "UID": "agreement", "pairID": "0"},
+    {"sentence_good": "A cat chases dogs .", "sentence_bad": "A cat chase dogs .", "UID": "agreement", "pairID": "1"},
+    {"sentence_good": "She likes cats .", "sentence_bad": "She likes cats .", "UID": "agreement", "pairID": "2"},
+    {"sentence_good": "Sleep , [MASK] .", "sentence_bad": "Sleep , [SEP] .", "UID": "odd", "pairID": "0"},
+]
+
+
+def score(model, source, output, settings=SETTINGS, runtime=RUNTIME):
+    score_minimal_pairs(settings, runtime, model, source.manifest, output / "manifest.json")
+    return {name: (output / name).read_bytes() for name in ("scores.parquet", "accuracy.csv", "manifest.json")}
+
+
+def rows_of(folder):
+    return {(row["paradigm"], row["pair_id"]): row for row in pq.read_table(folder / "scores.parquet").to_pylist()}
+
+
+def test_a_suite_is_scored_into_two_tables_that_agree(model_manifest, make_source, json_lines, tmp_path):
+    source = make_source({"pairs.jsonl": json_lines(PAIRS)})
+    score(model_manifest, source, tmp_path / "out")
+    scores = rows_of(tmp_path / "out")
+    assert len(scores) == 4 and scores["agreement", "2"]["outcome"] == "tie"
+    for (paradigm, pair_id), row in scores.items():
+        if (paradigm, pair_id) != ("agreement", "2"):
+            assert row["outcome"] == ("correct" if row["score_good"] > row["score_bad"] else "wrong")
+    with (tmp_path / "out" / "accuracy.csv").open() as handle:
+        table = {(row["level"], row["name"]): row for row in csv.DictReader(handle)}
+    assert set(table) == {
+        *((level, name) for level in ("paradigm", "phenomenon") for name in ("agreement", "odd")),
+        ("suite", "mine"),
+        ("suite", "mine_by_phenomenon"),
+    }
+    row = table["paradigm", "agreement"]
+    correct = sum(r["outcome"] == "correct" for (paradigm, _), r in scores.items() if paradigm == "agreement")
+    assert (row["pairs"], row["correct"], row["ties"]) == ("3", str(correct), "1")
+    assert float(row["accuracy"]) == correct / 3
+    manifest = read_manifest(tmp_path / "out" / "manifest.json")
+    manifest.verify()
+    assert manifest.measures["pairs"] == 4 and manifest.measures["ties"] == 1
+    assert read_manifest(model_manifest).digest in manifest.inputs.values()
+
+
+def test_the_same_run_twice_gives_the_same_bytes(model_manifest, make_source, json_lines, tmp_path):
+    source = make_source({"pairs.jsonl": json_lines(PAIRS)})
+    assert score(model_manifest, source, tmp_path / "one") == score(model_manifest, source, tmp_path / "two")
+
+
+def test_neither_batch_size_nor_file_order_changes_a_decision(model_manifest, make_source, json_lines, tmp_path):
+    score(model_manifest, make_source({"pairs.jsonl": json_lines(PAIRS)}), tmp_path / "one")
+    reordered = make_source({"pairs.jsonl": json_lines(PAIRS[::-1])})
+    score(model_manifest, reordered, tmp_path / "two", runtime={"tokens_per_batch": 1, "device": "cpu"})
+    one, two = rows_of(tmp_path / "one"), rows_of(tmp_path / "two")
+    assert one.keys() == two.keys()
+    for key, row in one.items():
+        assert row["outcome"] == two[key]["outcome"]
+        assert row["score_good"] == pytest.approx(two[key]["score_good"], abs=1e-4)
+
+
+def test_a_wrong_file_leaves_no_manifest(model_manifest, make_source, json_lines, tmp_path):
+    score(model_manifest, make_source({"pairs.jsonl": json_lines(PAIRS)}), tmp_path / "out")
+    with pytest.raises(EvaluationError, match=r"pairs.jsonl:1: the field 'sentence_bad' is missing"):
+        score(model_manifest, make_source({"pairs.jsonl": '{"sentence_good": "a"}'}), tmp_path / "out")
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_weights_that_differ_from_their_manifest_are_refused(
+    model_manifest, make_source, json_lines, tmp_path, monkeypatch
+):
+    folder = tmp_path / "damaged"
+    folder.mkdir()
+    for path in model_manifest.parent.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    weights = bytearray((folder / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(weights)
+    with pytest.raises(ManifestError, match=r"model.safetensors"):
+        score(folder / "manifest.json", make_source({"pairs.jsonl": json_lines(PAIRS)}), tmp_path / "out")
+
+
+def test_the_command_scores_and_names_a_mistake_in_one_line(
+    repository, model_manifest, make_source, json_lines, tmp_path
+):
+    source = make_source({"pairs.jsonl": json_lines(PAIRS)})
+
+    def run(settings):
+        arguments = {
+            "--settings": json.dumps(settings),
+            "--runtime": json.dumps(RUNTIME),
+            "--model": str(model_manifest),
+            "--source": str(source.manifest),
+            "--output": str(tmp_path / "out" / "manifest.json"),
+        }
+        command = [sys.executable, str(repository / "scripts" / "score_minimal_pairs.py")]
+        return subprocess.run(command + [part for pair in arguments.items() for part in pair], capture_output=True)
+
+    assert run(SETTINGS).returncode == 0
+    assert (tmp_path / "out" / "accuracy.csv").exists()
+    failed = run({**SETTINGS, "files": "*.xml"})
+    assert failed.returncode == 1
+    assert failed.stderr.decode().splitlines()[-1].startswith("error: ") and b"Traceback" not in failed.stderr

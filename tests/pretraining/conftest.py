@@ -1,0 +1,155 @@
+"""Settings and inputs that several pretraining tests share."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import torch
+
+from hatchery.pretraining.processes import process_group
+from hatchery.pretraining.topology import SINGLE_PROCESS
+from hatchery.storage.manifests import stage_run
+from hatchery.storage.parquet import ShardWriter
+from hatchery.tokenization.encoder import encode_corpus
+from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
+from hatchery.tokenization.trainer import train_tokenizer
+
+SliceFactory = Callable[..., dict[str, Any]]
+
+
+def _pretrain_slice(long: tuple[float, int] | None = None, **changes: Any) -> dict[str, Any]:
+    """A complete slice of the stage; keys with two underscores (`optimizer__name`) change nested values."""
+    slice_: dict[str, Any] = {
+        "stage": "pretrain",
+        "stage_version": 1,
+        "model": {
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "position_bucket_size": 8,
+            "max_position_embeddings": 64,
+            "hidden_dropout_prob": 0.1,
+            "attention_probs_dropout_prob": 0.1,
+            "layer_weighting": "biased",
+        },
+        "objective": {
+            "kind": "span",
+            "mask_probability": 0.15,
+            "random_probability": 0.1,
+            "keep_probability": 0.1,
+            "short_probability": 0.1,
+        },
+        "optimizer": {
+            "name": "lamb",
+            "learning_rate": 0.01,
+            "weight_decay": 0.1,
+            "beta1": 0.9,
+            "beta2": 0.98,
+            "epsilon": 1e-6,
+            "max_gradient_norm": 2.0,
+        },
+        "schedule": {"name": "cosine", "warmup_fraction": 0.1, "final_fraction": 0.1},
+        "steps": 20,
+        "sequence_length": 16,
+        "batch_size": 8,
+        "long_sequence": None if long is None else {"from_fraction": long[0], "factor": long[1]},
+        "precision": "fp32",
+        "evaluation_interval_steps": 10,
+        "evaluation_sequences": 8,
+        "seed": 42,
+    }
+    for key, value in changes.items():
+        holder = slice_
+        *path, last = key.split("__")
+        for part in path:
+            holder = holder[part]
+        holder[last] = value
+    return slice_
+
+
+@pytest.fixture(scope="session")
+def pretrain_slice() -> SliceFactory:
+    """Make a slice of settings with changes."""
+    return _pretrain_slice
+
+
+@pytest.fixture(scope="session")
+def runtime_slice() -> SliceFactory:
+    """Make runtime settings with changes."""
+
+    def make(**changes: Any) -> dict[str, Any]:
+        return {
+            "checkpoint_interval_steps": 5,
+            "keep_checkpoints": 2,
+            "micro_batch_size": None,
+            "log_interval_steps": 10,
+            "device": "cpu",
+            "threads": 1,
+            **changes,
+        }
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def single_process() -> Iterator[None]:
+    """A process group of one; once per session, because DeepSpeed keeps its groups as long as the interpreter lives."""
+    with process_group(SINGLE_PROCESS, torch.device("cpu")):
+        yield
+
+
+@dataclass(frozen=True)
+class TokenData:
+    """Manifests of a small encoded corpus and of its tokenizer."""
+
+    tokens: Path
+    tokenizer: Path
+
+
+@pytest.fixture(scope="session")
+def token_data(tmp_path_factory: pytest.TempPathFactory) -> TokenData:
+    """A generated corpus, tokenized and encoded by the real stages."""
+    folder = tmp_path_factory.mktemp("token_data")
+    corpus, tokenizer, tokens = (folder / name / "manifest.json" for name in ("corpus", "tokenizer", "tokens"))
+    _write_corpus(corpus, {"train": 120, "dev": 20})
+    train_tokenizer(
+        {
+            "stage": "train_tokenizer",
+            "stage_version": 1,
+            "kind": "wordpiece",
+            "vocabulary_size": 300,
+            "min_frequency": 2,
+            "special_tokens": list(SPECIAL_TOKENS),
+            "sentences_limit": None,
+        },
+        corpus,
+        tokenizer,
+    )
+    encode_corpus({"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": 32}, corpus, tokenizer, tokens)
+    return TokenData(tokens, tokenizer)
+
+
+def _write_corpus(manifest: Path, documents: dict[str, int]) -> None:
+    rng = random.Random(5)
+    verbs, nouns = ["sees", "likes", "finds", "carries", "draws"], ["dog", "child", "teacher", "river", "garden"]
+    columns = ["doc_id", "source", "split", "text"]
+    schema = pa.schema(
+        [(name, pa.string()) for name in columns] + [(n, pa.int32()) for n in ("n_sentences", "n_words")]
+    )
+    with stage_run(manifest, {"stage": "convert_corpus", "stage_version": 1}) as run:
+        for split, count in documents.items():
+            with ShardWriter(manifest.parent, split, schema, 50) as writer:
+                for index in range(count):
+                    sentences = [
+                        f"the {rng.choice(nouns)} {rng.choice(verbs)} a {rng.choice(nouns)} ." for _ in range(12)
+                    ]
+                    text = "\n".join(sentences[:7]) + "\n\n" + "\n".join(sentences[7:])
+                    row = {"doc_id": f"{split}/{index}", "source": "generated", "split": split, "text": text}
+                    writer.write({**row, "n_sentences": 12, "n_words": 72})
+            for path in writer.paths:
+                run.add_output(path)

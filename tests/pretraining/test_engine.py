@@ -1,0 +1,176 @@
+"""The engine computes what a plain torch loop computes, however a batch is cut, and starts without compiling."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.pretraining.engine import Engine, deepspeed_configuration, resolve_precision
+from hatchery.pretraining.parameter_groups import build_optimizer
+from hatchery.pretraining.processes import sum_over_processes
+from hatchery.pretraining.settings import OptimizerSettings
+from hatchery.pretraining.topology import SINGLE_PROCESS
+
+CPU = torch.device("cpu")
+VOCABULARY, LENGTH = 50, 12
+# The epsilon is large, because Adam's m / sqrt(v) would blow up the rounding of gradients that are almost zero.
+OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-3, max_gradient_norm=0.5)
+
+
+pytestmark = pytest.mark.usefixtures("single_process")
+
+
+def make_model(dropout: float = 0.0) -> MaskedLanguageModel:
+    model = MaskedLanguageModel(
+        EncoderConfig(
+            vocab_size=VOCABULARY,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            position_bucket_size=8,
+            hidden_dropout_prob=dropout,
+            attention_probs_dropout_prob=dropout,
+            layer_weighting="biased",
+        )
+    )
+    initialise_(model, 7)
+    return model
+
+
+def make_batch(sequences: int, seed: int) -> dict[str, Tensor]:
+    """Random sequences in which the numbers of labels differ widely, and one has no padding."""
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(7, VOCABULARY, (sequences, LENGTH), generator=generator)
+    mask = torch.arange(LENGTH)[None] < torch.randint(3, LENGTH + 1, (sequences, 1), generator=generator)
+    labelled = torch.rand(sequences, LENGTH, generator=generator) < torch.linspace(0.1, 0.9, sequences)[:, None]
+    labels = torch.where(labelled & mask, ids, UNLABELLED)
+    labels[:, 1] = ids[:, 1]
+    return {"input_ids": ids, "attention_mask": mask, "labels": labels}
+
+
+def cut(batch: dict[str, Tensor], size: int) -> list[dict[str, Tensor]]:
+    pieces = range(0, len(batch["input_ids"]), size)
+    return [{key: value[start : start + size] for key, value in batch.items()} for start in pieces]
+
+
+def train_with_engine(micro_batch_size: int, precision: str = "fp32") -> tuple[nn.Module, list[float]]:
+    model = make_model()
+    optimizer = build_optimizer(model, OPTIMIZER)
+    engine = Engine(model, optimizer, OPTIMIZER.max_gradient_norm, precision, CPU, SINGLE_PROCESS)
+    norms = []
+    for step in range(4):
+        batch = make_batch(6, step)
+        labelled = int((batch["labels"] != UNLABELLED).sum())
+        engine.begin_step(seed=3, step=step, learning_rate=0.02)
+        for piece in cut(batch, micro_batch_size):
+            engine.backward(engine.forward(piece).loss_sum / labelled)
+        norms.append(engine.step())
+    return model, norms
+
+
+def train_plainly() -> tuple[nn.Module, list[float]]:
+    """The same four steps with nothing but torch: mean cross-entropy of the whole batch."""
+    model = make_model()
+    optimizer = build_optimizer(model, OPTIMIZER)
+    norms = []
+    for step in range(4):
+        batch = make_batch(6, step)
+        for group in optimizer.param_groups:
+            group["lr"] = 0.02
+        output = model(**batch)
+        (output.loss_sum / output.n_labelled).backward()
+        norms.append(float(nn.utils.clip_grad_norm_(model.parameters(), OPTIMIZER.max_gradient_norm)))
+        optimizer.step()
+        optimizer.zero_grad()
+    return model, norms
+
+
+@pytest.mark.parametrize("micro_batch_size", [6, 4, 1])
+def test_the_engine_equals_a_plain_loop_for_every_micro_batch_size(micro_batch_size: int) -> None:
+    expected, expected_norms = train_plainly()
+    model, norms = train_with_engine(micro_batch_size)
+    assert norms == pytest.approx(expected_norms, rel=1e-5)
+    assert max(norms) > OPTIMIZER.max_gradient_norm, "clipping was not put to the test"
+    for (name, parameter), other in zip(expected.named_parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(other, parameter, rtol=1e-4, atol=2e-6, msg=name)
+
+
+def test_bf16_autocast_keeps_parameters_and_optimizer_in_fp32_and_comes_close() -> None:
+    expected, _ = train_with_engine(6)
+    model, _ = train_with_engine(6, precision="bf16")
+    difference = 0.0
+    for parameter, other in zip(expected.parameters(), model.parameters(), strict=True):
+        assert other.dtype == torch.float32
+        difference = max(difference, float((parameter - other).detach().abs().max()))
+    assert 0 < difference < 0.05
+
+
+def test_dropout_depends_on_seed_and_step_and_nothing_else() -> None:
+    model = make_model(dropout=0.2)
+    engine = Engine(model, build_optimizer(model, OPTIMIZER), 1.0, "fp32", CPU, SINGLE_PROCESS)
+    batch, losses = make_batch(4, 0), []
+    for seed, step in [(1, 1), (1, 1), (1, 2), (2, 1)]:
+        torch.rand(5)
+        engine.begin_step(seed, step, 0.01)
+        losses.append(float(engine.forward(batch).loss_sum))
+    assert losses[0] == losses[1] and len(set(losses)) == 3
+
+
+def test_evaluation_drops_nothing_and_leaves_the_model_in_training_mode() -> None:
+    model = make_model(dropout=0.5)
+    engine = Engine(model, build_optimizer(model, OPTIMIZER), 1.0, "fp32", CPU, SINGLE_PROCESS)
+    first, second = (float(engine.evaluate(make_batch(4, 0)).loss_sum) for _ in range(2))
+    assert first == second
+    assert model.training and all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_sums_of_one_process_are_its_own_values() -> None:
+    assert sum_over_processes([1.5, 2.0], CPU) == [1.5, 2.0]
+
+
+def test_the_configuration_leaves_tensors_whole() -> None:
+    configuration = deepspeed_configuration("bf16")
+    assert configuration["zero_optimization"] == {"stage": 0}
+    assert "bf16" not in configuration and "fp16" not in configuration and "optimizer" not in configuration
+
+
+def test_auto_precision_is_fp32_on_the_cpu() -> None:
+    assert resolve_precision("auto", CPU) == "fp32"
+    assert resolve_precision("bf16", CPU) == "bf16"
+
+
+PROBE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import torch, torch.utils.cpp_extension
+def refuse(*arguments, **options):
+    raise SystemExit("DeepSpeed tried to compile something")
+torch.utils.cpp_extension.load = refuse
+from hatchery.pretraining.engine import Engine
+from hatchery.pretraining.lamb import Lamb
+from hatchery.pretraining.processes import process_group
+from hatchery.pretraining.topology import SINGLE_PROCESS
+with process_group(SINGLE_PROCESS, torch.device("cpu")):
+    model = torch.nn.Linear(2, 1)
+    Engine(model, Lamb(model.parameters(), lr=0.1), 1.0, "fp32", torch.device("cpu"), SINGLE_PROCESS)
+"""
+
+
+def test_starting_compiles_nothing_says_nothing_and_leaves_the_home_folder_alone(
+    repository: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {"HOME": str(home), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", PROBE, str(repository / "scripts")]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "" and result.stderr == ""
+    assert list(home.iterdir()) == []

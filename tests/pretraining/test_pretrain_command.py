@@ -1,0 +1,253 @@
+"""The command as it is run: complete outputs, exact resuming after kills, several processes, and ends that help.
+
+Every test starts `scripts/pretrain.py` as its own process, because kills, signals and process groups cannot be tried
+inside pytest. The model is tiny; what is tested is that not one bit depends on interruptions.
+"""
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hatchery.pretraining.checkpoints import MODEL, checkpoint_folders
+from hatchery.storage.checksums import sha256_file
+from hatchery.storage.manifests import read_manifest
+
+pytestmark = pytest.mark.slow
+
+Factory = Callable[..., dict[str, Any]]
+STEPS = 40
+EXPORTED = {"model.safetensors", "config.json", "tokenizer.json", "metrics.jsonl", "layer_weights.json"}
+
+
+@dataclass
+class Command:
+    """Starts the command on the small corpus, with everything it writes below `folder`."""
+
+    repository: Path
+    tokens: Path
+    tokenizer: Path
+    folder: Path
+    settings: dict[str, Any]
+    runtime: dict[str, Any]
+
+    @property
+    def output(self) -> Path:
+        return self.folder / "output" / "manifest.json"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def run_folder(self) -> Path | None:
+        return next(self.checkpoints.glob("*"), None)
+
+    def start(self, **environment: str) -> subprocess.Popen[str]:
+        self.folder.mkdir(exist_ok=True)
+        paths = {"tokens": self.tokens, "tokenizer": self.tokenizer}
+        paths |= {"checkpoints": self.checkpoints, "output": self.output}
+        command = [sys.executable, str(self.repository / "scripts" / "pretrain.py")]
+        command += ["--settings", json.dumps(self.settings), "--runtime", json.dumps(self.runtime)]
+        command += [part for name, path in paths.items() for part in (f"--{name}", str(path))]
+        variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+
+    def finish(self) -> str:
+        """Run to the end; returns what it said."""
+        process = self.start()
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert out == ""
+        return err
+
+    def finished_steps(self) -> int:
+        metrics = self.run_folder / "metrics.jsonl" if self.run_folder else None
+        return metrics.read_text().count("\n") if metrics and metrics.exists() else 0
+
+    def wait_for_step(self, process: subprocess.Popen[str], step: int) -> None:
+        deadline = time.monotonic() + 60
+        while self.finished_steps() < step:
+            assert process.poll() is None and time.monotonic() < deadline, f"never came to step {step}"
+            time.sleep(0.002)
+
+    def digests(self) -> dict[str, str]:
+        manifest = read_manifest(self.output)
+        return {output.path.name: output.sha256 for output in manifest.outputs} | {"manifest": manifest.digest}
+
+
+@pytest.fixture(scope="module")
+def make_command(
+    repository: Path,
+    token_data: Any,
+    pretrain_slice: Factory,
+    runtime_slice: Factory,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[..., Command]:
+    def make(runtime: dict[str, Any] | None = None, **changes: Any) -> Command:
+        settings = pretrain_slice(**{"steps": STEPS, "long": (0.6, 2), **changes})
+        folder = tmp_path_factory.mktemp("pretrain")
+        options = runtime_slice(**(runtime or {}))
+        return Command(repository, token_data.tokens, token_data.tokenizer, folder, settings, options)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(make_command: Callable[..., Command]) -> Command:
+    """A finished run without any interruption: what all others are compared with."""
+    command = make_command()
+    command.finish()
+    return command
+
+
+def test_a_run_leaves_a_complete_verified_output_and_no_run_folder(uninterrupted: Command) -> None:
+    manifest = read_manifest(uninterrupted.output)
+    manifest.verify()
+    assert {output.path.name for output in manifest.outputs} == EXPORTED
+    assert manifest.measures["steps"] == STEPS and manifest.measures["tokens"] > 0
+    assert list(uninterrupted.checkpoints.iterdir()) == []
+    rows = [json.loads(line) for line in manifest.file("metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == list(range(1, STEPS + 1))
+    assert rows[0]["learning_rate"] == 0 and rows[-1]["tokens"] == manifest.measures["tokens"]
+    with_development = [row["step"] for row in rows if "development_loss" in row]
+    assert with_development == [10, 20, 30, 40]
+    assert rows[-1]["development_loss"] < rows[9]["development_loss"]
+    layer_weights = json.loads(manifest.file("layer_weights.json").read_text())["rows"]
+    assert {(row["consuming_layer"], row["producing_layer"]) for row in layer_weights} == {(1, 0), (2, 0), (2, 1)}
+
+
+def test_killed_three_times_a_run_ends_with_the_same_bits(
+    make_command: Callable[..., Command], uninterrupted: Command
+) -> None:
+    command, rng = make_command(), random.Random(11)
+    # One kill in the short phase, one around the switch to long sequences (step 24), one in the long phase.
+    for low, high in ((6, 12), (21, 26), (31, 37)):
+        process = command.start()
+        command.wait_for_step(process, rng.randint(low, high))
+        time.sleep(rng.random() * 0.02)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert not command.output.exists()
+    log = command.finish()
+    assert "goes on after step" in log
+    provenance = json.loads((command.output.parent / "provenance.json").read_text())
+    assert provenance["resumed_from_step"] >= 30
+    assert command.digests() == uninterrupted.digests()
+
+
+def test_sigterm_saves_and_tells_how_to_go_on_and_a_damaged_checkpoint_is_passed_over(
+    make_command: Callable[..., Command], uninterrupted: Command
+) -> None:
+    command = make_command()
+    process = command.start()
+    command.wait_for_step(process, 17)
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 75
+    assert "SIGTERM" in err.splitlines()[-1] and "run the same command again" in err.splitlines()[-1]
+    assert "Traceback" not in err
+
+    assert command.run_folder is not None
+    newest, older = checkpoint_folders(command.run_folder)[:2]
+    assert int(newest.name.removeprefix("step_")) == command.finished_steps()
+    content = bytearray((newest / MODEL).read_bytes())
+    content[-5] ^= 1
+    (newest / MODEL).write_bytes(content)
+    log = command.finish()
+    assert "warning" in log and MODEL in log
+    provenance = json.loads((command.output.parent / "provenance.json").read_text())
+    assert provenance["resumed_from_step"] == int(older.name.removeprefix("step_"))
+    assert command.digests() == uninterrupted.digests()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_two_processes_with_micro_batches_train_the_model_of_one_process(make_command: Callable[..., Command]) -> None:
+    # Without dropout, whose draws belong to a process; and a large epsilon, because Adam's m / sqrt(v) would blow up
+    # the rounding of gradients that are almost zero.
+    changes = {
+        "model__hidden_dropout_prob": 0.0,
+        "model__attention_probs_dropout_prob": 0.0,
+        "optimizer__epsilon": 1e-3,
+    }
+    alone, together = make_command(**changes), make_command({"micro_batch_size": 3}, **changes)
+    alone.finish()
+    rendezvous = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    processes = [together.start(RANK=str(rank), LOCAL_RANK=str(rank), **rendezvous) for rank in range(2)]
+    for process in processes:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+
+    expected, found = (
+        [json.loads(line) for line in command.output.with_name("metrics.jsonl").read_text().splitlines()]
+        for command in (alone, together)
+    )
+    for row, other in zip(expected, found, strict=True):
+        assert other["tokens"] == row["tokens"]
+        for key in ("loss", "masked_accuracy", "gradient_norm"):
+            assert other[key] == pytest.approx(row[key], rel=1e-4), f"{key} of step {row['step']}"
+        assert other.get("development_loss") == pytest.approx(row.get("development_loss"), rel=1e-4)
+    weights, others = (load_file(command.output.with_name(MODEL)) for command in (alone, together))
+    for name, tensor in weights.items():
+        torch.testing.assert_close(others[name], tensor, rtol=1e-4, atol=2e-5, msg=name)
+
+
+def test_two_runs_side_by_side_do_not_disturb_each_other(
+    make_command: Callable[..., Command], uninterrupted: Command
+) -> None:
+    commands = [make_command(), make_command()]
+    processes = [command.start() for command in commands]
+    for process in processes:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    assert commands[0].digests() == commands[1].digests() == uninterrupted.digests()
+
+
+def test_zero_steps_export_the_initial_model(make_command: Callable[..., Command]) -> None:
+    command = make_command(steps=0, model__layer_weighting="none")
+    command.finish()
+    manifest = read_manifest(command.output)
+    assert {output.path.name for output in manifest.outputs} == EXPORTED - {"layer_weights.json"}
+    assert manifest.file("metrics.jsonl").read_text() == ""
+    assert manifest.measures["steps"] == 0
+
+
+def test_a_loss_that_is_not_finite_ends_in_one_line_with_step_and_checkpoint(
+    make_command: Callable[..., Command],
+) -> None:
+    command = make_command(optimizer__learning_rate=1e38, schedule__warmup_fraction=0.2)
+    process = command.start()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert not command.output.exists()
+    assert "Traceback" not in err
+    message = err.splitlines()[-1]
+    assert message.startswith("error: step 3: ") and "learning rate" in message
+
+
+def test_shards_of_another_tokenizer_are_refused(make_command: Callable[..., Command], tmp_path: Path) -> None:
+    command = make_command()
+    other = tmp_path / "manifest.json"
+    other.write_text(command.tokenizer.read_text().replace('"measures": {', '"measures": {"other": 1, '))
+    assert sha256_file(other) != sha256_file(command.tokenizer)
+    command.tokenizer = other
+    process = command.start()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and err.count("\n") == 1 and "another tokenizer" in err

@@ -1,0 +1,55 @@
+"""Settings that exclude each other are refused with the reason, and nothing unknown is accepted."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hatchery.errors import ConfigError
+from hatchery.pretraining.settings import pretrain_settings, runtime_settings
+
+Factory = Callable[..., dict[str, Any]]
+
+
+def test_a_complete_slice_is_understood(pretrain_slice: Factory) -> None:
+    settings = pretrain_settings(pretrain_slice(long=(0.9, 4)))
+    assert settings.optimizer.name == "lamb" and settings.long_sequence is not None
+    assert settings.model["hidden_size"] == 32
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"optimizer__momentum": 0.9}, "optimizer.momentum: unknown key"),
+        ({"optimizer__name": "sgd"}, "lamb, adamw"),
+        ({"optimizer__beta2": 1.0}, "optimizer.beta2"),
+        ({"optimizer__max_gradient_norm": 0.0}, "max_gradient_norm"),
+        ({"objective__mask_probability": 1.5}, "mask_probability: got 1.5, expected a number from 0 to 1"),
+        ({"precision": "fp16"}, "fp16 needs loss scaling.*use bf16"),
+        ({"precision": "int8"}, "expected fp32, bf16 or auto"),
+        ({"steps": -1}, "steps: got -1"),
+        ({"batch_size": 30, "long": (0.9, 4)}, "multiple of long_sequence.factor"),
+        ({"long": (1.1, 4)}, "from_fraction"),
+    ],
+)
+def test_impossible_settings_are_refused_with_the_key(
+    pretrain_slice: Factory, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        pretrain_settings(pretrain_slice(**changes))
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "reason"), [("lamb", "trust ratio"), ("adamw", "checkpoints hold whole tensors")]
+)
+def test_zero_stages_are_refused_with_the_reason(runtime_slice: Factory, optimizer: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        runtime_settings(runtime_slice(zero_stage=1), optimizer)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"keep_checkpoints": 0}, {"micro_batch_size": 0}, {"threads": 0}, {"device": "tpu"}, {"speed": 1}]
+)
+def test_impossible_runtime_settings_are_refused(runtime_slice: Factory, changes: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(changes))):
+        runtime_settings(runtime_slice(**changes), "lamb")
