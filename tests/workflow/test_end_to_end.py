@@ -13,10 +13,10 @@ from hatchery.storage.manifests import read_manifest
 
 pytestmark = pytest.mark.slow
 
-COLUMNS = (
-    "experiment,model,suite,task,metric,mean,std,n,n_failed,published_mean,published_std,published_source,"
-    "difference,verdict,manifests"
-).split(",")
+COLUMNS = [
+    *("experiment", "model", "suite", "task", "metric", "mean", "std", "n", "n_failed"),
+    *("published_mean", "published_std", "published_source", "difference", "verdict", "manifests"),
+]
 
 
 def summary(project: Path, experiment: str) -> list[dict[str, str]]:
@@ -84,9 +84,7 @@ def test_snakemakes_report_holds_table_and_figures(finished_project: Path) -> No
         assert name in text, f"the report does not hold {name}"
 
 
-def test_two_runs_from_scratch_give_the_same_bytes(
-    finished_project: Path, tmp_path: Path, repository: Path
-) -> None:
+def test_two_runs_from_scratch_give_the_same_bytes(finished_project: Path, tmp_path: Path, repository: Path) -> None:
     second = make_project(tmp_path / "another place" / "project", repository)
     result = snakemake(second, "--cores", "2", "results/tiny/index.html")
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
@@ -105,7 +103,9 @@ def test_a_damaged_shard_ends_in_one_line_that_names_it(finished_project: Path, 
     shutil.copytree(finished_project, project, symlinks=True)
     shard = sorted((project / "results/tokens").rglob("*.arrow"))[0]
     shard.write_bytes(shard.read_bytes()[:-100])
-    result = snakemake(project, "--cores", "1", "--forcerun", "pretrain", "--", "results/tiny/pretraining/ltg_bert-s42/manifest.json")
+    result = snakemake(
+        project, "--cores", "1", "--forcerun", "pretrain", "--", "results/tiny/pretraining/ltg_bert-s42/manifest.json"
+    )
     assert result.returncode != 0
     errors = [line for line in (result.stdout + result.stderr).splitlines() if line.startswith("error: ")]
     assert len(errors) == 1

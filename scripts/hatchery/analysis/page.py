@@ -30,10 +30,10 @@ figure svg { display: block; height: auto; max-width: 100%; }
 figcaption { margin-top: .5rem; max-width: 50rem; }
 """
 CAPTIONS = {
-    "learning_curves": "Loss of masked language modelling per labelled token against the optimiser step: training "
-    "loss, and development loss on sequences with fixed masks.",
-    "layer_weights": "Learned layer weights: the share with which each layer reads the outputs of the layers before it, "
-    "times the number of those outputs, so that 1 is the even share; the plain model adds all with weight 1.",
+    "learning_curves": "Loss of masked language modelling per labelled token against the tokens seen: training loss, "
+    "and development loss on sequences with fixed masks.",
+    "layer_weights": "Learned layer weights: the share with which each layer reads the outputs of the layers before "
+    "it, times the number of those outputs, so that 1 is the even share; the plain model adds all with weight 1.",
     "phenomena": "Accuracy on minimal pairs by phenomenon; the line at 50 % is chance.",
 }
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hatchery.analysis.terminal import show_summaries
 from hatchery.config.compute import Compute
 from hatchery.config.project import Project
 from hatchery.errors import HatcheryError
@@ -20,10 +21,8 @@ class Workflow(Compute):
 
     def show_summaries(self) -> None:
         """Print the tables of the experiments that this invocation looked at."""
-        for experiment in self.project.loaded("experiment"):
-            path = Path(f"results/{experiment}/summary.txt")
-            if path.is_file():
-                print(path.read_text(encoding="utf-8"), file=sys.stderr)
+        paths = [Path(f"results/{experiment}/summary.txt") for experiment in self.project.loaded("experiment")]
+        show_summaries([path for path in paths if path.is_file()], sys.stderr)
 
 
 class _Guarded:

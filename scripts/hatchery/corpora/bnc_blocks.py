@@ -109,9 +109,7 @@ class Body:
             self._block(child, prefix, suffix)
         self._emit(sentences, prefix, suffix)
 
-    def _emit(
-        self, sentences: list[str], prefix: str, suffix: str, keep: Callable[[str], bool] = bool
-    ) -> None:
+    def _emit(self, sentences: list[str], prefix: str, suffix: str, keep: Callable[[str], bool] = bool) -> None:
         text = clean("\n".join(sentence for sentence in sentences if sentence), BNC_RULES)
         if keep(text):
             self._blocks.append(f"{prefix}{text}{suffix}")

@@ -48,7 +48,9 @@ class Rejections:
 
 def document_text(paragraphs: Iterable[Sequence[str]]) -> str:
     """The shared text form of paragraphs of sentences; empty sentences and paragraphs vanish."""
-    blocks = ("\n".join(stripped for sentence in paragraph if (stripped := sentence.strip())) for paragraph in paragraphs)
+    blocks = (
+        "\n".join(stripped for sentence in paragraph if (stripped := sentence.strip())) for paragraph in paragraphs
+    )
     return "\n\n".join(block for block in blocks if block)
 
 

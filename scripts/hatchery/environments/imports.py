@@ -20,20 +20,28 @@ def third_party_imports(command: Path) -> dict[str, str]:
     """
     root = command.parent
     found: dict[str, str] = {}
-    seen: set[Path] = set()
+    for path in import_closure(command):
+        for module in sorted(imported_modules(path, root)):
+            top = module.partition(".")[0]
+            if top != LIBRARY and top not in sys.stdlib_module_names:
+                found.setdefault(top, str(path.relative_to(root)))
+    return dict(sorted(found.items()))
+
+
+def import_closure(command: Path) -> list[Path]:
+    """The files of Hatchery that `command` may run, itself first."""
+    root = command.parent
+    seen: dict[Path, None] = {}
     waiting = [command]
     while waiting:
         path = waiting.pop()
         if path in seen:
             continue
-        seen.add(path)
+        seen[path] = None
         for module in sorted(imported_modules(path, root)):
-            top = module.partition(".")[0]
-            if top == LIBRARY:
+            if module.partition(".")[0] == LIBRARY:
                 waiting.extend(_module_files(module, root))
-            elif top not in sys.stdlib_module_names:
-                found.setdefault(top, str(path.relative_to(root)))
-    return dict(sorted(found.items()))
+    return list(seen)
 
 
 def imported_modules(path: Path, root: Path) -> set[str]:

@@ -45,7 +45,10 @@ class Position:
 def save_checkpoint(
     run_folder: Path, position: Position, model: nn.Module, optimizer: torch.optim.Optimizer, metrics: str
 ) -> Path:
-    """Write `step_<position.step>` under a temporary name, then rename it. Raises CheckpointError on a full disk etc."""
+    """Write `step_<position.step>` under a temporary name, then rename it.
+
+    Raises CheckpointError when it cannot be written (a full disk, missing rights).
+    """
     target = run_folder / f"step_{position.step:08d}"
     partial = run_folder / f".{target.name}.partial"
     try:

@@ -50,7 +50,7 @@ class ScheduleSettings:
 
 @dataclass(frozen=True)
 class LongSequenceSettings:
-    """From `floor(from_fraction * steps)` on, sequences are `factor` times longer and batches `factor` times smaller."""
+    """From step `floor(from_fraction * steps)` on: sequences `factor` times longer, batches `factor` times smaller."""
 
     from_fraction: float
     factor: int

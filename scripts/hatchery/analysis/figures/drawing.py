@@ -20,7 +20,7 @@ from hatchery.storage.atomic import atomic_path
 
 # Yellow comes last: as a line on white it is the hardest to see.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
-GREYS = ("#000000", "#4D4D4D", "#808080", "#B3B3B3", "#D9D9D9")
+GREYS = ("#4D4D4D", "#808080", "#B3B3B3", "#262626", "#D9D9D9")
 HATCHES = ("", "//", "xx", "..", "\\\\", "++")
 Dashes = Literal["-", "--", ":", "-."]
 DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.")

@@ -1,0 +1,28 @@
+"""Convert raw sources to a corpus of documents: shards per split, statistics, and counts of what was left out."""
+
+import argparse
+from pathlib import Path
+
+from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
+from hatchery.corpora.convert import ConvertSettings, convert_corpus
+from hatchery.storage.manifests import stage_run
+from hatchery.typed import build, stage_body
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Convert the named sources into the folder of the output manifest."""
+    settings = load_settings(arguments.settings)
+    corpus = build(ConvertSettings, stage_body(settings))
+    manifests = named_paths(arguments.source)
+    with stage_run(arguments.output, settings, manifests) as run:
+        convert_corpus(corpus, manifests, run)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_settings_argument(parser)
+    parser.add_argument(
+        "--source", action="append", metavar="NAME=PATH", help="source manifest of one source; repeat for each"
+    )
+    parser.add_argument("--output", type=Path, required=True, help="manifest.json; the shards are written beside it")
+    run_command(main, parser)

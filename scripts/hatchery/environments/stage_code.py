@@ -1,0 +1,56 @@
+"""The ledger of stage code: a reminder to raise a stage's version when its code changes what it makes.
+
+For every stage the ledger keeps its declared version and a digest of the code that it may run, without comments and
+docstrings. A test compares it with the checkout. After an edit somebody decides: either the stage now makes something
+else, then its version in `hatchery/config/stages.py` is raised; or it does not. In both cases `make stage-ledger`
+records the new state.
+"""
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+from hatchery.config.stages import VERSIONS
+from hatchery.environments.imports import import_closure
+from hatchery.storage.atomic import write_json
+from hatchery.storage.checksums import digest
+
+LEDGER = Path("scripts/hatchery/environments/stage_code.json")
+
+
+def current_ledger(repository: Path) -> dict[str, dict[str, Any]]:
+    """Version and code digest of every stage in the checkout."""
+    return {
+        stage: {"version": version, "code": code_digest(repository / f"scripts/{stage}.py")}
+        for stage, version in sorted(VERSIONS.items())
+    }
+
+
+def read_ledger(repository: Path) -> dict[str, dict[str, Any]]:
+    """The ledger as it was recorded."""
+    return dict(json.loads((repository / LEDGER).read_text(encoding="utf-8")))
+
+
+def record_ledger(repository: Path) -> None:
+    """Record the checkout's state."""
+    write_json(repository / LEDGER, current_ledger(repository))
+
+
+def code_digest(command: Path) -> str:
+    """Digest of the code that `scripts/<command>.py` may run; comments, docstrings and layout do not count."""
+    return digest({str(path.relative_to(command.parent)): _bare(path) for path in import_closure(command)})[:16]
+
+
+def _bare(path: Path) -> str:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                del node.body[0]
+    return ast.dump(tree)

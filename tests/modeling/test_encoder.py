@@ -1,0 +1,167 @@
+"""Behaviour of the encoder that the papers do not measure: padding, precision, dropout, long inputs, compilation."""
+
+import numpy as np
+import pytest
+import torch
+from hatchery.errors import ModelError
+from hatchery.modeling.classifier import SequenceClassifier
+from hatchery.modeling.numerics import Dropout
+from hatchery.modeling.relative_positions import RelativePositions, bucket_of_distance
+
+
+@pytest.mark.parametrize(("bucket_size", "max_positions"), [(32, 512), (8, 64)])
+def test_position_rows_are_the_published_table(golden_directory, bucket_size, max_positions):
+    published = np.load(golden_directory / f"buckets/bucket{bucket_size}_max{max_positions}.npz")["position_indices"]
+    rows = RelativePositions(bucket_size, max_positions).rows(max_positions)
+    assert np.array_equal(rows.numpy(), published)
+
+
+def test_longer_inputs_extend_the_table_as_the_babylm_code_does(golden_directory):
+    published = np.load(golden_directory / "buckets/bucket32_max512_extended_to640.npz")["babylm"]
+    assert np.array_equal(RelativePositions(32, 512).rows(640)[:, 0].numpy(), published)
+
+
+@pytest.mark.parametrize(("bucket_size", "max_positions"), [(32, 713), (8, 90), (8, 384), (2, 9), (3, 7), (9, 4)])
+def test_no_distance_points_outside_the_table(bucket_size, max_positions):
+    """At some sizes the logarithm rounds the largest distance up; the published code fails there."""
+    buckets = [bucket_of_distance(d, bucket_size, max_positions) for d in range(2 * max_positions)]
+    assert buckets == sorted(buckets)
+    assert 0 <= buckets[0] and buckets[-1] <= bucket_size - 1
+    rows = RelativePositions(bucket_size, max_positions).rows(2 * max_positions)
+    assert rows.min() >= 0 and rows.max() <= 2 * bucket_size - 2
+
+
+@pytest.mark.parametrize("layout", ["bnc", "babylm"])
+@pytest.mark.parametrize("length", [1, 2, 30, 70])
+def test_table_lookup_equals_scores_from_one_vector_per_pair(make_model, layout, length):
+    """The printed formula, with position vectors written out for every pair of tokens; 70 exceeds the table."""
+    model = make_model(position_head_layout=layout).double()
+    encoder, attention = model.encoder, model.encoder.layers[0].attention
+    torch.nn.init.normal_(attention.query_key_projection.bias)
+    hidden = torch.randn(2, length, 24, dtype=torch.float64)
+    relative = torch.randn(15, 24, dtype=torch.float64)
+    heads, width = 3, 8
+    query, key = attention.query_key_projection(hidden).view(2, length, 2, heads, width).unbind(2)
+    projected = attention.query_key_projection(relative)
+    shape, axis = ((15, heads, 2, width), 2) if layout == "bnc" else ((15, 2, heads, width), 1)
+    position_query, position_key = projected.view(shape).unbind(axis)
+    rows = encoder.relative_positions.rows(length)
+    expected = torch.einsum("bihd,bjhd->bhij", query, key)
+    expected += torch.einsum("bihd,ijhd->bhij", query, position_key[rows])
+    expected += torch.einsum("ijhd,bjhd->bhij", position_query[rows], key)
+    scores = attention.scores(hidden, relative, encoder.relative_positions(length))
+    torch.testing.assert_close(scores, expected / (3 * width) ** 0.5)
+
+
+def test_padding_changes_nothing_at_tokens(make_model, batch):
+    model = make_model(layer_weighting="zero")
+    ids, mask, _ = batch
+    padded = model.encoder(ids, mask)[-1]
+    for row, length in enumerate(mask.sum(1).tolist()):
+        alone = model.encoder(ids[row : row + 1, :length])[-1]
+        torch.testing.assert_close(padded[row, :length], alone[0], atol=3e-6, rtol=0)
+    scrambled = model.encoder(ids.where(mask, 17), mask)[-1]
+    assert torch.equal(scrambled[mask], padded[mask])
+
+
+def test_a_full_mask_is_the_same_as_none(make_model, batch):
+    model, ids = make_model(), batch[0]
+    assert torch.equal(model.encoder(ids, torch.ones_like(ids, dtype=torch.bool))[-1], model.encoder(ids)[-1])
+
+
+def test_a_row_without_tokens_stays_finite(make_model, batch):
+    model = make_model()
+    ids, mask, labels = batch
+    mask = mask.clone()
+    mask[2] = False
+    model(ids, mask, labels).loss_sum.backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+def test_loss_is_the_sum_over_labelled_positions(make_model, batch):
+    model = make_model()
+    ids, mask, labels = batch
+    result = model(ids, mask, labels)
+    logits = model.logits_at(model.encoder(ids, mask)[-1])
+    labelled = labels != -100
+    expected = torch.nn.functional.cross_entropy(logits[labelled], labels[labelled], reduction="sum")
+    torch.testing.assert_close(result.loss_sum, expected)
+    assert int(result.n_labelled) == int(labelled.sum())
+    assert int(result.n_correct) == int((logits.argmax(-1) == labels)[labelled].sum())
+
+
+def test_a_batch_without_labels_has_loss_and_gradient_zero(make_model, batch):
+    model = make_model()
+    ids, mask, labels = batch
+    result = model(ids, mask, torch.full_like(labels, -100))
+    result.loss_sum.backward()
+    assert (float(result.loss_sum.detach()), int(result.n_labelled), int(result.n_correct)) == (0.0, 0, 0)
+    assert all(parameter.grad is None or not parameter.grad.any() for parameter in model.parameters())
+
+
+def test_bf16_autocast_keeps_norms_scores_and_loss_in_fp32(make_model, batch):
+    model = make_model(layer_weighting="biased")
+    exact = model(*batch)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        states = model.encoder(*batch[:2])
+        result = model(*batch)
+    assert result.loss_sum.dtype == torch.float32
+    assert states[0].dtype == states[-1].dtype == torch.float32
+    result.loss_sum.backward()
+    assert all(p.grad is None or p.grad.dtype == torch.float32 for p in model.parameters())
+    assert float(result.loss_sum.detach()) == pytest.approx(float(exact.loss_sum.detach()), rel=0.02)
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.5])
+def test_dropout_keeps_the_mean_and_passes_gradients_where_it_keeps_values(probability):
+    torch.manual_seed(3)
+    dropout = Dropout(probability)
+    values = torch.ones(1001, 301, requires_grad=True)
+    dropped = dropout(values)
+    dropped.sum().backward()
+    assert torch.equal(values.grad, dropped.detach())
+    kept = dropped != 0
+    assert float(kept.float().mean()) == pytest.approx(1 - probability, abs=5 * (0.25 / values.numel()) ** 0.5)
+    assert float(dropped[kept].unique()) == pytest.approx(1 / (1 - probability), rel=1e-4)
+    # Neighbours share one 64-bit draw; they must be independent all the same.
+    pairs = (~kept[:, 0:300:4] & ~kept[:, 1:300:4]).float().mean()
+    assert float(pairs) == pytest.approx(probability**2, abs=0.01)
+
+
+def test_dropout_follows_torchs_seed_and_is_off_in_evaluation(make_model, batch):
+    model = make_model(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
+
+    def loss(seed):
+        torch.manual_seed(seed)
+        return float(model(*batch).loss_sum.detach())
+
+    assert loss(1) == loss(1) != loss(2)
+    model.eval()
+    assert loss(1) == loss(2)
+
+
+def test_set_dropout_reaches_every_dropout(make_model, batch):
+    model = make_model(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.3)
+    model.encoder.set_dropout(0.0)
+    assert torch.equal(model.encoder(*batch[:2])[-1], model.encoder(*batch[:2])[-1])
+    with pytest.raises(ModelError, match="dropout"):
+        model.encoder.set_dropout(1.0)
+
+
+def test_classifier_reads_the_first_token_and_depends_on_its_seed_alone(make_model, batch):
+    ids, mask, _ = batch
+    first, again, other = (SequenceClassifier(make_model().encoder, 3, 0.1, seed).eval() for seed in (5, 5, 6))
+    logits = first(ids, mask)
+    assert logits.shape == (3, 3)
+    assert torch.equal(logits, again(ids, mask)) and not torch.equal(logits, other(ids, mask))
+    states = first.encoder(ids, mask)[-1].clone()
+    states[:, 1:] = 0
+    torch.testing.assert_close(first.head(states[:, 0]), logits)
+    assert {module.probability for module in first.modules() if isinstance(module, Dropout)} == {0.1}
+
+
+def test_the_traced_graph_computes_the_same(make_model, batch):
+    """torch.compile captures the whole encoder in one graph; the eager backend needs no compiler on the machine."""
+    model = make_model(layer_weighting="weighted_output")
+    compiled = torch.compile(model.encoder, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(*batch[:2])[-1], model.encoder(*batch[:2])[-1], atol=1e-6, rtol=0)

@@ -1,0 +1,121 @@
+"""Our models against numbers measured on the authors' code: LTG-BERT (BNC and BabyLM) and ELC-BERT."""
+
+import numpy as np
+import pytest
+import torch
+from hatchery.errors import ModelError
+from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.published_names import our_name
+
+LTG_BERT = ("ltg_bert/tiny_eps1e-5", "ltg_bert/tiny_eps1e-7_T40")
+MODELS = (
+    *((path, {"position_head_layout": "bnc"}) for path in LTG_BERT),
+    ("elc_bert/base", {"layer_weighting": "biased"}),
+    ("elc_bert/zero", {"layer_weighting": "zero"}),
+)
+
+
+def close(ours: torch.Tensor, published: np.ndarray, atol: float, rtol: float = 0.0) -> None:
+    torch.testing.assert_close(ours.detach(), torch.from_numpy(np.asarray(published)), atol=atol, rtol=rtol)
+
+
+def check_outputs(golden, outputs) -> None:
+    """Hidden states, logits at every position and the mean loss; `outputs` has the published ones, time first."""
+    states = golden.model.encoder(golden.input_ids, golden.attention_mask)
+    close(torch.stack(states).transpose(1, 2), outputs["hidden_states"], atol=2e-5)
+    close(golden.model.logits_at(states[-1]).transpose(0, 1), outputs["logits"], atol=2e-5)
+    result = golden.model(golden.input_ids, golden.attention_mask, golden.labels)
+    close(result.loss_sum / result.n_labelled, outputs["loss"], atol=5e-6)
+
+
+@pytest.mark.parametrize(("path", "choices"), MODELS)
+def test_hidden_states_logits_and_loss_are_the_published_ones(load_golden, path, choices):
+    golden = load_golden(path, **choices)
+    check_outputs(golden, golden.arrays)
+
+
+@pytest.mark.parametrize("path", LTG_BERT)
+def test_the_babylm_layout_gives_the_outputs_of_the_babylm_code(load_golden, golden_directory, path):
+    golden = load_golden(path, position_head_layout="babylm")
+    check_outputs(golden, np.load(golden_directory / f"{path}.babylm_outputs.npz"))
+
+
+@pytest.mark.parametrize(("path", "choices"), MODELS)
+def test_gradients_are_the_published_ones(load_golden, path, choices):
+    golden = load_golden(path, **choices)
+    golden.model.train()
+    result = golden.model(golden.input_ids, golden.attention_mask, golden.labels)
+    (result.loss_sum / result.n_labelled).backward()
+    parameters = dict(golden.model.named_parameters())
+    compared = 0
+    for key in golden.arrays:
+        if key.startswith("grad."):
+            close(parameters[our_name(key.removeprefix("grad."))].grad, golden.arrays[key], atol=5e-6, rtol=1e-4)
+            compared += 1
+    assert compared >= 3
+    norms = golden.facts["grad_l2_norm_float32"]
+    assert {our_name(name) for name in norms} == set(parameters)
+    for name, norm in norms.items():
+        assert float(parameters[our_name(name)].grad.norm()) == pytest.approx(norm, rel=1e-4, abs=5e-6)
+
+
+@pytest.mark.parametrize("path", LTG_BERT)
+def test_relative_embedding_and_attention_scores_are_the_published_ones(load_golden, path):
+    golden = load_golden(path, position_head_layout="bnc")
+    encoder = golden.model.encoder
+    tokens, relative = encoder.embedding(golden.input_ids)
+    close(relative, golden.arrays["relative_embedding_normed"], atol=1e-5)
+    attention = encoder.layers[0].attention
+    positions = encoder.relative_positions(golden.input_ids.shape[1])
+    scores = attention.scores(attention.pre_layer_norm(tokens), relative, positions)
+    close(scores, golden.arrays["attention_scores_layer0"], atol=1e-5)
+
+
+@pytest.mark.parametrize(("path", "name"), [("elc_bert/base", "biased"), ("elc_bert/zero", "zero")])
+def test_layer_weights_start_and_mix_as_published(load_golden, path, name):
+    golden = load_golden(path, layer_weighting=name)
+    mixture = golden.model.encoder.mixture
+    for layer in range(4):
+        key = f"transformer.layers.{layer}.prev_layer_weights"
+        close(mixture.alphas(layer + 1), golden.arrays[f"alpha.{key}"], atol=1e-6)
+    mixture.reset_parameters()
+    for layer in range(4):
+        key = f"transformer.layers.{layer}.prev_layer_weights"
+        close(mixture.layer_weights[layer], golden.arrays[f"init.{key}"], atol=0.0)
+
+
+SIZES = {
+    "base": {"hidden_size": 768, "intermediate_size": 2048, "num_attention_heads": 12},
+    "small": {"hidden_size": 384, "intermediate_size": 1024, "num_attention_heads": 6},
+    "xs": {"hidden_size": 192, "intermediate_size": 512, "num_attention_heads": 3},
+}
+
+
+@pytest.mark.parametrize(
+    ("size", "vocab_size", "layer_weighting", "expected"),
+    [
+        ("base", 16384, "none", 98_229_760),
+        ("small", 16384, "none", 27_741_952),
+        ("small", 6144, "none", 23_799_552),
+        ("xs", 16384, "none", 8_533_888),
+        ("xs", 8192, "none", 6_952_832),
+        ("base", 16384, "biased", 98_229_838),
+        ("small", 6144, "zero", 23_799_630),
+        ("base", 16384, "normalized", 98_229_838),
+        ("base", 16384, "weighted_output", 98_229_851),
+        ("small", 6144, "weighted_output", 23_799_643),
+    ],
+)
+def test_parameter_counts_are_the_published_ones(size, vocab_size, layer_weighting, expected):
+    config = EncoderConfig(
+        vocab_size=vocab_size, num_hidden_layers=12, layer_weighting=layer_weighting, **SIZES[size]
+    )
+    with torch.device("meta"):
+        model = MaskedLanguageModel(config)
+    assert sum(parameter.numel() for parameter in model.parameters()) == expected
+
+
+def test_a_name_that_the_published_models_do_not_have_is_refused():
+    with pytest.raises(ModelError, match=r"classifier\.order"):
+        our_name("classifier.order.weight")

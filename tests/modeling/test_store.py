@@ -1,0 +1,127 @@
+"""The model folder: exact round trips, and one clear line for everything that can be wrong with it."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+from hatchery.errors import ConfigError, ModelError
+from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.store import load_config, load_masked_language_model, save_model
+from safetensors.torch import load_file, save_file
+
+
+@pytest.fixture
+def folder(tmp_path, make_model):
+    save_model(tmp_path, make_model(layer_weighting="weighted_output"))
+    return tmp_path
+
+
+def replace_tensors(folder, change) -> None:
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "model.safetensors")
+
+
+@pytest.mark.parametrize("name", ["none", "weighted_output"])
+def test_a_saved_model_comes_back_unchanged(tmp_path, make_model, batch, name):
+    model = make_model(layer_weighting=name)
+    paths = save_model(tmp_path, model)
+    assert sorted(path.name for path in paths) == sorted(path.name for path in tmp_path.iterdir())
+    loaded = load_masked_language_model(tmp_path)
+    assert loaded.config == model.config
+    assert torch.equal(loaded(*batch).loss_sum, model(*batch).loss_sum)
+    loaded(*batch).loss_sum.backward()
+
+
+def test_the_tied_matrix_is_stored_once(folder):
+    tensors = load_file(folder / "model.safetensors")
+    assert [name for name, tensor in tensors.items() if tensor.shape[0] == 61 and tensor.ndim == 2] == [
+        "encoder.embedding.word_embedding.weight"
+    ]
+
+
+def test_saving_twice_gives_the_same_bytes(tmp_path, make_model):
+    for name in ("a", "b"):
+        save_model(tmp_path / name, make_model())
+    for file in ("model.safetensors", "config.json"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json"])
+def test_a_missing_file_is_named(folder, file):
+    (folder / file).unlink()
+    with pytest.raises(ModelError, match=rf"{file}.*missing"):
+        load_masked_language_model(folder)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json"])
+@pytest.mark.parametrize("damage", ["truncated", "garbage", "empty", "huge header"])
+def test_a_damaged_file_is_named(folder, file, damage):
+    content = (folder / file).read_bytes()
+    damaged = {
+        "truncated": content[: len(content) // 2],
+        "garbage": b"\xfe\xed" * 50,
+        "empty": b"",
+        "huge header": b"\xff" * 7 + b"\x7f" + content,
+    }
+    (folder / file).write_bytes(damaged[damage])
+    with pytest.raises(ModelError, match=file) as caught:
+        load_masked_language_model(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda tensors: tensors.pop("head.linear.bias"), r"lacks the tensor head\.linear\.bias"),
+        (lambda tensors: tensors.update(extra=torch.zeros(2)), "holds the tensor extra"),
+        (lambda tensors: tensors.update({"head.linear.bias": torch.zeros(23)}), r"shape \(23,\).*\(24,\)"),
+        (lambda tensors: tensors.update({"head.linear.bias": torch.zeros(24).int()}), "floating-point"),
+    ],
+)
+def test_weights_that_do_not_fit_the_configuration_are_named(folder, change, message):
+    replace_tensors(folder, change)
+    with pytest.raises(ModelError, match=rf"model\.safetensors.*{message}"):
+        load_masked_language_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hidden_size": 25}, "hidden_size: got 25"),
+        ({"layer_weighting": "magic"}, "layer_weighting: got 'magic'"),
+        ({"hidden_size": "24"}, "hidden_size"),
+        ({"unheard_of": 1}, "unheard_of"),
+    ],
+)
+def test_an_impossible_configuration_file_is_named(folder, change, message):
+    values = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**values, **change}))
+    with pytest.raises(ModelError, match=rf"config\.json.*{message}"):
+        load_config(folder)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hidden_size", 25),
+        ("num_hidden_layers", 0),
+        ("hidden_dropout_prob", 1.0),
+        ("attention_probs_dropout_prob", float("nan")),
+        ("layer_norm_eps", 0.0),
+        ("layer_norm_eps", float("inf")),
+        ("position_bucket_size", 1),
+        ("max_position_embeddings", 1),
+    ],
+)
+def test_a_configuration_refuses_impossible_values(make_model, key, value):
+    with pytest.raises(ModelError, match=rf"model\.{key}: got"):
+        dataclasses.replace(make_model().config, **{key: value})
+
+
+def test_a_configuration_survives_the_round_trip_through_a_dictionary(make_model):
+    config = make_model(layer_weighting="zero", position_head_layout="bnc").config
+    assert EncoderConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    with pytest.raises(ConfigError, match=r"model\.hidden_sise"):
+        EncoderConfig.from_dict({**config.to_dict(), "hidden_sise": 3})
