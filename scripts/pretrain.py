@@ -1,4 +1,4 @@
-"""Pretrain a masked language model on token shards; leaves with status 75 when a signal stopped it with a checkpoint."""
+"""Pretrain a masked language model on token shards; status 75 means stopped by a signal, with a checkpoint to go on."""
 
 import argparse
 import sys

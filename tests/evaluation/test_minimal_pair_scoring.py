@@ -1,6 +1,6 @@
 import csv
 import json
-import subprocess
+import runpy
 import sys
 
 import pyarrow.parquet as pq
@@ -101,7 +101,7 @@ def test_weights_that_differ_from_their_manifest_are_refused(
 
 
 def test_the_command_scores_and_names_a_mistake_in_one_line(
-    repository, model_manifest, make_source, json_lines, tmp_path
+    repository, model_manifest, make_source, json_lines, tmp_path, monkeypatch, capsys
 ):
     source = make_source({"pairs.jsonl": json_lines(PAIRS)})
 
@@ -113,11 +113,15 @@ def test_the_command_scores_and_names_a_mistake_in_one_line(
             "--source": str(source.manifest),
             "--output": str(tmp_path / "out" / "manifest.json"),
         }
-        command = [sys.executable, str(repository / "scripts" / "score_minimal_pairs.py")]
-        return subprocess.run(command + [part for pair in arguments.items() for part in pair], capture_output=True)
+        script = str(repository / "scripts" / "score_minimal_pairs.py")
+        monkeypatch.setattr(sys, "argv", [script, *(part for pair in arguments.items() for part in pair)])
+        with pytest.raises(SystemExit) as left:
+            runpy.run_path(script, run_name="__main__")
+        return left.value.code
 
-    assert run(SETTINGS).returncode == 0
+    assert run(SETTINGS) == 0
     assert (tmp_path / "out" / "accuracy.csv").exists()
-    failed = run({**SETTINGS, "files": "*.xml"})
-    assert failed.returncode == 1
-    assert failed.stderr.decode().splitlines()[-1].startswith("error: ") and b"Traceback" not in failed.stderr
+    capsys.readouterr()
+    assert run({**SETTINGS, "files": "*.xml"}) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and "no file matches '*.xml'" in line

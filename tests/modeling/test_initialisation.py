@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+
 from hatchery.modeling.configuration import EncoderConfig
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import MaskedLanguageModel

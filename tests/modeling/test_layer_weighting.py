@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting, layer_weight_table
 from hatchery.modeling.masked_language_model import MaskedLanguageModel

@@ -5,10 +5,11 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+
 from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.configuration import EncoderConfig
 from hatchery.modeling.store import load_config, load_masked_language_model, save_model
-from safetensors.torch import load_file, save_file
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ class Body:
         self.written(division, number)
 
     def _skip(self, element: etree._Element) -> None:
-        self._rejections.count(f"element <{element.tag}> in <{element.getparent().tag}> skipped")  # type: ignore[union-attr]
+        self._rejections.count(f"element <{element.tag}> in <{element.getparent().tag}> skipped")
 
     def _block(self, element: etree._Element, prefix: str, suffix: str) -> None:
         match element.tag:

@@ -69,16 +69,19 @@ def convert_text(root: etree._Element, draw_name: Callable[[], str], rejections:
     return body.text()
 
 
+def _name_drawer(seed: str) -> Callable[[], str]:
+    """Draws names for one text; seeded by it, so that they do not depend on which other texts are there."""
+    rng = random.Random(seed)
+    return lambda: first_names()[int(rng.random() * len(first_names()))]
+
+
 def read(source: RawSource, name: str, options: BncOptions, rejections: Rejections) -> Iterator[RawDocument]:
     """One document per text, in the order of the file names. `name` is the source's name in the corpus."""
     for file in matching_names(source, (options.files,)):
         where = where_in(source, file)
         root = parse(source.read_bytes(file), where)
-        # A generator per text: the names do not depend on which other texts are there.
-        rng = random.Random(f"{name}/{file}")
-        names = first_names()
         try:
-            text = convert_text(root, lambda rng=rng: names[int(rng.random() * len(names))], rejections)  # type: ignore[misc]
+            text = convert_text(root, _name_drawer(f"{name}/{file}"), rejections)
         except CorpusError as error:
             raise CorpusError(f"{where}: {error}") from error
         yield RawDocument(f"{name}/{file.removesuffix('.xml')}", name, text)

@@ -48,7 +48,7 @@ def repair_spaces(text: str, space_before_brace: bool = False) -> str:
     """Rules 1-10 of the whitespace repair (LTG-BERT section 1.6 a).
 
     The published procedure scans from right to left and edits in place. Its edits touch one another in one place only
-    (a space behind three full stops and before a mark is deleted and put back), so one pass with lookaround is the same.
+    (a space behind three full stops and before a mark is deleted and put back), so one pass with lookaround does it.
     """
 
     def edit(match: re.Match[str]) -> str:

@@ -101,9 +101,7 @@ def _documents(source: SourceSettings, manifest: Path, rejections: Rejections) -
         yield document
     if not found:
         reasons = ", ".join(f"{count} x {reason}" for reason, count in sorted(rejections.counts.items()))
-        raise CorpusError(
-            f"source {source.name!r}: not a single document was found ({reasons or 'the files are empty'})"
-        )
+        raise CorpusError(f"source {source.name!r}: no document was found ({reasons or 'the files are empty'})")
 
 
 def _row(document: RawDocument, split: SplitSettings) -> dict[str, Any]:

@@ -63,9 +63,7 @@ class PlainTextOptions:
         if self.lines_per_document is not None and self.lines_per_document < 1:
             raise ConfigError(f"lines_per_document: got {self.lines_per_document}, expected 1 or more")
         if self.punctuation_column and self.tagged:
-            raise ConfigError(
-                "punctuation_column: tagged text has its own marks, so this cannot be set beside `tagged`"
-            )
+            raise ConfigError("punctuation_column: cannot be set beside `tagged`, whose text has marks of its own")
 
 
 def read(source: RawSource, name: str, options: PlainTextOptions, rejections: Rejections) -> Iterator[RawDocument]:
@@ -98,7 +96,7 @@ def _documents(
         return
     rows = (csv_rows if kind == "csv" else json_rows)(source, file, options.encoding)
     if options.document_column is None:
-        texts = ([paragraph for paragraph in row] for _, row in _row_paragraphs(rows, options, rejections))
+        texts = (row for _, row in _row_paragraphs(rows, options, rejections))
         if options.lines_per_document is not None:
             yield from _pieces((), list(texts), options)
         else:

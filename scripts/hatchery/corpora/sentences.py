@@ -9,58 +9,9 @@ import re
 
 _END = re.compile(r"""([.!?]+)["'”’)\]]*(\s+)(?=["'“‘(\[{`]*[A-Z0-9À-ÖØ-Þ]|[-–—] ?[A-Z])""")
 # Before a name or a number these never end a sentence. `etc.`, `Inc.` and `p.m.` do often enough to stay out.
-_ABBREVIATIONS = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "st",
-        "sr",
-        "gen",
-        "col",
-        "capt",
-        "lt",
-        "sgt",
-        "rev",
-        "hon",
-        "gov",
-        "sen",
-        "rep",
-        "pres",
-        "messrs",
-        "mme",
-        "mlle",
-        "fr",
-        "no",
-        "nos",
-        "vol",
-        "fig",
-        "figs",
-        "pp",
-        "ch",
-        "art",
-        "sec",
-        "vs",
-        "cf",
-        "e.g",
-        "i.e",
-        "viz",
-        "approx",
-        "jan",
-        "feb",
-        "apr",
-        "aug",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "mt",
-        "ft",
-        "ph.d",
-    ]
-)
+_BEFORE_NAMES = "mr mrs ms dr prof st sr gen col capt lt sgt rev hon gov sen rep pres messrs mme mlle fr mt ft ph.d"
+_BEFORE_NUMBERS = "no nos vol fig figs pp ch art sec approx jan feb apr aug sept oct nov dec"
+_ABBREVIATIONS = frozenset(f"{_BEFORE_NAMES} {_BEFORE_NUMBERS} cf e.g i.e viz vs".split())
 _INITIALS = re.compile(r"[A-Z](?:\.[A-Z])*")
 _PRONOUN_OR_LETTER = frozenset("IA")
 

@@ -22,7 +22,7 @@ def aochildes(documents: Documents, rng: random.Random) -> list[str]:
 
 def bnc_spoken(documents: Documents, rng: random.Random) -> list[str]:
     """One sentence per line, a blank line after each conversation, some lines of nothing but a mark."""
-    lines = []
+    lines: list[str] = []
     for document in documents:
         for words in document.sentences:
             lines.append(natural(words))
@@ -34,7 +34,7 @@ def bnc_spoken(documents: Documents, rng: random.Random) -> list[str]:
 
 def cbt(documents: Documents, rng: random.Random) -> list[str]:
     """Penn Treebank tokens, one sentence per line, no boundary but the title lines of the books."""
-    lines = []
+    lines: list[str] = []
     for index, document in enumerate(documents):
         if index % 4 == 0:
             lines.append(f"_BOOK_TITLE_ : {'_'.join(document.title)}.txt.out")
@@ -45,7 +45,7 @@ def cbt(documents: Documents, rng: random.Random) -> list[str]:
 
 def children_stories(documents: Documents, rng: random.Random) -> list[str]:
     """Titles in capitals, paragraphs apart by blank lines, some lines indented by four spaces."""
-    lines = []
+    lines: list[str] = []
     for document in documents:
         lines.extend((natural(document.title).upper(), ""))
         for paragraph in with_speech(document, rng, 0.15):
@@ -58,7 +58,7 @@ def children_stories(documents: Documents, rng: random.Random) -> list[str]:
 
 def gutenberg(documents: Documents, rng: random.Random) -> list[str]:
     """Hard-wrapped lines, one blank line between paragraphs, two around a heading."""
-    lines = []
+    lines: list[str] = []
     for document in documents:
         lines.extend((natural(document.title).upper(), ""))
         for paragraph in with_speech(document, rng):
@@ -69,7 +69,7 @@ def gutenberg(documents: Documents, rng: random.Random) -> list[str]:
 
 def open_subtitles(documents: Documents, rng: random.Random) -> list[str]:
     """One subtitle per line, dashes before turns, noises in brackets, blank lines between films."""
-    lines = []
+    lines: list[str] = []
     for document in documents:
         for turn in document.paragraphs:
             dash = "- " if rng.random() < 0.3 else ""
@@ -82,7 +82,7 @@ def open_subtitles(documents: Documents, rng: random.Random) -> list[str]:
 
 def qed(documents: Documents, rng: random.Random) -> list[str]:
     """One sentence per line, escaped entities, subtitle timing debris."""
-    lines = []
+    lines: list[str] = []
     for document in documents:
         for words in document.sentences:
             text = natural(words)
@@ -95,7 +95,7 @@ def qed(documents: Documents, rng: random.Random) -> list[str]:
 
 def simple_wikipedia(documents: Documents, rng: random.Random) -> list[str]:
     """A title line, one line per paragraph with citations, a blank line; now and then a stub about a village."""
-    lines = []
+    lines: list[str] = []
     for document in documents:
         title = natural(document.title)
         lines.append(title)
@@ -115,7 +115,7 @@ def switchboard(documents: Documents, rng: random.Random) -> list[str]:
 
 def wikipedia(documents: Documents, rng: random.Random) -> list[str]:
     """Title lines between equals signs, raw links, citations, file and category lines."""
-    lines = []
+    lines: list[str] = []
     for document in documents:
         lines.extend((f" = = = {natural(document.title)} = = = ", ""))
         for paragraph in document.paragraphs:

@@ -154,9 +154,9 @@ def spoken_text(text_id: str, documents: Sequence[EmbeddedDocument], rng: random
             if rng.random() < 0.03:
                 etree.SubElement(division, "vocal", desc="laugh")
     speakers = ["" if name in unnamed else name for name in names]
-    words = sum(len(sentence) for document in documents for sentence in document.sentences)
+    count = sum(len(sentence) for document in documents for sentence in document.sentences)
     title = f"{len(documents)} conversations recorded in 2000"
-    return _document(text_id, _header(text_id, title, spoken=True, speakers=speakers, words=words), body)
+    return _document(text_id, _header(text_id, title, spoken=True, speakers=speakers, words=count), body)
 
 
 def _document(text_id: str, header: etree._Element, body: etree._Element) -> bytes:

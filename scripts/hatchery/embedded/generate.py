@@ -106,7 +106,7 @@ class _Generator:
         """Training file and a validation file of half its size for each task."""
         for name, examples in TASKS.items():
             training = examples(self.settings.examples_per_task, self.settings.seed, "train", self.sentences)
-            seen = self.sentences | {row.get("sentence", row.get("sentence1")) for row in training}
+            seen = self.sentences | {value for row in training for value in row.values() if isinstance(value, str)}
             validation = examples(self.settings.examples_per_task // 2, self.settings.seed, "validation", seen)
             yield f"{name}.train.jsonl", _json_lines(training)
             yield f"{name}.validation.jsonl", _json_lines(validation)

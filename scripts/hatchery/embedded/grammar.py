@@ -22,6 +22,9 @@ from hatchery.embedded.lexicon import (
 
 Tense = Literal["present", "past", "perfect", "progressive", "modal"]
 Item = TypeVar("Item")
+AGREEING_TENSES: tuple[Tense, ...] = ("present", "progressive", "perfect")
+UNINFLECTED_TENSES: tuple[Tense, ...] = ("past", "modal")
+EVENT_TENSES: tuple[Tense, ...] = ("past", "past", "perfect", "present")
 
 _DETERMINER_WEIGHTS: dict[Number, dict[str, int]] = {
     "singular": {"the": 8, "a": 7, "this": 3, "that": 3, "every": 2, "each": 2},

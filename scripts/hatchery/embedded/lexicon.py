@@ -107,8 +107,11 @@ NAMES = (*(Name(word, "masculine") for word in _MEN), *(Name(word, "feminine") f
 
 
 def _verbs(table: str, objects: tuple[str, ...] = ()) -> tuple[Verb, ...]:
-    forms = (line.split() for line in table.strip().splitlines())
-    return tuple(Verb(*line, objects=objects) for line in forms)
+    lines = (line.split() for line in table.strip().splitlines())
+    return tuple(
+        Verb(base, third, past, participle, progressive, objects)
+        for base, third, past, participle, progressive in lines
+    )
 
 
 INTRANSITIVE = _verbs(

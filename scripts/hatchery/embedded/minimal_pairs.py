@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hatchery.embedded.grammar import (
+    AGREEING_TENSES,
+    EVENT_TENSES,
+    UNINFLECTED_TENSES,
     Clause,
     NounPhrase,
-    Tense,
     choose,
     noun_phrase,
     pick_adjectives,
@@ -107,14 +109,14 @@ def determiner_noun(nouns: tuple[Noun, ...], adjective: bool, vary: str) -> Call
 def subject_verb(
     nouns: tuple[Noun, ...], distractor: bool = False, question: bool = False
 ) -> Callable[[random.Random], Twins]:
-    """ "The dogs sleep / sleeps"; with a distractor "The dogs near the box sleep / sleeps"; as a question "Do / Does"."""
+    """ "The dogs sleep / sleeps"; with a distractor "The dogs near the box sleep"; as a question "Do / Does"."""
 
     def draw(rng: random.Random) -> Twins:
         scene = Scene.draw(rng)
         noun, between = choose(rng, nouns), choose(rng, scene.things)
         adjectives = pick_adjectives(rng)
         preposition = choose(rng, ("near", "behind", "beside", "with"))
-        tense: Tense = choose(rng, ("present", "progressive", "perfect"))
+        tense = choose(rng, AGREEING_TENSES)
         model = scene.clause(scene.name(), animal=noun.category == "animal", tense=tense, question=question)
 
         def pair(number: Number) -> Pair:
@@ -132,7 +134,7 @@ def subject_verb(
 def anaphor_number(rng: random.Random) -> Twins:
     """ "The boys admired themselves / himself"."""
     noun, verb = choose(rng, _GENDERED), choose(rng, REFLEXIVE)
-    tense, adjectives = choose(rng, ("past", "modal")), pick_adjectives(rng)
+    tense, adjectives = choose(rng, UNINFLECTED_TENSES), pick_adjectives(rng)
     ending = Scene.draw(rng).place()
     single, several = REFLEXIVE_PRONOUNS[noun.gender], REFLEXIVE_PRONOUNS["plural"]
 
@@ -167,7 +169,7 @@ def _name(rng: random.Random, gender: str) -> str:
 def embedded_reflexive(rng: random.Random) -> Twins:
     """ "Mary says that Tom blames himself / herself": the nearest subject decides, not the first one."""
     outer_verb, verb = choose(rng, CLAUSAL), choose(rng, REFLEXIVE)
-    outer_tense, tense = choose(rng, ("present", "past")), Scene.draw(rng).tense()
+    outer_tense, tense = choose(rng, EVENT_TENSES), Scene.draw(rng).tense()
     man, woman = _name(rng, "masculine"), _name(rng, "feminine")
 
     def whole(outer: str, inner: str, pronoun: str) -> Words:
@@ -218,7 +220,7 @@ def any_or_some(rng: random.Random) -> Twins:
     scene = Scene.draw(rng)
     noun = choose(rng, (*OBJECTS, *ANIMALS))
     verb, subject = pick_verb(rng, noun), scene.name()
-    tense = choose(rng, ("past", "perfect"))
+    tense = choose(rng, EVENT_TENSES[:3])
 
     def whole(negated: bool, determiner: str) -> Words:
         phrase = noun_phrase(determiner, noun, "plural")
@@ -234,7 +236,7 @@ def quantifier_noun(vary: str) -> Callable[[random.Random], Twins]:
         scene = Scene.draw(rng)
         noun = choose(rng, (*PERSONS, *ANIMALS))
         words = {number: choose(rng, _QUANTIFIERS[number]) for number in NUMBERS}
-        tense: Tense = choose(rng, ("past", "modal"))
+        tense = choose(rng, UNINFLECTED_TENSES)
         model = scene.clause(scene.name(), animal=noun.category == "animal", tense=tense)
 
         def whole(quantifier_number: Number, noun_number: Number) -> Words:

@@ -14,32 +14,12 @@ from hatchery.embedded.layouts import lower_first, natural, paragraph_text, with
 
 Files = Iterator[tuple[str, bytes]]
 
-_CHILDES_COLUMNS = [
-    "id",
-    "speaker_id",
-    "utterance_order",
-    "transcript_id",
-    "corpus_id",
-    "gloss",
-    "num_tokens",
-    "stem",
-    "part_of_speech",
-    "speaker_code",
-    "speaker_name",
-    "speaker_role",
-    "target_child_id",
-    "target_child_age",
-    "target_child_name",
-    "target_child_sex",
-    "type",
-    "media_end",
-    "media_start",
-    "media_unit",
-    "collection_id",
-    "collection_name",
-    "num_morphemes",
-    "language",
-]
+_COLUMNS = (
+    "id speaker_id utterance_order transcript_id corpus_id gloss num_tokens stem part_of_speech speaker_code "
+    "speaker_name speaker_role target_child_id target_child_age target_child_name target_child_sex type media_end "
+    "media_start media_unit collection_id collection_name num_morphemes language"
+)
+_CHILDES_COLUMNS = tuple(_COLUMNS.split())
 
 
 def _body(document: EmbeddedDocument, rng: random.Random) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from hatchery.embedded.grammar import (
     ADVERBS,
+    EVENT_TENSES,
     Clause,
     NounPhrase,
     Tense,
@@ -184,7 +185,7 @@ def any_or_some(scene: Scene, negated: bool) -> Words:
     determiner = "any" if negated else "some"
     phrase = noun_phrase(determiner, noun, "plural", pick_adjectives(scene.rng, 0.2))
     verb = pick_verb(scene.rng, noun)
-    tense = choose(scene.rng, ("past", "past", "perfect", "present"))
+    tense = choose(scene.rng, EVENT_TENSES)
     return sentence(realise(Clause(scene.person(), verb, phrase.words, tense, negated=negated)))
 
 
@@ -269,7 +270,7 @@ def restatement(scene: Scene) -> list[Words]:
     noun = choose(rng, [noun for noun in (*scene.animals, *scene.things) if noun.category in HYPERNYMS] or [ANIMALS[0]])
     category = HYPERNYMS[noun.category]
     number = scene.number()
-    subject, verb, tense = scene.name(), choose(rng, GENERAL_VERBS), choose(rng, ("past", "past", "present", "perfect"))
+    subject, verb, tense = scene.name(), choose(rng, GENERAL_VERBS), choose(rng, EVENT_TENSES)
     determiner = choose(rng, ("a", "this", "that") if number == "singular" else ("some", "these", "two"))
     first = Clause(subject, verb, noun_phrase(determiner, noun, number, pick_adjectives(rng, 0.2)).words, tense)
     again = Clause(subject, verb, noun_phrase("a" if number == "singular" else "some", category, number).words, tense)

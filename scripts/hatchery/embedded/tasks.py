@@ -9,7 +9,16 @@ import random
 from collections.abc import Container
 from typing import Any
 
-from hatchery.embedded.grammar import Clause, choose, noun_phrase, pick_adjectives, realise, sentence, text_of
+from hatchery.embedded.grammar import (
+    EVENT_TENSES,
+    Clause,
+    choose,
+    noun_phrase,
+    pick_adjectives,
+    realise,
+    sentence,
+    text_of,
+)
 from hatchery.embedded.lexicon import ANIMALS, HYPERNYMS, OBJECTS, Noun
 from hatchery.embedded.minimal_pairs import PARADIGMS
 from hatchery.embedded.scenes import GENERAL_VERBS, Scene
@@ -68,7 +77,7 @@ def entailment(count: int, seed: int, split: str, taken: Container[str]) -> list
             scene.number(),
             scene.name(),
             choose(rng, GENERAL_VERBS),
-            choose(rng, ("past", "perfect")),
+            choose(rng, EVENT_TENSES),
         )
         determiner = choose(rng, ("a", "this", "that") if number == "singular" else ("some", "these", "two"))
         noun = choose(rng, _NOUNS_BY_CATEGORY[category])

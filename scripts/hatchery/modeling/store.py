@@ -36,7 +36,7 @@ def save_model(folder: str | Path, model: MaskedLanguageModel) -> list[Path]:
 
 
 def load_masked_language_model(folder: str | Path) -> MaskedLanguageModel:
-    """The model in `folder`, on the CPU and in training mode, as a new module has it.
+    """The model in `folder`, in fp32, on the CPU and in training mode, as a new module has it.
 
     Raises ModelError naming the file when one is missing or damaged, or when the weights do not fit the configuration.
     """
@@ -47,7 +47,9 @@ def load_masked_language_model(folder: str | Path) -> MaskedLanguageModel:
     with torch.device("meta"):
         model = MaskedLanguageModel(config)
     check_tensors(model, tensors, folder / WEIGHTS_FILE)
-    model.load_state_dict(tensors, assign=True)
+    # Copies, in the fp32 that parameters always have: what the reader returns may be a map of the file.
+    copies = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
+    model.load_state_dict(copies, assign=True)
     return model
 
 

@@ -63,9 +63,7 @@ def _from_variables(environment: Mapping[str, str], rank: str, world_size: str, 
 def _number(environment: Mapping[str, str], name: str) -> int:
     value = environment.get(name)
     if value is None:
-        raise ConfigError(
-            f"environment: {name} is not set, but other variables say that several processes were started"
-        )
+        raise ConfigError(f"environment: {name} is not set, though other variables name several processes")
     if not re.fullmatch(r"\d+", value):
         raise ConfigError(f"environment: {name} is {value!r}, expected a number")
     return int(value)

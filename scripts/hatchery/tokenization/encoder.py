@@ -34,7 +34,7 @@ SENTENCES_PER_CALL = 8192
 class EncodingSettings:
     """Settings of the stage; the batch size changes memory and speed, never the result."""
 
-    documents_per_batch: int
+    documents_per_batch: int = 256
     """Documents that are read and encoded together."""
 
     def __post_init__(self) -> None:

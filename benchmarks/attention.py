@@ -1,0 +1,105 @@
+"""Speed of the disentangled attention scores against the plain definition, forward and backward on the CPU.
+
+The baseline writes the position vector of every pair of tokens out (T x T x head size), as the formula is printed in
+LTG-BERT section 3.1. `gather` is the usual way to look scores up, `torch.gather` along the bucket dimension. The limit
+is the content term alone, one batched product: no position scores can be faster than none.
+
+    PYTHONPATH=scripts python benchmarks/attention.py --threads 1
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from hatchery.modeling.attention import DisentangledSelfAttention
+from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.relative_positions import RelativePositions
+
+SIZES = ((128, 4, 32, 32), (128, 4, 32, 64), (192, 6, 32, 128), (192, 3, 32, 128))
+
+
+class Case:
+    """One size: inputs, and the ways to compute the same scores from them."""
+
+    def __init__(self, hidden_size: int, heads: int, batch: int, length: int) -> None:
+        config = EncoderConfig(1, hidden_size, 1, 1, heads, attention_probs_dropout_prob=0.0)
+        self.attention = DisentangledSelfAttention(config)
+        positions = RelativePositions(config.position_bucket_size, config.max_position_embeddings)
+        self.positions, self.rows = positions(length), positions.rows(length)
+        self.hidden = torch.randn(batch, length, hidden_size, requires_grad=True)
+        self.relative = torch.randn(2 * config.position_bucket_size - 1, hidden_size, requires_grad=True)
+        self.heads, self.width, self.scale = heads, config.head_size, self.attention.scale
+
+    def hatchery(self) -> Tensor:
+        return self.attention.scores(self.hidden, self.relative, self.positions)
+
+    def limit(self) -> Tensor:
+        query, key = self._content()
+        return query @ key.transpose(-1, -2) * self.scale
+
+    def plain(self) -> Tensor:
+        query, key = self._content()
+        position_query, position_key = self._position(self.relative)
+        scores = query @ key.transpose(-1, -2)
+        scores = scores + torch.einsum("bhid,hijd->bhij", query, position_key[:, self.rows])
+        return (scores + torch.einsum("bhjd,hijd->bhij", key, position_query[:, self.rows])) * self.scale
+
+    def gather(self) -> Tensor:
+        query, key = self._content()
+        first, last = self.positions.first_row, self.positions.first_row + self.positions.n_rows
+        position_query, position_key = self._position(self.relative[first:last])
+        scores = query @ key.transpose(-1, -2)
+        columns = (self.rows - first).expand(scores.shape)
+        scores = scores + (query @ position_key.transpose(-1, -2)).gather(-1, columns)
+        return (scores + (position_query @ key.transpose(-1, -2)).gather(-2, columns)) * self.scale
+
+    def _content(self) -> tuple[Tensor, Tensor]:
+        batch, length, _ = self.hidden.shape
+        projected = self.attention.query_key_projection(self.hidden)
+        projected = projected.view(batch, length, 2, self.heads, self.width).permute(2, 0, 3, 1, 4).contiguous()
+        query, key = projected.unbind(0)
+        return query, key
+
+    def _position(self, relative: Tensor) -> tuple[Tensor, Tensor]:
+        projected = self.attention.query_key_projection(relative).view(-1, 2, self.heads, self.width)
+        query, key = projected.permute(1, 2, 0, 3).unbind(0)
+        return query, key
+
+
+def best_milliseconds(function: Callable[[], Tensor], repetitions: int) -> float:
+    """Least processor time of one forward and backward pass, per thread: other jobs on the machine do not count."""
+    gradient = torch.randn_like(function())
+    times = []
+    for _ in range(repetitions):
+        start = time.process_time()
+        function().backward(gradient)
+        times.append(time.process_time() - start)
+    return 1000 * min(times) / torch.get_num_threads()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads of torch")
+    parser.add_argument("--repetitions", type=int, default=30, help="passes per measurement; the best one counts")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    print(f"{'D':>4} {'H':>3} {'B':>3} {'T':>4} {'way':>9} {'ms':>8} {'x plain':>8} {'x limit':>8}")
+    for size in SIZES:
+        case = Case(*size)
+        reference = case.plain()
+        measured = {}
+        for way in (case.plain, case.gather, case.hatchery, case.limit):
+            if way != case.limit:
+                torch.testing.assert_close(way(), reference, atol=1e-4, rtol=1e-4)
+            measured[way.__name__] = best_milliseconds(way, arguments.repetitions)
+        for name, milliseconds in measured.items():
+            ratios = f"{milliseconds / measured['plain']:8.2f} {milliseconds / measured['limit']:8.2f}"
+            print(" ".join(f"{n:{w}}" for n, w in zip(size, (4, 3, 3, 4), strict=True)), f"{name:>9}", end=" ")
+            print(f"{milliseconds:8.2f} {ratios}")
+
+
+if __name__ == "__main__":
+    main()
