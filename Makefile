@@ -79,6 +79,10 @@ format: env ## mend the style of Python files and of the workflow
 envs: env ## write envs/*.yaml anew from requirements.lock and the imports of the scripts
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --envs
 
+.PHONY: stage-ledger
+stage-ledger: env ## record the code of every stage, after deciding whether its version must be raised
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/record_stage_code.py
+
 .PHONY: lock
 lock: env ## write the lock files and envs/*.yaml anew from requirements.in (needs uv on PATH)
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --locks
@@ -96,6 +100,6 @@ clean-caches: ## remove bytecode and the caches of the tools; results and .venv 
 .PHONY: clean-experiment
 clean-experiment: ## remove results/EXPERIMENT; corpora, tokenizers, tokens and checkpoints stay
 	@case "$(EXPERIMENT)" in \
-	  ""|.*|*/*|corpora|tokenizers|tokens|settings|checkpoints) echo "error: EXPERIMENT=$(EXPERIMENT) is no experiment" >&2; exit 1;; \
+	  ""|.*|*/*|benchmarks|checkpoints|corpora|settings|tokenizers|tokens) echo "error: EXPERIMENT=$(EXPERIMENT) is no experiment" >&2; exit 1;; \
 	esac
 	rm -rf "results/$(EXPERIMENT)"

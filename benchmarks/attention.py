@@ -34,13 +34,16 @@ class Case:
         self.heads, self.width, self.scale = heads, config.head_size, self.attention.scale
 
     def hatchery(self) -> Tensor:
+        """What the model does."""
         return self.attention.scores(self.hidden, self.relative, self.positions)
 
     def limit(self) -> Tensor:
+        """The content scores alone."""
         query, key = self._content()
         return query @ key.transpose(-1, -2) * self.scale
 
     def plain(self) -> Tensor:
+        """The printed formula: one position vector per pair of tokens."""
         query, key = self._content()
         position_query, position_key = self._position(self.relative)
         scores = query @ key.transpose(-1, -2)
@@ -48,6 +51,7 @@ class Case:
         return (scores + torch.einsum("bhjd,hijd->bhij", key, position_query[:, self.rows])) * self.scale
 
     def gather(self) -> Tensor:
+        """One score per bucket, looked up with torch.gather."""
         query, key = self._content()
         first, last = self.positions.first_row, self.positions.first_row + self.positions.n_rows
         position_query, position_key = self._position(self.relative[first:last])

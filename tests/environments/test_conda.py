@@ -14,6 +14,18 @@ from hatchery.environments.installation import MAIN_LOCK
 from hatchery.environments.lock import LockedPackage, canonical_name, read_lock
 from hatchery.errors import ConfigError
 
+# Direct requirements that no script imports: they are started as programs, or by Snakemake.
+PROGRAMS = {
+    "hypothesis",
+    "mypy",
+    "pygments",
+    "pytest",
+    "ruff",
+    "snakefmt",
+    "snakemake",
+    "snakemake-executor-plugin-slurm",
+}
+
 ENVIRONMENTS = sorted(COMMANDS_BY_ENVIRONMENT)
 
 
@@ -81,6 +93,15 @@ def test_every_rule_names_the_environment_of_its_command(repository: Path) -> No
 
 def test_the_installer_needs_nothing_but_python(repository: Path) -> None:
     assert third_party_imports(repository / "scripts" / "install_environment.py") == {}
+
+
+def test_every_import_of_the_scripts_is_a_direct_requirement_and_the_other_way_round(
+    repository: Path, lock: dict
+) -> None:
+    direct = {name for name, package in lock.items() if "requirements.in" in package.needed_by}
+    imported = set(imported_packages(sorted((repository / "scripts").glob("*.py")), lock))
+    assert imported <= direct, "name it in requirements.in and run `make lock`"
+    assert direct - imported == PROGRAMS
 
 
 def test_an_import_that_no_locked_package_provides_is_told(tmp_path: Path, lock: dict) -> None:

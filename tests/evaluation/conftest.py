@@ -39,23 +39,34 @@ def json_lines() -> Callable[[list[dict[str, object]]], str]:
 
 
 @pytest.fixture(scope="session")
-def model_manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small_model() -> Callable[[int], MaskedLanguageModel]:
+    """Make an initialised model of two narrow layers for a vocabulary size."""
+
+    def make(vocabulary_size: int) -> MaskedLanguageModel:
+        config = EncoderConfig(
+            vocab_size=vocabulary_size,
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            position_bucket_size=8,
+            max_position_embeddings=64,
+        )
+        model = MaskedLanguageModel(config)
+        initialise_(model, seed=0)
+        return model
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def model_manifest(tmp_path_factory: pytest.TempPathFactory, small_model: Callable[[int], MaskedLanguageModel]) -> Path:
     """The manifest of a small model with random weights, laid out as pretraining leaves it."""
     folder = tmp_path_factory.mktemp("pretrained")
     lines = ["The old dogs near the house sleep .", "A cat chases the dogs .", "She likes old houses and sleeps ."]
     tokenizer = train(iter(lines * 20), TokenizerSettings("wordpiece", vocabulary_size=320, min_frequency=2))
     tokenizer.save(str(folder / "tokenizer.json"))
-    config = EncoderConfig(
-        vocab_size=load_tokenizer(folder / "tokenizer.json").vocabulary_size,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        position_bucket_size=8,
-        max_position_embeddings=64,
-    )
-    model = MaskedLanguageModel(config)
-    initialise_(model, seed=0)
+    model = small_model(load_tokenizer(folder / "tokenizer.json").vocabulary_size)
     with stage_run(folder / "manifest.json", {"stage": "pretrain", "stage_version": 1}) as run:
         for path in [*save_model(folder, model), folder / "tokenizer.json"]:
             run.add_output(path)

@@ -11,9 +11,6 @@ from hatchery.evaluation.finetuning import NotFiniteError, predict, train_classi
 from hatchery.evaluation.finetuning_settings import ProtocolSettings, finetune_settings
 from hatchery.evaluation.input_encoding import EncodedExamples
 from hatchery.modeling.classifier import SequenceClassifier
-from hatchery.modeling.configuration import EncoderConfig
-from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
 
 CPU = torch.device("cpu")
 PAD = 3
@@ -154,19 +151,8 @@ def test_predictions_do_not_depend_on_the_order_or_the_company_of_the_rows():
     assert np.array_equal(predict(model, rows.subset(order), PAD, CPU), alone[order])
 
 
-def test_a_real_encoder_learns_32_rows_by_heart_within_100_steps():
-    config = EncoderConfig(
-        vocab_size=60,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        position_bucket_size=8,
-        max_position_embeddings=64,
-    )
-    pretrained = MaskedLanguageModel(config)
-    initialise_(pretrained, seed=0)
-    model = SequenceClassifier(pretrained.encoder, 2, 0.0, 12)
+def test_a_real_encoder_learns_32_rows_by_heart_within_100_steps(small_model):
+    model = SequenceClassifier(small_model(60).encoder, 2, 0.0, 12)
     protocol = replace(PROTOCOL, epochs=25, batch_size=8, learning_rate=3e-3, dropout=0.0)
     rows = examples(32)
     train_classifier(model, rows, None, protocol, 12, PAD, CPU)

@@ -86,6 +86,12 @@ def test_a_wrong_file_leaves_no_manifest(model_manifest, make_source, json_lines
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
+def test_a_text_that_is_no_sentence_is_named_before_it_is_scored(model_manifest, make_source, json_lines, tmp_path):
+    book = {"sentence_good": "The dogs sleep . " * 1000, "sentence_bad": "The dogs .", "UID": "book", "pairID": "9"}
+    with pytest.raises(EvaluationError, match=r"book, pair 9: a sentence becomes \d,\d{3} tokens, expected 1 to 1,024"):
+        score(model_manifest, make_source({"pairs.jsonl": json_lines([book])}), tmp_path / "out")
+
+
 def test_weights_that_differ_from_their_manifest_are_refused(
     model_manifest, make_source, json_lines, tmp_path, monkeypatch
 ):

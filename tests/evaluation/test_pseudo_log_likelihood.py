@@ -12,7 +12,6 @@ from hatchery.evaluation.minimal_pair_scoring import pair_scores
 from hatchery.evaluation.minimal_pairs import MinimalPair
 from hatchery.evaluation.pseudo_log_likelihood import SpecialIds, sentence_scores, token_log_probabilities
 from hatchery.modeling.configuration import EncoderConfig
-from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.published_names import from_published
 from hatchery.tokenization.tokenizer_file import load_tokenizer
@@ -23,18 +22,8 @@ SENTENCES = st.lists(st.lists(st.integers(7, 50), min_size=1, max_size=9), min_s
 
 
 @pytest.fixture(scope="module")
-def model():
-    config = EncoderConfig(
-        vocab_size=51,
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        position_bucket_size=8,
-        max_position_embeddings=64,
-    )
-    network = MaskedLanguageModel(config).eval()
-    initialise_(network, seed=0)
+def model(small_model):
+    network = small_model(51).eval()
     torch.manual_seed(0)
     with torch.no_grad():  # a fresh model is nearly uniform; the tests need tokens that differ
         for parameter in network.parameters():
@@ -101,22 +90,22 @@ def test_the_order_of_the_sentences_changes_no_bit(model, sentences, random):
 
 
 def test_each_row_masks_one_token_and_batches_keep_to_the_budget():
-    rows: list[int] = []
+    tokens: list[int] = []
     sentences = [[7, 8, 9], [9, 8, 7], [7], [7, 8, 9, 10, 11, 12, 13, 14]]
-    token_log_probabilities(Uniform(64), sentences, SPECIAL, 12, CPU, rows.append)
-    assert sum(rows) == 3 + 3 + 1 + 8
+    token_log_probabilities(Uniform(64), sentences, SPECIAL, 12, CPU, tokens.append)
+    assert sum(tokens) == 3 * 5 + 3 * 5 + 1 * 3 + 8 * 10
     model = Uniform(64)
     token_log_probabilities(model, sentences, SPECIAL, 12, CPU)
     for ids in model.batches:
         assert (ids == SPECIAL.mask).sum(dim=1).tolist() == [1] * len(ids)
         assert ids.numel() <= 12 and bool((ids[:, 0] == SPECIAL.cls).all()) and bool((ids[:, -1] == SPECIAL.sep).all())
-    assert sum(len(ids) for ids in model.batches) == sum(rows)
+    assert [ids.numel() for ids in model.batches] == tokens
 
 
 def test_a_sentence_that_stands_twice_is_scored_once():
-    rows = []
-    scores = token_log_probabilities(Uniform(), [[7, 7], [7], [7, 7]], SPECIAL, 99, CPU, rows.append)
-    assert sum(rows) == 3
+    tokens = []
+    scores = token_log_probabilities(Uniform(), [[7, 7], [7], [7, 7]], SPECIAL, 99, CPU, tokens.append)
+    assert sum(tokens) == 2 * 4 + 1 * 3
     assert [len(values) for values in scores] == [2, 1, 2]
 
 

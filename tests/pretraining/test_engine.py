@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,9 +61,11 @@ def cut(batch: dict[str, Tensor], size: int) -> list[dict[str, Tensor]]:
     return [{key: value[start : start + size] for key, value in batch.items()} for start in pieces]
 
 
-def train_with_engine(micro_batch_size: int, precision: str = "fp32") -> tuple[nn.Module, list[float]]:
+def train_with_engine(
+    micro_batch_size: int, precision: str = "fp32", name: str = "lamb"
+) -> tuple[nn.Module, list[float]]:
     model = make_model()
-    optimizer = build_optimizer(model, OPTIMIZER)
+    optimizer = build_optimizer(model, replace(OPTIMIZER, name=name))
     engine = Engine(model, optimizer, OPTIMIZER.max_gradient_norm, precision, CPU, SINGLE_PROCESS)
     norms = []
     for step in range(4):
@@ -75,10 +78,10 @@ def train_with_engine(micro_batch_size: int, precision: str = "fp32") -> tuple[n
     return model, norms
 
 
-def train_plainly() -> tuple[nn.Module, list[float]]:
+def train_plainly(name: str) -> tuple[nn.Module, list[float]]:
     """The same four steps with nothing but torch: mean cross-entropy of the whole batch."""
     model = make_model()
-    optimizer = build_optimizer(model, OPTIMIZER)
+    optimizer = build_optimizer(model, replace(OPTIMIZER, name=name))
     norms = []
     for step in range(4):
         batch = make_batch(6, step)
@@ -92,14 +95,15 @@ def train_plainly() -> tuple[nn.Module, list[float]]:
     return model, norms
 
 
+@pytest.mark.parametrize("name", ["lamb", "adamw"])
 @pytest.mark.parametrize("micro_batch_size", [6, 4, 1])
-def test_the_engine_equals_a_plain_loop_for_every_micro_batch_size(micro_batch_size: int) -> None:
-    expected, expected_norms = train_plainly()
-    model, norms = train_with_engine(micro_batch_size)
+def test_the_engine_equals_a_plain_loop_for_every_micro_batch_size(micro_batch_size: int, name: str) -> None:
+    expected, expected_norms = train_plainly(name)
+    model, norms = train_with_engine(micro_batch_size, name=name)
     assert norms == pytest.approx(expected_norms, rel=1e-5)
     assert max(norms) > OPTIMIZER.max_gradient_norm, "clipping was not put to the test"
-    for (name, parameter), other in zip(expected.named_parameters(), model.parameters(), strict=True):
-        torch.testing.assert_close(other, parameter, rtol=1e-4, atol=2e-6, msg=name)
+    for (tensor, parameter), other in zip(expected.named_parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(other, parameter, rtol=1e-4, atol=2e-6, msg=tensor)
 
 
 def test_bf16_autocast_keeps_parameters_and_optimizer_in_fp32_and_comes_close() -> None:
@@ -119,7 +123,7 @@ def test_dropout_depends_on_seed_and_step_and_nothing_else() -> None:
     for seed, step in [(1, 1), (1, 1), (1, 2), (2, 1)]:
         torch.rand(5)
         engine.begin_step(seed, step, 0.01)
-        losses.append(float(engine.forward(batch).loss_sum))
+        losses.append(engine.forward(batch).loss_sum.item())
     assert losses[0] == losses[1] and len(set(losses)) == 3
 
 

@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.pretraining.lamb import Lamb
 from hatchery.pretraining.parameter_groups import build_optimizer, is_decayed, parameter_groups
 from hatchery.pretraining.settings import OptimizerSettings
@@ -24,6 +26,17 @@ from hatchery.pretraining.settings import OptimizerSettings
 )
 def test_the_name_decides_the_group(name: str, decayed: bool) -> None:
     assert is_decayed(name) == decayed
+
+
+@pytest.mark.parametrize(
+    ("sizes", "values"), [((16384, 768, 2048, 12, 12), 85_524_480), ((6144, 384, 1024, 12, 6), 21_381_120)]
+)
+def test_elc_bert_has_the_groups_of_the_published_code(sizes: tuple[int, ...], values: int) -> None:
+    with torch.device("meta"):
+        model = MaskedLanguageModel(EncoderConfig(*sizes, layer_weighting="biased"))
+    decayed, undecayed = parameter_groups(model, 0.1)
+    assert len(decayed["params"]) == 61 and len(undecayed["params"]) == 78
+    assert sum(parameter.numel() for parameter in decayed["params"]) == values
 
 
 class _Tied(nn.Module):

@@ -231,6 +231,20 @@ def test_zero_steps_export_the_initial_model(make_command: Callable[..., Command
     assert manifest.measures["steps"] == 0
 
 
+def test_a_crash_during_the_export_loses_no_training(make_command: Callable[..., Command]) -> None:
+    command = make_command(steps=6, long=None)
+    in_the_way = command.output.with_name("model.safetensors")
+    in_the_way.mkdir(parents=True)
+    process = command.start()
+    process.communicate(timeout=60)
+    assert process.returncode != 0 and not command.output.exists()
+    in_the_way.rmdir()
+    command.finish()
+    read_manifest(command.output).verify()
+    assert json.loads((command.output.parent / "provenance.json").read_text())["resumed_from_step"] == 6
+    assert command.output.with_name("metrics.jsonl").read_text().count("\n") == 6
+
+
 def test_a_loss_that_is_not_finite_ends_in_one_line_with_step_and_checkpoint(
     make_command: Callable[..., Command],
 ) -> None:

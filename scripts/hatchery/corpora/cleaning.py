@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from hatchery.corpora.typography import normalise_punctuation, repair_encoding
 
 _OPENING = frozenset("‘([{")
-# Where one of the rules may apply; the details are decided per match.
-_MARK = re.compile(
-    r"[.?!…’,;)\]}%:](?=\S)"  # rules 1-6: a mark with something right behind it
-    r"|[(\[{] "  # rule 7
-    r"| (?=[.;:?!…,’)\]}])"  # rule 8
-    r"|(?<=[$£€]) (?=\S)"  # rule 9
-    r"| (?=%)"  # rule 10
-)
+# Rules 1-6: a mark with something right behind it; what that is decides.
+_MARK = re.compile(r"[.?!…’,;)\]}%:](?=\S)")
+# Rule 7.
+_AFTER_OPENING = re.compile(r"([(\[{]) ")
+# Rule 8. Rule 3 has put (or kept) a space behind three full stops, unless they begin the text.
+_BEFORE_MARK = re.compile(r"(?:(?<!\.\.\.)|(?<=^\.\.\.)) (?=[.;:?!…,’)\]])")
+_BEFORE_MARK_OR_BRACE = re.compile(r"(?:(?<!\.\.\.)|(?<=^\.\.\.)) (?=[.;:?!…,’)\]}])")
+# Rules 9 and 10.
+_AFTER_CURRENCY = re.compile(r"(?<=[$£€]) (?=(\S))")
+_BEFORE_PER_CENT = re.compile(r"(\S) (?=%)")
 _CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
+_APART = re.compile(r" (?:n't|'(?:ll|re|ve|[msd]))", re.IGNORECASE)
 _CURLY_APOSTROPHE = re.compile(r"(?<=\w)’(?=(?:s|t|d|m|ll|re|ve)\b)", re.IGNORECASE)
 
 
@@ -47,30 +50,21 @@ def collapse_spaces(text: str) -> str:
 def repair_spaces(text: str, space_before_brace: bool = False) -> str:
     """Rules 1-10 of the whitespace repair (LTG-BERT section 1.6 a).
 
-    The published procedure scans from right to left and edits in place. Its edits touch one another in one place only
-    (a space behind three full stops and before a mark is deleted and put back), so one pass with lookaround does it.
+    The published procedure scans from right to left and edits in place. Its edits touch one another only behind three
+    full stops, so one pass per kind of edit does the same: insertions first, because they look at the text as it was.
     """
+    text = collapse_spaces(text).strip()
 
     def edit(match: re.Match[str]) -> str:
-        found, start, end = match.group(), match.start(), match.end()
-        if found[0] in "([{":
-            return found[0]
+        start, end = match.span()
         before = text[start - 1] if start else ""
-        after = text[end] if end < len(text) else ""
-        if found == " ":
-            return " " if _keeps_space(text, start, before, after, space_before_brace) else ""
-        return found + " " if _wants_space(text, start, found, before, after) else found
+        return match.group() + " " if _wants_space(text, start, match.group(), before, text[end]) else match.group()
 
-    text = collapse_spaces(text).strip()
-    return _MARK.sub(edit, text)
-
-
-def _keeps_space(text: str, start: int, before: str, after: str, space_before_brace: bool) -> bool:
-    if after in ".;:?!…,’)]" or (after == "}" and space_before_brace):
-        return start > 3 and text[start - 3 : start] == "..."
-    if start and after == "%" and before.isnumeric():
-        return False
-    return not (start and before in "$£€" and before and after.isnumeric())
+    spaced = _AFTER_OPENING.sub(r"\1", _MARK.sub(edit, text))
+    spaced = (_BEFORE_MARK_OR_BRACE if space_before_brace else _BEFORE_MARK).sub("", spaced)
+    if "%" in spaced:
+        spaced = _BEFORE_PER_CENT.sub(lambda match: match[1] if match[1].isnumeric() else match[0], spaced)
+    return _AFTER_CURRENCY.sub(lambda match: "" if match[1].isnumeric() else " ", spaced)
 
 
 def _wants_space(text: str, start: int, mark: str, before: str, after: str) -> bool:
@@ -88,7 +82,7 @@ def _wants_space(text: str, start: int, mark: str, before: str, after: str) -> b
 
 def join_contractions(text: str, ends: str = " ") -> str:
     """ "do n't go" as "don't go", for each contraction in lower or upper case that one of `ends` follows."""
-    if "'" not in text:
+    if not _APART.search(text):
         return text
     for end in ends:
         for contraction in _CONTRACTIONS:

@@ -22,6 +22,7 @@ _BRACKETS = (
     (re.compile(r"(\d) %"), r"\1%"),
     (re.compile(r" ([:;])"), r"\1"),
 )
+_HAS_BRACKETS = re.compile(r"[()%:;]|  ")
 # Steps 2 and 3: quotes, dashes, dots.
 _CHARACTERS = str.maketrans(
     {"„": '"', "“": '"', "”": '"', "–": "-", "—": " - ", "´": "'", "‘": "'", "’": "'", "‚": "'"}
@@ -39,10 +40,13 @@ def normalise_punctuation(text: str) -> str:
     if not _NEEDS_NORMALISING.search(text):
         return text.strip()
     text = text.replace("\r", "")
-    for pattern, replacement in _BRACKETS:
-        text = pattern.sub(replacement, text)
+    if _HAS_BRACKETS.search(text):
+        for pattern, replacement in _BRACKETS:
+            text = pattern.sub(replacement, text)
     text = text.replace("´´", '"').translate(_CHARACTERS)
     text = text.replace("''", '"').replace("…", "...")
+    if text.isascii():
+        return _QUOTE_BEFORE_STOP.sub(r'\1"', re.sub(r" +", " ", text)).strip()
     text = _GUILLEMETS.sub('"', text)
     text = _NO_BREAK_BEFORE_MARK.sub(r"\1", text)
     text = _NO_BREAK_AFTER_COMMA.sub(", ", text)

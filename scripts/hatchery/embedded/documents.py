@@ -26,7 +26,8 @@ _STORY: tuple[tuple[int, Callable[[Scene], Words | list[Words]]], ...] = (
     (2, scenes.existence),
     (2, scenes.report),
     (3, scenes.follow_up),
-    (6, scenes.restatement),
+    (2, scenes.restatement),
+    (7, scenes.echo),
 )
 _STORY_TELLERS = tuple(tell for weight, tell in _STORY for _ in range(weight))
 

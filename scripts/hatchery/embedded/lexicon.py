@@ -101,8 +101,8 @@ HYPERNYMS = {
     )
 }
 NOUNS = (*PERSONS, *ANIMALS, *OBJECTS, *PLACES)
-_MEN = ("Adam", "Ben", "Carl", "David", "Frank", "George", "Henry", "Jack", "Martin", "Oscar", "Peter", "Tom")
-_WOMEN = ("Alice", "Clara", "Emma", "Grace", "Helen", "Ivy", "Jane", "Lucy", "Mary", "Nora", "Ruth", "Susan")
+_MEN = ("Adam", "Carl", "David", "George", "Henry", "Martin", "Peter", "Tom")
+_WOMEN = ("Alice", "Clara", "Emma", "Helen", "Jane", "Lucy", "Mary", "Susan")
 NAMES = (*(Name(word, "masculine") for word in _MEN), *(Name(word, "feminine") for word in _WOMEN))
 
 

@@ -5,7 +5,7 @@ tool") refer back to what was mentioned, so that context helps to predict words,
 """
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hatchery.embedded.grammar import (
@@ -282,6 +282,22 @@ def restatement(scene: Scene) -> list[Words]:
     definite = noun_phrase("the", category, number)
     quality = choose(rng, ("small", "big", "old", "pretty", "strange"))
     return [sentence(realise(first)), sentence([*definite.words, "were" if number == "plural" else "was", quality])]
+
+
+def echo(scene: Scene) -> list[Words]:
+    """Something and then the part of it that follows: without the place, without who said it, or as an answer."""
+    rng = scene.rng
+    noun = choose(rng, (*scene.animals, *scene.things))
+    known = noun_phrase("the", noun, scene.number())
+    fact = Clause(scene.name(), choose(rng, GENERAL_VERBS), known.words, choose(rng, EVENT_TENSES))
+    again = sentence(realise(fact))
+    form = rng.random()
+    if form < 0.25:
+        speaker = NounPhrase((choose(rng, scene.names).word,), "singular")
+        return [sentence(realise(Clause(speaker, CLAUSAL[0], ("that", *realise(fact)), "past"))), again]
+    if form < 0.5:
+        return [sentence(realise(replace(fact, question=True)), "?"), again]
+    return [sentence([*realise(fact), *scene.place()]), again]
 
 
 def definition(scene: Scene, noun: Noun | None = None) -> Words:

@@ -9,17 +9,8 @@ import random
 from collections.abc import Container
 from typing import Any
 
-from hatchery.embedded.grammar import (
-    EVENT_TENSES,
-    Clause,
-    choose,
-    noun_phrase,
-    pick_adjectives,
-    realise,
-    sentence,
-    text_of,
-)
-from hatchery.embedded.lexicon import ANIMALS, HYPERNYMS, OBJECTS, Noun
+from hatchery.embedded.grammar import EVENT_TENSES, Clause, NounPhrase, choose, noun_phrase, realise, sentence, text_of
+from hatchery.embedded.lexicon import ANIMALS, NAMES, OBJECTS
 from hatchery.embedded.minimal_pairs import PARADIGMS
 from hatchery.embedded.scenes import GENERAL_VERBS, Scene
 
@@ -33,12 +24,7 @@ ACCEPTABILITY_PARADIGMS = frozenset(
         "existential_there_agreement",
     }
 )
-_NOUNS_BY_CATEGORY: dict[str, tuple[Noun, ...]] = {
-    category: tuple(noun for noun in (*ANIMALS, *OBJECTS) if noun.category == category)
-    for category in HYPERNYMS
-    if category != "building"
-}
-_CATEGORIES = tuple(_NOUNS_BY_CATEGORY)
+_CHANGES = ("subject", "verb", "object")
 
 
 def acceptability(count: int, seed: int, split: str, taken: Container[str]) -> list[dict[str, Any]]:
@@ -60,8 +46,9 @@ def acceptability(count: int, seed: int, split: str, taken: Container[str]) -> l
 
 
 def entailment(count: int, seed: int, split: str, taken: Container[str]) -> list[dict[str, Any]]:
-    """`count` pairs: "Tom found two hammers" entails "Tom found some tools" (label 0), not "... some fruits" (label 1).
+    """`count` pairs: "Tom found the hats near the lake" entails "Tom found the hats", not "Tom found the keys".
 
+    Of a hypothesis that does not follow, one word (subject, verb or object) is another one of the same kind and form.
     The labels are RTE's: 0 entailment, 1 not_entailment.
     """
     rng = random.Random(f"{seed}/entailment/{split}")
@@ -70,24 +57,22 @@ def entailment(count: int, seed: int, split: str, taken: Container[str]) -> list
     while len(rows) < count:
         label = len(rows) % 2
         scene = Scene.draw(rng)
-        category = _CATEGORIES[len(rows) // 2 % len(_CATEGORIES)]
-        others = [other for other in _CATEGORIES if other != category]
-        asserted = choose(rng, others) if label else category
-        number, subject, verb, tense = (
-            scene.number(),
-            scene.name(),
-            choose(rng, GENERAL_VERBS),
-            choose(rng, EVENT_TENSES),
+        change = _CHANGES[len(rows) // 2 % len(_CHANGES)] if label else ""
+        number, tense, place = scene.number(), choose(rng, EVENT_TENSES), scene.place()
+        names, verbs = rng.sample(NAMES, 2), rng.sample(GENERAL_VERBS, 2)
+        things = [noun_phrase("the", noun, number).words for noun in rng.sample((*ANIMALS, *OBJECTS), 2)]
+        said = Clause(NounPhrase((names[0].word,), "singular"), verbs[0], (*things[0], *place), tense)
+        follows = Clause(
+            NounPhrase((names[change == "subject"].word,), "singular"),
+            verbs[change == "verb"],
+            things[change == "object"],
+            tense,
         )
-        determiner = choose(rng, ("a", "this", "that") if number == "singular" else ("some", "these", "two"))
-        noun = choose(rng, _NOUNS_BY_CATEGORY[category])
-        premise = noun_phrase(determiner, noun, number, pick_adjectives(rng, 0.2)).words
-        conclusion = noun_phrase("a" if number == "singular" else "some", HYPERNYMS[asserted], number).words
-        texts = [text_of(sentence(realise(Clause(subject, verb, words, tense)))) for words in (premise, conclusion)]
-        if texts[0] in taken or texts[0] in seen:
+        premise, hypothesis = (text_of(sentence(realise(clause))) for clause in (said, follows))
+        if premise in taken or premise in seen:
             continue
-        seen.add(texts[0])
-        rows.append({"sentence1": texts[0], "sentence2": texts[1], "label": label})
+        seen.add(premise)
+        rows.append({"sentence1": premise, "sentence2": hypothesis, "label": label})
     return _shuffled(rows, rng)
 
 

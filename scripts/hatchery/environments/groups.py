@@ -15,4 +15,4 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
 }
 
 # Commands that people or the Makefile start, never a rule; they run in `.venv` or before it exists.
-DEVELOPMENT_COMMANDS: tuple[str, ...] = ("install_environment", "lock_environments")
+DEVELOPMENT_COMMANDS: tuple[str, ...] = ("install_environment", "lock_environments", "record_stage_code")

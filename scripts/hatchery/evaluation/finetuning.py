@@ -126,7 +126,8 @@ def _update(
     optimizer.step()
 
 
-@torch.inference_mode()
+# Not inference mode: a tensor that the model kept from here could not take part in the next epoch's gradients.
+@torch.no_grad()
 def predict(model: nn.Module, examples: EncodedExamples, pad_id: int, device: torch.device) -> np.ndarray:
     """The most probable label of every example, int64 [n]; the first of equal ones.
 

@@ -120,7 +120,7 @@ def run_seed(
 ) -> SeedResult:
     """Train and test one classifier. A diverged run becomes a result with `failed` "nan", not an error."""
     protocol = settings.protocol
-    kept, held = list(range(len(task.train.sequences))), []
+    kept, held = list(range(len(task.train.sequences))), list[int]()
     if protocol.development_fraction > 0:
         random = generator(seed, "development rows")
         kept, held = hold_out(task.train_groups, protocol.development_fraction, random, settings.task.name)

@@ -22,13 +22,13 @@ from hatchery.evaluation.minimal_pair_accuracy import Accuracy, Outcome, accurac
 from hatchery.evaluation.minimal_pairs import MinimalPair, choose_pairs, read_minimal_pairs
 from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.evaluation.pseudo_log_likelihood import (
-    MaskedScorer,
     SpecialIds,
     distinct_sentences,
     sentence_scores,
     token_log_probabilities,
 )
 from hatchery.evaluation.runtime import DeviceName, prepare_device
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import stage_run
@@ -36,6 +36,10 @@ from hatchery.storage.parquet import write_table
 from hatchery.storage.sources import open_source
 from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.typed import build, stage_body
+
+# The longest sentence of BLiMP has 41 tokens. Work grows with the square of the length, so a file that is no list of
+# sentences would otherwise run for days or out of memory.
+LONGEST_SENTENCE_TOKENS = 1024
 
 SCORES_SCHEMA = pa.schema(
     [
@@ -98,27 +102,34 @@ def score_minimal_pairs(
 
 def pair_scores(
     pairs: Sequence[MinimalPair],
-    model: MaskedScorer,
+    model: MaskedLanguageModel,
     tokenizer: Tokenizer,
     tokens_per_batch: int,
     device: torch.device,
 ) -> tuple[np.ndarray, int]:
     """Float64 [pairs, 2] of scores (good, bad), and the number of masked rows that it took.
 
-    Raises EvaluationError naming the pair whose sentence becomes no tokens.
+    Raises EvaluationError naming the pair whose sentence becomes no tokens, or more than LONGEST_SENTENCE_TOKENS.
     """
     texts = sorted({text for pair in pairs for text in (pair.sentence_good, pair.sentence_bad)})
     encoded = dict(zip(texts, tokenizer.encode_sentences(texts), strict=True))
     for pair in pairs:
-        if not (encoded[pair.sentence_good] and encoded[pair.sentence_bad]):
-            raise EvaluationError(f"{pair.paradigm}, pair {pair.pair_id}: a sentence becomes no tokens")
+        for text in (pair.sentence_good, pair.sentence_bad):
+            if not 1 <= len(encoded[text]) <= LONGEST_SENTENCE_TOKENS:
+                raise EvaluationError(
+                    f"{pair.paradigm}, pair {pair.pair_id}: a sentence becomes {len(encoded[text]):,} tokens, "
+                    f"expected 1 to {LONGEST_SENTENCE_TOKENS:,}"
+                )
     special = SpecialIds(cls=tokenizer.cls_id, sep=tokenizer.sep_id, mask=tokenizer.mask_id)
     sentences = [encoded[text] for text in texts]
-    rows = sum(len(ids) for ids in distinct_sentences(sentences))
-    with Progress(rows, "scoring", "rows") as progress:
+    lengths = [len(ids) for ids in distinct_sentences(sentences)]
+    # Progress in tokens, [CLS] and [SEP] included: short rows come first, so rows would promise too early an end.
+    with Progress(sum(length * (length + 2) for length in lengths), "scoring", "tokens") as progress:
         token_scores = token_log_probabilities(model, sentences, special, tokens_per_batch, device, progress.update)
     score = dict(zip(texts, sentence_scores(token_scores).tolist(), strict=True))
-    return np.array([(score[pair.sentence_good], score[pair.sentence_bad]) for pair in pairs]).reshape(-1, 2), rows
+    return np.array([(score[pair.sentence_good], score[pair.sentence_bad]) for pair in pairs]).reshape(-1, 2), sum(
+        lengths
+    )
 
 
 def accuracy_csv(table: Sequence[Accuracy]) -> str:

@@ -9,21 +9,12 @@ rounding, and do not depend at all on the order of the sentences.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol
 
 import numpy as np
 import torch
 
 from hatchery.errors import ConfigError, EvaluationError
-
-
-class MaskedScorer(Protocol):
-    """What scoring needs of a model: hidden states, then logits at chosen positions."""
-
-    encoder: torch.nn.Module
-
-    def logits_at(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Logits [..., V] of hidden vectors [..., D]."""
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
 
 
 @dataclass(frozen=True)
@@ -36,18 +27,18 @@ class SpecialIds:
 
 
 def token_log_probabilities(
-    model: MaskedScorer,
+    model: MaskedLanguageModel,
     sentences: Sequence[Sequence[int]],
     special: SpecialIds,
     tokens_per_batch: int,
     device: torch.device,
-    on_rows: Callable[[int], None] = lambda rows: None,
+    on_tokens: Callable[[int], None] = lambda tokens: None,
 ) -> list[np.ndarray]:
     """Natural log-probability of every token when it alone is masked: one float32 array [N] per sentence.
 
     `sentences` are ids without special tokens. Each row is [CLS] t_1 … [MASK] … t_N [SEP]; a batch holds at most
-    `tokens_per_batch` tokens, but always one row. Sentences of equal ids are scored once. `on_rows` is told the
-    number of rows of each finished batch. Raises EvaluationError for a sentence without tokens or a log-probability
+    `tokens_per_batch` tokens, but always one row. Sentences of equal ids are scored once. `on_tokens` is told the
+    number of tokens of each finished batch. Raises EvaluationError for a sentence without tokens or a log-probability
     that is not finite, ConfigError for a budget below 1.
     """
     if tokens_per_batch < 1:
@@ -56,7 +47,7 @@ def token_log_probabilities(
     scores: dict[tuple[int, ...], np.ndarray] = {}
     for _, group in groupby(distinct, key=len):
         bucket = list(group)
-        values = _score_bucket(model, np.array(bucket, dtype=np.int64), special, tokens_per_batch, device, on_rows)
+        values = _score_bucket(model, np.array(bucket, dtype=np.int64), special, tokens_per_batch, device, on_tokens)
         scores.update(zip(bucket, values, strict=True))
     return [scores[tuple(sentence)] for sentence in sentences]
 
@@ -74,12 +65,12 @@ def distinct_sentences(sentences: Sequence[Sequence[int]]) -> list[tuple[int, ..
 
 
 def _score_bucket(
-    model: MaskedScorer,
+    model: MaskedLanguageModel,
     bucket: np.ndarray,
     special: SpecialIds,
     tokens_per_batch: int,
     device: torch.device,
-    on_rows: Callable[[int], None],
+    on_tokens: Callable[[int], None],
 ) -> np.ndarray:
     """Log-probabilities [S, N] of S sentences of N tokens each; `bucket` is int64 [S, N]."""
     n_sentences, length = bucket.shape
@@ -97,14 +88,14 @@ def _score_bucket(
         log_probabilities = _masked_log_probabilities(model, batch, position + 1)
         targets = ids[sentence, position].unsqueeze(-1)
         results[start : start + len(rows)] = log_probabilities.gather(-1, targets).squeeze(-1).cpu()
-        on_rows(len(rows))
+        on_tokens(batch.numel())
     if not bool(torch.isfinite(results).all()):
         raise EvaluationError("the model gives log-probabilities that are not finite: its weights are damaged")
     return results.view(n_sentences, length).numpy()
 
 
 @torch.inference_mode()
-def _masked_log_probabilities(model: MaskedScorer, batch: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+def _masked_log_probabilities(model: MaskedLanguageModel, batch: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     """Log-probabilities [R, V] at one position per row; `batch` is int64 [R, T], `positions` int64 [R]."""
     hidden = model.encoder(batch, torch.ones_like(batch, dtype=torch.bool))[-1]
     # The head is the widest product of the model: one vector per row instead of T.

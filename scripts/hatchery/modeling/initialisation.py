@@ -41,8 +41,9 @@ def initialise_(model: MaskedLanguageModel, seed: int) -> None:
             module.bias.zero_()
         elif isinstance(module, LayerMixture):
             module.reset_parameters()
-    for depth, layer in enumerate(model.encoder.layers):
-        scale_feed_forward_(layer.feed_forward, depth)
+    blocks = [module for module in model.encoder.layers.modules() if isinstance(module, FeedForward)]
+    for depth, block in enumerate(blocks):
+        scale_feed_forward_(block, depth)
 
 
 @torch.no_grad()

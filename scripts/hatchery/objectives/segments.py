@@ -71,20 +71,17 @@ class SegmentIndex:
         if sequence_length < N_ADDED_TOKENS + 2:
             raise TrainingError(f"sequence_length: got {sequence_length}, expected {N_ADDED_TOKENS + 2} or more")
         limit = sequence_length - N_ADDED_TOKENS
+        empty = np.zeros(0, dtype=np.int64)
         all_ids: list[np.ndarray] = []
-        parts = []
+        documents, starts, lengths = [empty], [empty], [empty]
         for first, ids, sentences in _groups(shards):
-            lengths = np.array([len(document) for document in ids], dtype=np.int64)
-            cut = _packed_segments(lengths, limit) if packed else _sentence_segments(sentences, lengths, limit)
-            documents, starts = cut
-            parts.append((documents + first, starts, np.minimum(limit, lengths[documents] - starts)))
+            sizes = np.array([len(document) for document in ids], dtype=np.int64)
+            cut = _packed_segments(sizes, limit) if packed else _sentence_segments(sentences, sizes, limit)
+            documents.append(cut[0] + first)
+            starts.append(cut[1])
+            lengths.append(np.minimum(limit, sizes[cut[0]] - cut[1]))
             all_ids += ids
-        columns = [
-            np.concatenate([np.zeros(0, np.int32), *column]).astype(np.int32) for column in zip(*parts, strict=True)
-        ]
-        if not columns:
-            columns = [np.zeros(0, np.int32)] * 3
-        return cls(all_ids, *columns, sequence_length=sequence_length)
+        return cls(all_ids, _column(documents), _column(starts), _column(lengths), sequence_length)
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -93,6 +90,10 @@ class SegmentIndex:
         """The token ids of segment `index`, a view of the stored document (1 to sequence_length - 2 of them)."""
         start = self.starts[index]
         return self._ids[self.documents[index]][start : start + self.lengths[index]]
+
+
+def _column(parts: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate(parts).astype(np.int32)
 
 
 def _groups(shards: DocumentCollection) -> Iterator[tuple[int, list[np.ndarray], list[np.ndarray]]]:

@@ -37,13 +37,13 @@ class DevelopmentSet:
         chosen = np.resize(chosen, max(len(chosen), topology.world_size))
         share = share_of_process([EpochSlice(0, chosen)], topology.rank, topology.world_size)
         pieces = micro_batches(share, micro_batch_size)
-        self._batches: list[dict[str, Tensor]] = [
+        self.batches: list[dict[str, Tensor]] = [
             examples.batch(EVALUATION_SEED, 0, part.indices) for piece in pieces for part in piece
         ]
 
     def score(self, engine: Engine) -> DevelopmentScore:
         """Score the model as it is now, without dropout."""
-        outputs = [engine.evaluate(batch) for batch in self._batches]
+        outputs = [engine.evaluate(batch) for batch in self.batches]
         loss_sum = sum(float(output.loss_sum) for output in outputs)
         labelled = sum(float(output.n_labelled) for output in outputs)
         loss_sum, labelled = sum_over_processes([loss_sum, labelled], engine.device)

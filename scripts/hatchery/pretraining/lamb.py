@@ -6,7 +6,7 @@ is no clamp on the ratio and no normalisation of gradients. Promise: equal to th
 rounding, and the same bits on the same machine.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -78,10 +78,10 @@ class Lamb(torch.optim.Optimizer):
         return state
 
 
-def _trust_ratios(parameters: list[Tensor], updates: list[Tensor]) -> list[Tensor]:
+def _trust_ratios(parameters: Sequence[Tensor], updates: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """||p|| / ||u|| per tensor, zero-dimensional each; 1 where either norm is zero (a tensor that starts at zero)."""
-    parameter_norms = torch.stack(torch._foreach_norm(parameters))
-    update_norms = torch.stack(torch._foreach_norm(updates))
+    parameter_norms = torch.stack(torch._foreach_norm(list(parameters)))
+    update_norms = torch.stack(torch._foreach_norm(list(updates)))
     usable = (parameter_norms > 0) & (update_norms > 0)
     ratios = torch.where(usable, parameter_norms / update_norms, torch.ones_like(update_norms))
-    return list(ratios.unbind())
+    return tuple(ratios.unbind())

@@ -7,7 +7,6 @@ manifest is the result, and a run that starts anew must not pick up the finished
 
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,8 +66,7 @@ def pretrain(
     if not topology.is_first:
         _train(typed, options, inputs, topology, folder, output)
         return
-    with ExitStack() as stack:
-        stack.enter_context(locked_run_folder(folder))
+    with locked_run_folder(folder):
         with stage_run(output, settings, {"tokens": tokens, "tokenizer": tokenizer}) as run:
             model, record = _train(typed, options, inputs, topology, folder, output)
             _export(run, model, record, inputs, output.parent)

@@ -1,0 +1,34 @@
+"""Sources for the reader tests: a small run of the generator, and folders made on the spot."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hatchery.embedded.generate import EmbeddedSettings, generate
+from hatchery.storage.manifests import stage_run
+from hatchery.storage.sources import RawSource, open_source, register_source
+
+
+@pytest.fixture(scope="session")
+def embedded_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("embedded")
+    with stage_run(folder / "manifest.json", {"stage": "generate_embedded_sources", "stage_version": 1}) as run:
+        generate(EmbeddedSettings(seed=3, documents=160, pairs_per_paradigm=4, examples_per_task=8), run)
+    return folder
+
+
+@pytest.fixture
+def source_of(tmp_path: Path) -> Callable[..., RawSource]:
+    """Registers a folder of the given files (name to bytes) as a source."""
+
+    def make(**files: bytes | str) -> RawSource:
+        root = tmp_path / "raw"
+        for name, content in files.items():
+            path = root / name.replace("__", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        register_source("raw", root, tmp_path / "raw.json")
+        return open_source(tmp_path / "raw.json")
+
+    return make

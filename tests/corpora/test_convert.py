@@ -1,0 +1,179 @@
+"""The conversion as a whole: shards, counts, identity from run to run, and nothing left behind after an error."""
+
+import csv
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.corpora.convert import ConvertSettings, convert_corpus
+from hatchery.corpora.documents import RawDocument, Rejections
+from hatchery.corpora.registry import READERS, Reader, reader_and_options
+from hatchery.errors import ConfigError, CorpusError, SourceError
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.storage.parquet import read_tables
+from hatchery.storage.sources import RawSource, register_source
+from hatchery.typed import build
+
+BNC_AND_TEXT: dict[str, Any] = {
+    "sources": [
+        {"name": "bnc", "reader": "bnc_xml", "options": {}},
+        {"name": "cbt", "reader": "babylm", "options": {"corpus": "cbt", "lines_per_document": 40}},
+        {"name": "text", "reader": "plain_text", "options": {}},
+    ],
+    "split": {"development_fraction": 0.2, "test_fraction": 0.2, "seed": 4},
+    "documents_per_shard": 7,
+}
+
+
+@pytest.fixture(scope="session")
+def manifests(embedded_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("sources")
+    paths = {}
+    for name, root in (("bnc", "bnc"), ("cbt", "babylm"), ("text", "text")):
+        paths[name] = folder / f"{name}.json"
+        register_source(name, embedded_folder / root, paths[name])
+    return paths
+
+
+def convert(settings: dict[str, Any], manifests: dict[str, Path], output: Path) -> None:
+    with stage_run(output, {"stage": "convert_corpus", "stage_version": 1, **settings}, manifests) as run:
+        convert_corpus(build(ConvertSettings, settings), manifests, run)
+
+
+def test_shards_hold_every_document_once_and_the_tables_count_them(manifests: dict[str, Path], tmp_path: Path) -> None:
+    convert(BNC_AND_TEXT, manifests, tmp_path / "manifest.json")
+    manifest = read_manifest(tmp_path / "manifest.json")
+    manifest.verify()
+    rows = read_tables(manifest.files(".parquet")).to_pylist()
+    assert len({row["doc_id"] for row in rows}) == len(rows)
+    counted: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        assert row["n_words"] == len(row["text"].split())
+        assert row["n_sentences"] == len([line for line in row["text"].split("\n") if line])
+        counted[row["source"], row["split"]] += row["n_words"]
+    with (tmp_path / "statistics.csv").open() as handle:
+        statistics = {(line["source"], line["split"]): int(line["words"]) for line in csv.DictReader(handle)}
+    assert {key: words for key, words in statistics.items() if words} == dict(counted)
+    assert len(statistics) == 9
+    for path in manifest.files(".parquet"):
+        assert {row["split"] for row in read_tables([path]).to_pylist()} <= {path.name.split("-")[0]}
+    assert (tmp_path / "rejected.csv").read_text().startswith("source,reason,count\n")
+
+
+def test_two_runs_give_the_same_bytes(manifests: dict[str, Path], tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        convert(BNC_AND_TEXT, manifests, tmp_path / name / "manifest.json")
+    assert (tmp_path / "one" / "manifest.json").read_bytes() == (tmp_path / "two" / "manifest.json").read_bytes()
+
+
+def test_a_rerun_with_other_shards_leaves_no_shard_of_the_first(manifests: dict[str, Path], tmp_path: Path) -> None:
+    convert(BNC_AND_TEXT, manifests, tmp_path / "manifest.json")
+    convert({**BNC_AND_TEXT, "documents_per_shard": 1000}, manifests, tmp_path / "manifest.json")
+    found = sorted(path.name for path in tmp_path.glob("*.parquet"))
+    assert found == [f"{split}-00000-of-00001.parquet" for split in ("dev", "test", "train")]
+
+
+def test_the_split_of_a_source_that_is_split_is_kept(manifests: dict[str, Path], tmp_path: Path) -> None:
+    settings = {**BNC_AND_TEXT, "sources": [BNC_AND_TEXT["sources"][1]]}
+    convert(settings, {"cbt": manifests["cbt"]}, tmp_path / "manifest.json")
+    rows = read_tables(read_manifest(tmp_path / "manifest.json").files(".parquet")).to_pylist()
+    assert {(row["doc_id"].split("/")[1], row["split"]) for row in rows} == {("cbt.train", "train"), ("cbt.dev", "dev")}
+
+
+def test_a_damaged_source_leaves_nothing_behind(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    (raw / "a.jsonl").write_text('{"text": "fine"}\n' * 50 + '{"text": "trunc')
+    register_source("raw", raw, tmp_path / "raw.json")
+    settings = {"sources": [{"name": "raw", "reader": "plain_text", "options": {}}], "documents_per_shard": 5}
+    output = tmp_path / "corpus" / "manifest.json"
+    with pytest.raises(SourceError, match="line 51"):
+        convert(settings, {"raw": tmp_path / "raw.json"}, output)
+    assert list(output.parent.iterdir()) == []
+
+
+def test_a_source_without_documents_is_an_error_that_says_why(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    (raw / "a.txt").write_text("two words")
+    register_source("raw", raw, tmp_path / "raw.json")
+    source = {"name": "raw", "reader": "plain_text", "options": {"minimum_words": 5}}
+    with pytest.raises(CorpusError, match=r"'raw': no document was found .*fewer than 5 words"):
+        convert({"sources": [source]}, {"raw": tmp_path / "raw.json"}, tmp_path / "out" / "manifest.json")
+
+
+def test_a_document_name_that_occurs_twice_is_an_error(
+    manifests: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def twice(source: RawSource, name: str, options: Any, rejections: Rejections) -> Iterator[RawDocument]:
+        yield from [RawDocument("same", name, "text")] * 2
+
+    monkeypatch.setitem(READERS, "twice", Reader(READERS["bnc_xml"].options, twice))
+    with pytest.raises(CorpusError, match="'same' occurs twice"):
+        convert(
+            {"sources": [{"name": "bnc", "reader": "twice"}]}, {"bnc": manifests["bnc"]}, tmp_path / "manifest.json"
+        )
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            {"name": "x", "reader": "nonsense"},
+            r"sources\[0\]\.reader: there is no reader 'nonsense'; there are",
+        ),
+        (
+            {"name": "x", "reader": "babylm", "options": {"corpus": "books"}},
+            r"\[0\]\.options\.corpus: got 'books'",
+        ),
+        ({"name": "x", "reader": "bnc_xml", "options": {"file": "*"}}, r"sources\[0\]\.options\.file: unknown key"),
+    ],
+)
+def test_wrong_settings_are_refused_before_anything_is_read(
+    source: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    settings = build(ConvertSettings, {"sources": [source]})
+    with pytest.raises(ConfigError, match=message), stage_run(tmp_path / "manifest.json", {}) as run:
+        convert_corpus(settings, {"x": tmp_path / "missing.json"}, run)
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+def test_every_registered_reader_has_documented_options(name: str) -> None:
+    required = {"babylm": {"corpus": "qed"}}
+    reader, options = reader_and_options(name, required.get(name, {}), "sources[0]")
+    assert reader.options.__doc__
+    assert reader.read.__doc__
+    assert isinstance(options, reader.options)
+
+
+def test_the_command_ends_with_one_line_for_a_users_mistake(repository: Path, tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    (raw / "a.txt").write_bytes(b"caf\xe9")
+    register_source("raw", raw, tmp_path / "raw.json")
+    settings = json.dumps({"sources": [{"name": "raw", "reader": "plain_text", "options": {}}]})
+    finished = subprocess.run(
+        [
+            sys.executable,
+            str(repository / "scripts" / "convert_corpus.py"),
+            "--settings",
+            settings,
+            "--source",
+            f"raw={tmp_path / 'raw.json'}",
+            "--output",
+            str(tmp_path / "out" / "manifest.json"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 1
+    assert finished.stderr.splitlines()[-1].startswith("error: ")
+    assert "a.txt: byte 3 is not utf-8" in finished.stderr.splitlines()[-1]
+    assert "Traceback" not in finished.stderr

@@ -1,0 +1,143 @@
+"""The reader for what the user brings: formats, options, and one clear line for everything that does not fit."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.corpora.documents import RawDocument, Rejections
+from hatchery.corpora.plain_text import PlainTextOptions, read
+from hatchery.corpora.tagged_text import tagged_sentence
+from hatchery.errors import ConfigError, HatcheryError, SourceError
+from hatchery.storage.sources import RawSource, open_source, register_source
+from hatchery.typed import build
+
+Sources = Callable[..., RawSource]
+
+
+def documents_of(source: RawSource, **options: Any) -> list[RawDocument]:
+    return list(read(source, "mine", build(PlainTextOptions, options), Rejections()))
+
+
+def texts_of(source: RawSource, **options: Any) -> list[str]:
+    return [document.text for document in documents_of(source, **options)]
+
+
+def test_wrapped_text_has_paragraphs_at_blank_lines(source_of: Sources) -> None:
+    source = source_of(a__txt="One sentence\nover lines. Two.\n\n \nThree.\n")
+    assert texts_of(source) == ["One sentence over lines.\nTwo.\n\nThree."]
+
+
+def test_lines_can_be_paragraphs_and_documents_can_be_cut(source_of: Sources) -> None:
+    source = source_of(a__txt="One. Two.\nThree.\n\nFour.\n")
+    documents = documents_of(source, paragraphs="line", lines_per_document=2)
+    assert [(d.doc_id, d.text) for d in documents] == [
+        ("mine/a.txt/000000", "One.\nTwo.\n\nThree."),
+        ("mine/a.txt/000001", "Four."),
+    ]
+
+
+def test_rows_of_a_transcript_are_kept_grouped_capitalised_and_marked(source_of: Sources) -> None:
+    table = (
+        "transcript,role,type,gloss\n7,Mother,question,where is it\n8,Mother,declarative,no\n"
+        "7,Child,declarative,ball\n7,Mother,declarative,there !\n7,Mother,declarative,\n"
+    )
+    options = {
+        "column": "gloss",
+        "document_column": "transcript",
+        "keep": {"role": ["Mother"]},
+        "capitalise": True,
+        "punctuation_column": "type",
+        "cleaning": "full",
+    }
+    rejections = Rejections()
+    found = list(read(source_of(t__csv=table), "mine", build(PlainTextOptions, options), rejections))
+    assert [(d.doc_id, d.text) for d in found] == [("mine/t.csv/7", "Where is it?\n\nThere!"), ("mine/t.csv/8", "No.")]
+    assert rejections.counts == {"row not kept by the option `keep`": 1, "row without text": 1}
+
+
+def test_json_lines_are_documents_also_when_compressed(source_of: Sources) -> None:
+    lines = '{"text": "One. Two.", "url": "u"}\n\n{"text": "Three\\n\\nFour", "url": "v"}\n'
+    source = source_of(a__jsonl=lines, b__json__gz=gzip.compress(lines.encode()))
+    expected = ["One.\nTwo.", "Three\n\nFour"]
+    assert texts_of(source, files=["*.jsonl", "*.json.gz"]) == expected * 2
+
+
+def test_tagged_text_becomes_words_with_sensible_spaces() -> None:
+    line = "\t``/`` Well/uh ,/, Atlanta's/np$ (/( old/jj )/) and/or/cc 5/cd %/nn ''/'' ,/, he/pps said/vbd ?/. ?/."
+    assert tagged_sentence(line) == '"Well, Atlanta\'s (old) and/or 5%", he said?'
+
+
+def test_tagged_lines_are_sentences(source_of: Sources) -> None:
+    source = source_of(a__txt="\tA/at dog/nn ./.\n\tMr./np X/np ran/vbd ./.\n\n\tEnd/nn ./.\n")
+    assert texts_of(source, tagged=True) == ["A dog.\nMr. X ran.\n\nEnd."]
+
+
+def test_files_are_chosen_and_short_documents_counted(source_of: Sources) -> None:
+    source = source_of(a__txt="one two three", b__txt="one", README__txt="read me now")
+    rejections = Rejections()
+    options = PlainTextOptions(files="*.txt", exclude=("README*",), minimum_words=2)
+    assert [d.doc_id for d in read(source, "mine", options, rejections)] == ["mine/a.txt"]
+    assert rejections.counts == {"fewer than 2 words": 1}
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "message"),
+    [
+        ({"a__txt": b"good \xe9"}, {}, r"a\.txt: byte 5 is not utf-8"),
+        ({"a__txt": b"x"}, {"encoding": "klingon"}, "no encoding called 'klingon'"),
+        (
+            {"a__csv": "text\nfine\n"},
+            {"column": "gloss"},
+            r"a\.csv: line 2: there is no column 'gloss'; there are: t",
+        ),
+        ({"a__csv": 'text\n"never closed\n'}, {}, r"a\.csv: line \d: not a well-formed table"),
+        ({"a__csv": "text\nfine\n"}, {"keep": {"role": ["x"]}}, r"line 2: there is no column 'role'"),
+        ({"a__jsonl": '{"text": "fine"}\n{"text": "trunc'}, {}, r"a\.jsonl: line 2: not a JSON object"),
+        ({"a__jsonl": "[1]\n"}, {}, r"a\.jsonl: line 1: not a JSON object: got list"),
+        (
+            {"a__json__gz": gzip.compress(b'{"text": "x"}\n' * 99)[:-9]},
+            {"files": "*"},
+            r"a\.json\.gz: .*cannot be read",
+        ),
+        ({"a__dat": "x"}, {"files": "*"}, r"a\.dat: the suffix does not tell the format"),
+        ({"a__dat": "x"}, {}, r"no file matches \*\.txt"),
+        ({"a__txt": "x"}, {"tagged": True, "punctuation_column": "t"}, "punctuation_column"),
+    ],
+)
+def test_wrong_input_is_one_line_with_its_place(
+    files: dict[str, bytes | str], options: dict[str, Any], message: str, source_of: Sources
+) -> None:
+    with pytest.raises(HatcheryError, match=message) as caught:
+        documents_of(source_of(**files), **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_latin_1_is_read_when_it_is_named(source_of: Sources) -> None:
+    assert texts_of(source_of(a__txt="caf\xe9 \x96".encode("latin-1")), encoding="cp1252") == ["café –"]
+
+
+def test_an_unknown_option_is_refused() -> None:
+    with pytest.raises(ConfigError, match="colum: unknown key"):
+        build(PlainTextOptions, {"colum": "text"})
+
+
+@pytest.mark.parametrize("folder", ["text", "c4", "childes"])
+def test_embedded_sources_are_read(folder: str, embedded_folder: Path, tmp_path: Path) -> None:
+    register_source(folder, embedded_folder / folder, tmp_path / "x.json")
+    options = {"column": "gloss", "document_column": "transcript_id"} if folder == "childes" else {}
+    texts = texts_of(open_source(tmp_path / "x.json"), **options)
+    assert len(texts) >= 6
+    assert all("\n" in text for text in texts)
+
+
+def test_real_zip_archives_are_read(shared_directory: Path, tmp_path: Path) -> None:
+    register_source("brown", shared_directory / "data" / "nltk" / "brown.zip", tmp_path / "brown.json")
+    source = open_source(tmp_path / "brown.json")
+    (text,) = texts_of(source, files="brown/ca01", format="text", tagged=True)
+    assert text.startswith("The Fulton County Grand Jury said Friday an investigation of Atlanta's recent primary")
+    assert 1900 < len(text.split()) < 2100
+    with pytest.raises(SourceError, match="no file matches"):
+        texts_of(source, files="*.md")

@@ -1,0 +1,98 @@
+"""Batches drawn from real shards: the same in any process, ahead of time or not, and across the switch of length."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from hatchery.modeling.masked_language_model import UNLABELLED
+from hatchery.pretraining.batches import PADDING, TrainingBatches, concatenate
+from hatchery.pretraining.data_order import training_phases
+from hatchery.pretraining.development import DevelopmentSet
+from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker
+from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
+from hatchery.pretraining.topology import SINGLE_PROCESS, Topology
+from hatchery.tokenization.token_reader import TokenShards
+
+Factory = Callable[..., dict[str, Any]]
+
+
+def make_batches(settings: PretrainSettings, token_data: Any, topology: Topology, size: int | None) -> TrainingBatches:
+    shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
+    make = examples_maker(shards, settings.objective)
+    return TrainingBatches(training_phases(settings), settings.seed, topology, size, make)
+
+
+def rows(micro_batches: list[dict[str, torch.Tensor]]) -> list[tuple[list[int], list[int]]]:
+    """Ids and labels of each sequence without its padding."""
+    return [
+        (ids[mask].tolist(), labels[mask].tolist())
+        for batch in micro_batches
+        for ids, mask, labels in zip(batch["input_ids"], batch["attention_mask"], batch["labels"], strict=True)
+    ]
+
+
+def test_two_processes_see_the_sequences_and_masks_of_one(pretrain_slice: Factory, token_data: Any) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=10, long=(0.5, 2)))
+    whole = make_batches(settings, token_data, SINGLE_PROCESS, None)
+    parts = [make_batches(settings, token_data, Topology(rank, 2, rank, "a", 1), 3) for rank in range(2)]
+    for step in range(settings.steps):
+        expected, shares = whole.at(step), [part.at(step) for part in parts]
+        assert rows([batch for share in shares for batch in share.micro_batches]) == rows(expected.micro_batches)
+        assert sum(share.labelled for share in shares) == expected.labelled > 0
+        assert sum(share.tokens for share in shares) == expected.tokens
+
+
+def test_drawing_ahead_gives_the_batches_of_each_step_and_the_long_phase_has_fewer_longer_ones(
+    pretrain_slice: Factory, token_data: Any
+) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=6, batch_size=8, sequence_length=16, long=(0.5, 2)))
+    batches = make_batches(settings, token_data, SINGLE_PROCESS, None)
+    ahead = list(batches.from_step(2))
+    assert len(ahead) == 4
+    for step, batch in zip(range(2, 6), ahead, strict=True):
+        for key, tensor in batches.at(step).micro_batches[0].items():
+            assert torch.equal(batch.micro_batches[0][key], tensor)
+    assert [len(batch.micro_batches[0]["labels"]) for batch in ahead] == [8, 4, 4, 4]
+    assert ahead[0].micro_batches[0]["labels"].shape[1] <= 16 < ahead[1].micro_batches[0]["labels"].shape[1] <= 32
+
+
+def test_a_batch_across_two_epochs_is_padded_to_its_longest_sequence() -> None:
+    short = {
+        "input_ids": torch.tensor([[1, 9, 2]]),
+        "attention_mask": torch.ones(1, 3, dtype=torch.bool),
+        "labels": torch.tensor([[UNLABELLED, 9, UNLABELLED]]),
+    }
+    long = {key: torch.cat([tensor, tensor], dim=1) for key, tensor in short.items()}
+    joined = concatenate([short, long])
+    assert joined["input_ids"].tolist() == [[1, 9, 2, 3, 3, 3], [1, 9, 2, 1, 9, 2]]
+    assert joined["attention_mask"].dtype == torch.bool and joined["attention_mask"].sum() == 9
+    assert (joined["labels"] != UNLABELLED).sum() == 3
+    assert set(PADDING) == set(short)
+
+
+def test_development_sequences_and_masks_do_not_depend_on_seed_or_model(
+    pretrain_slice: Factory, token_data: Any
+) -> None:
+    batches = []
+    for changes in ({"seed": 1}, {"seed": 2, "steps": 7, "long": (0.5, 2)}):
+        settings = pretrain_settings(pretrain_slice(**changes))
+        examples = development_examples(token_data.tokens, settings)
+        assert examples is not None
+        batches.append(DevelopmentSet(examples, 10, 4, SINGLE_PROCESS).batches)
+    assert [len(batch["labels"]) for batch in batches[0]] == [4, 4, 2]
+    assert rows(batches[0]) == rows(batches[1])
+
+
+def test_more_development_sequences_than_there_are_means_all_of_them_once(
+    pretrain_slice: Factory, token_data: Any
+) -> None:
+    examples = development_examples(token_data.tokens, pretrain_settings(pretrain_slice()))
+    assert examples is not None
+    shares = [DevelopmentSet(examples, 10**6, 64, Topology(rank, 3, rank, "a", 1)).batches for rank in range(3)]
+    assert sum(len(batch["labels"]) for share in shares for batch in share) == len(examples)
+
+
+def test_without_evaluation_sequences_there_is_no_development_set(pretrain_slice: Factory, token_data: Any) -> None:
+    settings = pretrain_settings(pretrain_slice(evaluation_sequences=0))
+    assert development_examples(token_data.tokens, settings) is None
