@@ -102,7 +102,7 @@ def _explain(error: ValidationError, where: str) -> list[str]:
 
 
 def _known_keys(error: ValidationError) -> list[str]:
-    return sorted(error.schema.get("properties", {}))  # type: ignore[union-attr]
+    return sorted(error.schema.get("properties", {}))
 
 
 def _key(path: str, key: str) -> str:

@@ -5,6 +5,7 @@ slice changes. It holds the stage's declared version: raise it when the meaning 
 results of the old code are made anew (`stage_code.json` and its test remind of it).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from hatchery.config.overrides import pretraining_of, protocol_of
@@ -112,7 +113,7 @@ def _page(project: Project, experiment: str) -> dict[str, Any]:
     return {"experiment": experiment, "description": project.experiment(experiment)["description"]}
 
 
-SLICES = {
+SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "generate_embedded_sources": _embedded,
     "register_source": _source,
     "convert_corpus": _corpus,

@@ -55,7 +55,7 @@ class _Writer:
         if not interruption or len(words) < 5:
             self.words(element, words)
             return
-        self.words(element, [*words[:2], ""][:2])
+        self.words(element, words[:2])
         element[-1].text = (element[-1].text or "").rstrip() + " "
         etree.SubElement(element, interruption)
         self.words(element, words[3:])

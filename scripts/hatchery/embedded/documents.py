@@ -21,7 +21,7 @@ _STORY: tuple[tuple[int, Callable[[Scene], Words | list[Words]]], ...] = (
     (3, scenes.negation),
     (2, lambda scene: scenes.any_or_some(scene, negated=False)),
     (2, lambda scene: scenes.quantified(scene, negative=scene.rng.random() < 0.5)),
-    (4, scenes.reflexive),
+    (5, scenes.reflexive),
     (2, scenes.description),
     (2, scenes.existence),
     (2, scenes.report),

@@ -86,7 +86,7 @@ PLACES = (
     *_nouns("building", "house/houses school/schools church/churches castle/castles shop/shops barn/barns mill/mills"),
     *_nouns("place", "garden/gardens river/rivers park/parks hill/hills bridge/bridges forest/forests lake/lakes"),
 )
-# The words above the categories: the text says "a hammer is a tool", the entailment task asks for it.
+# The words above the categories: the text says that a hammer is a tool.
 HYPERNYMS = {
     category: Noun(singular, plural, category)
     for category, singular, plural in (

@@ -199,9 +199,9 @@ def quantified(scene: Scene, negative: bool) -> Words:
 
 def reflexive(scene: Scene) -> Words:
     """A person who acts on himself, herself or themselves."""
-    subject = scene.person(modifier=0.1)
+    subject = scene.person(modifier=0.0)
     while subject.reference == "neuter":
-        subject = scene.person(modifier=0.1)
+        subject = scene.person(modifier=0.0)
     complement = (REFLEXIVE_PRONOUNS[subject.reference], *scene.ending())
     negated = scene.rng.random() < 0.1
     return sentence(realise(Clause(subject, choose(scene.rng, REFLEXIVE), complement, scene.tense(), negated=negated)))
@@ -262,7 +262,7 @@ def follow_up(scene: Scene) -> list[Words]:
 
 
 def restatement(scene: Scene) -> list[Words]:
-    """A thing and then the same thing by the name of its category: the knowledge that the entailment task asks for.
+    """A thing and then the same thing by the name of its category: knowledge about words.
 
     The verbs take every category, so that only the noun tells which category word follows.
     """

@@ -111,6 +111,7 @@ def draw_layer_weights(settings: FigureSettings, panels: Sequence[Panel]) -> Fig
     for index, axes in enumerate(grid.flat):
         if index < len(panels):
             _heatmap(axes, panels[index], mapping, font_size)
+            axes.set_xlabel(_wrapped("producing layer (0 = embedding)", cell * depth, style.font_size))
             _label(axes, panels[index], titles[index], first_column=index % columns == 0)
         else:
             axes.set_axis_off()
@@ -149,7 +150,6 @@ def _label(axes: Axes, panel: Panel, title: str, first_column: bool) -> None:
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.set_title(title, loc="left")
-    axes.set_xlabel("producing layer (0 = embedding)")
     if first_column:
         axes.set_ylabel("consuming layer")
 
