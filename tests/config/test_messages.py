@@ -26,12 +26,12 @@ def edit(folder: Path, name: str, old: str, new: str) -> None:
 DEMO = "experiments/demo.yaml"
 
 MISTAKES = {
-    "unknown key": (DEMO, "batch_size: 16", "batchsize: 32\n  batch_size: 16", "pretraining.batchsize: unknown key"),
+    "unknown key": (DEMO, "batch_size: 32", "batchsize: 32\n  batch_size: 32", "pretraining.batchsize: unknown key"),
     "nearest key": (DEMO, "sequence_length", "sequence_lenght", "did you mean 'sequence_length'?"),
-    "wrong type": (DEMO, "steps: 3000", "steps: many", "pretraining.steps: got 'many', expected a whole number"),
-    "a float where a whole number belongs": (DEMO, "steps: 3000", "steps: 7.5", "got 7.5, expected a whole number"),
-    "out of range": (DEMO, "batch_size: 16", "batch_size: 0", "pretraining.batch_size: got 0, expected at least 1"),
-    "missing key": (DEMO, "  steps: 3000\n", "", "pretraining.steps: the key is missing"),
+    "wrong type": (DEMO, "steps: 1700", "steps: many", "pretraining.steps: got 'many', expected a whole number"),
+    "a float where a whole number belongs": (DEMO, "steps: 1700", "steps: 7.5", "got 7.5, expected a whole number"),
+    "out of range": (DEMO, "batch_size: 32", "batch_size: 0", "pretraining.batch_size: got 0, expected at least 1"),
+    "missing key": (DEMO, "  steps: 1700\n", "", "pretraining.steps: the key is missing"),
     "unknown choice": (
         "tokenizers/demo.yaml",
         "kind: wordpiece",
@@ -109,7 +109,7 @@ def test_a_reserved_experiment_name_is_refused(configuration: Path) -> None:
 
 
 def test_a_broken_experiment_hurts_only_itself(configuration: Path) -> None:
-    edit(configuration, DEMO, "steps: 3000", "steps: many")
+    edit(configuration, DEMO, "steps: 1700", "steps: many")
     project = Project(configuration)
     assert project.experiment("strict")["corpus"] == "babylm_100M"
     with pytest.raises(ConfigError):

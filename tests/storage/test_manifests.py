@@ -73,3 +73,12 @@ def test_an_output_outside_the_folder_is_refused(tmp_path: Path) -> None:
     write_text(tmp_path / "elsewhere.txt", "x")
     with pytest.raises(ManifestError, match="must lie in"), stage_run(tmp_path / "out/manifest.json", SETTINGS) as run:
         run.add_output(tmp_path / "elsewhere.txt")
+
+
+def test_a_missing_input_is_named(tmp_path: Path) -> None:
+    missing = {"corpus": tmp_path / "nowhere.json"}
+    with (
+        pytest.raises(ManifestError, match="the input 'corpus' is missing"),
+        stage_run(tmp_path / "m.json", {}, missing),
+    ):
+        pass

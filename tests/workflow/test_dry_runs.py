@@ -75,7 +75,7 @@ def test_an_unknown_experiment_names_the_nearest(project: Path) -> None:
 
 def test_every_rule_names_its_environment_log_benchmark_and_resources(repository: Path) -> None:
     for path in sorted((repository / "workflow/rules").glob("*.smk")):
-        blocks = path.read_text(encoding="utf-8").split("\nrule ")[1:]
+        blocks = ("\n" + path.read_text(encoding="utf-8")).split("\nrule ")[1:]
         assert blocks, f"{path} holds no rule"
         for block in blocks:
             name = block.split(":", 1)[0]

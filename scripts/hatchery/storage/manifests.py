@@ -131,12 +131,17 @@ def stage_run(
 
     `settings` are the stage's resolved settings (with `stage` and `stage_version`), `inputs` the manifests or files
     that it read, by name. A stale manifest is removed first; the new one is written last and only on success.
+    Raises ManifestError naming an input that is missing.
     """
     output = Path(output)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.unlink(missing_ok=True)
     started = time.time()
-    input_digests = {name: sha256_file(path) for name, path in sorted((inputs or {}).items())}
+    input_digests = {}
+    for name, path in sorted((inputs or {}).items()):
+        if not Path(path).is_file():
+            raise ManifestError(f"{path}: the input {name!r} is missing")
+        input_digests[name] = sha256_file(path)
     run = StageRun(output.parent)
     yield run
     entries = [

@@ -48,7 +48,10 @@ class RawSource:
         expected = self.files[name][0]
         try:
             if self.kind == "zip":
-                archive = self._archives.setdefault(self.root, zipfile.ZipFile(self.root))
+                # setdefault would open the archive, and read its directory, for every member.
+                if self.root not in self._archives:
+                    self._archives[self.root] = zipfile.ZipFile(self.root)
+                archive = self._archives[self.root]
                 size = archive.getinfo(name).file_size
                 handle: IO[bytes] = archive.open(name)
             else:
