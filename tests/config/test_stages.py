@@ -67,14 +67,13 @@ def test_swapping_two_values_changes_the_slice(tmp_path: Path, repository: Path)
     before = stage_settings(Project(folder), "pretrain", experiment="demo", cell="ltg_bert-s42")
     path = folder / "experiments/demo.yaml"
     text = path.read_text(encoding="utf-8")
-    values = json.loads(before)
-    swapped = text.replace(f"batch_size: {values['batch_size']}", "batch_size: @", 1)
-    swapped = swapped.replace(
-        f"sequence_length: {values['sequence_length']}", f"sequence_length: {values['batch_size']}"
-    )
-    path.write_text(swapped.replace("@", str(values["sequence_length"])), encoding="utf-8")
+    steps, interval = json.loads(before)["steps"], json.loads(before)["evaluation_interval_steps"]
+    assert steps != interval
+    swapped = text.replace(f"  steps: {steps}", f"  steps: {interval}", 1)
+    swapped = swapped.replace(f"evaluation_interval_steps: {interval}", f"evaluation_interval_steps: {steps}", 1)
+    path.write_text(swapped, encoding="utf-8")
     after = stage_settings(Project(folder), "pretrain", experiment="demo", cell="ltg_bert-s42")
-    assert json.loads(after)["batch_size"] == values["sequence_length"]
+    assert json.loads(after)["evaluation_interval_steps"] == steps
     assert after != before
 
 
