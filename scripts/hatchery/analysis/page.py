@@ -23,6 +23,7 @@ h2 { margin-top: 2.5rem; }
 .table { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { border-bottom: 1px solid #9996; padding: .3rem .7rem; text-align: left; }
+td { white-space: nowrap; }
 thead th { border-bottom: 2px solid #999; vertical-align: bottom; }
 figure { margin: 2rem 0; }
 figure .drawing { background: #fff; border: 1px solid #9996; overflow-x: auto; padding: .5rem; }
