@@ -140,8 +140,3 @@ def test_a_change_of_one_run_leaves_the_others_alone(finished_project: Path) -> 
     with changed(finished_project / EXPERIMENT, run, run.replace("}", ", pretraining: {steps: 5}}")):
         planned = planned_rules(finished_project, TARGET)
     assert planned["pretrain"] == planned["score_minimal_pairs"] == planned["finetune"] == 1
-
-
-def test_moving_raw_data_of_the_same_content_keeps_everything_after_its_registration(finished_project: Path) -> None:
-    manifest = finished_project / "resources/sources/embedded_bnc.json"
-    assert "root" not in manifest.read_text(encoding="utf-8")
