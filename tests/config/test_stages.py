@@ -9,6 +9,7 @@ import pytest
 from hatchery.config.layout import Layout
 from hatchery.config.project import Project
 from hatchery.config.stages import SLICES, VERSIONS, stage_settings
+from hatchery.errors import ConfigError
 
 
 @pytest.fixture
@@ -83,6 +84,11 @@ def test_frozen_settings_are_named_by_their_content(project: Project) -> None:
     name = Path(path).stem
     assert layout.frozen_text(name) == layout.settings("pretrain", experiment="demo", cell="ltg_bert-s42")
     assert path != layout.frozen_settings("pretrain", experiment="demo", cell="elc_bert-s42")
+
+
+def test_frozen_settings_that_nobody_asked_for_are_refused(project: Project) -> None:
+    with pytest.raises(ConfigError, match="no job asked for these settings"):
+        Layout(project).frozen_text("0" * 16)
 
 
 def test_missing_data_is_no_input(repository: Path) -> None:

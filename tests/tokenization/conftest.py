@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
-import pyarrow as pa
 import pytest
 
+from hatchery.corpora.documents import SCHEMA
 from hatchery.storage.manifests import stage_run
 from hatchery.storage.parquet import ShardWriter
 from hatchery.tokenization.encoder import encode_corpus
@@ -15,16 +15,6 @@ from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.trainer import train_tokenizer
 
-SCHEMA = pa.schema(
-    [
-        ("doc_id", pa.string()),
-        ("source", pa.string()),
-        ("split", pa.string()),
-        ("text", pa.string()),
-        ("n_sentences", pa.int32()),
-        ("n_words", pa.int32()),
-    ]
-)
 SYLLABLES = ["ba", "ti", "ko", "run", "sel", "mar", "né", "über", "lan", "do", "ing", "er", "st", "qu"]
 EXTRAS = ["don't", "1984", "3.14", "(so)", "naïve", "“oh”", "中文", "x_y", "12:30", "😀", "[TAB]", "[UNK]"]
 

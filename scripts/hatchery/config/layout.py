@@ -5,6 +5,7 @@ from typing import Any
 
 from hatchery.config.project import Project
 from hatchery.config.stages import stage_settings
+from hatchery.errors import ConfigError
 from hatchery.storage.checksums import digest
 
 
@@ -36,7 +37,12 @@ class Layout:
         return f"results/settings/{name}.json"
 
     def frozen_text(self, name: str) -> str:
-        """Content of a frozen settings file that some job of this invocation asked for."""
+        """Content of a frozen settings file that some job of this invocation asked for.
+
+        Raises ConfigError for another name: settings cannot be made from their digest.
+        """
+        if name not in self._frozen:
+            raise ConfigError(f"results/settings/{name}.json: no job asked for these settings; ask for its result")
         return self._frozen[name]
 
     def source_inputs(self, source: str) -> list[str]:

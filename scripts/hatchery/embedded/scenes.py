@@ -61,11 +61,6 @@ _SPECIFIC_VERBS = {
 }
 
 
-def verbs_for(noun: Noun) -> tuple[Verb, ...]:
-    """The transitive verbs that take this noun as their object."""
-    return _VERBS_BY_CATEGORY[noun.category]
-
-
 # Verbs that take every category.
 GENERAL_VERBS = tuple(verb for verb in TRANSITIVE if set(_VERBS_BY_CATEGORY) <= set(verb.objects))
 
