@@ -83,6 +83,13 @@ envs: env ## write envs/*.yaml anew from requirements.lock and the imports of th
 stage-ledger: env ## record the code of every stage, after deciding whether its version must be raised
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/record_stage_code.py
 
+NLTK_DATA_FOLDER ?= ../shared/data/nltk
+.PHONY: sentence-model
+sentence-model: env ## learn the sentence splitter's model anew from NLTK_DATA_FOLDER=folder of zip packages
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/train_sentence_splitter.py \
+	  --source brown=$(NLTK_DATA_FOLDER)/brown.zip --source inaugural=$(NLTK_DATA_FOLDER)/inaugural.zip \
+	  --source state_union=$(NLTK_DATA_FOLDER)/state_union.zip
+
 .PHONY: lock
 lock: env ## write the lock files and envs/*.yaml anew from requirements.in (needs uv on PATH)
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --locks

@@ -11,7 +11,7 @@ from snakemake.utils import min_version
 min_version("9.27")
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from hatchery.config.layout import arguments, corpus_manifest
+from hatchery.config.layout import arguments, flags
 from hatchery.config.workflow import open_workflow
 
 LAYOUT = open_workflow("config", config)
@@ -25,6 +25,8 @@ wildcard_constraints:
     suite=r"[A-Za-z0-9][A-Za-z0-9_]*",
     task=r"[A-Za-z0-9][A-Za-z0-9_]*",
     source=r"[A-Za-z0-9][A-Za-z0-9_]*",
+    vocabulary=r"[A-Za-z0-9][A-Za-z0-9_]*",
+    selection=r"[A-Za-z0-9][A-Za-z0-9_]*",
 
 
 report: "workflow/report/workflow.rst"
@@ -32,6 +34,7 @@ report: "workflow/report/workflow.rst"
 
 include: "workflow/rules/settings.smk"
 include: "workflow/rules/sources.smk"
+include: "workflow/rules/vocabulary.smk"
 include: "workflow/rules/corpora.smk"
 include: "workflow/rules/tokenization.smk"
 include: "workflow/rules/pretraining.smk"

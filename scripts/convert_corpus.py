@@ -14,8 +14,9 @@ def main(arguments: argparse.Namespace) -> None:
     settings = load_settings(arguments.settings)
     corpus = build(ConvertSettings, stage_body(settings))
     manifests = named_paths(arguments.source)
-    with stage_run(arguments.output, settings, manifests) as run:
-        convert_corpus(corpus, manifests, run)
+    model = {} if arguments.sentence_model is None else {"sentence model": arguments.sentence_model}
+    with stage_run(arguments.output, settings, {**manifests, **model}) as run:
+        convert_corpus(corpus, manifests, run, arguments.sentence_model, arguments.workers)
 
 
 if __name__ == "__main__":
@@ -24,5 +25,9 @@ if __name__ == "__main__":
     parser.add_argument(
         "--source", action="append", metavar="NAME=PATH", help="source manifest of one source; repeat for each"
     )
+    parser.add_argument(
+        "--sentence-model", type=Path, metavar="PATH", help="source manifest of Punkt parameters instead of our own"
+    )
+    parser.add_argument("--workers", type=int, default=1, help="processes that read files; no output depends on it")
     parser.add_argument("--output", type=Path, required=True, help="manifest.json; the shards are written beside it")
     run_command(main, parser)

@@ -1,19 +1,22 @@
-"""Register a raw input: write names, sizes and checksums of its files."""
+"""Register a raw input, fetched first if it is pinned: write names, sizes and checksums of its files."""
 
 import argparse
 from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, run_command
-from hatchery.storage.sources import register_settings
+from hatchery.sources.obtain import FETCHED, register_settings
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Register one source."""
-    register_settings(load_settings(arguments.settings), arguments.output)
+    settings = {**load_settings(arguments.settings), **load_settings(arguments.about)}
+    print(register_settings(settings, arguments.output, arguments.fetched))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     add_settings_argument(parser)
+    parser.add_argument("--about", default="{}", help="obtain, licence and terms as JSON")
     parser.add_argument("--output", type=Path, required=True, help="source manifest to write")
+    parser.add_argument("--fetched", type=Path, default=FETCHED, help="folder for what is downloaded or unpacked")
     run_command(main, parser)

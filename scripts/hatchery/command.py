@@ -1,13 +1,18 @@
 """The thin shell that every `scripts/<command>.py` shares: arguments in, exit code out."""
 
 import argparse
+import errno
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from hatchery.errors import ConfigError, HatcheryError
+
+# A full disk, a spent quota, a read-only or forbidden place: not defects of ours.
+_SURROUNDINGS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 
 def add_settings_argument(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +64,11 @@ def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.Arg
         main(arguments)
     except HatcheryError as error:
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in _SURROUNDINGS:
+            raise
+        print(f"error: {error.filename or 'writing'}: {os.strerror(error.errno)}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)

@@ -6,6 +6,7 @@ import pytest
 
 from hatchery.analysis.page import write_page
 from hatchery.errors import EvaluationError
+from hatchery.storage.manifests import stage_run
 
 SETTINGS = {"stage": "write_page", "stage_version": 1, "experiment": "demo", "description": "A <small> test."}
 SVG = '<?xml version="1.0"?><svg xmlns="x"><defs><path id="a"/></defs><use href="#a" clip-path="url(#a)"/></svg>'
@@ -38,3 +39,17 @@ def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(tmp_path: Path, 
     with pytest.raises(EvaluationError, match=r"broken\.svg: not an SVG"):
         write_page(SETTINGS, markdown, [tmp_path / "broken.svg"], tmp_path / "index.html")
     assert not (tmp_path / "index.html").exists()
+
+
+def test_the_page_counts_the_corpora_and_links_their_cards(tmp_path: Path, markdown: Path) -> None:
+    output = tmp_path / "results" / "demo" / "index.html"
+    card = tmp_path / "results" / "cards" / "a&b" / "manifest.json"
+    counts = {"documents": 3, "sentences": 40, "words": 1234567, "characters": 5}
+    with stage_run(card, {}) as run:
+        (run.folder / "card.html").write_text("card")
+        run.add_output(run.folder / "card.html")
+        run.measures.update({"train": counts, "dev": {**counts, "documents": 1}})
+    write_page(SETTINGS, markdown, [], output, {"a&b": card})
+    page = output.read_text(encoding="utf-8")
+    assert '<a href="../cards/a&amp;b/card.html">a&amp;b</a>' in page
+    assert page.count("1,234,567") == 2

@@ -1,99 +1,169 @@
-"""The BNC reader: golden texts byte for byte, hostile and damaged XML, names of unnamed speakers."""
+"""The BNC reader: golden texts byte for byte, which files it reads, ids, titles, and names of speakers."""
 
-import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hatchery.corpora.bnc_header import first_names
-from hatchery.corpora.bnc_xml import BncOptions, convert_text, parse, read
-from hatchery.corpora.documents import Rejections
-from hatchery.errors import CorpusError, SourceError
+from hatchery.corpora.bnc_header import first_names, name_drawer, usable_names
+from hatchery.corpora.bnc_page import BncReading
+from hatchery.corpora.bnc_parser import parse
+from hatchery.corpora.bnc_xml import BncOptions, convert_text, files, read
+from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.errors import SourceError
 from hatchery.storage.sources import RawSource, open_source, register_source
 
 HEADER = "<teiHeader><fileDesc><sourceDesc><bibl><title>A title . </title></bibl></sourceDesc></fileDesc></teiHeader>"
+SPOKEN = f'<bncDoc xml:id="%s">{HEADER}<stext><u who="P1"><s><w>Hello</w></s></u></stext></bncDoc>'
 
 
-def text_of(body: str) -> tuple[str, Rejections]:
-    rejections = Rejections()
-    root = parse(f"<bncDoc>{HEADER}{body}</bncDoc>".encode(), "x.xml")
-    return convert_text(root, lambda: "Ada", rejections), rejections
+def reading_of(source: RawSource, rejections: Rejections | None = None, **options: str) -> list[RawDocument]:
+    chosen = BncOptions(**options)  # type: ignore[arg-type]
+    reading = Reading("bnc", chosen, rejections or Rejections(), lambda text: [text])
+    return [document for file in files(source, chosen) for document in read(source, file, reading)]
 
 
 @pytest.mark.parametrize("text_id", [f"XA{number}" for number in range(1, 9)])
-def test_golden_text(text_id: str, golden_directory: Path) -> None:
+def test_published_reading_gives_the_golden_bytes(text_id: str, golden_directory: Path) -> None:
     folder = golden_directory / "bnc"
-    speakers = json.loads((folder / "speakers.json").read_text(encoding="utf-8"))[text_id]
-    # Both draw in the same order: header first, then unlisted speakers as they first speak.
-    names = iter([speaker["name"] for speaker in speakers.values() if speaker["source"] == "random"])
+    names = usable_names((folder / "first-names.txt").read_text(encoding="utf-8").splitlines())
+    assert len(names) == 20
     root = parse((folder / f"{text_id}.xml").read_bytes(), text_id)
-    converted = convert_text(root, lambda: next(names), Rejections())
-    # The published converter ends every block, also the last one, with a blank line.
-    assert converted == (folder / f"{text_id}.md").read_text(encoding="utf-8").rstrip("\n")
-    assert next(names, None) is None
+    # The golden texts were made with the generator seeded by "BNC" before every text.
+    converted = convert_text(root, name_drawer("BNC", names), Rejections(), "as_published")
+    assert converted.encode() == (folder / f"{text_id}.md").read_bytes()
 
 
-def test_skipped_elements_are_counted() -> None:
-    text, rejections = text_of("<wtext><stage><s><w>Enter</w></s></stage><p><s><w>Hello</w></s></p></wtext>")
-    assert text == "# A title\n\nHello"
-    assert rejections.counts == {"element <stage> in <wtext> skipped": 1}
+@pytest.mark.parametrize("reading", ["as_published", "corrected"])
+def test_a_stored_document_is_the_page_without_blank_lines_at_its_end(
+    reading: BncReading, source_of: Callable[..., RawSource]
+) -> None:
+    [document] = reading_of(source_of(B00__xml=SPOKEN % "B00"), reading=reading)
+    root = parse((SPOKEN % "B00").encode(), "x")
+    page = convert_text(root, name_drawer("B00", first_names()), Rejections(), reading)
+    assert page == document.text + "\n\n"
 
 
-@pytest.mark.parametrize(
-    "declaration",
-    [
-        '<!DOCTYPE b [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;">]>',
-        '<!DOCTYPE b [<!ENTITY c SYSTEM "file:///etc/hostname">]>',
-        '<!DOCTYPE b [<!ENTITY % p SYSTEM "http://example.invalid/x.dtd"> %p;]>',
-    ],
-)
-def test_declared_entities_are_refused(declaration: str) -> None:
-    content = f"{declaration}<bncDoc>{HEADER}<wtext><p><s><w>&c;</w></s></p></wtext></bncDoc>"
-    with pytest.raises(SourceError, match=r"^x\.xml: the text declares XML entities"):
-        parse(content.encode(), "x.xml")
+def test_a_document_carries_the_id_of_its_text(source_of: Callable[..., RawSource]) -> None:
+    [document] = reading_of(source_of(some_file__xml=SPOKEN % "KB7"))
+    assert (document.doc_id, document.source, document.split) == ("bnc/KB7", "bnc", None)
 
 
-def test_entities_hidden_by_another_encoding_are_refused() -> None:
-    content = '<?xml version="1.0" encoding="utf-16"?><!DOCTYPE b [<!ENTITY c "ha">]><bncDoc>&c;</bncDoc>'
-    with pytest.raises(SourceError, match="declares XML entities"):
-        parse(content.encode("utf-16"), "x.xml")
+def test_a_text_without_an_id_is_called_after_its_file(source_of: Callable[..., RawSource]) -> None:
+    [document] = reading_of(source_of(KB8__xml=(SPOKEN % "x").replace(' xml:id="x"', "")))
+    assert document.doc_id == "bnc/KB8"
 
 
-def test_an_external_document_type_is_not_loaded(tmp_path: Path) -> None:
-    (tmp_path / "b.dtd").write_text('<!ENTITY secret "secret">')
-    content = f'<!DOCTYPE bncDoc SYSTEM "{tmp_path}/b.dtd"><bncDoc>{HEADER}<wtext/></bncDoc>'
-    assert convert_text(parse(content.encode(), "x.xml"), lambda: "", Rejections()) == "# A title"
+def test_the_zip_and_the_unpacked_folder_give_the_same_documents(tmp_path: Path) -> None:
+    members = {"download/Texts/A/A0/A00.xml": SPOKEN % "A00", "download/Texts/K/KB/KB0.xml": SPOKEN % "KB0"}
+    beside = {
+        "download/Doc/Reference.xml": "<TEI/>",
+        "download/XML/corpus_parms.xml": "<x/>",
+        "download/Texts/._A.xml": "",
+    }
+    with zipfile.ZipFile(tmp_path / "2554.zip", "w") as archive:
+        for name, content in (members | beside).items():
+            archive.writestr(name, content)
+    for name, content in members.items():
+        path = tmp_path / "unpacked" / name.removeprefix("download/Texts/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    documents = []
+    for name in ("2554.zip", "unpacked"):
+        register_source("bnc", tmp_path / name, tmp_path / f"{name}.json")
+        documents.append(reading_of(open_source(tmp_path / f"{name}.json")))
+    assert documents[0] == documents[1]
+    assert [document.doc_id for document in documents[0]] == ["bnc/A00", "bnc/KB0"]
 
 
-def test_a_truncated_text_is_an_error_with_file_and_line(source_of: Callable[..., RawSource]) -> None:
-    whole = f"<bncDoc>\n{HEADER}\n<wtext><p><s><w>Hello</w></s></p></wtext></bncDoc>"
-    source = source_of(A00__xml=whole, A01__xml=whole[:-20])
-    with pytest.raises(SourceError, match=r"A01\.xml: not well-formed XML at line 3") as caught:
-        list(read(source, "bnc", BncOptions(), Rejections()))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("content", ["<html/>", f"<bncDoc>{HEADER}</bncDoc>", "<bncDoc><teiHeader/><wtext/></bncDoc>"])
-def test_xml_that_is_no_bnc_text_is_an_error_naming_the_file(content: str, source_of: Callable[..., RawSource]) -> None:
-    with pytest.raises(CorpusError, match=r"A00\.xml: "):
-        list(read(source_of(A00__xml=content), "bnc", BncOptions(), Rejections()))
+def test_a_source_without_texts_is_an_error(source_of: Callable[..., RawSource]) -> None:
+    with pytest.raises(SourceError, match=r"no file matches \*\.xml"):
+        files(source_of(readme__txt="x"), BncOptions())
 
 
 def test_drawn_names_do_not_depend_on_the_other_texts(source_of: Callable[..., RawSource]) -> None:
-    spoken = f'<bncDoc>{HEADER}<stext><u who="P1"><s><w>Hello</w></s></u></stext></bncDoc>'
-    alone = [d.text for d in read(source_of(B00__xml=spoken), "bnc", BncOptions(), Rejections())]
-    both = {
-        d.doc_id: d.text for d in read(source_of(A00__xml=spoken, B00__xml=spoken), "bnc", BncOptions(), Rejections())
-    }
-    assert both["bnc/B00"] == alone[0]
-    assert any(f"{name}: 'Hello'" in alone[0] for name in first_names())
+    alone = reading_of(source_of(B00__xml=SPOKEN % "B00"))[0].text
+    both = {d.doc_id: d.text for d in reading_of(source_of(A00__xml=SPOKEN % "A00", B00__xml=SPOKEN % "B00"))}
+    assert both["bnc/B00"] == alone
+    assert any(f"{name}: 'Hello'" in alone for name in first_names())
 
 
-def test_embedded_texts_convert_with_all_their_features(embedded_folder: Path, tmp_path: Path) -> None:
+def header_page(header: str, reading: BncReading, body: str = "<wtext/>", draw: str = "Drawn") -> str:
+    root = parse(f"<bncDoc><teiHeader>{header}</teiHeader>{body}</bncDoc>".encode(), "x")
+    return convert_text(root, lambda: draw, Rejections(), reading, "X00").rstrip("\n")
+
+
+def described(source: str = "", statement: str = "") -> str:
+    title = f"<titleStmt><title>{statement}</title></titleStmt>" if statement else ""
+    return f"<fileDesc>{title}<sourceDesc>{source}</sourceDesc></fileDesc>"
+
+
+@pytest.mark.parametrize(
+    ("header", "published", "corrected"),
+    [
+        (described("<bibl><title> The box . </title><author/></bibl>"), "# The box", "# The box"),
+        (described("<bibl/><bibl/>", "Vol. 2. Sample containing about 9 words"), "# Vol. 2", "# Vol. 2"),
+        (
+            described("<bibl><author/><title>A</title></bibl>", "End ,it. Sample containing about 3.5 words"),
+            "# End, it. Sample containing about 3",
+            "# End, it",
+        ),
+        (described("", "Small poems"), "#", "# Small poems"),
+        (described("", "The U.S. and I"), "# The U. S", "# The U.S. and I"),
+        (described("<bibl><title/></bibl>"), "#", "# X00"),
+        (described("<bibl><title/></bibl>", "Stated. Sample containing about 9 words"), "#", "# Stated"),
+        (described("<bibl><title>[The harbour]. </title></bibl>"), "# [The harbour]", "# [The harbour]"),
+    ],
+)
+def test_title(header: str, published: str, corrected: str) -> None:
+    assert header_page(header, "as_published") == published
+    assert header_page(header, "corrected") == corrected
+
+
+@pytest.mark.parametrize(
+    ("person", "published", "corrected"),
+    [
+        ("<persName>mary-jane o'neil</persName>", "Mary-jane O'neil", "Mary-jane O'neil"),
+        ("<age>3</age><persName>  THE   chair </persName><persName>Bob</persName>", "THE Chair", "THE Chair"),
+        ("<persName>an Unknown clerk</persName>", "[UNK]", "[UNK]"),
+        ("<age>37</age>", "Drawn", "Drawn"),
+        ("<persName> </persName>", "", "Drawn"),
+    ],
+)
+def test_name_of_a_speaker(person: str, published: str, corrected: str) -> None:
+    participants = f'<particDesc><person xml:id="P1">{person}</person></particDesc>'
+    header = f"{described('<bibl><title>T</title></bibl>')}<profileDesc>{participants}</profileDesc>"
+    body = '<stext><u who="P1"><s><w>Hello</w></s></u></stext>'
+    assert header_page(header, "as_published", body) == f"# T\n\n{published}: 'Hello'"
+    assert header_page(header, "corrected", body) == f"# T\n\n{corrected}: 'Hello'"
+
+
+def test_names_are_drawn_for_the_header_first_and_then_at_first_utterances_also_of_dropped_turns() -> None:
+    names = iter(["One", "Two", "Three"])
+    root = parse(
+        f"""<bncDoc><teiHeader>{described("<bibl><title>T</title></bibl>")}<profileDesc><particDesc>
+        <person xml:id="P1"/></particDesc></profileDesc></teiHeader><stext><u who="P9"><s><c>?</c></s></u>
+        <u who="P8"><s><w>Eight</w></s></u><u who="P9"><s><w>Nine</w></s></u><u who="P1"><s><w>One</w></s></u>
+        </stext></bncDoc>""".encode(),
+        "x",
+    )
+    page = convert_text(root, lambda: next(names), Rejections(), "as_published")
+    assert page == "# T\n\nThree: 'Eight'\n\nTwo: 'Nine'\n\nOne: 'One'\n\n"
+
+
+def test_names_that_are_not_purely_alphabetic_are_not_used() -> None:
+    assert usable_names(["ann", "Anne-Marie", "D'arcy", "", " Bob "]) == ("Ann", "Bob")
+    assert len(first_names()) > 50
+
+
+@pytest.mark.parametrize("reading", ["as_published", "corrected"])
+def test_embedded_texts_convert_with_all_their_features(
+    reading: BncReading, embedded_folder: Path, tmp_path: Path
+) -> None:
     register_source("bnc", embedded_folder / "bnc", tmp_path / "bnc.json")
     rejections = Rejections()
-    documents = list(read(open_source(tmp_path / "bnc.json"), "bnc", BncOptions(), rejections))
+    documents = reading_of(open_source(tmp_path / "bnc.json"), rejections, reading=reading)
     whole = "\n\n".join(document.text for document in documents)
     assert len(documents) >= 4
     assert not rejections.counts

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hatchery.corpora.convert import ConvertSettings, convert_corpus
-from hatchery.corpora.documents import RawDocument, Rejections
+from hatchery.corpora.documents import RawDocument, Reading
 from hatchery.corpora.registry import READERS, Reader, reader_and_options
 from hatchery.errors import ConfigError, CorpusError, SourceError
 from hatchery.storage.manifests import read_manifest, stage_run
@@ -41,9 +41,9 @@ def manifests(embedded_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
     return paths
 
 
-def convert(settings: dict[str, Any], manifests: dict[str, Path], output: Path) -> None:
+def convert(settings: dict[str, Any], manifests: dict[str, Path], output: Path, workers: int = 1) -> None:
     with stage_run(output, {"stage": "convert_corpus", "stage_version": 1, **settings}, manifests) as run:
-        convert_corpus(build(ConvertSettings, settings), manifests, run)
+        convert_corpus(build(ConvertSettings, settings), manifests, run, workers=workers)
 
 
 def test_shards_hold_every_document_once_and_the_tables_count_them(manifests: dict[str, Path], tmp_path: Path) -> None:
@@ -72,6 +72,54 @@ def test_two_runs_give_the_same_bytes(manifests: dict[str, Path], tmp_path: Path
     assert (tmp_path / "one" / "manifest.json").read_bytes() == (tmp_path / "two" / "manifest.json").read_bytes()
 
 
+def test_two_processes_give_the_bytes_of_one(
+    manifests: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hatchery.corpora.document_parts.GROUP_BYTES", 20_000)
+    for name, workers in (("one", 1), ("two", 2)):
+        convert(BNC_AND_TEXT, manifests, tmp_path / name / "manifest.json", workers)
+    assert (tmp_path / "one" / "manifest.json").read_bytes() == (tmp_path / "two" / "manifest.json").read_bytes()
+    assert not list(tmp_path.glob("*/.parts"))
+
+
+def test_an_exact_number_of_development_texts_is_met(manifests: dict[str, Path], tmp_path: Path) -> None:
+    settings = {
+        "sources": [BNC_AND_TEXT["sources"][0]],
+        "split": {"development_documents": 3, "seed": 1},
+    }
+    convert(settings, {"bnc": manifests["bnc"]}, tmp_path / "manifest.json")
+    assert read_manifest(tmp_path / "manifest.json").measures["dev"]["documents"] == 3
+
+
+def test_a_killed_conversion_goes_on_with_the_files_that_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hatchery.corpora.document_parts.GROUP_BYTES", 1)
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    for index in range(6):
+        (raw / f"{index}.txt").write_text(f"Text number {index}.")
+    register_source("raw", raw, tmp_path / "raw.json")
+    settings = {"sources": [{"name": "raw", "reader": "plain_text", "options": {}}]}
+    plain = READERS["plain_text"]
+    read: list[str] = []
+
+    def counting(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument]:
+        read.append(file)
+        if len(read) == 4:
+            raise KeyboardInterrupt
+        yield from plain.read(source, file, reading)
+
+    convert(settings, {"raw": tmp_path / "raw.json"}, tmp_path / "whole" / "manifest.json")
+    monkeypatch.setitem(READERS, "plain_text", Reader(plain.options, plain.files, counting))
+    output = tmp_path / "killed" / "manifest.json"
+    with pytest.raises(KeyboardInterrupt):
+        convert(settings, {"raw": tmp_path / "raw.json"}, output)
+    convert(settings, {"raw": tmp_path / "raw.json"}, output)
+    assert read == ["0.txt", "1.txt", "2.txt", "3.txt", "3.txt", "4.txt", "5.txt"]
+    assert output.read_bytes() == (tmp_path / "whole" / "manifest.json").read_bytes()
+
+
 def test_a_rerun_with_other_shards_leaves_no_shard_of_the_first(manifests: dict[str, Path], tmp_path: Path) -> None:
     convert(BNC_AND_TEXT, manifests, tmp_path / "manifest.json")
     convert({**BNC_AND_TEXT, "documents_per_shard": 1000}, manifests, tmp_path / "manifest.json")
@@ -95,7 +143,7 @@ def test_a_damaged_source_leaves_nothing_behind(tmp_path: Path) -> None:
     output = tmp_path / "corpus" / "manifest.json"
     with pytest.raises(SourceError, match="line 51"):
         convert(settings, {"raw": tmp_path / "raw.json"}, output)
-    assert list(output.parent.iterdir()) == []
+    assert [path.name for path in output.parent.iterdir() if path.name != ".parts"] == []
 
 
 def test_a_source_without_documents_is_an_error_that_says_why(tmp_path: Path) -> None:
@@ -111,10 +159,11 @@ def test_a_source_without_documents_is_an_error_that_says_why(tmp_path: Path) ->
 def test_a_document_name_that_occurs_twice_is_an_error(
     manifests: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def twice(source: RawSource, name: str, options: Any, rejections: Rejections) -> Iterator[RawDocument]:
-        yield from [RawDocument("same", name, "text")] * 2
+    def twice(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument]:
+        yield from [RawDocument("same", reading.name, "text")] * 2
 
-    monkeypatch.setitem(READERS, "twice", Reader(READERS["bnc_xml"].options, twice))
+    bnc = READERS["bnc_xml"]
+    monkeypatch.setitem(READERS, "twice", Reader(bnc.options, bnc.files, twice))
     with pytest.raises(CorpusError, match="'same' occurs twice"):
         convert(
             {"sources": [{"name": "bnc", "reader": "twice"}]}, {"bnc": manifests["bnc"]}, tmp_path / "manifest.json"
@@ -145,7 +194,7 @@ def test_wrong_settings_are_refused_before_anything_is_read(
 
 @pytest.mark.parametrize("name", sorted(READERS))
 def test_every_registered_reader_has_documented_options(name: str) -> None:
-    required = {"babylm": {"corpus": "qed"}}
+    required = {"babylm": {"corpus": "qed"}, "raw_text": {"format": "json_lines"}}
     reader, options = reader_and_options(name, required.get(name, {}), "sources[0]")
     assert reader.options.__doc__
     assert reader.read.__doc__

@@ -1,14 +1,18 @@
 """The reader for what the user brings: formats, options, and one clear line for everything that does not fit."""
 
+import bz2
 import gzip
+import lzma
+import re
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hatchery.corpora.documents import RawDocument, Rejections
-from hatchery.corpora.plain_text import PlainTextOptions, read
+from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.corpora.plain_text import PlainTextOptions, files, read
 from hatchery.corpora.tagged_text import tagged_sentence
 from hatchery.errors import ConfigError, HatcheryError, SourceError
 from hatchery.storage.sources import RawSource, open_source, register_source
@@ -17,8 +21,14 @@ from hatchery.typed import build
 Sources = Callable[..., RawSource]
 
 
-def documents_of(source: RawSource, **options: Any) -> list[RawDocument]:
-    return list(read(source, "mine", build(PlainTextOptions, options), Rejections()))
+def split_at_marks(paragraph: str) -> list[str]:
+    return re.split(r"(?<=[.!?]) (?=[A-Z])", paragraph)
+
+
+def documents_of(source: RawSource, rejections: Rejections | None = None, **options: Any) -> list[RawDocument]:
+    built = build(PlainTextOptions, options)
+    reading = Reading("mine", built, rejections or Rejections(), split_at_marks)
+    return [document for file in files(source, built) for document in read(source, file, reading)]
 
 
 def texts_of(source: RawSource, **options: Any) -> list[str]:
@@ -53,7 +63,7 @@ def test_rows_of_a_transcript_are_kept_grouped_capitalised_and_marked(source_of:
         "cleaning": "full",
     }
     rejections = Rejections()
-    found = list(read(source_of(t__csv=table), "mine", build(PlainTextOptions, options), rejections))
+    found = documents_of(source_of(t__csv=table), rejections, **options)
     assert [(d.doc_id, d.text) for d in found] == [("mine/t.csv/7", "Where is it?\n\nThere!"), ("mine/t.csv/8", "No.")]
     assert rejections.counts == {"row not kept by the option `keep`": 1, "row without text": 1}
 
@@ -78,8 +88,8 @@ def test_tagged_lines_are_sentences(source_of: Sources) -> None:
 def test_files_are_chosen_and_short_documents_counted(source_of: Sources) -> None:
     source = source_of(a__txt="one two three", b__txt="one", README__txt="read me now")
     rejections = Rejections()
-    options = PlainTextOptions(files="*.txt", exclude=("README*",), minimum_words=2)
-    assert [d.doc_id for d in read(source, "mine", options, rejections)] == ["mine/a.txt"]
+    found = documents_of(source, rejections, files="*.txt", exclude=["README*"], minimum_words=2)
+    assert [d.doc_id for d in found] == ["mine/a.txt"]
     assert rejections.counts == {"fewer than 2 words": 1}
 
 
@@ -94,13 +104,14 @@ def test_files_are_chosen_and_short_documents_counted(source_of: Sources) -> Non
             r"a\.csv: line 2: there is no column 'gloss'; there are: t",
         ),
         ({"a__csv": 'text\n"never closed\n'}, {}, r"a\.csv: line \d: not a well-formed table"),
+        ({"a__jsonl": "[" * 100_000}, {}, r"a\.jsonl: line 1: not a JSON object: maximum recursion"),
         ({"a__csv": "text\nfine\n"}, {"keep": {"role": ["x"]}}, r"line 2: there is no column 'role'"),
         ({"a__jsonl": '{"text": "fine"}\n{"text": "trunc'}, {}, r"a\.jsonl: line 2: not a JSON object"),
         ({"a__jsonl": "[1]\n"}, {}, r"a\.jsonl: line 1: not a JSON object: got list"),
         (
             {"a__json__gz": gzip.compress(b'{"text": "x"}\n' * 99)[:-9]},
             {"files": "*"},
-            r"a\.json\.gz: .*cannot be read",
+            r"a\.json\.gz: damaged after byte \d+",
         ),
         ({"a__dat": "x"}, {"files": "*"}, r"a\.dat: the suffix does not tell the format"),
         ({"a__dat": "x"}, {}, r"no file matches \*\.txt"),
@@ -113,6 +124,64 @@ def test_wrong_input_is_one_line_with_its_place(
     with pytest.raises(HatcheryError, match=message) as caught:
         documents_of(source_of(**files), **options)
     assert "\n" not in str(caught.value)
+
+
+def test_rows_of_one_document_may_stand_apart_and_documents_keep_the_order_of_their_first_rows(
+    source_of: Sources,
+) -> None:
+    rows = ["b,one", "a,two", "c,", "b,three", "c,four", "a,five", "d,"]
+    source = source_of(t__csv="\n".join(["book,text", *rows]))
+    found = documents_of(source, document_column="book")
+    assert [(d.doc_id, d.text) for d in found] == [
+        ("mine/t.csv/b", "one\n\nthree"),
+        ("mine/t.csv/a", "two\n\nfive"),
+        ("mine/t.csv/c", "four"),
+    ]
+
+
+def test_compressed_text_and_tables_are_read(source_of: Sources) -> None:
+    source = source_of(a__txt__bz2=bz2.compress(b"One. Two."), b__csv__xz=lzma.compress(b"text\nThree.\n"))
+    assert texts_of(source, files="*") == ["One.\nTwo.", "Three."]
+
+
+def test_quoted_cells_keep_their_lines_whatever_the_line_ends(source_of: Sources) -> None:
+    source = source_of(t__csv=b'text,n\r\n"One.\r\n\r\nTwo, ""three"".",1\r\nFour.,2')
+    assert texts_of(source) == ['One.\n\nTwo, "three".', "Four."]
+
+
+def test_an_empty_file_is_counted_not_lost(source_of: Sources) -> None:
+    for options in ({}, {"lines_per_document": 3}, {"minimum_words": 0}):
+        rejections = Rejections()
+        assert documents_of(source_of(a__txt="\n \n"), rejections, **options) == []
+        assert rejections.counts == {"fewer than 1 words": 1}
+
+
+@pytest.mark.parametrize("suffix", ["txt", "csv", "jsonl"])
+def test_memory_stays_flat_as_a_file_grows(suffix: str, source_of: Sources) -> None:
+    line = "a line of ten words or so that says nothing new at all" * 5
+    rows = {"txt": line, "csv": f"k,{line}", "jsonl": f'{{"text": "{line}"}}'}[suffix]
+    header = "book,text\n" if suffix == "csv" else ""
+
+    def peak_bytes(lines: int) -> int:
+        content = header + "".join(f"{rows.replace('k,', f'{i // 100},', 1)}\n" for i in range(lines))
+        source = source_of(**{f"a__{suffix}": content})
+        built = PlainTextOptions(
+            paragraphs="line",
+            cleaning="none",
+            lines_per_document=100 if suffix == "txt" else None,
+            document_column="book" if suffix == "csv" else None,
+        )
+        reading = Reading("mine", built, Rejections(), split_at_marks)
+        del content
+        tracemalloc.start()
+        documents = sum(1 for _ in read(source, f"a.{suffix}", reading))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert documents == (lines if suffix == "jsonl" else lines // 100)
+        return peak
+
+    # Both files are longer than the blocks of a megabyte in which files are read.
+    assert peak_bytes(24_000) < 1.3 * peak_bytes(8_000)
 
 
 def test_latin_1_is_read_when_it_is_named(source_of: Sources) -> None:
@@ -128,6 +197,7 @@ def test_an_unknown_option_is_refused() -> None:
 def test_embedded_sources_are_read(folder: str, embedded_folder: Path, tmp_path: Path) -> None:
     register_source(folder, embedded_folder / folder, tmp_path / "x.json")
     options = {"column": "gloss", "document_column": "transcript_id"} if folder == "childes" else {}
+    options["files"] = "*"
     texts = texts_of(open_source(tmp_path / "x.json"), **options)
     assert len(texts) >= 6
     assert all("\n" in text for text in texts)

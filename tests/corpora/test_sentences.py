@@ -1,29 +1,59 @@
-"""The sentence splitter: known boundaries, and nothing lost or changed."""
+"""The sentence splitter: known boundaries, nothing lost or changed, every decision as in NLTK, damaged models told."""
+
+import pickle
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-from hatchery.corpora.sentences import split_sentences
+from hatchery.corpora.sentences import (
+    MODEL_DIGEST,
+    MODEL_FOLDER,
+    PARAMETER_FILES,
+    folder_splitter,
+    model_digest,
+    open_splitter,
+    pinned_splitter,
+    split_sentences,
+)
+from hatchery.errors import SourceError
+from hatchery.storage.sources import RawSource
 
 PIECES = [
-    "The",
-    "dog",
-    "ran.",
-    "Mr.",
-    "J.",
-    "Finch",
-    "said",
-    '"Well!"',
-    "why?",
-    "...",
-    "3.14",
-    "No.",
-    "5",
-    "(Yes.)",
-    "e.g.",
+    *("The", "dog", "ran.", "Mr.", "J.", "I", "Finch", '"Well!"', "why?", "...", ". . .", "3.14", "No.", "5", "(Yes.)"),
+    *(
+        "e.g.",
+        "1.",
+        "p.m.",
+        "U.S.",
+        "They",
+        "etc.",
+        '."',
+        "?!",
+        "!!!",
+        '"',
+        ".)",
+        "'",
+        "»",
+        "”",
+        "É.",
+        "--",
+        ".--",
+        ".,",
+    ),
 ]
-PROSE = st.lists(st.sampled_from(PIECES), max_size=20).map(" ".join)
+GLUE = st.sampled_from(["", " ", " ", " ", "\n", "\u00a0"])
+PROSE = st.lists(st.tuples(st.sampled_from(PIECES), GLUE), max_size=20).map(
+    lambda pairs: "".join(piece + glue for piece, glue in pairs)
+)
+ANY_TEXT = st.one_of(PROSE, st.text(max_size=80), st.text(alphabet=" .!?\"')a.B1-,\n\u2019\ud800", max_size=60))
 
 
 @pytest.mark.parametrize(
@@ -31,12 +61,19 @@ PROSE = st.lists(st.sampled_from(PIECES), max_size=20).map(" ".join)
     [
         ("The dog ran. It fell! Why? Nobody knows...", ["The dog ran.", "It fell!", "Why?", "Nobody knows..."]),
         ("Mr. Finch met Dr. J. R. Alder. They spoke.", ["Mr. Finch met Dr. J. R. Alder.", "They spoke."]),
+        ("A. B. Cox and J.R. Alder met Mrs. Watson.", ["A. B. Cox and J.R. Alder met Mrs. Watson."]),
         ("See No. 5 and vol. 3. Then stop.", ["See No. 5 and vol. 3.", "Then stop."]),
-        ('"Come in," he said. "Sit down."', ['"Come in," he said.', '"Sit down."']),
-        ('He said "Stop!" Then he ran.', ['He said "Stop!"', "Then he ran."]),
+        ("No. Mary left.", ["No.", "Mary left."]),
+        ("She came at 5 p.m. The dog ran.", ["She came at 5 p.m.", "The dog ran."]),
+        ("She lives in the U.S. with us.", ["She lives in the U.S. with us."]),
+        ("So did I. Then we left.", ["So did I.", "Then we left."]),
         ("It cost 3.50 and more. 7 were left.", ["It cost 3.50 and more.", "7 were left."]),
-        ("wait... what is it? you know", ["wait... what is it? you know"]),
+        ("wait... what is it? you know", ["wait... what is it?", "you know"]),
         ("  spread \n over lines.   Next.  ", ["spread over lines.", "Next."]),
+        ("the end . The start .", ["the end .", "The start ."]),
+        ("one word", ["one word"]),
+        ("Stop!!", ["Stop!!"]),
+        (" \n", []),
         ("", []),
     ],
 )
@@ -44,14 +81,135 @@ def test_boundaries(paragraph: str, sentences: list[str]) -> None:
     assert split_sentences(paragraph) == sentences
 
 
-@given(st.one_of(PROSE, st.text(max_size=80)))
+@pytest.mark.parametrize(
+    ("paragraph", "sentences"),
+    [
+        ('"Come in," he said. "Sit down."', ['"Come in," he said.', '"Sit down."']),
+        ('He said "Stop!" Then he ran.', ['He said "Stop!"', "Then he ran."]),
+        ("‘Go.’ She went. “Now.” They left.", ["‘Go.’", "She went.", "“Now.”", "They left."]),
+        ("(He left.) She stayed.", ["(He left.)", "She stayed."]),
+    ],
+)
+def test_closing_quotes_and_brackets_stay_with_their_sentence(paragraph: str, sentences: list[str]) -> None:
+    assert split_sentences(paragraph) == sentences
+
+
+@given(ANY_TEXT)
 def test_sentences_joined_are_the_paragraph(paragraph: str) -> None:
     sentences = split_sentences(paragraph)
     assert " ".join(sentences) == " ".join(paragraph.split())
     assert all(sentences)
 
 
-@given(st.one_of(PROSE, st.text(max_size=80)))
+@given(ANY_TEXT)
 def test_splitting_a_sentence_again_changes_nothing(paragraph: str) -> None:
     for sentence in split_sentences(paragraph):
         assert split_sentences(sentence) == [sentence]
+
+
+@given(ANY_TEXT)
+def test_every_decision_is_the_librarys(paragraph: str) -> None:
+    ours = pinned_splitter("as_published")
+    bare = PunktSentenceTokenizer(ours.model.parameters())
+    assert ours.tokenizer.tokenize(paragraph) == bare.tokenize(paragraph)
+    assert ours.tokenizer.text_contains_sentbreak(paragraph) == bare.text_contains_sentbreak(paragraph)
+    assert ours.split(paragraph) == [" ".join(s.split()) for s in bare.tokenize(paragraph) if s.strip()]
+
+
+def test_real_text_is_cut_as_the_library_cuts_it(shared_directory: Path) -> None:
+    ours = pinned_splitter("as_published")
+    bare = PunktSentenceTokenizer(ours.model.parameters())
+    with zipfile.ZipFile(shared_directory / "data" / "nltk" / "abc.zip") as archive:
+        text = archive.read("abc/science.txt").decode("latin-1")[:400_000]
+    for line in text.split("\n"):
+        for cased in (line, line.lower()):
+            assert ours.tokenizer.tokenize(cased) == bare.tokenize(cased)
+
+
+def test_as_published_cuts_where_there_is_no_white_space_and_corrected_does_not() -> None:
+    paragraph = 'He said "No."And left!!'
+    assert pinned_splitter("as_published").split(paragraph) == ['He said "No.', '"And left!', "!"]
+    assert split_sentences(paragraph) == [paragraph]
+
+
+@pytest.mark.parametrize(
+    "paragraph",
+    [
+        "word " * 200_000,
+        "a. " * 100_000,
+        "." * 500_000 + " B",
+        'a."' + '"' * 500_000,
+        "!" * 200_000,
+        "x" * 500_000 + ". B",
+    ],
+    ids=["no stop", "stops", "dots", "quotes", "exclamations", "one word"],
+)
+def test_long_monotonous_paragraphs_are_split(paragraph: str) -> None:
+    sentences = split_sentences(paragraph)
+    assert " ".join(sentences) == " ".join(paragraph.split())
+
+
+def test_unknown_words_are_not_remembered() -> None:
+    splitter = folder_splitter(MODEL_FOLDER)
+    before = len(splitter.tokenizer._params.ortho_context)
+    splitter.split("He met Mr. Qwertzuiop. Mr. Asdfghjkl came.")
+    assert len(splitter.tokenizer._params.ortho_context) == before
+
+
+def test_a_splitter_can_be_sent_to_another_process() -> None:
+    paragraph = 'Mr. Finch ran. "Why?" Nobody knows!!'
+    for reading in ("as_published", "corrected"):
+        splitter = pinned_splitter(reading)
+        assert pickle.loads(pickle.dumps(splitter)).split(paragraph) == splitter.split(paragraph)
+
+
+def test_nltk_is_not_imported_before_a_mark_must_be_decided(repository: Path) -> None:
+    program = (
+        "import sys; from hatchery.corpora.sentences import open_splitter; "
+        "open_splitter(None).split('No mark inside.'); sys.exit('nltk' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=repository / "scripts").returncode == 0
+
+
+def test_the_pinned_model_is_the_one_that_the_code_names() -> None:
+    assert model_digest(MODEL_FOLDER) == MODEL_DIGEST
+
+
+@pytest.mark.parametrize("prefix", ["", "english/", "punkt_tab/english/"])
+def test_a_source_with_punkt_parameters_is_opened(source_of: Callable[..., RawSource], prefix: str) -> None:
+    files = {prefix + name: (MODEL_FOLDER / name).read_bytes() for name in PARAMETER_FILES}
+    if prefix:
+        # The published archive holds many languages.
+        files |= {"punkt_tab/german/" + name: b"" for name in PARAMETER_FILES}
+    splitter = open_splitter(source_of(**files))
+    assert splitter.model == pinned_splitter().model
+    assert open_splitter(None).split("Mr. Finch ran. He fell.") == splitter.split("Mr. Finch ran. He fell.")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("collocations.tab", b"one\ttwo\nthree\n", "collocations.tab: line 2: expected 2 fields, got 'three'"),
+        ("ortho_context.tab", b"one\tmany\n", "ortho_context.tab: line 1: 'many' is no orthographic context"),
+        ("abbrev_types.txt", b"mr\na\tb\n", "abbrev_types.txt: line 2: expected 1 fields"),
+        ("sent_starters.txt", b"the\n\xff", "sent_starters.txt: byte 4 is not utf-8"),
+        ("sent_starters.txt", None, "no file sent_starters.txt; expected the Punkt parameters"),
+    ],
+)
+def test_a_damaged_model_is_told_by_file_and_place(
+    source_of: Callable[..., RawSource], name: str, content: bytes | None, problem: str
+) -> None:
+    files = {file: (MODEL_FOLDER / file).read_bytes() for file in PARAMETER_FILES}
+    files |= {name: content} if content is not None else {}
+    if content is None:
+        del files[name]
+    with pytest.raises(SourceError, match=problem.replace("(", r"\(")) as caught:
+        open_splitter(source_of(**files))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_model_folder_is_told(tmp_path: Path) -> None:
+    shutil.copytree(MODEL_FOLDER, tmp_path / "model")
+    (tmp_path / "model" / "collocations.tab").unlink()
+    with pytest.raises(SourceError, match=r"collocations\.tab: the sentence model cannot be read"):
+        folder_splitter(tmp_path / "model")

@@ -4,27 +4,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hatchery.corpora.splits import SplitSettings, assign_split
-from hatchery.errors import ConfigError
+from hatchery.corpora.splits import SplitSettings, Splitter, draw, smallest
+from hatchery.errors import ConfigError, CorpusError
 
 
 def test_shares_are_those_of_the_settings() -> None:
     settings = SplitSettings(development_fraction=0.2, test_fraction=0.1, seed=1)
-    splits = [assign_split(f"document-{index}", settings) for index in range(4000)]
+    splits = [Splitter(settings)(f"document-{index}") for index in range(4000)]
     assert splits.count("dev") / 4000 == pytest.approx(0.2, abs=0.03)
     assert splits.count("test") / 4000 == pytest.approx(0.1, abs=0.03)
 
 
 @given(st.text(max_size=20), st.floats(0, 0.5), st.floats(0, 0.5))
 def test_a_document_never_leaves_training_when_the_fractions_shrink(name: str, development: float, test: float) -> None:
-    large = assign_split(name, SplitSettings(development, test))
-    small = assign_split(name, SplitSettings(development / 2, 0.0))
+    large = Splitter(SplitSettings(development, test))(name)
+    small = Splitter(SplitSettings(development / 2, 0.0))(name)
     assert small in ("train", "dev")
     assert large != "train" or small == "train"
 
 
 def test_another_seed_draws_another_split() -> None:
-    draws = [[assign_split(str(index), SplitSettings(0.5, 0.0, seed)) for index in range(64)] for seed in (0, 1)]
+    draws = [[Splitter(SplitSettings(0.5, 0.0, seed))(str(index)) for index in range(64)] for seed in (0, 1)]
     assert draws[0] != draws[1]
 
 
@@ -32,3 +32,20 @@ def test_another_seed_draws_another_split() -> None:
 def test_impossible_fractions_are_refused(fractions: tuple[float, float]) -> None:
     with pytest.raises(ConfigError, match="fraction"):
         SplitSettings(*fractions)
+
+
+def test_an_exact_number_of_development_documents_is_met_whatever_the_order_and_the_parts() -> None:
+    settings = SplitSettings(seed=3, development_documents=35)
+    names = [f"text-{index}" for index in range(4049)]
+    points = [draw(name, 3) for name in names]
+    parts = [smallest(points[start : start + 100], settings) for start in range(0, len(points), 100)]
+    whole = Splitter(settings, points)
+    divided = Splitter(settings, (point for part in reversed(parts) for point in part))
+    assert sum(whole(name) == "dev" for name in names) == 35
+    assert [whole(name) for name in names] == [divided(name) for name in names]
+
+
+def test_more_development_documents_than_documents_are_refused() -> None:
+    settings = SplitSettings(development_documents=3)
+    with pytest.raises(CorpusError, match=r"development_documents: got 3, the corpus has 2 documents"):
+        Splitter(settings, smallest([5, 6], settings))

@@ -1,6 +1,7 @@
 """The generator: identity from run to run, raw formats that parse, and tests that cannot be guessed."""
 
 import csv
+import gzip
 import json
 import math
 import re
@@ -76,8 +77,12 @@ def test_the_raw_formats_parse(generated: Path) -> None:
     with (generated / "childes" / "Embedded.csv").open(newline="") as handle:
         rows = list(csv.DictReader(handle))
     assert {row["type"] for row in rows} == {"declarative", "question"}
-    assert all(set(line) == {"text", "url", "timestamp"} for line in json_lines(next((generated / "c4").iterdir())))
-    assert "= = = " in (generated / "wikipedia" / "articles.txt").read_text()
+    with gzip.open(next((generated / "c4").iterdir()), "rt", encoding="utf-8") as handle:
+        assert all(set(json.loads(line)) == {"text", "url", "timestamp"} for line in handle)
+    articles = (generated / "wikipedia" / "AA" / "wiki_00").read_text()
+    assert articles.count("<doc id=") == articles.count("</doc>") > 1
+    assert (generated / "bookcorpus" / "books.txt").read_text().islower()
+    assert (generated / "cbt" / "cbt_train.txt").read_text().startswith("_BOOK_TITLE_ : ")
 
 
 @pytest.mark.parametrize("paradigm", PARADIGMS, ids=lambda paradigm: paradigm.uid)

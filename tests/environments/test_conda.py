@@ -21,6 +21,7 @@ PROGRAMS = {
     "pygments",
     "pytest",
     "ruff",
+    "sacremoses",
     "snakefmt",
     "snakemake",
     "snakemake-executor-plugin-slurm",

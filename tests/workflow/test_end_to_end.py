@@ -60,6 +60,9 @@ def test_figures_are_drawings_and_the_page_holds_them(finished_project: Path) ->
         drawing = etree.parse(finished_project / f"results/tiny/figures/{name}.svg")
         assert drawing.getroot().tag.endswith("svg")
     assert page.count("<svg") == 3
+    for corpus in ("tiny", "demo_reduced", "demo_books_sample"):
+        assert f'<a href="../cards/{corpus}/card.html">{corpus}</a>' in page
+        assert (finished_project / f"results/cards/{corpus}/card.html").is_file()
 
 
 def test_no_unfinished_file_is_left_behind(finished_project: Path) -> None:
@@ -80,7 +83,7 @@ def test_snakemakes_report_holds_table_and_figures(finished_project: Path) -> No
     result = snakemake(finished_project, "--report", str(report), "--", "results/tiny/index.html")
     assert result.returncode == 0, result.stdout + result.stderr
     text = report.read_text(encoding="utf-8")
-    for name in ("summary.csv", "learning_curves.svg", "layer_weights.svg", "phenomena.svg"):
+    for name in ("summary.csv", "learning_curves.svg", "layer_weights.svg", "phenomena.svg", "card.html"):
         assert name in text, f"the report does not hold {name}"
 
 
@@ -118,7 +121,8 @@ def test_missing_raw_data_is_told_with_where_to_get_it(tmp_path: Path, repositor
     result = snakemake(project, "--cores", "1", "results/corpora/babylm_100M/manifest.json")
     assert result.returncode != 0
     errors = [line for line in (result.stdout + result.stderr).splitlines() if line.startswith("error: ")]
-    assert "set data.babylm_100M.path in config/config.yaml; babylm_data/babylm_100M" in errors[0]
+    assert "set data.babylm.path in config/config.yaml" in errors[0]
+    assert "babylm_data" in errors[0]
 
 
 def test_provenance_says_when_where_and_with_what(finished_project: Path) -> None:

@@ -17,7 +17,10 @@ SUMMARY = {"summarise", "write_page"}
 AFTER_PRETRAINING = {"score_minimal_pairs", "finetune", *FIGURES, *SUMMARY}
 AFTER_TOKENS = {"pretrain", *AFTER_PRETRAINING}
 AFTER_TOKENIZER = {"encode_corpus", *AFTER_TOKENS}
-AFTER_CORPUS = {"train_tokenizer", *AFTER_TOKENIZER}
+CARD = {"describe_corpus", "write_page"}
+AFTER_CORPUS = {"train_tokenizer", *AFTER_TOKENIZER, *CARD}
+AFTER_SELECTION = {"group_sequences", *CARD}
+EVERY_CORPUS = {"build_vocabulary", "select_text", "group_sequences", "convert_corpus", "sample_corpus"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,10 @@ CHANGES = {
         EXPERIMENT, "evaluation_interval_steps: 6", "evaluation_interval_steps: 12", {"freeze_settings", *AFTER_TOKENS}
     ),
     "vocabulary size": Change(
-        "config/tokenizers/tiny.yaml", "vocabulary_size: 400", "vocabulary_size: 380", AFTER_CORPUS
+        "config/tokenizers/tiny.yaml",
+        "vocabulary_size: 400",
+        "vocabulary_size: 380",
+        {"train_tokenizer", *AFTER_TOKENIZER},
     ),
     "shard size": Change(
         "config/corpora/tiny.yaml",
@@ -81,7 +87,36 @@ CHANGES = {
         "config/config.yaml",
         "embedded: {",
         "embedded: {seed: 9, ",
-        {"generate_embedded_sources", "register_source", "convert_corpus", *AFTER_CORPUS},
+        {"generate_embedded_sources", "register_source", *EVERY_CORPUS, *AFTER_CORPUS},
+    ),
+    "processes of a conversion": Change(
+        "config/config.yaml", "device: auto", "device: auto\n  corpus_threads: 3", set()
+    ),
+    "description of a corpus": Change("config/corpora/tiny.yaml", "One written", "A written", CARD),
+    "licence of a raw input": Change("config/config.yaml", "licence: ", "licence: by agreement, ", set()),
+    "reading of the vocabulary": Change(
+        "config/vocabularies/demo.yaml",
+        "kind: transcripts",
+        "kind: transcripts\nreading: as_published",
+        {"build_vocabulary", "select_text", *AFTER_SELECTION},
+    ),
+    "minimum of a selection": Change(
+        "config/selections/demo_c4_sentences.yaml",
+        "level: sentences",
+        "level: sentences\nminimum_counted_words: 4",
+        {"select_text", *AFTER_SELECTION},
+    ),
+    "share of held-out sequences": Change(
+        "config/corpora/demo_reduced.yaml", "test: 0.05", "test: 0.1", AFTER_SELECTION
+    ),
+    "size of a sample": Change(
+        "config/corpora/demo_books_sample.yaml", "characters: 20000", "characters: 10000", {"sample_corpus", *CARD}
+    ),
+    "reader option of a sampled corpus": Change(
+        "config/corpora/demo_books.yaml",
+        "lines_per_document: 50",
+        "lines_per_document: 40",
+        {"convert_corpus", "sample_corpus", *CARD},
     ),
     "a docstring of the library": Change("scripts/hatchery/analysis/settings.py", '"""', '"""Another word. ', set()),
     "a script": Change("scripts/pretrain.py", "import argparse", "# touched\nimport argparse", set()),

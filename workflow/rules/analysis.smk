@@ -152,6 +152,7 @@ rule write_page:
     input:
         markdown="results/{experiment}/summary.md",
         figures=lambda wildcards: LAYOUT.figures(wildcards.experiment).values(),
+        cards=lambda wildcards: LAYOUT.cards(wildcards.experiment).values(),
     output:
         "results/{experiment}/index.html",
     log:
@@ -167,6 +168,7 @@ rule write_page:
         settings=lambda wildcards: LAYOUT.settings(
             "write_page", experiment=wildcards.experiment
         ),
+        cards=lambda wildcards: arguments("--card", LAYOUT.cards(wildcards.experiment)),
     shell:
         "python scripts/write_page.py --settings {params.settings:q} --markdown {input.markdown}"
-        " --figures {input.figures} --output {output} > {log} 2>&1"
+        " --figures {input.figures} {params.cards} --output {output} > {log} 2>&1"

@@ -1,6 +1,7 @@
 rule convert_corpus:
     input:
-        lambda wildcards: LAYOUT.corpus_sources(wildcards.corpus).values(),
+        sources=lambda wildcards: LAYOUT.corpus_sources(wildcards.corpus).values(),
+        sentence_model=lambda wildcards: LAYOUT.sentence_model(wildcards.corpus),
     output:
         "results/corpora/{corpus}/manifest.json",
     log:
@@ -9,8 +10,9 @@ rule convert_corpus:
         "results/benchmarks/convert_corpus/{corpus}.tsv"
     conda:
         "../../envs/corpora.yaml"
+    threads: LAYOUT.threads("corpus")
     resources:
-        mem_mb=4000,
+        mem_mb=lambda wildcards, threads: 2000 + 1000 * threads,
         runtime=240,
     params:
         settings=lambda wildcards: LAYOUT.settings(
@@ -19,6 +21,111 @@ rule convert_corpus:
         sources=lambda wildcards: arguments(
             "--source", LAYOUT.corpus_sources(wildcards.corpus)
         ),
+        sentence_model=lambda wildcards, input: (
+            f"--sentence-model {input.sentence_model}" if input.sentence_model else ""
+        ),
     shell:
-        "python scripts/convert_corpus.py --settings {params.settings:q} {params.sources} --output {output}"
+        "python scripts/convert_corpus.py --settings {params.settings:q} {params.sources} {params.sentence_model}"
+        " --workers {threads} --output {output} 2>&1 | tee {log}"
+
+
+rule sample_corpus:
+    input:
+        lambda wildcards: LAYOUT.sampled_corpora(wildcards.corpus).values(),
+    output:
+        "results/samples/{corpus}/manifest.json",
+    log:
+        "logs/sample_corpus/{corpus}.log",
+    benchmark:
+        "results/benchmarks/sample_corpus/{corpus}.tsv"
+    conda:
+        "../../envs/corpora.yaml"
+    resources:
+        mem_mb=4000,
+        runtime=240,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "sample_corpus", corpus=wildcards.corpus
+        ),
+        corpora=lambda wildcards: flags(LAYOUT.sampled_corpora(wildcards.corpus)),
+    shell:
+        "python scripts/sample_corpus.py --settings {params.settings:q} {params.corpora} --output {output}"
         " 2>&1 | tee {log}"
+
+
+rule group_sequences:
+    input:
+        selections=lambda wildcards: LAYOUT.grouped_selections(
+            wildcards.corpus
+        ).values(),
+        held_out=lambda wildcards: LAYOUT.held_out(wildcards.corpus),
+    output:
+        "results/sequences/{corpus}/manifest.json",
+    log:
+        "logs/group_sequences/{corpus}.log",
+    benchmark:
+        "results/benchmarks/group_sequences/{corpus}.tsv"
+    conda:
+        "../../envs/corpora.yaml"
+    resources:
+        mem_mb=4000,
+        runtime=240,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "group_sequences", corpus=wildcards.corpus
+        ),
+        selections=lambda wildcards: arguments(
+            "--selection", LAYOUT.grouped_selections(wildcards.corpus)
+        ),
+        held_out=lambda wildcards, input: (
+            f"--held-out {input.held_out}" if input.held_out else ""
+        ),
+    shell:
+        "python scripts/group_sequences.py --settings {params.settings:q} {params.selections} {params.held_out}"
+        " --output {output} 2>&1 | tee {log}"
+
+
+rule describe_corpus:
+    input:
+        corpus=lambda wildcards: LAYOUT.corpus_manifest(wildcards.corpus),
+        published="config/published/corpus_sizes.csv",
+        tokens=lambda wildcards: LAYOUT.card_tokens(wildcards.corpus),
+    output:
+        manifest="results/cards/{corpus}/manifest.json",
+        card=report(
+            "results/cards/{corpus}/card.html",
+            caption="../report/corpus_card.rst",
+            category="Corpora",
+            labels={"corpus": "{corpus}", "item": "card"},
+        ),
+        growth=report(
+            "results/cards/{corpus}/vocabulary_growth.svg",
+            caption="../report/corpus_card.rst",
+            category="Corpora",
+            labels={"corpus": "{corpus}", "item": "vocabulary growth"},
+        ),
+        lengths=report(
+            "results/cards/{corpus}/length_distribution.svg",
+            caption="../report/corpus_card.rst",
+            category="Corpora",
+            labels={"corpus": "{corpus}", "item": "lengths"},
+        ),
+    log:
+        "logs/describe_corpus/{corpus}.log",
+    benchmark:
+        "results/benchmarks/describe_corpus/{corpus}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        mem_mb=4000,
+        runtime=120,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "describe_corpus", corpus=wildcards.corpus
+        ),
+        tokens=lambda wildcards, input: (
+            f"--tokens {input.tokens}" if input.tokens else ""
+        ),
+    shell:
+        "python scripts/describe_corpus.py --settings {params.settings:q} --corpus {input.corpus}"
+        " --published {input.published} {params.tokens} --output {output.manifest} 2>&1 | tee {log}"

@@ -33,11 +33,14 @@ rule register_source:
     conda:
         "../../envs/sources.yaml"
     resources:
-        mem_mb=500,
-        runtime=30,
+        mem_mb=1500,
+        runtime=1440,
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "register_source", source=wildcards.source
         ),
+        # Asks for resources, so Snakemake does not record it: no result depends on these words.
+        about=lambda wildcards, resources: LAYOUT.about_source(wildcards.source),
     shell:
-        "python scripts/register_source.py --settings {params.settings:q} --output {output.manifest} 2>&1 | tee {log}"
+        "python scripts/register_source.py --settings {params.settings:q} --about {params.about:q}"
+        " --output {output.manifest} --fetched resources/fetched 2>&1 | tee {log}"

@@ -24,7 +24,7 @@ rule train_tokenizer:
 
 rule encode_corpus:
     input:
-        corpus=lambda wildcards: corpus_manifest(wildcards.corpus),
+        corpus=lambda wildcards: LAYOUT.corpus_manifest(wildcards.corpus),
         tokenizer="results/tokenizers/{tokenizer}/manifest.json",
     output:
         "results/tokens/{corpus}/{tokenizer}/manifest.json",

@@ -4,6 +4,7 @@ The tables are those of summary.md, the figures are the SVG files themselves, so
 """
 
 import html
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from markdown_it import MarkdownIt
 
 from hatchery.errors import EvaluationError
 from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import read_manifest
 from hatchery.typed import stage_body
 
 STYLE = """
@@ -38,12 +40,22 @@ CAPTIONS = {
     "phenomena": "Accuracy on minimal pairs by phenomenon; the line at 50 % is chance.",
 }
 
+_SPLITS = ("train", "dev", "test")
+_SIZES = ("documents", "sentences", "words", "characters")
 
-def write_page(settings: Mapping[str, Any], markdown: Path, figures: Sequence[Path], output: Path) -> None:
+
+def write_page(
+    settings: Mapping[str, Any],
+    markdown: Path,
+    figures: Sequence[Path],
+    output: Path,
+    cards: Mapping[str, Path] | None = None,
+) -> None:
     """Write the page of an experiment to `output`.
 
-    `settings` hold `experiment` and `description`; `markdown` is its summary.md, `figures` are SVG files. Raises
-    EvaluationError naming the file when one is missing or is not an SVG.
+    `settings` hold `experiment` and `description`; `markdown` is its summary.md, `figures` are SVG files, `cards` the
+    manifests of corpus cards by corpus. Raises EvaluationError naming the file when one is missing or is not an SVG,
+    ManifestError when a card's manifest is missing or damaged.
     """
     body = stage_body(settings)
     table = _read(markdown)
@@ -62,10 +74,34 @@ def write_page(settings: Mapping[str, Any], markdown: Path, figures: Sequence[Pa
 {_tables(table)}
 <h2>Figures</h2>
 {drawings}
-</body>
+{_corpora(cards or {}, output)}</body>
 </html>
 """
     write_text(output, page)
+
+
+def _corpora(cards: Mapping[str, Path], output: Path) -> str:
+    """Sizes of the corpora, with links to their cards; nothing without cards."""
+    if not cards:
+        return ""
+    rows = []
+    for corpus, path in cards.items():
+        manifest = read_manifest(path)
+        link = Path(os.path.relpath(manifest.file("card.html"), output.parent)).as_posix()
+        name = f'<a href="{html.escape(link)}">{html.escape(corpus)}</a>'
+        for split in (split for split in _SPLITS if split in manifest.measures):
+            counts = manifest.measures[split]
+            numbers = "".join(f'<td style="text-align: right">{counts[key]:,}</td>' for key in _SIZES)
+            rows.append(f"<tr><td>{name}</td><td>{split}</td>{numbers}</tr>")
+            name = ""
+    head = "".join(f'<th style="text-align: right">{key}</th>' for key in _SIZES)
+    return (
+        "<h2>Corpora</h2>\n<p>Each name leads to the corpus's card: sizes beside the published ones, lengths, "
+        "vocabulary, samples, and what was left out.</p>\n"
+        f'<div class="table"><table><thead><tr><th>corpus</th><th>split</th>{head}</tr></thead>\n<tbody>\n'
+        + "\n".join(rows)
+        + "\n</tbody></table></div>\n"
+    )
 
 
 def _tables(markdown: str) -> str:
@@ -74,6 +110,12 @@ def _tables(markdown: str) -> str:
 
 
 def _figure(path: Path) -> str:
+    name = path.stem.replace("_", " ")
+    return embedded_figure(path, CAPTIONS.get(path.stem, name.capitalize() + "."))
+
+
+def embedded_figure(path: Path, caption: str) -> str:
+    """The SVG file at `path` as a figure of an HTML page. Raises EvaluationError when it is missing or not an SVG."""
     text = _read(path)
     start = text.find("<svg")
     if start < 0 or "</svg>" not in text:
@@ -81,7 +123,6 @@ def _figure(path: Path) -> str:
     # Ids are unique within one drawing only, and several drawings share the page.
     drawing = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{path.stem}-", text[start:])
     name = path.stem.replace("_", " ")
-    caption = CAPTIONS.get(path.stem, name.capitalize() + ".")
     return (
         f'<figure role="group" aria-label="{html.escape(name)}">\n<div class="drawing">{drawing}</div>\n'
         f"<figcaption>{html.escape(caption)}</figcaption>\n</figure>"

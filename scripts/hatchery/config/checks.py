@@ -1,6 +1,7 @@
 """Checks that a schema cannot express: values that must fit each other."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hatchery.config.overrides import pretraining_of, protocol_of
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from hatchery.config.project import Project
 
 
-def check_sources(corpus: dict[str, Any], where: str) -> None:
+def check_sources(corpus: Mapping[str, Any], where: str) -> None:
     """Source names are unique, and the split leaves documents to train on. Raises ConfigError."""
     for name, count in Counter(source["name"] for source in corpus["sources"]).items():
         if count > 1:

@@ -8,7 +8,7 @@ class Compute(Layout):
     """The layout together with what the rules need to start jobs."""
 
     def threads(self, kind: str) -> int:
-        """Processor threads of a `pretraining` or `evaluation` job."""
+        """Processor threads of a `corpus`, `pretraining` or `evaluation` job."""
         return int(self.project.config["compute"][f"{kind}_threads"])
 
     def cluster(self, key: str) -> int:

@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from hatchery.config.project import Project
+from hatchery.config.project import Project, corpus_kind
 from hatchery.config.stages import stage_settings
+from hatchery.config.terms import about
 from hatchery.errors import ConfigError
-from hatchery.storage.checksums import digest
+from hatchery.storage.checksums import canonical_json, digest
 
 
 class Layout:
@@ -56,13 +57,79 @@ class Layout:
         data = self.project.config["data"].get(source, {"path": None})
         return [data["path"]] if data["path"] is not None and Path(data["path"]).exists() else []
 
+    def about_source(self, source: str) -> str:
+        """Canonical JSON of the origin, licence and terms of a source."""
+        return canonical_json(about(self.project, source))
+
+    def corpus_manifest(self, corpus: str) -> str:
+        """Manifest of a corpus, in the folder of its kind."""
+        folders = {"sources": "corpora", "sample": "samples", "sequences": "sequences"}
+        return f"results/{folders[corpus_kind(self.project.block('corpus', corpus))]}/{corpus}/manifest.json"
+
     def corpus_sources(self, corpus: str) -> dict[str, str]:
-        """Source manifests of a corpus by the names that its documents carry."""
-        return {source["name"]: source_manifest(source) for source in self.project.block("corpus", corpus)["sources"]}
+        """Source manifests of a converted corpus by the names that its documents carry."""
+        return {source["name"]: source_manifest(source) for source in self._part(corpus, "sources")}
+
+    def sentence_model(self, corpus: str) -> list[str]:
+        """Source manifest of the sentence splitter's parameters, if a corpus does not take ours."""
+        return data_manifests(self.project.block("corpus", corpus)["sentence_model"])
+
+    def sampled_corpora(self, corpus: str) -> dict[str, str]:
+        """Manifests of the corpus that a sample is drawn from and, if its size is another's, of that one."""
+        sample = self._part(corpus, "sample")
+        return {key: self.corpus_manifest(sample[key]) for key in ("corpus", "size_of") if key in sample}
+
+    def grouped_selections(self, corpus: str) -> dict[str, str]:
+        """Manifests of the selections that are grouped into sequences, by their names."""
+        groups = self._part(corpus, "sequences")["groups"]
+        return {name: selection_manifest(name) for group in groups for name in group["selections"]}
+
+    def held_out(self, corpus: str) -> list[str]:
+        """Manifest of the corpus whose development and test sequences these are held against, if there is one."""
+        other = self._part(corpus, "sequences")["held_out_from"]
+        return [] if other is None else [self.corpus_manifest(other)]
+
+    def card_tokens(self, corpus: str) -> list[str]:
+        """Manifest of the token shards whose counts a corpus's card shows, if the corpus names a tokenizer."""
+        tokenizer = self.project.block("corpus", corpus)["card_tokenizer"]
+        return [] if tokenizer is None else [f"results/tokens/{corpus}/{tokenizer}/manifest.json"]
+
+    def cards(self, experiment: str) -> dict[str, str]:
+        """Manifests of the corpus cards of an experiment: its own corpus first, then those it names."""
+        block = self.project.experiment(experiment)
+        return {corpus: f"results/cards/{corpus}/manifest.json" for corpus in (block["corpus"], *block["cards"])}
+
+    def _part(self, corpus: str, kind: str) -> Any:
+        block = self.project.block("corpus", corpus)
+        if kind not in block:
+            raise ConfigError(
+                f"the corpus {corpus!r} is made from `{corpus_kind(block)}`; ask for {self.corpus_manifest(corpus)}"
+            )
+        return block[kind]
+
+    def vocabulary_inputs(self, vocabulary: str) -> dict[str, str]:
+        """Source manifests that a vocabulary is made from: source, dictionary, released."""
+        block = self.project.block("vocabulary", vocabulary)
+        found = {"source": source_manifest(block)}
+        for key in ("dictionary", "released"):
+            if block.get(key) is not None:
+                found[key] = source_manifest({"data": block[key]})
+        return found
+
+    def selection_inputs(self, selection: str) -> dict[str, str]:
+        """Manifests that a selection is made from: source, vocabulary and, if it names one, sentence model."""
+        block = self.project.block("selection", selection)
+        vocabulary = f"results/vocabularies/{block['vocabulary']}/manifest.json"
+        model = (
+            {}
+            if block["sentence_model"] is None
+            else {"sentence_model": source_manifest({"data": block["sentence_model"]})}
+        )
+        return {"source": source_manifest(block), "vocabulary": vocabulary, **model}
 
     def tokenizer_corpus(self, tokenizer: str) -> str:
         """Manifest of the corpus that a tokenizer is trained on."""
-        return corpus_manifest(self.project.block("tokenizer", tokenizer)["corpus"])
+        return self.corpus_manifest(self.project.block("tokenizer", tokenizer)["corpus"])
 
     def experiment_tokens(self, experiment: str) -> str:
         """Manifest of the token shards that an experiment pretrains on."""
@@ -119,11 +186,21 @@ def source_manifest(entry: dict[str, Any]) -> str:
     return f"resources/sources/{name}.json"
 
 
-def corpus_manifest(corpus: str) -> str:
-    """Manifest of a corpus."""
-    return f"results/corpora/{corpus}/manifest.json"
+def data_manifests(name: str | None) -> list[str]:
+    """Source manifest of a raw input of config.yaml, if one is named."""
+    return [] if name is None else [source_manifest({"data": name})]
+
+
+def selection_manifest(selection: str) -> str:
+    """Manifest of a selection."""
+    return f"results/selections/{selection}/manifest.json"
 
 
 def arguments(flag: str, named: dict[str, str]) -> str:
     """Command-line text that repeats `flag NAME=path` for every entry."""
     return " ".join(f"{flag} {name}={path}" for name, path in named.items())
+
+
+def flags(named: dict[str, str]) -> str:
+    """Command-line text with `--name path` for every entry, underscores as hyphens."""
+    return " ".join(f"--{name.replace('_', '-')} {path}" for name, path in named.items())

@@ -22,8 +22,22 @@ FOLDERS = {
     "model": "models",
     "suite": "suites",
     "task": "tasks",
+    "vocabulary": "vocabularies",
+    "selection": "selections",
 }
-RESERVED = ("corpora", "tokenizers", "tokens", "settings", "checkpoints", "benchmarks")
+RESERVED = (
+    "corpora",
+    "samples",
+    "sequences",
+    "vocabularies",
+    "selections",
+    "cards",
+    "tokenizers",
+    "tokens",
+    "settings",
+    "checkpoints",
+    "benchmarks",
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,11 @@ class Cell:
     def name(self) -> str:
         """The cell's name in paths."""
         return f"{self.run}-s{self.seed}"
+
+
+def corpus_kind(corpus: Mapping[str, Any]) -> str:
+    """How a corpus is made: `sources` (converted), `sample` (of another corpus) or `sequences` (of selections)."""
+    return next(kind for kind in ("sources", "sample", "sequences") if kind in corpus)
 
 
 class Project:
@@ -60,7 +79,7 @@ class Project:
         return config
 
     def names(self, kind: str) -> list[str]:
-        """Sorted names of the blocks of a kind: experiment, corpus, tokenizer, model, suite or task."""
+        """Sorted names of the blocks of a kind, one of FOLDERS."""
         return sorted(path.stem for path in (self.folder / FOLDERS[kind]).glob("*.yaml"))
 
     def block(self, kind: str, name: str) -> dict[str, Any]:
@@ -112,6 +131,8 @@ class Project:
             self._require("tokenizer", block["tokenizer"], f"{where}: tokenizer")
             for run_name, run in block["runs"].items():
                 self._require("model", run["model"], f"{where}: runs.{run_name}.model")
+            for corpus in block["cards"]:
+                self._require("corpus", corpus, f"{where}: cards")
             for suite in block["minimal_pairs"]:
                 self._require("suite", suite, f"{where}: minimal_pairs")
             for task in block["finetuning"]["tasks"]:
@@ -120,9 +141,15 @@ class Project:
         elif kind == "tokenizer":
             self._require("corpus", block["corpus"], f"{where}: corpus")
         elif kind == "corpus":
-            check_sources(block, where)
-            for index, source in enumerate(block["sources"]):
-                self._check_data(source, f"{where}: sources.{index}.data")
+            self._check_corpus(block, where)
+        elif kind == "vocabulary":
+            self._check_data(block, f"{where}: data")
+            for key in ("dictionary", "released"):
+                self._check_named_data(block.get(key), f"{where}: {key}")
+        elif kind == "selection":
+            self._check_data(block, f"{where}: data")
+            self._check_named_data(block["sentence_model"], f"{where}: sentence_model")
+            self._require("vocabulary", block["vocabulary"], f"{where}: vocabulary")
         elif kind in ("suite", "task"):
             self._check_data(block, f"{where}: data")
         elif kind == "model" and block["hidden_size"] % block["num_attention_heads"]:
@@ -130,6 +157,30 @@ class Project:
                 f"{where}: num_attention_heads: got {block['num_attention_heads']}, "
                 f"expected a divisor of hidden_size ({block['hidden_size']})"
             )
+
+    def _check_corpus(self, block: Mapping[str, Any], where: str) -> None:
+        if block["card_tokenizer"] is not None:
+            self._require("tokenizer", block["card_tokenizer"], f"{where}: card_tokenizer")
+        match corpus_kind(block):
+            case "sources":
+                check_sources(block, where)
+                for index, source in enumerate(block["sources"]):
+                    self._check_data(source, f"{where}: sources.{index}.data")
+                self._check_named_data(block["sentence_model"], f"{where}: sentence_model")
+            case "sample":
+                for key in ("corpus", "size_of"):
+                    if key in block["sample"]:
+                        self._require("corpus", block["sample"][key], f"{where}: sample.{key}")
+            case "sequences":
+                for index, group in enumerate(block["sequences"]["groups"]):
+                    for selection in group["selections"]:
+                        self._require("selection", selection, f"{where}: sequences.groups.{index}.selections")
+                if block["sequences"]["held_out_from"] is not None:
+                    self._require("corpus", block["sequences"]["held_out_from"], f"{where}: sequences.held_out_from")
+
+    def _check_named_data(self, name: str | None, where: str) -> None:
+        if name is not None:
+            self._check_data({"data": name}, where)
 
     def _check_data(self, block: Mapping[str, Any], where: str) -> None:
         known = self.config["data"]

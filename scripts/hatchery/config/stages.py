@@ -10,13 +10,19 @@ from typing import Any
 
 from hatchery.config.overrides import pretraining_of, protocol_of
 from hatchery.config.project import Project
+from hatchery.config.terms import KEYS, raw_inputs
 from hatchery.errors import ConfigError
 from hatchery.storage.checksums import canonical_json
 
 VERSIONS = {
-    "generate_embedded_sources": 1,
-    "register_source": 1,
-    "convert_corpus": 1,
+    "generate_embedded_sources": 2,
+    "register_source": 2,
+    "build_vocabulary": 1,
+    "select_text": 1,
+    "convert_corpus": 2,
+    "sample_corpus": 1,
+    "group_sequences": 1,
+    "describe_corpus": 1,
     "train_tokenizer": 1,
     "encode_corpus": 1,
     "pretrain": 1,
@@ -26,7 +32,7 @@ VERSIONS = {
     "plot_learning_curves": 1,
     "plot_layer_weights": 1,
     "plot_phenomena": 1,
-    "write_page": 1,
+    "write_page": 2,
 }
 SPECIAL_TOKENS = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]", "[PAR]", "[TAB]"]
 
@@ -50,17 +56,46 @@ def _embedded(project: Project) -> dict[str, Any]:
 
 def _source(project: Project, source: str) -> dict[str, Any]:
     if source.startswith("embedded_"):
-        return {"name": source, "path": f"resources/embedded/{source.removeprefix('embedded_')}", "obtain": ""}
+        return {"name": source, "path": f"resources/embedded/{source.removeprefix('embedded_')}"}
     data = project.config["data"].get(source)
     if data is None:
         raise ConfigError(f"{project.folder / 'config.yaml'}: data: there is no source {source!r}")
-    return {"name": source, "path": data["path"], "obtain": data["obtain"]}
+    return {"name": source, **_without(data, *KEYS)}
 
 
 def _corpus(project: Project, corpus: str) -> dict[str, Any]:
     block = project.block("corpus", corpus)
     sources = [_without(source, "data", "embedded") for source in block["sources"]]
-    return {**_without(block, "description"), "sources": sources}
+    return {**_without(block, "description", "card_tokenizer"), "sources": sources}
+
+
+def _sample(project: Project, corpus: str) -> dict[str, Any]:
+    block = project.block("corpus", corpus)
+    return {**_without(block["sample"], "corpus", "size_of"), "documents_per_shard": block["documents_per_shard"]}
+
+
+def _sequences(project: Project, corpus: str) -> dict[str, Any]:
+    block = project.block("corpus", corpus)
+    return {**_without(block["sequences"], "held_out_from"), "documents_per_shard": block["documents_per_shard"]}
+
+
+def _card(project: Project, corpus: str) -> dict[str, Any]:
+    sources = {source["name"]: source for source in raw_inputs(project, corpus)}
+    return {
+        "corpus": corpus,
+        "description": project.block("corpus", corpus)["description"],
+        "sources": [sources[name] for name in sorted(sources)],
+    }
+
+
+def _vocabulary(project: Project, vocabulary: str) -> dict[str, Any]:
+    block = project.block("vocabulary", vocabulary)
+    return _without(block, "description", "data", "embedded", "dictionary", "released")
+
+
+def _selection(project: Project, selection: str) -> dict[str, Any]:
+    block = project.block("selection", selection)
+    return {"name": selection, **_without(block, "description", "data", "embedded", "vocabulary")}
 
 
 def _tokenizer(project: Project, tokenizer: str) -> dict[str, Any]:
@@ -116,7 +151,12 @@ def _page(project: Project, experiment: str) -> dict[str, Any]:
 SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "generate_embedded_sources": _embedded,
     "register_source": _source,
+    "build_vocabulary": _vocabulary,
+    "select_text": _selection,
     "convert_corpus": _corpus,
+    "sample_corpus": _sample,
+    "group_sequences": _sequences,
+    "describe_corpus": _card,
     "train_tokenizer": _tokenizer,
     "encode_corpus": _tokens,
     "pretrain": _pretraining,

@@ -1,165 +1,133 @@
-"""The body of a BNC text as Markdown: headings, paragraphs, quotes, lists, verse, plays and conversations.
+"""The body of a written BNC text: divisions, paragraphs, quotes, lists, verse and plays.
 
-Source: LTG-BERT's reference, sections 1.4 and 1.5. A block is prefix, cleaned sentences (one per line) and suffix; the
-prefix stands once, on the first line. Elements that the rules skip or do not know are counted, never silently lost.
+Source: LTG-BERT's reference, section 1.5. Each element has one method; an element that the rules do not know at its
+place ends the reading with an error that names it and its line. What is mended in the corrected reading stands in
+`bnc_xml` and beside the rule.
 """
-
-import re
-from collections.abc import Callable, Iterator
 
 from lxml import etree
 
-from hatchery.corpora.bnc_header import Speakers
-from hatchery.corpora.cleaning import BNC_RULES, clean
-from hatchery.corpora.documents import Rejections
+from hatchery.corpora.bnc_page import Page, children_after_name, is_caption, is_heading
+from hatchery.corpora.bnc_parser import unexpected
 
-_SILENT = frozenset({"note", "bibl", "pb", "gap", "head"})
-_UNHEARD = frozenset({"event", "pause", "shift", "trunc", "unclear", "vocal", "align", "gap"})
-
-
-def characters(element: etree._Element) -> str:
-    """The characters of the words and marks below an element, `[UNK] ` for each gap and unclear passage."""
-    if next(element.iter("gap", "unclear"), None) is None:
-        return "".join(element.itertext("w", "c", with_tail=False))
-    return "".join(_pieces(element))
+# Left out wherever blocks may stand.
+_SILENT = frozenset({"note", "bibl", "pb", "gap"})
 
 
-def _pieces(element: etree._Element) -> Iterator[str]:
-    for child in element:
-        if child.tag in ("gap", "unclear"):
-            yield "[UNK] "
-        elif child.tag in ("w", "c"):
-            yield child.text or ""
-        else:
-            yield from _pieces(child)
+class WrittenBody:
+    """Writes the blocks of one written text on a page."""
 
+    def __init__(self, page: Page) -> None:
+        self._page = page
 
-def _is_caption(element: etree._Element) -> bool:
-    return element.tag == "p" and element.get("type", "").startswith("caption:")
-
-
-class Body:
-    """Collects the lines of one text."""
-
-    def __init__(self, speakers: Speakers, rejections: Rejections) -> None:
-        self._speakers = speakers
-        self._rejections = rejections
-        self._blocks: list[str] = []
-
-    def text(self) -> str:
-        """The blocks so far, every line stripped, one blank line between blocks."""
-        lines = "\n\n".join(self._blocks).split("\n")
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(line.strip() for line in lines)).strip("\n")
-
-    def heading(self, level: int, name: str) -> None:
-        """A heading line with `level` hash signs."""
-        self._blocks.append(f"{'#' * level} {name}")
-
-    def written(self, element: etree._Element, number: str = "") -> None:
-        """The children of `wtext` or of a division; a caption in first place has served as the division's name."""
+    def text(self, element: etree._Element) -> None:
+        """The children of `wtext`. Published, a caption in first place is lost; mended, it is a paragraph."""
         for index, child in enumerate(element):
-            if index == 0 and _is_caption(child):
-                continue
-            if child.tag == "div":
-                self._written_division(child, number)
+            if index == 0 and is_caption(child) and not self._page.corrected:
+                self._page.leave_out(child, "caption in first place left out")
             else:
-                self._block(child, "", "")
+                self._block(child, "", "", "")
 
-    def spoken(self, element: etree._Element) -> None:
-        """The children of `stext` or of a division of it."""
-        for child in element:
-            if child.tag == "div":
-                self.heading(_level(child) + 1, _name(child, child.get("n", "")))
-                self.spoken(child)
-            elif child.tag == "u":
-                self._utterance(child)
-            elif child.tag != "head" and child.tag not in _UNHEARD:
-                self._skip(child)
-
-    def _written_division(self, division: etree._Element, parent: str) -> None:
+    def _division(self, division: etree._Element, prefix: str, suffix: str, parent: str) -> None:
         own = division.get("n", "")
         number = f"{parent}.{own}" if parent and own else own or parent
-        self.heading(_level(division) + 1, _name(division, number if own else ""))
-        self.written(division, number)
+        self._page.division_heading(division, number if own else "")
+        for child in children_after_name(division):
+            self._block(child, prefix, suffix, number)
 
-    def _skip(self, element: etree._Element) -> None:
-        self._rejections.count(f"element <{element.tag}> in <{element.getparent().tag}> skipped")
-
-    def _block(self, element: etree._Element, prefix: str, suffix: str) -> None:
+    def _block(self, element: etree._Element, prefix: str, suffix: str, number: str) -> None:
         match element.tag:
             case "p" | "lg" | "l":
-                self._paragraph(element, prefix, suffix)
+                self._paragraph(element, prefix, suffix, number)
             case "quote":
-                self._paragraph(element, "> " + prefix, suffix)
+                self._paragraph(element, "> " + prefix, suffix, number)
             case "list":
-                self._list(element, prefix, suffix)
+                self._list(element, prefix, suffix, number)
             case "sp":
-                self._speech(element, prefix, suffix)
-            case tag if tag not in _SILENT:
-                self._skip(element)
+                self._speech(element, prefix, suffix, number)
+            case "div":
+                self._division(element, prefix, suffix, number)
+            case "head" if self._page.corrected:
+                # Second and later heads, and the heads of poems, are lost in the published reading.
+                self._paragraph(element, prefix, suffix, number)
+            case tag if tag in _SILENT or tag == "head":
+                self._page.leave_out(element)
+            case "stage":
+                self._page.leave_out(element, "stage direction outside a speech left out")
+            case _:
+                raise unexpected(element)
 
-    def _paragraph(self, element: etree._Element, prefix: str, suffix: str) -> None:
+    def _paragraph(self, element: etree._Element, prefix: str, suffix: str, number: str) -> None:
         sentences: list[str] = []
         for child in element:
             if child.tag == "s":
-                sentences.append(characters(child))
+                sentences.append(self._page.sentence(child))
                 continue
-            self._emit(sentences, prefix, suffix)
+            self._page.block(sentences, prefix, suffix)
             sentences = []
-            self._block(child, prefix, suffix)
-        self._emit(sentences, prefix, suffix)
+            self._block(child, prefix, suffix, number)
+        self._page.block(sentences, prefix, suffix)
 
-    def _emit(self, sentences: list[str], prefix: str, suffix: str, keep: Callable[[str], bool] = bool) -> None:
-        text = clean("\n".join(sentence for sentence in sentences if sentence), BNC_RULES)
-        if keep(text):
-            self._blocks.append(f"{prefix}{text}{suffix}")
-
-    def _list(self, element: etree._Element, prefix: str, suffix: str) -> None:
-        label = ""
+    def _list(self, element: etree._Element, prefix: str, suffix: str, number: str) -> None:
+        label: etree._Element | None = None
         for index, child in enumerate(element):
             match child.tag:
-                case "head" if index == 0:
-                    self._blocks.append(f"{prefix}{clean(characters(child), BNC_RULES)}: {suffix}")
+                case "head" if index == 0 or self._page.corrected:
+                    if title := self._page.title_with_colon(child):
+                        self._page.blocks.append(f"{prefix}{title}{suffix}")
                 case "label":
-                    label = clean(characters(child), BNC_RULES) + " "
+                    self._count_unused(label, len(self._page.blocks))
+                    label = child
                 case "item":
-                    self._paragraph(child, f"- {label}{prefix}", suffix)
-                    label = ""
-                case tag if tag not in _SILENT:
-                    self._skip(child)
+                    self._item(child, label, prefix, suffix, number)
+                    label = None
+                case tag if tag in _SILENT:
+                    self._page.leave_out(child)
+                case _:
+                    raise unexpected(child)
+        self._count_unused(label, len(self._page.blocks))
 
-    def _speech(self, element: etree._Element, prefix: str, suffix: str) -> None:
-        speaker = ""
+    def _count_unused(self, name: etree._Element | None, start: int) -> None:
+        """Count a label or speaker that none of the blocks from number `start` on shows."""
+        if name is not None and not any(self._page.name(name) in block for block in self._page.blocks[start:]):
+            self._page.leave_out(name, f"<{name.tag}> without text behind it left out")
+
+    def _item(self, item: etree._Element, label: etree._Element | None, prefix: str, suffix: str, number: str) -> None:
+        name = "" if label is None else self._page.name(label)
+        mark = f"- {name} " if label is not None and (name or not self._page.corrected) else "- "
+        start = len(self._page.blocks)
+        if self._page.corrected:
+            self._paragraph(item, prefix, suffix, number)
+            self._mark_first_block(mark, prefix, start)
+        else:
+            self._paragraph(item, mark + prefix, suffix, number)
+        self._count_unused(label, start)
+
+    def _mark_first_block(self, mark: str, prefix: str, start: int) -> None:
+        """Mended: the mark of an item stands once, on its first block, behind the marks of quotes around the list."""
+        for index, block in enumerate(self._page.blocks[start:], start):
+            if not is_heading(block):
+                quoted = len(prefix) - len(prefix.lstrip("> "))
+                self._page.blocks[index] = block[:quoted] + mark + block[quoted:]
+                return
+
+    def _speech(self, element: etree._Element, prefix: str, suffix: str, number: str) -> None:
+        speaker, name, start = None, "", len(self._page.blocks)
         for index, child in enumerate(element):
             match child.tag:
-                case "speaker" if index == 0:
-                    speaker = clean(characters(child), BNC_RULES) + ": "
+                case "speaker" if index == 0 or self._page.corrected:
+                    self._count_unused(speaker, start)
+                    speaker, name, start = child, self._page.title_with_colon(child), len(self._page.blocks)
                 case "stage":
-                    self._paragraph(child, speaker + prefix, suffix)
-                case "p" | "l" | "lg":
-                    self._paragraph(child, f"{speaker}'{prefix}", f"'{suffix}")
-                case tag if tag not in _SILENT:
-                    self._skip(child)
+                    self._paragraph(child, self._said_by(name, prefix), suffix, number)
+                case "p" | "l":
+                    self._paragraph(child, self._said_by(f"{name}'", prefix), f"'{suffix}", number)
+                case tag if tag in _SILENT:
+                    self._page.leave_out(child)
+                case _:
+                    raise unexpected(child)
+        self._count_unused(speaker, start)
 
-    def _utterance(self, element: etree._Element) -> None:
-        # The name is asked for before the turn is judged, so that a dropped turn does not shift the drawn names.
-        name = self._speakers.name(element.get("who", ""))
-        sentences = []
-        for child in element:
-            if child.tag == "s":
-                sentences.append(characters(child))
-            elif child.tag not in _UNHEARD:
-                self._skip(child)
-        self._emit(sentences, f"{name}: '", "'", keep=lambda text: any(map(str.isalnum, text)))
-
-
-def _level(division: etree._Element) -> int:
-    level = division.get("level", "1")
-    return int(level) if level.isdecimal() else 1
-
-
-def _name(division: etree._Element, number: str) -> str:
-    if len(division) and (division[0].tag == "head" or _is_caption(division[0])):
-        return clean(characters(division[0]), BNC_RULES)
-    kind = division.get("type", "")
-    return f"{kind[:1].upper()}{kind[1:]} {number}".strip()
+    def _said_by(self, name: str, prefix: str) -> str:
+        """Published, the name stands before the marks of a quote around the speech; mended, behind them."""
+        return prefix + name if self._page.corrected else name + prefix

@@ -1,27 +1,34 @@
 """Repair of whitespace, contractions and quotes in text whose words were written apart, as corpora often store it.
 
 Source: LTG-BERT's reference section 1.6 (the BNC converter) and ELC-BERT's section 1.5 (the BabyLM revision). The rules
-of both are the same but for three spots, which `CleaningRules` names. Each function works on one line or block.
+of both are the same but for the spots that `CleaningRules` names, and so is what we mend. Each function works on one
+line or on a block of lines.
 """
 
 import re
 from dataclasses import dataclass
 
+from ftfy.fixes import unescape_html
+
 from hatchery.corpora.typography import normalise_punctuation, repair_encoding
 
+# White space that is neither a space nor a newline.
+_OTHER_SPACE = re.compile("[\t\r\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+_SPACE_RUN = re.compile(r"[^\S\n]+")
 _OPENING = frozenset("‘([{")
-# Rules 1-6: a mark with something right behind it; what that is decides.
-_MARK = re.compile(r"[.?!…’,;)\]}%:](?=\S)")
+# Rules 1-6: a mark with something right behind it; what that is decides. A closing quote, the most frequent, matters
+# to rule 3 only, which asks for three full stops.
+_MARK = re.compile(r"""[.?!…’,;)\]}%:](?=[^\s’'"]|(?<=\.\.\.)[’'"])""")
 # Rule 7.
 _AFTER_OPENING = re.compile(r"([(\[{]) ")
 # Rule 8. Rule 3 has put (or kept) a space behind three full stops, unless they begin the text.
-_BEFORE_MARK = re.compile(r"(?:(?<!\.\.\.)|(?<=^\.\.\.)) (?=[.;:?!…,’)\]])")
-_BEFORE_MARK_OR_BRACE = re.compile(r"(?:(?<!\.\.\.)|(?<=^\.\.\.)) (?=[.;:?!…,’)\]}])")
+_BEFORE_MARK = re.compile(r" (?=[.;:?!…,’)\]])(?:(?<!\.\.\. )|(?<=^\.\.\. ))")
+_BEFORE_MARK_OR_BRACE = re.compile(r" (?=[.;:?!…,’)\]}])(?:(?<!\.\.\. )|(?<=^\.\.\. ))")
 # Rules 9 and 10.
-_AFTER_CURRENCY = re.compile(r"(?<=[$£€]) (?=(\S))")
+_AFTER_CURRENCY = re.compile(r"([$£€]) (?=(\S))")
 _BEFORE_PER_CENT = re.compile(r"(\S) (?=%)")
+_APART = re.compile(" [nN]?'")
 _CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
-_APART = re.compile(r" (?:n't|'(?:ll|re|ve|[msd]))", re.IGNORECASE)
 _CURLY_APOSTROPHE = re.compile(r"(?<=\w)’(?=(?:s|t|d|m|ll|re|ve)\b)", re.IGNORECASE)
 
 
@@ -35,36 +42,54 @@ class CleaningRules:
     """Whether a space before `}` goes."""
     straight_apostrophes: bool = False
     """Whether ’ inside a word is made straight first; otherwise rule 2 takes it for a closing quote (`don' t`)."""
+    entities_first: bool = False
+    """Whether HTML entities are decoded first; otherwise rule 5 cuts them behind the semicolon (`café s`)."""
+    whole_abbreviations: bool = False
+    """Whether `U.S.A.` and `....` stay whole; otherwise rules 1 and 3 cut them (`U. S. A.`, `... .`)."""
 
 
-BNC_RULES = CleaningRules()
+BNC_PUBLISHED_RULES = CleaningRules()
+BNC_RULES = CleaningRules(
+    contraction_ends=" ,.", straight_apostrophes=True, entities_first=True, whole_abbreviations=True
+)
 BABYLM_PUBLISHED_RULES = CleaningRules(contraction_ends=" ,.", space_before_brace=True)
 BABYLM_RULES = CleaningRules(contraction_ends=" ,.", space_before_brace=True, straight_apostrophes=True)
 
 
 def collapse_spaces(text: str) -> str:
     """Every run of white space on one line as a single space; newlines stay."""
-    return re.sub(r"[^\S\n]+", " ", text)
+    if "  " in text or _OTHER_SPACE.search(text):
+        return _SPACE_RUN.sub(" ", text)
+    return text
 
 
-def repair_spaces(text: str, space_before_brace: bool = False) -> str:
+def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
     """Rules 1-10 of the whitespace repair (LTG-BERT section 1.6 a).
 
     The published procedure scans from right to left and edits in place. Its edits touch one another only behind three
     full stops, so one pass per kind of edit does the same: insertions first, because they look at the text as it was.
     """
     text = collapse_spaces(text).strip()
+    whole = rules.whole_abbreviations
 
-    def edit(match: re.Match[str]) -> str:
+    def spaced(match: re.Match[str]) -> str:
         start, end = match.span()
         before = text[start - 1] if start else ""
-        return match.group() + " " if _wants_space(text, start, match.group(), before, text[end]) else match.group()
+        mark, after = match.group(), text[end]
+        if whole and mark == "." and (after == "." or _inside_abbreviation(text, start)):
+            return mark
+        return mark + " " if _wants_space(text, start, mark, before, after) else mark
 
-    spaced = _AFTER_OPENING.sub(r"\1", _MARK.sub(edit, text))
-    spaced = (_BEFORE_MARK_OR_BRACE if space_before_brace else _BEFORE_MARK).sub("", spaced)
-    if "%" in spaced:
-        spaced = _BEFORE_PER_CENT.sub(lambda match: match[1] if match[1].isnumeric() else match[0], spaced)
-    return _AFTER_CURRENCY.sub(lambda match: "" if match[1].isnumeric() else " ", spaced)
+    result = _MARK.sub(spaced, text)
+    # Looking for one character is many times faster than looking for two, or for a pattern.
+    if "(" in result or "[" in result or "{" in result:
+        result = _AFTER_OPENING.sub(r"\1", result)
+    result = (_BEFORE_MARK_OR_BRACE if rules.space_before_brace else _BEFORE_MARK).sub("", result)
+    if "%" in result:
+        result = _BEFORE_PER_CENT.sub(lambda match: match[1] if match[1].isnumeric() else match[0], result)
+    if "$" in result or "£" in result or "€" in result:
+        result = _AFTER_CURRENCY.sub(lambda match: match[1] if match[2].isnumeric() else match[0], result)
+    return result
 
 
 def _wants_space(text: str, start: int, mark: str, before: str, after: str) -> bool:
@@ -80,9 +105,15 @@ def _wants_space(text: str, start: int, mark: str, before: str, after: str) -> b
             return after.isalnum() or opens
 
 
+def _inside_abbreviation(text: str, stop: int) -> bool:
+    """Whether the full stop at `stop` stands between two single capitals, as in `U.S.A`."""
+    left, right = text[max(stop - 2, 0) : stop], text[stop + 1 : stop + 3]
+    return left[-1:].isupper() and not left[:-1].isalnum() and right[:1].isupper() and not right[1:].isalnum()
+
+
 def join_contractions(text: str, ends: str = " ") -> str:
     """ "do n't go" as "don't go", for each contraction in lower or upper case that one of `ends` follows."""
-    if not _APART.search(text):
+    if "'" not in text or not _APART.search(text):
         return text
     for end in ends:
         for contraction in _CONTRACTIONS:
@@ -117,14 +148,26 @@ def repair_quotes(text: str) -> str:
     return text if changes > 2 and changes > count * 2 / 3 else '"'.join(parts)
 
 
-def clean(text: str, rules: CleaningRules = BNC_RULES) -> str:
-    """The full cleaning: spaces, contractions, quotes, punctuation, encoding; stripped."""
-    if rules.straight_apostrophes:
+def clean(text: str, rules: CleaningRules) -> str:
+    """The full cleaning: spaces, contractions, quotes, punctuation, encoding; stripped.
+
+    Again on its own result it changes nothing but around double quotes, brackets, long dashes and full stops that a
+    space kept apart: there later rules make what earlier ones look for.
+    """
+    if rules.entities_first and "&" in text and "<" not in text:
+        text = _without_entities(text)
+    if rules.straight_apostrophes and "’" in text:
         text = _CURLY_APOSTROPHE.sub("'", text)
-    text = repair_spaces(text, rules.space_before_brace)
+    text = repair_spaces(text, rules)
     text = join_contractions(text, rules.contraction_ends)
     text = repair_quotes(text)
     return repair_encoding(normalise_punctuation(text)).strip()
+
+
+def _without_entities(text: str) -> str:
+    while (decoded := unescape_html(text)) != text:
+        text = decoded
+    return text
 
 
 def clean_minimal(text: str) -> str:

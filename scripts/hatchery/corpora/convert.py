@@ -1,29 +1,26 @@
-"""Raw sources to document shards: reads each source, assigns splits, writes shards and the tables of counts.
+"""Raw sources to document shards: files are read in parallel, merged in order, given splits, counted.
 
-The shards hold the documents in the order of the configuration and of the file names, so the same sources give the
-same bytes. Nothing is left behind when a source turns out to be damaged.
+The shards hold the documents in the order of the configuration and of the file names, whatever the number of
+processes, so the same sources give the same bytes. Memory stays flat: a process holds one row group of documents. A
+killed conversion goes on with the files that are missing; a damaged source leaves no shard and no table behind.
 """
 
-import csv
-import io
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hatchery.corpora.documents import SCHEMA, SPLITS, RawDocument, Rejections, count_sentences, count_words
+from hatchery.corpora.corpus_writer import CorpusWriter
+from hatchery.corpora.document_parts import FileGroup, file_groups, opened, rejections_of, write_documents
 from hatchery.corpora.registry import reader_and_options
-from hatchery.corpora.splits import SplitSettings, assign_split
+from hatchery.corpora.sentences import SentenceReading
+from hatchery.corpora.splits import SplitSettings, Splitter
 from hatchery.errors import ConfigError, CorpusError
 from hatchery.progress import Progress
-from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import StageRun
-from hatchery.storage.parquet import ShardWriter
-from hatchery.storage.sources import open_source
-
-_MEASURES = ("documents", "sentences", "words", "characters")
+from hatchery.storage.parquet import read_rows
+from hatchery.storage.parts import Part, make_parts, remove_parts
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,10 @@ class ConvertSettings:
     sources: tuple[SourceSettings, ...]
     split: SplitSettings = field(default_factory=SplitSettings)
     documents_per_shard: int = 2000
+    sentence_model: str | None = None
+    """Name of a source with Punkt parameters; None takes the model that comes with Hatchery."""
+    sentence_reading: SentenceReading = "corrected"
+    """`as_published` cuts where NLTK's Punkt cuts, `corrected` only at white space."""
 
     def __post_init__(self) -> None:
         names = [source.name for source in self.sources]
@@ -56,88 +57,76 @@ class ConvertSettings:
             raise ConfigError(f"documents_per_shard: got {self.documents_per_shard}, expected 1 or more")
 
 
-def convert_corpus(settings: ConvertSettings, manifests: Mapping[str, Path], run: StageRun) -> None:
-    """Write the shards, `statistics.csv` and `rejected.csv` of a corpus into `run.folder`.
+def convert_corpus(
+    settings: ConvertSettings,
+    manifests: Mapping[str, Path],
+    run: StageRun,
+    sentence_model: Path | None = None,
+    workers: int = 1,
+) -> None:
+    """Write the shards and tables of a corpus into `run.folder`.
 
-    `manifests` maps the name of each source to its source manifest. Raises ConfigError for a source without one or
-    with wrong options, SourceError for damaged input, CorpusError for a source without documents.
+    `manifests` maps the name of each source to its source manifest, `sentence_model` is the source manifest of the
+    sentence splitter's parameters. Raises ConfigError for a source without one or with wrong options, SourceError for
+    damaged input, CorpusError for a source without documents.
     """
     names = [source.name for source in settings.sources]
     if set(names) != set(manifests):
         raise ConfigError(f"--source: got {', '.join(sorted(manifests))}, the settings name {', '.join(sorted(names))}")
+    if (settings.sentence_model is None) != (sentence_model is None):
+        raise ConfigError(f"--sentence-model: got {sentence_model}, the settings name {settings.sentence_model}")
     for index, source in enumerate(settings.sources):
         reader_and_options(source.reader, source.options, f"sources[{index}]")
-    counts: dict[tuple[str, str], Counter[str]] = {(name, split): Counter() for name in names for split in SPLITS}
-    rejected: dict[str, Rejections] = {name: Rejections() for name in names}
-    with ExitStack() as stack:
-        writers = {
-            split: stack.enter_context(ShardWriter(run.folder, split, SCHEMA, settings.documents_per_shard))
-            for split in SPLITS
-        }
-        progress = stack.enter_context(Progress(len(names), "convert corpus", "sources"))
-        seen: set[str] = set()
-        for source in settings.sources:
-            for document in _documents(source, manifests[source.name], rejected[source.name]):
-                if document.doc_id in seen:
-                    raise CorpusError(f"source {source.name!r}: the document name {document.doc_id!r} occurs twice")
-                seen.add(document.doc_id)
-                row = _row(document, settings.split)
-                writers[row["split"]].write(row)
-                _count(counts[source.name, row["split"]], row)
-            progress.update(1, documents=len(seen))
-    for writer in writers.values():
-        for path in writer.paths:
-            run.add_output(path)
-    _write_tables(run, counts, rejected)
-    for split in SPLITS:
-        run.measures[split] = {key: sum(counts[name, split][key] for name in names) for key in _MEASURES}
-
-
-def _documents(source: SourceSettings, manifest: Path, rejections: Rejections) -> Iterator[RawDocument]:
-    reader, options = reader_and_options(source.reader, source.options, f"source {source.name!r}")
-    found = False
-    for document in reader.read(open_source(manifest), source.name, options, rejections):
-        found = True
-        yield document
-    if not found:
-        reasons = ", ".join(f"{count} x {reason}" for reason, count in sorted(rejections.counts.items()))
-        raise CorpusError(f"source {source.name!r}: no document was found ({reasons or 'the files are empty'})")
-
-
-def _row(document: RawDocument, split: SplitSettings) -> dict[str, Any]:
-    return {
-        "doc_id": document.doc_id,
-        "source": document.source,
-        "split": document.split or assign_split(document.doc_id, split),
-        "text": document.text,
-        "n_sentences": count_sentences(document.text),
-        "n_words": count_words(document.text),
-    }
-
-
-def _count(counts: Counter[str], row: Mapping[str, Any]) -> None:
-    counts["documents"] += 1
-    counts["sentences"] += row["n_sentences"]
-    counts["words"] += row["n_words"]
-    counts["characters"] += len(row["text"])
-
-
-def _write_tables(
-    run: StageRun, counts: Mapping[tuple[str, str], Counter[str]], rejected: Mapping[str, Rejections]
-) -> None:
-    statistics = [(name, split, *(count[key] for key in _MEASURES)) for (name, split), count in counts.items()]
-    _write_csv(run, "statistics.csv", ("source", "split", *_MEASURES), statistics)
-    reasons = [
-        (name, reason, n) for name, rejections in rejected.items() for reason, n in sorted(rejections.counts.items())
+    groups = [
+        group
+        for source in settings.sources
+        for group in file_groups(
+            source.name,
+            source.reader,
+            source.options,
+            manifests[source.name],
+            settings.split,
+            sentence_model,
+            settings.sentence_reading,
+        )
     ]
-    _write_csv(run, "rejected.csv", ("source", "reason", "count"), reasons)
+    folder = run.folder / ".parts"
+    parts = _read(groups, folder, workers)
+    _merge(settings, groups, parts, run)
+    remove_parts(folder)
 
 
-def _write_csv(run: StageRun, name: str, header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    path = run.folder / name
-    write_text(path, table.getvalue())
-    run.add_output(path)
+def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
+    sizes = [_kilobytes(group) for group in groups]
+    parts = []
+    with Progress(sum(sizes), "read sources", "kB") as progress:
+        made = make_parts(groups, write_documents, [group.key() for group in groups], folder, workers)
+        for size, part in zip(sizes, made, strict=True):
+            parts.append(part)
+            progress.update(size)
+    return parts
+
+
+def _kilobytes(group: FileGroup) -> int:
+    files = opened(group.manifest).files
+    return sum(files[file][0] for file in group.files) // 1000
+
+
+def _merge(settings: ConvertSettings, groups: list[FileGroup], parts: list[Part], run: StageRun) -> None:
+    splitter = Splitter(settings.split, (point for part in parts for point in part.facts["points"]))
+    documents = sum(part.facts["documents"] for part in parts)
+    with (
+        CorpusWriter(run, [source.name for source in settings.sources], settings.documents_per_shard) as corpus,
+        Progress(documents, "write corpus", "documents") as progress,
+    ):
+        found = Counter[str]()
+        for group, part in zip(groups, parts, strict=True):
+            found[group.name] += part.facts["documents"]
+            corpus.rejections[group.name].merge(rejections_of(part.facts))
+            for row in read_rows(part.path):
+                corpus.write(row if row["split"] else {**row, "split": splitter(row["doc_id"])})
+                progress.update(1)
+        for name, rejections in corpus.rejections.items():
+            if not found[name]:
+                reasons = ", ".join(f"{count} x {reason}" for reason, count in sorted(rejections.counts.items()))
+                raise CorpusError(f"source {name!r}: no document was found ({reasons or 'the files are empty'})")

@@ -4,15 +4,18 @@ The text of a document has one sentence per line and one blank line between para
 carry Markdown marks where the source had them.
 """
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+SAMPLES_KEPT = 5
+SAMPLE_CHARACTERS = 300
 SCHEMA = pa.schema(
     [
         ("doc_id", pa.string()),
@@ -37,13 +40,45 @@ class RawDocument:
 
 @dataclass
 class Rejections:
-    """Counts of what a reader left out, by reason; they end in `rejected.csv`."""
+    """What a reader left out: counts by reason (`rejected.csv`), and a few samples (`samples.csv`)."""
 
     counts: Counter[str] = field(default_factory=Counter)
+    samples: dict[str, list[str]] = field(default_factory=dict)
 
-    def count(self, reason: str, number: int = 1) -> None:
-        """Add `number` records that were left out for `reason`."""
+    def count(self, reason: str, number: int = 1, sample: str | None = None) -> None:
+        """Add `number` records that were left out for `reason`, and offer the text of one of them as a sample."""
         self.counts[reason] += number
+        if sample is not None:
+            self.samples[reason] = chosen_samples([*self.samples.get(reason, ()), sample])
+
+    def merge(self, other: "Rejections") -> None:
+        """Add what another reader left out."""
+        self.counts.update(other.counts)
+        for reason, samples in other.samples.items():
+            self.samples[reason] = chosen_samples([*self.samples.get(reason, ()), *samples])
+
+
+def chosen_samples(texts: Iterable[str]) -> list[str]:
+    """Up to SAMPLES_KEPT different texts, cut to SAMPLE_CHARACTERS: those with the smallest SHA-256.
+
+    The choice is the same whatever the order of the texts and however they were divided among processes.
+    """
+    cut_texts = {text[:SAMPLE_CHARACTERS] for text in texts}
+    return sorted(cut_texts, key=lambda text: hashlib.sha256(text.encode("utf-8", "replace")).digest())[:SAMPLES_KEPT]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a reader gets beside the file: how its source is called, its options, and the tools of the corpus."""
+
+    name: str
+    """Name of the source in the corpus, the first part of every document's name."""
+    options: Any
+    """The reader's options dataclass."""
+    rejections: Rejections
+    """Takes what is left out."""
+    split_sentences: Callable[[str], list[str]]
+    """The sentences of one paragraph."""
 
 
 def document_text(paragraphs: Iterable[Sequence[str]]) -> str:

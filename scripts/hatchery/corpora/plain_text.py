@@ -4,28 +4,27 @@ Text is split into paragraphs and sentences; tables can be filtered and grouped 
 Nothing is guessed: encoding, columns and grouping are options, and what does not fit them is an error with its place.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Literal
 
-from hatchery.corpora.cleaning import BABYLM_RULES, clean, clean_minimal
-from hatchery.corpora.documents import RawDocument, Rejections, count_words, document_text
+from hatchery.corpora.documents import RawDocument, Reading
+from hatchery.corpora.prose import Paragraph, ProseOptions, blocks_of, documents_of, finished, paragraphs_of, pieces
 from hatchery.corpora.rows import Row, cell, csv_rows, json_rows
-from hatchery.corpora.sentences import split_sentences
 from hatchery.corpora.tagged_text import tagged_sentence
-from hatchery.corpora.text_files import matching_names, read_text
+from hatchery.corpora.text_files import matching_names, open_lines, uncompressed_suffix
 from hatchery.errors import ConfigError
 from hatchery.storage.sources import RawSource
 
 Format = Literal["text", "csv", "jsonl"]
-Paragraph = list[str]
+Named = tuple[tuple[str, ...], list[Paragraph]]
 _FORMATS: dict[str, Format] = {".txt": "text", ".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
 _FINAL_MARKS = (".", "?", "!", ":", ";", ",", '"')
 
 
 @dataclass(frozen=True)
-class PlainTextOptions:
+class PlainTextOptions(ProseOptions):
     """How the files are read. Only `files` matters for plain text; tables need `column`."""
 
     files: str | tuple[str, ...] = ("*.txt", "*.csv", "*.jsonl", "*.json")
@@ -33,7 +32,7 @@ class PlainTextOptions:
     exclude: tuple[str, ...] = ()
     """Shell patterns of files that are left out."""
     format: Format | None = None
-    """Format of all files; by default from the suffix (.txt, .csv, .jsonl, .json, also with .gz for the last two)."""
+    """Format of all files; by default from the suffix (.txt, .csv, .jsonl, .json, also with .gz, .bz2, .xz, .zst)."""
     encoding: str = "utf-8"
     """Encoding of all files."""
     column: str = "text"
@@ -44,100 +43,101 @@ class PlainTextOptions:
     """Only rows with one of these values in each of these columns."""
     tagged: bool = False
     """Whether the text is "word/TAG word/TAG", one sentence per line, as in the Brown corpus."""
-    paragraphs: Literal["blank_line", "line"] = "blank_line"
-    """What ends a paragraph: a blank line (lines are wrapped) or every line."""
-    capitalise: bool = False
-    """Whether each paragraph begins with an upper-case letter, for transcripts that have none."""
     punctuation_column: str | None = None
     """Column that decides the final mark of a row without one, for transcripts."""
     punctuation: dict[str, str] = field(default_factory=lambda: {"question": "?"})
     """Final mark by the value of that column; `.` for other values."""
-    cleaning: Literal["none", "minimal", "full"] = "minimal"
-    """`minimal` repairs encodings; `full` also the spaces and quotes of text whose words were written apart."""
-    lines_per_document: int | None = None
-    """Cut documents after so many paragraphs of text, or so many rows."""
-    minimum_words: int = 1
-    """Documents with fewer words are left out, and counted."""
 
     def __post_init__(self) -> None:
-        if self.lines_per_document is not None and self.lines_per_document < 1:
-            raise ConfigError(f"lines_per_document: got {self.lines_per_document}, expected 1 or more")
+        super().__post_init__()
         if self.punctuation_column and self.tagged:
             raise ConfigError("punctuation_column: cannot be set beside `tagged`, whose text has marks of its own")
 
 
-def read(source: RawSource, name: str, options: PlainTextOptions, rejections: Rejections) -> Iterator[RawDocument]:
-    """The documents of all matching files, in the order of their names. `name` is the source's name in the corpus."""
+def files(source: RawSource, options: PlainTextOptions) -> list[str]:
+    """The names of all matching files, sorted. Raises SourceError when there is none."""
     patterns = (options.files,) if isinstance(options.files, str) else options.files
-    for file in matching_names(source, patterns, options.exclude):
-        for key, paragraphs in _documents(source, file, options, rejections):
-            text = document_text(paragraphs)
-            if count_words(text) < options.minimum_words:
-                rejections.count(f"fewer than {options.minimum_words} words")
-            else:
-                yield RawDocument("/".join((name, file, *key)), name, text)
+    return matching_names(source, patterns, options.exclude)
+
+
+def read(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument]:
+    """The documents of one file, streamed: a text file cut into pieces, and a table, pass in the memory of a document.
+
+    Rows of one document may stand apart in the file; then all documents that are open at the same time are in memory.
+    """
+    options: PlainTextOptions = reading.options
+    named = _text(source, file, reading) if _format_of(file, options) == "text" else _table(source, file, reading)
+    return documents_of(file, named, reading, options.minimum_words)
 
 
 def _format_of(file: str, options: PlainTextOptions) -> Format:
-    suffix = PurePosixPath(file.removesuffix(".gz")).suffix
+    suffix = uncompressed_suffix(file)
     if options.format is None and suffix not in _FORMATS:
         raise ConfigError(f"{file}: the suffix does not tell the format; set the option `format`")
     return options.format or _FORMATS[suffix]
 
 
-def _documents(
-    source: RawSource, file: str, options: PlainTextOptions, rejections: Rejections
-) -> Iterator[tuple[tuple[str, ...], list[Paragraph]]]:
-    """Pairs of what the name of the document needs beyond the file, and its paragraphs."""
-    kind = _format_of(file, options)
-    if kind == "text":
-        paragraphs = list(_paragraphs(read_text(source, file, options.encoding), options))
-        yield from _pieces((), [[paragraph] for paragraph in paragraphs], options)
+def _text(source: RawSource, file: str, reading: Reading) -> Iterator[Named]:
+    options: PlainTextOptions = reading.options
+    paragraphs = _paragraphs(open_lines(source, file, options.encoding), reading)
+    return pieces((), ([paragraph] for paragraph in paragraphs), options.lines_per_document)
+
+
+def _table(source: RawSource, file: str, reading: Reading) -> Iterator[Named]:
+    options: PlainTextOptions = reading.options
+    read_rows = csv_rows if _format_of(file, options) == "csv" else json_rows
+
+    def rows() -> Iterator[Row]:
+        return read_rows(source, file, options.encoding)
+
+    if options.document_column is not None:
+        yield from _grouped(rows, options.document_column, reading)
         return
-    rows = (csv_rows if kind == "csv" else json_rows)(source, file, options.encoding)
-    if options.document_column is None:
-        texts = (row for _, row in _row_paragraphs(rows, options, rejections))
-        if options.lines_per_document is not None:
-            yield from _pieces((), list(texts), options)
-        else:
-            for index, paragraphs in enumerate(texts):
-                yield (f"{index:06d}",), paragraphs
+    kept = (row for _, row in _row_paragraphs(rows(), reading) if row is not None)
+    if options.lines_per_document is not None:
+        yield from pieces((), kept, options.lines_per_document)
         return
-    grouped: dict[str, list[list[Paragraph]]] = {}
-    for key, paragraphs in _row_paragraphs(rows, options, rejections):
-        grouped.setdefault(key, []).append(paragraphs)
-    for key, group in grouped.items():
-        yield from _pieces((key,), group, options)
+    for index, paragraphs in enumerate(kept):
+        yield (f"{index:06d}",), paragraphs
 
 
-def _pieces(
-    key: tuple[str, ...], lines: list[list[Paragraph]], options: PlainTextOptions
-) -> Iterator[tuple[tuple[str, ...], list[Paragraph]]]:
-    """The document, or pieces of `lines_per_document` lines of it, numbered."""
-    size = options.lines_per_document
-    if size is None:
-        yield key, [paragraph for line in lines for paragraph in line]
-        return
-    for index, start in enumerate(range(0, len(lines), size)):
-        yield (*key, f"{index:06d}"), [paragraph for line in lines[start : start + size] for paragraph in line]
+def _grouped(rows: Callable[[], Iterator[Row]], column: str, reading: Reading) -> Iterator[Named]:
+    """Documents in the order of their first rows, each as soon as its last row and all documents before it are read.
+
+    The table is read twice, first to count the rows of each document: nothing else says where a document ends.
+    """
+    left = Counter(cell(row, column, place) or "" for place, row in rows())
+    kept: dict[str, list[list[Paragraph]]] = {}
+    waiting = iter(dict.fromkeys(left))
+    current = next(waiting, None)
+    for key, paragraphs in _row_paragraphs(rows(), reading):
+        left[key] -= 1
+        if paragraphs is not None:
+            kept.setdefault(key, []).append(paragraphs)
+        while current is not None and not left[current]:
+            lines = kept.pop(current, None)
+            if lines is not None:
+                yield from pieces((current,), lines, reading.options.lines_per_document)
+            current = next(waiting, None)
 
 
-def _row_paragraphs(
-    rows: Iterable[Row], options: PlainTextOptions, rejections: Rejections
-) -> Iterator[tuple[str, list[Paragraph]]]:
-    """The key of its document and the paragraphs of each row that is kept."""
+def _row_paragraphs(rows: Iterable[Row], reading: Reading) -> Iterator[tuple[str, list[Paragraph] | None]]:
+    """The key of its document and the paragraphs of each row; None for a row that is left out."""
+    options: PlainTextOptions = reading.options
     for place, row in rows:
-        if any(cell(row, column, place) not in values for column, values in options.keep.items()):
-            rejections.count("row not kept by the option `keep`")
-            continue
+        key = "" if options.document_column is None else cell(row, options.document_column, place) or ""
         text = cell(row, options.column, place)
+        if any(cell(row, column, place) not in values for column, values in options.keep.items()):
+            reading.rejections.count("row not kept by the option `keep`", sample=text)
+            yield key, None
+            continue
         if text is None or not text.strip():
-            rejections.count("row without text")
+            reading.rejections.count("row without text")
+            yield key, None
             continue
         if options.punctuation_column is not None:
             text = _with_mark(text, options.punctuation.get(cell(row, options.punctuation_column, place) or "", "."))
-        key = "" if options.document_column is None else cell(row, options.document_column, place) or ""
-        yield key, list(_paragraphs(text, options))
+        yield key, list(_paragraphs(text.split("\n"), reading))
 
 
 def _with_mark(text: str, mark: str) -> str:
@@ -145,33 +145,9 @@ def _with_mark(text: str, mark: str) -> str:
     return text if text.endswith(_FINAL_MARKS) else text + mark
 
 
-def _paragraphs(text: str, options: PlainTextOptions) -> Iterator[Paragraph]:
+def _paragraphs(lines: Iterable[str], reading: Reading) -> Iterator[Paragraph]:
     """The paragraphs of a text, each a list of sentences."""
-    lines = text.split("\n")
-    for block in _blocks(lines) if options.paragraphs == "blank_line" else ([line] for line in lines if line.strip()):
-        if options.tagged:
-            yield [_finished(tagged_sentence(line), options) for line in block]
-            continue
-        paragraph = _finished(" ".join(block), options)
-        yield split_sentences(paragraph)
-
-
-def _blocks(lines: list[str]) -> Iterator[list[str]]:
-    block: list[str] = []
-    for line in (*lines, ""):
-        if line.strip():
-            block.append(line)
-        elif block:
-            yield block
-            block = []
-
-
-def _finished(text: str, options: PlainTextOptions) -> str:
-    match options.cleaning:
-        case "minimal":
-            text = clean_minimal(text)
-        case "full":
-            text = clean(text, BABYLM_RULES)
-        case _:
-            text = text.strip()
-    return text[:1].upper() + text[1:] if options.capitalise else text
+    options: PlainTextOptions = reading.options
+    if not options.tagged:
+        return paragraphs_of(lines, options, reading.split_sentences)
+    return ([finished(tagged_sentence(line), options) for line in block] for block in blocks_of(lines, options))

@@ -1,16 +1,17 @@
 """The readers by name: what a corpus configuration may say under `reader`.
 
-A reader is a function from a raw source to documents and a dataclass of its options; adding one means one file with
-both and one line here.
+A reader says which files of a source it reads and turns one file into documents, streaming; its options are a
+dataclass. Files are read in different processes, so a document depends on nothing but its file. Adding a reader means
+one file and one line here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hatchery.corpora import bnc_xml, plain_text
+from hatchery.corpora import bnc_xml, plain_text, raw_text_reader
 from hatchery.corpora.babylm import reader as babylm
-from hatchery.corpora.documents import RawDocument, Rejections
+from hatchery.corpora.documents import RawDocument, Reading
 from hatchery.errors import ConfigError
 from hatchery.storage.sources import RawSource
 from hatchery.typed import build
@@ -18,16 +19,20 @@ from hatchery.typed import build
 
 @dataclass(frozen=True)
 class Reader:
-    """A registered reader: its options and the function that yields documents."""
+    """A registered reader: its options, the files that it reads, and the documents of one of them."""
 
     options: type
-    read: Callable[[RawSource, str, Any, Rejections], Iterator[RawDocument]]
+    files: Callable[[RawSource, Any], list[str]]
+    """Names of the members that are read, in reading order. Raises SourceError when there is none."""
+    read: Callable[[RawSource, str, Reading], Iterator[RawDocument]]
+    """The documents of one file. Raises SourceError or CorpusError naming file and place."""
 
 
 READERS: dict[str, Reader] = {
-    "babylm": Reader(babylm.BabylmOptions, babylm.read),
-    "bnc_xml": Reader(bnc_xml.BncOptions, bnc_xml.read),
-    "plain_text": Reader(plain_text.PlainTextOptions, plain_text.read),
+    "babylm": Reader(babylm.BabylmOptions, babylm.files, babylm.read),
+    "bnc_xml": Reader(bnc_xml.BncOptions, bnc_xml.files, bnc_xml.read),
+    "plain_text": Reader(plain_text.PlainTextOptions, plain_text.files, plain_text.read),
+    "raw_text": Reader(raw_text_reader.RawTextReaderOptions, raw_text_reader.files, raw_text_reader.read),
 }
 
 

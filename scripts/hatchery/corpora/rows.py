@@ -1,19 +1,21 @@
-"""Rows of the tables and JSON lines that a user brings: one uniform value per record, errors with file and line."""
+"""Rows of tables and JSON lines: one uniform value per record, streamed, errors with file and line.
+
+Memory holds a block of the file and one record, so that files of any size pass.
+"""
 
 import csv
-import gzip
-import io
 import json
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hatchery.corpora.text_files import read_text, where_in
-from hatchery.errors import SourceError
+from hatchery.corpora.text_files import blocks, open_lines, where_in
+from hatchery.errors import ConfigError, SourceError
 from hatchery.storage.sources import RawSource
 
-# The default limit (131,072 characters) is shorter than many web pages.
-csv.field_size_limit(2**30)
+# The default limit (131,072 characters) is shorter than many web pages; none at all would let one quote that is never
+# closed swallow the whole file.
+csv.field_size_limit(2**26)
+RECORD_BYTES = 2**28
 
 Row = tuple[str, Mapping[str, Any]]
 
@@ -24,7 +26,7 @@ def csv_rows(source: RawSource, name: str, encoding: str) -> Iterator[Row]:
     Raises SourceError for a table that is not well formed, such as one that ends inside quotes.
     """
     where = where_in(source, name)
-    reader = csv.DictReader(io.StringIO(read_text(source, name, encoding), newline=""), strict=True)
+    reader = csv.DictReader((f"{line}\n" for line in open_lines(source, name, encoding)), strict=True)
     try:
         for row in reader:
             yield f"{where}: line {reader.line_num}", row
@@ -33,28 +35,53 @@ def csv_rows(source: RawSource, name: str, encoding: str) -> Iterator[Row]:
 
 
 def json_rows(source: RawSource, name: str, encoding: str) -> Iterator[Row]:
-    """Pairs of a place for messages (file and line) and the object of each line; reads `.gz` files too.
+    """Pairs of a place for messages (file and line) and the object of each line; reads compressed files too.
 
-    Raises SourceError for a line that is not a JSON object or a damaged archive; blank lines are skipped.
+    Raises SourceError for a line that is not a JSON object or a damaged archive; blank lines are skipped. Half
+    surrogates, which JSON can spell and Unicode text cannot hold, become U+FFFD.
     """
     where = where_in(source, name)
-    number = 0
-    try:
-        with source.open(name) as raw, gzip.open(raw) if name.endswith(".gz") else raw as handle:
-            for number, line in enumerate(handle, start=1):
-                if line.strip():
-                    yield f"{where}: line {number}", _json_object(line, encoding)
-    except (UnicodeDecodeError, ValueError) as error:
-        raise SourceError(f"{where}: line {number}: not a JSON object: {error}") from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise SourceError(f"{where}: after line {number}: cannot be read: {error}") from error
+    decode = json.JSONDecoder().decode
+    for number, line in enumerate(_byte_lines(source, name), start=1):
+        try:
+            text = line.decode(encoding)
+            if not text or text.isspace():
+                continue
+            value = decode(text)
+        except LookupError as error:
+            raise ConfigError(f"encoding: there is no encoding called {encoding!r}") from error
+        except (ValueError, RecursionError) as error:
+            raise SourceError(f"{where}: line {number}: not a JSON object: {error}") from error
+        if not isinstance(value, dict):
+            raise SourceError(f"{where}: line {number}: not a JSON object: got {type(value).__name__}")
+        if b"\\ud" in line or b"\\uD" in line:
+            value = {key: _without_half_surrogates(item) for key, item in value.items()}
+        yield f"{where}: line {number}", value
 
 
-def _json_object(line: bytes, encoding: str) -> Mapping[str, Any]:
-    value = json.loads(line.decode(encoding))
-    if not isinstance(value, dict):
-        raise ValueError(f"got {type(value).__name__}")
-    return value
+def _byte_lines(source: RawSource, name: str) -> Iterator[bytes]:
+    """The lines of a file without their ends and without a byte-order mark, as bytes."""
+    rest: list[bytes] = []
+    rest_bytes, first = 0, True
+    for block in blocks(source, name):
+        if first:
+            block, first = block.removeprefix(b"\xef\xbb\xbf"), False
+        head, *lines = block.split(b"\n")
+        rest.append(head)
+        rest_bytes += len(head)
+        if rest_bytes > RECORD_BYTES:
+            raise SourceError(f"{where_in(source, name)}: a line is longer than {RECORD_BYTES:,} bytes")
+        if lines:
+            yield b"".join(rest)
+            yield from lines[:-1]
+            rest, rest_bytes = [lines[-1]], len(lines[-1])
+    yield b"".join(rest)
+
+
+def _without_half_surrogates(value: Any) -> Any:
+    if not isinstance(value, str) or value.isascii():
+        return value
+    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def cell(row: Mapping[str, Any], column: str, place: str) -> str | None:

@@ -1,43 +1,184 @@
-"""A small rule-based sentence splitter for English, until a trained one takes its place.
+"""Sentences of a paragraph by Punkt, with a model of English that comes with Hatchery.
 
-A sentence ends at a run of `.`, `!` or `?` (with closing quotes and brackets) before white space, when what follows
-begins with an upper-case letter, a digit or an opening quote or bracket. A single full stop does not end it after a
-title or another abbreviation that is usually followed by a name or number (Mr. Finch), nor after an initial (J. Alder).
+The papers use NLTK's English Punkt (ELC-BERT, elc-bert.md §1.7; reduced vocabulary, reduced-vocabulary.md §2.2). Its
+published parameters cannot be shipped; ours, in `punkt_english/`, are learned by `scripts/train_sentence_splitter.py`.
+Whoever has NLTK's names it as the source of `sentence_model` and gets the papers' boundaries.
+
+`as_published` gives the pieces as NLTK cuts them. It also cuts where there is no white space: before the last mark of
+`Stop!!` at the end of a text, or in `"No."And`. `corrected` (the default) cuts at white space only, so no word is torn
+and the sentences, joined by single spaces, are the paragraph.
 """
 
 import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-_END = re.compile(r"""([.!?]+)["'”’)\]]*(\s+)(?=["'“‘(\[{`]*[A-Z0-9À-ÖØ-Þ]|[-–—] ?[A-Z])""")
-# Before a name or a number these never end a sentence. `etc.`, `Inc.` and `p.m.` do often enough to stay out.
-_BEFORE_NAMES = "mr mrs ms dr prof st sr gen col capt lt sgt rev hon gov sen rep pres messrs mme mlle fr mt ft ph.d"
-_BEFORE_NUMBERS = "no nos vol fig figs pp ch art sec approx jan feb apr aug sept oct nov dec"
-_ABBREVIATIONS = frozenset(f"{_BEFORE_NAMES} {_BEFORE_NUMBERS} cf e.g i.e viz vs".split())
-_INITIALS = re.compile(r"[A-Z](?:\.[A-Z])*")
-_PRONOUN_OR_LETTER = frozenset("IA")
+from hatchery.corpora.text_files import read_text, where_in
+from hatchery.errors import SourceError
+from hatchery.storage.checksums import digest, sha256_file
+from hatchery.storage.sources import RawSource
+
+if TYPE_CHECKING:
+    from nltk.tokenize.punkt import PunktParameters
+
+    from hatchery.corpora.punkt import FastPunktTokenizer
+
+SentenceReading = Literal["as_published", "corrected"]
+MODEL_FOLDER = Path(__file__).with_name("punkt_english")
+COLLOCATIONS, STARTERS, ABBREVIATIONS, ORTHOGRAPHY = PARAMETER_FILES = (
+    "collocations.tab",
+    "sent_starters.txt",
+    "abbrev_types.txt",
+    "ortho_context.tab",
+)
+# Digest of the four files. It is code, so the ledger of stage code notices another model.
+MODEL_DIGEST = "c1003c087ee3f54102d3b131e705a82fea53849de1fa4a762302f6459f19f7d9"
+
+
+# Without this there is nothing that Punkt takes for a possible end, so the text need not be handed to it.
+_POSSIBLE_END = re.compile(r"[.?!][^\w.]")
+
+
+@dataclass(frozen=True)
+class PunktModel:
+    """Punkt parameters, free of NLTK until they are used: importing it takes a second, and not every reader splits."""
+
+    abbreviations: frozenset[str]
+    collocations: frozenset[tuple[str, str]]
+    starters: frozenset[str]
+    contexts: dict[str, int]
+    """Word type to the flags of its orthographic contexts."""
+
+    def parameters(self) -> "PunktParameters":
+        """The same as NLTK's object."""
+        from nltk.tokenize.punkt import PunktParameters
+
+        parameters = PunktParameters()
+        parameters.abbrev_types = set(self.abbreviations)
+        parameters.collocations = set(self.collocations)
+        parameters.sent_starters = set(self.starters)
+        parameters.ortho_context.update(self.contexts)
+        return parameters
+
+
+class SentenceSplitter:
+    """Splits paragraphs by one Punkt model; can be pickled."""
+
+    def __init__(self, model: PunktModel, reading: SentenceReading = "corrected") -> None:
+        self.model = model
+        self.reading = reading
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SentenceSplitter, (self.model, self.reading)
+
+    @cached_property
+    def tokenizer(self) -> "FastPunktTokenizer":
+        """The NLTK tokenizer that decides, made at the first use."""
+        from hatchery.corpora.punkt import FastPunktTokenizer
+
+        return FastPunktTokenizer(self.model.parameters())
+
+    def split(self, text: str) -> list[str]:
+        """The sentences of one paragraph in order, without empty ones, white space collapsed.
+
+        Under `corrected`, joined by single spaces they are the paragraph with its white space collapsed, and
+        splitting a sentence again gives the sentence. Time grows linearly with the text, whatever it holds.
+        """
+        collapsed = " ".join(text.split())
+        if not collapsed:
+            return []
+        published = self.reading == "as_published"
+        if not _POSSIBLE_END.search(text if published else collapsed):
+            return [collapsed]
+        if published:
+            pieces = (" ".join(piece.split()) for piece in self.tokenizer.tokenize(text))
+            return [piece for piece in pieces if piece]
+        sentences = []
+        begin = 0
+        for start, _ in self.tokenizer.span_tokenize(collapsed):
+            if start > begin and collapsed[start - 1] == " ":
+                sentences.append(collapsed[begin : start - 1])
+                begin = start
+        sentences.append(collapsed[begin:])
+        return sentences
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of one paragraph, in order, without empty ones.
+    """The sentences of one paragraph by the model that comes with Hatchery; see `SentenceSplitter.split`."""
+    return pinned_splitter().split(text)
 
-    Joined by single spaces they are the paragraph with its white space collapsed; splitting a sentence again gives
-    the sentence.
+
+@cache
+def pinned_splitter(reading: SentenceReading = "corrected") -> SentenceSplitter:
+    """The splitter with the model that comes with Hatchery, loaded once per process."""
+    return folder_splitter(MODEL_FOLDER, reading)
+
+
+def open_splitter(source: RawSource | None, reading: SentenceReading = "corrected") -> SentenceSplitter:
+    """The splitter with the Punkt parameters in `source` (NLTK's `punkt_tab` or its `english`).
+
+    None takes the model that comes with Hatchery. Raises SourceError when the four files are missing, or naming file
+    and line when one is damaged.
     """
-    text = " ".join(text.split())
-    if not text:
-        return []
-    sentences = []
-    start = 0
-    for match in _END.finditer(text):
-        if match.group(1) == "." and _is_abbreviation(text[start : match.start()]):
-            continue
-        sentences.append(text[start : match.start(2)])
-        start = match.end()
-    sentences.append(text[start:])
-    return sentences
+    if source is None:
+        return pinned_splitter(reading)
+    names = {name: _member(source, name) for name in PARAMETER_FILES}
+    return SentenceSplitter(
+        parse_model(lambda name: read_text(source, names[name]), lambda name: where_in(source, names[name])),
+        reading,
+    )
 
 
-def _is_abbreviation(before: str) -> bool:
-    word = before.rsplit(" ", 1)[-1].lstrip("\"'“‘([{`-")
-    if _INITIALS.fullmatch(word):
-        return word not in _PRONOUN_OR_LETTER or " " not in before
-    return word.lower() in _ABBREVIATIONS
+def folder_splitter(folder: Path, reading: SentenceReading = "corrected") -> SentenceSplitter:
+    """The splitter with the four parameter files of a folder. Raises SourceError naming a missing or damaged one."""
+
+    def text_of(name: str) -> str:
+        try:
+            return (folder / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SourceError(f"{folder / name}: the sentence model cannot be read: {error}") from error
+
+    return SentenceSplitter(parse_model(text_of, lambda name: str(folder / name)), reading)
+
+
+def _member(source: RawSource, name: str) -> str:
+    found = source.names(name)
+    english = [path for path in found if path == f"english/{name}" or path.endswith(f"/english/{name}")]
+    for choice in (english, found):
+        if len(choice) == 1:
+            return choice[0]
+    problem = f"{len(found)} files are called {name}, none alone in a folder `english`" if found else f"no file {name}"
+    raise SourceError(f"{source.root}: {problem}; expected the Punkt parameters {', '.join(PARAMETER_FILES)}")
+
+
+def parse_model(text_of: Callable[[str], str], where: Callable[[str], str]) -> PunktModel:
+    """The model from the texts of the four files, in NLTK's format; `where` says what messages call a file.
+
+    Raises SourceError naming file and line for a line with another number of fields, or a context that is no number.
+    """
+
+    def rows(name: str, fields: int) -> Iterable[list[str]]:
+        for number, line in enumerate(text_of(name).split("\n"), 1):
+            if not line:
+                continue
+            row = line.split("\t")
+            if len(row) != fields or not all(row):
+                raise SourceError(f"{where(name)}: line {number}: expected {fields} fields, got {line[:80]!r}")
+            if name == ORTHOGRAPHY and not (row[1].isascii() and row[1].isdigit() and len(row[1]) <= 3):
+                raise SourceError(f"{where(name)}: line {number}: {row[1][:80]!r} is no orthographic context")
+            yield row
+
+    return PunktModel(
+        collocations=frozenset((first, second) for first, second in rows(COLLOCATIONS, 2)),
+        starters=frozenset(row[0] for row in rows(STARTERS, 1)),
+        abbreviations=frozenset(row[0] for row in rows(ABBREVIATIONS, 1)),
+        contexts={word_type: int(flags) for word_type, flags in rows(ORTHOGRAPHY, 2)},
+    )
+
+
+def model_digest(folder: Path) -> str:
+    """Digest of the four parameter files of a folder."""
+    return digest({name: sha256_file(folder / name) for name in PARAMETER_FILES})

@@ -1,13 +1,18 @@
 """Which split a document belongs to: drawn from its own name, so neither order nor neighbours matter.
 
-A document that appears, vanishes or moves leaves the split of every other document as it was.
+With fractions, a document that appears, vanishes or moves leaves the split of every other document as it was. With an
+exact number of development documents (the 35 texts of LTG-BERT), those with the smallest draws are taken.
 """
 
 import hashlib
+import heapq
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hatchery.corpora.documents import Split
-from hatchery.errors import ConfigError
+from hatchery.errors import ConfigError, CorpusError
+
+_POINTS = 2**64
 
 
 @dataclass(frozen=True)
@@ -17,6 +22,8 @@ class SplitSettings:
     development_fraction: float = 0.05
     test_fraction: float = 0.0
     seed: int = 0
+    development_documents: int | None = None
+    """Exactly so many development documents, instead of the fraction."""
 
     def __post_init__(self) -> None:
         for key in ("development_fraction", "test_fraction"):
@@ -24,12 +31,42 @@ class SplitSettings:
                 raise ConfigError(f"split.{key}: got {getattr(self, key)}, expected a number from 0 to 1")
         if self.development_fraction + self.test_fraction > 1:
             raise ConfigError("split: development_fraction and test_fraction together exceed 1")
+        if self.development_documents is not None and self.development_documents < 0:
+            raise ConfigError(f"split.development_documents: got {self.development_documents}, expected 0 or more")
 
 
-def assign_split(doc_id: str, settings: SplitSettings) -> Split:
-    """The split of the document: a uniform number from SHA-256 of seed and name, compared with the fractions."""
-    hashed = hashlib.sha256(f"{settings.seed}\n{doc_id}".encode()).digest()
-    point = int.from_bytes(hashed[:8], "big") / 2**64
-    if point < settings.development_fraction:
-        return "dev"
-    return "test" if point < settings.development_fraction + settings.test_fraction else "train"
+def draw(doc_id: str, seed: int) -> int:
+    """A uniform number from 0 to 2^64 - 1: the beginning of the SHA-256 of seed and name."""
+    return int.from_bytes(hashlib.sha256(f"{seed}\n{doc_id}".encode()).digest()[:8], "big")
+
+
+def smallest(points: Iterable[int], settings: SplitSettings) -> list[int]:
+    """The draws that could be among the development documents; empty where fractions decide."""
+    return heapq.nsmallest(settings.development_documents or 0, points)
+
+
+class Splitter:
+    """Assigns splits. `smallest_points` are those of all documents that `smallest` gave, in any order.
+
+    Raises CorpusError when there are fewer documents than the development split is to have.
+    """
+
+    def __init__(self, settings: SplitSettings, smallest_points: Iterable[int] = ()) -> None:
+        self._seed = settings.seed
+        wanted = settings.development_documents
+        if wanted is None:
+            self._development = int(settings.development_fraction * _POINTS)
+        else:
+            points = heapq.nsmallest(wanted, smallest_points)
+            if len(points) < wanted:
+                raise CorpusError(f"split.development_documents: got {wanted}, the corpus has {len(points)} documents")
+            self._development = points[-1] + 1 if points else 0
+        # Above the development documents, so that an exact number of those leaves the share of the test split.
+        self._test = self._development + int(settings.test_fraction * _POINTS)
+
+    def __call__(self, doc_id: str) -> Split:
+        """The split of the document called `doc_id`."""
+        point = draw(doc_id, self._seed)
+        if point < self._development:
+            return "dev"
+        return "test" if point < self._test else "train"

@@ -1,4 +1,20 @@
-"""Decoding of raw text with errors that say where: file and byte offset."""
+"""Raw text as lines or whole: compressed files by their suffix, decoded with errors that say where.
+
+Lines are streamed, so that a file of any size passes in flat memory.
+"""
+
+import bz2
+import codecs
+import gzip
+import lzma
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+from typing import IO, Any
+
+import pyarrow as pa
 
 from hatchery.errors import ConfigError, SourceError
 from hatchery.storage.sources import RawSource
@@ -9,6 +25,111 @@ def where_in(source: RawSource, name: str) -> str:
     if source.kind == "file":
         return str(source.root)
     return f"{source.root}:{name}" if source.kind == "zip" else str(source.root / name)
+
+
+def _zstd(raw: IO[bytes]) -> Any:
+    return pa.CompressedInputStream(raw, "zstd")
+
+
+_OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {
+    ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+    ".zst": _zstd,
+}
+_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, pa.ArrowException)
+_BLOCK_BYTES = 1 << 20
+
+
+def uncompressed_suffix(name: str) -> str:
+    """The suffix of a file's name without that of a compression: `.json` for `c4.json.gz`."""
+    path = PurePosixPath(name)
+    return PurePosixPath(path.stem).suffix if path.suffix in _OPENERS else path.suffix
+
+
+@contextmanager
+def open_binary(source: RawSource, name: str) -> Iterator[IO[bytes]]:
+    """A member as a stream of bytes, decompressed when it ends in .gz, .bz2, .xz or .zst."""
+    opener = _OPENERS.get(PurePosixPath(name).suffix)
+    with source.open(name) as raw:
+        if opener is None:
+            yield raw
+        else:
+            with opener(raw) as handle:
+                yield handle
+
+
+def blocks(source: RawSource, name: str) -> Iterator[bytes]:
+    """The decompressed bytes of a member in blocks of about a megabyte.
+
+    Raises SourceError naming the file and the byte after which it cannot be read.
+    """
+    done = 0
+    try:
+        with open_binary(source, name) as handle:
+            while block := handle.read(_BLOCK_BYTES):
+                done += len(block)
+                yield block
+    except _DAMAGED as error:
+        raise SourceError(f"{where_in(source, name)}: damaged after byte {done}: {error}") from error
+
+
+def open_lines(source: RawSource, name: str, encoding: str = "utf-8") -> Iterator[str]:
+    """The lines of a member without their ends (\\n, \\r\\n or \\r), without a byte-order mark, in flat memory.
+
+    Raises SourceError naming the file and the offset of the first byte that the encoding cannot have, or the place
+    where a compressed file is damaged; ConfigError for an unknown encoding.
+    """
+    # What has come of the line at hand; joined once, or a file without line ends would be copied again and again.
+    begun: list[str] = []
+    held = ""
+    for text in _decoded(source, name, encoding):
+        # A \r at the end of a block may be half of \r\n.
+        text = held + text
+        held = "\r" if text.endswith("\r") else ""
+        first, *others = _unified(text[: len(text) - len(held)]).split("\n")
+        begun.append(first)
+        if others:
+            yield "".join(begun)
+            yield from others[:-1]
+            begun = [others[-1]]
+    last = "".join(begun)
+    if last or held:
+        yield last
+
+
+def _decoded(source: RawSource, name: str, encoding: str) -> Iterator[str]:
+    try:
+        decoder = codecs.getincrementaldecoder(encoding)()
+    except LookupError as error:
+        raise ConfigError(f"encoding: there is no encoding called {encoding!r}") from error
+    offset, first = 0, True
+    final = False
+    stream = blocks(source, name)
+    while not final:
+        block = next(stream, b"")
+        final = not block
+        pending = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(block, final)
+        except UnicodeDecodeError as error:
+            raise _wrong_encoding(source, name, encoding, offset - pending + error.start, error.reason) from error
+        offset += len(block)
+        if first and text:
+            text, first = text.removeprefix("\ufeff"), False
+        if text:
+            yield text
+
+
+def _unified(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _wrong_encoding(source: RawSource, name: str, encoding: str, byte: int, reason: str) -> SourceError:
+    return SourceError(
+        f"{where_in(source, name)}: byte {byte} is not {encoding} ({reason}); "
+        "set the option `encoding` if the file has another one"
+    )
 
 
 def read_text(source: RawSource, name: str, encoding: str = "utf-8") -> str:
@@ -23,11 +144,8 @@ def read_text(source: RawSource, name: str, encoding: str = "utf-8") -> str:
     except LookupError as error:
         raise ConfigError(f"encoding: there is no encoding called {encoding!r}") from error
     except UnicodeDecodeError as error:
-        raise SourceError(
-            f"{where_in(source, name)}: byte {error.start} is not {encoding} ({error.reason}); "
-            "set the option `encoding` if the file has another one"
-        ) from error
-    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        raise _wrong_encoding(source, name, encoding, error.start, error.reason) from error
+    return _unified(text.removeprefix("\ufeff"))
 
 
 def matching_names(source: RawSource, patterns: tuple[str, ...], exclude: tuple[str, ...] = ()) -> list[str]:

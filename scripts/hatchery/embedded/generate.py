@@ -19,9 +19,10 @@ from hatchery.errors import ConfigError
 from hatchery.storage.atomic import write_bytes
 from hatchery.storage.manifests import StageRun
 
-FOLDERS = ("babylm", "bnc", "c4", "childes", "glue", "minimal_pairs", "text", "wikipedia")
+FOLDERS = ("babylm", "bnc", "bookcorpus", "c4", "cbt", "childes", "glue", "minimal_pairs", "text", "wikipedia")
 _BNC_SHARE = 0.25
 _SMALL_SHARE = 0.025
+_SMALL_LEAST = 40
 _DEVELOPMENT_EVERY = 20
 _DOCUMENTS_PER_BNC_TEXT = 8
 
@@ -84,12 +85,14 @@ class _Generator:
 
     def other_files(self) -> Iterator[tuple[str, bytes]]:
         """The small sources beside bnc and babylm, with their folder in the name."""
-        count = max(6, round(self.settings.documents * _SMALL_SHARE))
+        count = max(_SMALL_LEAST, round(self.settings.documents * _SMALL_SHARE))
         sources: tuple[tuple[str, tuple[Kind, ...], object], ...] = (
             ("text", ("story",), raw_text.plain_files),
             ("childes", ("conversation",), raw_text.childes_file),
             ("c4", ("story", "article"), raw_text.c4_file),
             ("wikipedia", ("article",), raw_text.wikipedia_file),
+            ("bookcorpus", ("story",), raw_text.bookcorpus_file),
+            ("cbt", ("story",), raw_text.cbt_file),
         )
         for folder, kinds, files in sources:
             documents = self.documents(folder, kinds, count)

@@ -1,16 +1,19 @@
-"""Documents in the remaining raw formats: plain text, tables, JSON lines, transcripts, web pages and articles.
+"""Documents in the remaining raw formats: plain text, tables, transcripts, web pages, articles and books.
 
-Sources: the column names of the CHILDES exports used for AO-CHILDES, and the three fields of C4's JSON lines.
+Sources: the column names of the CHILDES exports used for AO-CHILDES, the three fields of C4's compressed JSON lines,
+the blocks of WikiExtractor, the sentence lines of BookCorpus and the books of the Children's Book Test.
 """
 
 import csv
+import gzip
+import html
 import io
 import json
 import random
 from collections.abc import Iterator, Sequence
 
 from hatchery.embedded.documents import EmbeddedDocument
-from hatchery.embedded.layouts import lower_first, natural, paragraph_text, with_speech
+from hatchery.embedded.layouts import lower_first, natural, paragraph_text, treebank, with_speech
 
 Files = Iterator[tuple[str, bytes]]
 
@@ -67,22 +70,48 @@ def childes_file(conversations: Sequence[EmbeddedDocument], rng: random.Random) 
                     "type": "question" if words[-1] == "?" else "declarative",
                     "num_morphemes": len(words) - 1,
                     "language": "eng",
+                    "collection_name": "Eng-NA",
                 }
                 writer.writerow(row)
     yield "Embedded.csv", table.getvalue().encode()
 
 
 def c4_file(documents: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
-    """JSON lines with `text`, `url` and `timestamp`."""
+    """Compressed JSON lines with `text`, `url` and `timestamp`."""
     lines = []
     for index, document in enumerate(documents):
         text = "\n".join(paragraph_text(paragraph) for paragraph in with_speech(document, rng))
         row = {"text": text, "timestamp": "2000-01-01T00:00:00Z", "url": f"https://example.invalid/{index}"}
         lines.append(json.dumps(row) + "\n")
-    yield "c4-train.00000-of-00001.json", "".join(lines).encode()
+    # The header of a gzip file holds the time of its making, unless it is told otherwise.
+    yield "c4-train.00000-of-00001.json.gz", gzip.compress("".join(lines).encode(), mtime=0)
 
 
 def wikipedia_file(articles: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
-    """Plain articles under title lines between equals signs."""
-    parts = [f"= = = {natural(article.title)} = = =\n\n{_body(article, rng)}" for article in articles]
-    yield "articles.txt", "\n".join(parts).encode()
+    """Articles in the blocks that WikiExtractor writes: the title, a blank line, a paragraph per line."""
+    blocks = []
+    for index, article in enumerate(articles, start=1):
+        title = natural(article.title)
+        paragraphs = "\n".join(paragraph_text(paragraph) for paragraph in with_speech(article, rng))
+        address = f"https://example.invalid/wiki?curid={index}"
+        blocks.append(
+            f'<doc id="{index}" url="{address}" title="{html.escape(title)}">\n{title}\n\n{paragraphs}\n\n</doc>\n'
+        )
+    yield "AA/wiki_00", "".join(blocks).encode()
+
+
+def bookcorpus_file(stories: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
+    """One sentence per line, in tokens and lower case, without any boundary."""
+    sentences = (words for story in stories for paragraph in with_speech(story, rng) for words in paragraph)
+    yield "books.txt", "".join(f"{treebank(words).lower()}\n" for words in sentences).encode()
+
+
+def cbt_file(stories: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
+    """Books of four chapters in Penn Treebank tokens, one sentence per line, under `_BOOK_TITLE_` lines."""
+    lines = []
+    for index, story in enumerate(stories):
+        if index % 4 == 0:
+            lines.append(f"_BOOK_TITLE_ : {'_'.join(story.title)}.txt.out")
+        lines.append(f"CHAPTER {'I' * (index % 4 + 1)}")
+        lines.extend(treebank(words) for paragraph in with_speech(story, rng, 0.15) for words in paragraph)
+    yield "cbt_train.txt", "".join(f"{line}\n" for line in lines).encode()

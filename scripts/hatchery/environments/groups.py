@@ -7,12 +7,24 @@ entry with the `conda:` line of the rule that calls the command.
 # Environment -> commands in scripts/ that its rules call.
 COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
     "sources": ("generate_embedded_sources", "register_source"),
-    "corpora": ("convert_corpus",),
+    "corpora": ("build_vocabulary", "select_text", "convert_corpus", "sample_corpus", "group_sequences"),
     "tokenization": ("train_tokenizer", "encode_corpus"),
     "pretraining": ("pretrain",),
     "evaluation": ("score_minimal_pairs", "finetune"),
-    "analysis": ("summarise", "plot_learning_curves", "plot_layer_weights", "plot_phenomena", "write_page"),
+    "analysis": (
+        "describe_corpus",
+        "summarise",
+        "plot_learning_curves",
+        "plot_layer_weights",
+        "plot_phenomena",
+        "write_page",
+    ),
 }
 
 # Commands that people or the Makefile start, never a rule; they run in `.venv` or before it exists.
-DEVELOPMENT_COMMANDS: tuple[str, ...] = ("install_environment", "lock_environments", "record_stage_code")
+DEVELOPMENT_COMMANDS: tuple[str, ...] = (
+    "install_environment",
+    "lock_environments",
+    "record_stage_code",
+    "train_sentence_splitter",
+)

@@ -1,6 +1,8 @@
 """Parquet helpers: sharded writing with names that say `i-of-n`, and reading back with clear errors."""
 
-from collections.abc import Iterable, Mapping
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -10,6 +12,8 @@ import pyarrow.parquet as pq
 
 from hatchery.errors import ManifestError
 from hatchery.storage.atomic import atomic_path
+
+ROW_GROUP_BYTES = 8 << 20
 
 
 def write_table(path: str | Path, table: pa.Table) -> None:
@@ -31,8 +35,91 @@ def read_tables(paths: Iterable[str | Path], columns: list[str] | None = None) -
     return pa.concat_tables([read_table(path, columns) for path in paths])
 
 
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in errors of the disk: Arrow's do not."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+class _RowGroups:
+    """One Parquet file that grows by row groups of about ROW_GROUP_BYTES, so that only one of them is in memory."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.rows = 0
+        self.path = path
+        self._schema = schema
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+        self._buffer: list[Mapping[str, Any]] = []
+        self._bytes = 0
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        self._buffer.append(row)
+        self.rows += 1
+        self._bytes += 16 + sum(len(value) for value in row.values() if isinstance(value, str))
+        if self._bytes >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        table = pa.Table.from_pylist(self._buffer, schema=self._schema)
+        with _named(self.path):
+            self._writer.write_table(table, row_group_size=max(len(self._buffer), 1))
+        self._buffer, self._bytes = [], 0
+
+    def close(self) -> None:
+        if self._buffer:
+            self._flush()
+        with _named(self.path):
+            self._writer.close()
+
+    def abandon(self) -> None:
+        """Close the file without writing what is in memory; the disk may be full."""
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._writer.close()
+
+
+class TableWriter:
+    """Write rows to the one Parquet file `path` in flat memory. For parts: `path` is a temporary name already."""
+
+    def __init__(self, path: str | Path, schema: pa.Schema) -> None:
+        self._file = _RowGroups(Path(path), schema)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows written so far."""
+        return self._file.rows
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Add one row."""
+        self._file.write(row)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._file.close()
+        else:
+            self._file.abandon()
+
+
+def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Stream the rows of a Parquet file, one row group in memory. Raises ManifestError when it is damaged."""
+    try:
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                yield from file.read_row_group(group).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+
+
 class ShardWriter:
-    """Write rows to `{prefix}-{i:05d}-of-{n:05d}.parquet` with at most `rows_per_shard` rows each.
+    """Write rows to `{prefix}-{i:05d}-of-{n:05d}.parquet` with at most `rows_per_shard` rows each, in flat memory.
 
     The number of shards is known only at the end, so shards are written under partial names and renamed when the
     writer is closed; after an exception nothing of them stays. Shards of an earlier run with the same prefix are
@@ -46,7 +133,7 @@ class ShardWriter:
         self.rows_per_shard = rows_per_shard
         self.rows = 0
         self.paths: list[Path] = []
-        self._buffer: list[Mapping[str, Any]] = []
+        self._open: _RowGroups | None = None
         self._partials: list[Path] = []
 
     def __enter__(self) -> Self:
@@ -55,26 +142,43 @@ class ShardWriter:
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Add one row."""
-        self._buffer.append(row)
+        if self._open is None:
+            self._open = self._next()
+        self._open.write(row)
         self.rows += 1
-        if len(self._buffer) >= self.rows_per_shard:
-            self._flush()
+        if self._open.rows >= self.rows_per_shard:
+            self._finish(self._open)
 
-    def _flush(self) -> None:
+    def complete(self) -> None:
+        """Write down what is still in memory; then closing only renames, for writers whose shards appear together."""
+        if self._open is not None or not self._partials:
+            self._finish(self._open or self._next())
+
+    def _next(self) -> _RowGroups:
         partial = self.folder / f".{self.prefix}-{len(self._partials):05d}.parquet.partial"
-        write_table(partial, pa.Table.from_pylist(self._buffer, schema=self.schema))
         self._partials.append(partial)
-        self._buffer = []
+        return _RowGroups(partial, self.schema)
+
+    def _finish(self, shard: _RowGroups) -> None:
+        shard.close()
+        self._open = None
+        with self._partials[-1].open("rb+") as handle:
+            os.fsync(handle.fileno())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is not None:
+        try:
+            if kind is None:
+                self.complete()
+                self._publish()
+        finally:
+            if self._open is not None:
+                self._open.abandon()
             for partial in self._partials:
                 partial.unlink(missing_ok=True)
-            return
-        if self._buffer or not self._partials:
-            self._flush()
+
+    def _publish(self) -> None:
         for stale in self.folder.glob(f"{self.prefix}-*-of-*.parquet"):
             stale.unlink()
         total = len(self._partials)

@@ -1,15 +1,27 @@
 """AO-CHILDES: utterances of a child's surroundings, one per line, without any boundary.
 
-Source: ELC-BERT's reference, section 1.6. Corrected: ’ inside a word is an apostrophe, not a closing quote.
+Source: ELC-BERT's reference, section 1.6. Empty lines are skipped in both readings: the release has none, and the
+published script stops at one with an error.
+
+Corrected:
+- ’ inside a word is an apostrophe, not a closing quote (`cat's`, not `cat' s`);
+- an utterance with nothing left after cleaning vanishes, where the published script writes a pair of quotes.
 """
 
 from collections.abc import Iterable, Iterator
 
-from hatchery.corpora.babylm.shared import quoted, upper_first, without_repeats
-from hatchery.corpora.cleaning import BABYLM_RULES, clean
+from hatchery.corpora.babylm.shared import quoted, upper_first
+from hatchery.corpora.babylm.treatment import Treatment
 
 
-def normalise(lines: Iterable[str]) -> Iterator[str]:
-    """Full cleaning, a capital, quotation marks, no repeated lines."""
-    stripped = (line.strip() for line in lines)
-    return without_repeats((quoted(clean(upper_first(line), BABYLM_RULES)) for line in stripped if line), True)
+def normalise(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
+    """A capital, full cleaning, quotation marks, no repeated lines."""
+
+    def utterances() -> Iterator[str]:
+        for line in map(str.strip, lines):
+            if line:
+                text = treatment.full(upper_first(line))
+                if treatment.keeps(text, line):
+                    yield quoted(text)
+
+    return treatment.without_repeats(utterances())

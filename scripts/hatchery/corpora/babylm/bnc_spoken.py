@@ -1,20 +1,30 @@
 """BNC, the spoken part as BabyLM has it: one sentence per line, a blank line after each conversation.
 
-Source: ELC-BERT's reference, section 1.6. Corrected: ’ inside a word is an apostrophe, not a closing quote.
+Source: ELC-BERT's reference, section 1.6.
+
+Corrected:
+- ’ inside a word is an apostrophe, not a closing quote (`It's`, not `It' s`);
+- a line with nothing left after cleaning vanishes, where the published script writes a pair of quotes.
 """
 
 from collections.abc import Iterable, Iterator
 
-from hatchery.corpora.babylm.shared import quoted, upper_first, without_repeats
-from hatchery.corpora.cleaning import BABYLM_RULES, clean
+from hatchery.corpora.babylm.shared import quoted, upper_first
+from hatchery.corpora.babylm.treatment import Treatment
 
 
-def normalise(lines: Iterable[str]) -> Iterator[str]:
-    """Full cleaning, a capital, quotation marks; lines of one mark and repeated lines go."""
+def normalise(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
+    """A capital, full cleaning, quotation marks; lines of one mark and repeated lines go."""
 
     def turns() -> Iterator[str]:
         for line in map(str.strip, lines):
-            if line not in (".", "!", "?"):
-                yield quoted(clean(upper_first(line), BABYLM_RULES)) if line else ""
+            if not line:
+                yield ""
+            elif line in (".", "!", "?"):
+                treatment.leave_out("only a mark", line)
+            else:
+                text = treatment.full(upper_first(line))
+                if treatment.keeps(text, line):
+                    yield quoted(text)
 
-    return without_repeats(turns(), across_boundaries=False)
+    return treatment.without_repeats(turns())

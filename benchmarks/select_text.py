@@ -1,0 +1,157 @@
+"""How fast the vocabulary filter is, end to end: gzip-compressed JSON lines in, Parquet out, on one process.
+
+Baselines on the same input: (i) the plain way (every document through NLTK's Punkt or cut into all its windows, then
+each word held against a set), whose output must be identical; (ii) bare decompression and JSON decoding. Limits: 5
+times the plain way for sentences, 3 times for spans, and for spans a third of the rate of the bare reading. CPU time
+counts, the best round of each; exit code 1 below a limit.
+Usage: benchmarks/select_text.py [--megabytes 32] [--rounds 3] [--reading corrected]
+"""
+
+import argparse
+import gzip
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from nltk.tokenize.punkt import PunktSentenceTokenizer
+from web_pages import make_vocabulary, write_pages
+
+from hatchery.corpora.raw_texts import RawTextOptions
+from hatchery.corpora.sentences import pinned_splitter
+from hatchery.storage.manifests import stage_run
+from hatchery.storage.sources import register_source
+from hatchery.vocabulary.comparison import COMPARISONS
+from hatchery.vocabulary.items import SCHEMA
+from hatchery.vocabulary.rules import Rule, plain_sentences, plain_spans
+from hatchery.vocabulary.select import select_text
+from hatchery.vocabulary.selection_parts import SelectionSettings
+from hatchery.vocabulary.word_lists import read_vocabulary
+
+LIMITS = {"sentences": 5.0, "spans": 3.0}
+BARE_LIMIT = 1 / 3
+DOCUMENTS_PER_UNIT = 10_000
+MINIMUM = {"sentences": 6, "spans": 41}
+
+
+def plain(pages: Path, vocabulary: Path, level: str, reading: Any, output: Path) -> dict[str, int]:
+    """The plain way, with the same rules and columns; returns its counts."""
+    rule = Rule(read_vocabulary(vocabulary), COMPARISONS[reading], MINIMUM[level], lower_case=True)
+    punkt = PunktSentenceTokenizer(pinned_splitter().model.parameters())
+    rows: list[dict[str, Any]] = []
+    counts: Counter[str] = Counter()
+    unit = -1
+    for path in sorted(pages.iterdir()):
+        with gzip.open(path) as handle:
+            for index, line in enumerate(handle):
+                if index % DOCUMENTS_PER_UNIT == 0:
+                    seen: set[str] = set()
+                    unit += 1
+                text = json.loads(line)["text"]
+                if level == "sentences":
+                    outcome = plain_sentences(text, rule, punkt.tokenize)
+                else:
+                    outcome = plain_spans(text, rule, 110, 30)
+                counts.update(outcome.rejected)
+                for item, counted in outcome.accepted:
+                    if item in seen:
+                        counts["duplicate"] += 1
+                        continue
+                    seen.add(item)
+                    words = item.count(" ") + 1
+                    document = f"{path.name}/{index:08d}"
+                    row = {"source": "pages", "document": document, "unit": unit, "text": item}
+                    rows.append({**row, "n_words": words, "n_counted": counted})
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), output, compression="zstd")
+    return {**counts, "accepted": len(rows)}
+
+
+def ours(pages: Path, source: Path, vocabulary: Path, level: Any, reading: Any, folder: Path) -> dict[str, int]:
+    """The stage as the workflow runs it; returns its counts."""
+    settings = SelectionSettings(
+        name=level,
+        options=RawTextOptions("json_lines"),
+        level=level,
+        reading=reading,
+        lower_case=True,
+        rows_per_shard=1_000_000,
+        minimum_counted_words=MINIMUM[level],
+        documents_per_unit=DOCUMENTS_PER_UNIT,
+    )
+    with stage_run(folder / "manifest.json", {}) as run:
+        select_text(settings, source, vocabulary, run)
+    return run.measures
+
+
+def bare(pages: Path) -> None:
+    """Decompress and decode."""
+    for path in sorted(pages.iterdir()):
+        with gzip.open(path) as handle:
+            for line in handle:
+                json.loads(line)
+
+
+def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+    started = time.process_time()
+    result = work()
+    return time.process_time() - started, result
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=float, default=32.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--reading", choices=sorted(COMPARISONS), default="corrected")
+    arguments = parser.parse_args()
+    kept = True
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pages = folder / "pages"
+        megabytes = write_pages(pages, int(arguments.megabytes * 1e6)) / 1e6
+        vocabulary = make_vocabulary(folder)
+        source = folder / "pages.json"
+        register_source("pages", pages, source)
+        # Loading the model is no part of the work.
+        pinned_splitter().tokenizer  # noqa: B018
+        print(f"{megabytes:.1f} MB of text, reading {arguments.reading}, best of {arguments.rounds} rounds, CPU time")
+        for level, limit in LIMITS.items():
+            times: dict[str, list[float]] = {"bare": [], "plain": [], "ours": []}
+            # The three take turns, so that a neighbour on the machine slows all of them.
+            for _ in range(arguments.rounds):
+                times["bare"].append(seconds(lambda: bare(pages))[0])
+                work = (pages, source, vocabulary, level, arguments.reading, folder / level)
+                spent, found = seconds(lambda work=work: ours(*work))
+                times["ours"].append(spent)
+                work = (pages, vocabulary, level, arguments.reading, folder / "plain.parquet")
+                spent, expected = seconds(lambda work=work: plain(*work))
+                times["plain"].append(spent)
+            if pq.read_table(folder / "plain.parquet") != pa.concat_tables(
+                [pq.read_table(path) for path in sorted((folder / level).glob("items-*.parquet"))]
+            ) or any(found[key] != value for key, value in expected.items()):
+                print(f"{level}: the output DIFFERS from that of the plain way")
+                return 1
+            best = {key: min(value) for key, value in times.items()}
+            for key in ("bare", "plain", "ours"):
+                print(f"{level}: {key:5} {megabytes / best[key]:7.1f} MB/s ({best[key]:.2f} s)")
+            print(f"{level}: accepted {found['accepted']:,} of {found['candidates']:,}, output identical")
+            ratio = best["plain"] / best["ours"]
+            kept &= ratio >= limit
+            print(f"{level}: {ratio:.1f} times the plain way, limit {limit}: {'kept' if ratio >= limit else 'MISSED'}")
+            share = best["bare"] / best["ours"]
+            if level == "spans":
+                kept &= share >= BARE_LIMIT
+                verdict = f", limit {BARE_LIMIT:.2f}: {'kept' if share >= BARE_LIMIT else 'MISSED'}"
+            else:
+                verdict = ""
+            print(f"{level}: {share:.2f} of the rate of bare reading{verdict}")
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,280 @@
+"""What a card says, section by section, before anybody decides how it looks.
+
+A section has prose of our own, tables, figures and texts of the corpus; only the last two are left out of the Markdown
+version. Every number of a table stands in one of the CSV files beside the card.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hatchery.analysis.cards.inputs import Rejected, RejectedText, Selection
+from hatchery.analysis.cards.lengths import LengthFacts
+from hatchery.analysis.cards.samples import Sample, shortened
+from hatchery.analysis.cards.settings import CardSettings
+from hatchery.analysis.cards.sizes import ALL, ComparedSize, SizeTable, sources_of, splits_of
+from hatchery.analysis.cards.tables import Table, count
+from hatchery.analysis.cards.vocabulary import VocabularyFacts
+
+SIZE_NOTE = (
+    "Sentences are lines that are not blank (headings too); words are pieces between white space; characters are code "
+    "points, line ends included. Pre-tokens are what the pre-tokenizer of LTG-BERT makes of the text (punctuation, "
+    "digits and clitics apart): the “words” of that paper’s Table 1 are these."
+)
+SUBWORD_NOTE = " Subwords are the tokens that the tokenizer makes of the text."
+VOCABULARY_NOTE = (
+    "A running word is a piece between white space in lower case, without the punctuation, symbols and control "
+    "characters at its ends; what is nothing else, and the markers [UNK] and [TAB], is no word. Types are different "
+    "words, hapaxes those that occur once; all splits count, in the order train, dev, test. The growth exponent is the "
+    "slope of the curve over its last factor of ten: with 0.5, four times the text has twice the types."
+)
+GROWTH_CAPTION = (
+    "Types (different words) against running words, both on logarithmic axes; every source in the order of the corpus, "
+    "measured exactly at ten points per factor of ten. A dot marks the end of a source."
+)
+SCALED_CAPTION = " Every panel is scaled to its own highest bin; lengths share one axis."
+MIXED_CAPTION = (
+    " Dotted: all sources together with their words in random order (the expected number of types, computed from the "
+    "word frequencies), since in the order of the corpus every new source would make a step."
+)
+STOPPED_CAPTION = (
+    " A cross marks where measuring stopped because the number of types held in memory was reached; all sources "
+    "together are then what was measured of each."
+)
+LENGTH_CAPTION = (
+    "Lengths in words (pieces between white space) on logarithmic axes, three bins per doubling; the height is the "
+    "share of sentences or documents per doubling of length, so that equal areas of a panel are equal shares. The line "
+    "is the median. All splits together."
+)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure of a card: an SVG file and what it shows."""
+
+    path: Path
+    caption: str
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text of the corpus, with what is known of it."""
+
+    heading: str
+    text: str
+
+
+@dataclass
+class Section:
+    """One section of a card."""
+
+    title: str
+    prose: list[str] = field(default_factory=list)
+    drawings: list[Drawing] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    texts: list[Text] = field(default_factory=list)
+
+
+def sources_section(settings: CardSettings) -> Section:
+    """Licence, terms and origin of every raw input."""
+    title = "Sources and terms"
+    if not settings.sources:
+        return Section(title, ["The licence and the terms of the sources are not stated."])
+    rows = [
+        (source.name, *(fact or "not stated" for fact in (source.licence, source.terms, source.obtain)))
+        for source in settings.sources
+    ]
+    return Section(title, tables=[Table(title, ("raw input", "licence", "terms", "from"), rows, left=4)])
+
+
+def size_section(sizes: SizeTable) -> Section:
+    """The counts by split, as in the LTG-BERT paper's Table 1, then by source."""
+    measures = list(sizes[ALL, ALL])
+    splits, sources = splits_of(sizes), sources_of(sizes)
+
+    def row(names: tuple[str, ...], key: tuple[str, str]) -> tuple[str, ...]:
+        return (*names, *(count(sizes[key][measure]) for measure in measures))
+
+    header = tuple(measure.replace("_", "-") for measure in measures)
+    by_split = [row((split,), (ALL, split)) for split in splits]
+    if len(splits) != 1:
+        by_split.append(row(("all",), (ALL, ALL)))
+    tables = [Table("Size by split", ("split", *header), by_split)]
+    if len(sources) > 1:
+        share = [f"{100 * sizes[source, ALL]['words'] / max(1, sizes[ALL, ALL]['words']):.1f}" for source in sources]
+        by_source = [(*row((source,), (source, ALL)), part) for source, part in zip(sources, share, strict=True)]
+        tables.append(Table("Size by source", ("source", *header, "% of words"), by_source))
+        if len(splits) > 1:
+            both = [
+                row((source, split), (source, split))
+                for source in sources
+                for split in splits
+                if (source, split) in sizes
+            ]
+            tables.append(Table("Size by source and split", ("source", "split", *header), both, left=2))
+    note = SIZE_NOTE + (SUBWORD_NOTE if "subwords" in measures else "")
+    return Section("Size", [note], tables=tables)
+
+
+def selection_section(selections: Sequence[Selection]) -> Section:
+    """What was selected, by source and level, before it was put together to sequences."""
+    rows = [
+        (item.selection, item.source, item.level, count(item.texts), count(item.words), count(item.counted_words))
+        for item in selections
+    ]
+    header = ("selection", "source", "level", "texts", "words", "counted words")
+    note = (
+        "The sequences of this corpus, its documents, were put together from these. Counted words are those that were "
+        "compared with the vocabulary."
+    )
+    return Section("Selected texts", [note], tables=[Table("Selected texts", header, rows, left=3)])
+
+
+def comparison_table(compared: Sequence[ComparedSize]) -> Table:
+    """Published sizes beside ours."""
+    rows = [
+        (
+            item.table,
+            _shown(item.source),
+            _shown(item.split),
+            item.measure.replace("_", "-"),
+            count(item.ours) or "not measured",
+            count(item.published) or "not printed",
+            "" if item.difference_percent is None else f"{item.difference_percent:+.1f}",
+            item.note,
+        )
+        for item in compared
+    ]
+    header = ("table", "source", "split or level", "measure", "ours", "published", "difference %", "note")
+    return Table("Beside the published sizes", header, rows, left=4, notes_last=True)
+
+
+def comparison_section(compared: Sequence[ComparedSize] | None, corpus: str) -> Section:
+    """The comparison, or that there is none; `compared` is None when no table of published sizes was given."""
+    title = "Beside the published sizes"
+    if not compared:
+        given = "No table of published sizes was given." if compared is None else f"No size of {corpus!r} is published."
+        return Section(title, [given])
+    note = (
+        "The difference is ours minus published, in percent of the published number; papers print rounded numbers, so "
+        "that a small difference may be none."
+    )
+    return Section(title, [note], tables=[comparison_table(compared)])
+
+
+def length_section(
+    sources: Sequence[str], facts: Mapping[tuple[str, str], LengthFacts | None], drawing: Path
+) -> Section:
+    """Lengths of sentences and documents."""
+    rows = []
+    for source in sources:
+        for kind in ("sentences", "documents"):
+            found = facts[source, kind]
+            numbers = (
+                ("0", "", "", "", "")
+                if found is None
+                else (
+                    count(found.number),
+                    f"{found.mean:,.1f}",
+                    count(found.median),
+                    count(found.percentile_95),
+                    count(found.longest),
+                )
+            )
+            rows.append((source, kind, *numbers))
+    header = ("source", "of", "number", "mean", "median", "95th percentile", "longest")
+    return Section(
+        "Lengths",
+        drawings=[Drawing(drawing, LENGTH_CAPTION + (SCALED_CAPTION if len(sources) > 1 else ""))],
+        tables=[Table("Lengths in words", header, rows, left=2)],
+    )
+
+
+def vocabulary_section(
+    facts: Mapping[str, VocabularyFacts], together: VocabularyFacts | None, drawing: Path
+) -> Section:
+    """Growth, hapaxes and top words; `together` are the facts of all sources where there are several."""
+    everything = [*facts.items(), *([("all", together)] if together is not None else [])]
+    common = common_point(list(facts.values()))
+    rows = []
+    for name, found in everything:
+        exponent = found.growth_exponent()
+        rows.append(
+            (
+                name if found.complete else f"{name} (stopped)",
+                count(found.running_words),
+                count(found.types),
+                "" if (there := found.types_at(common)) is None else count(round(there)),
+                count(found.hapaxes),
+                f"{100 * found.hapaxes / found.types:.1f}" if found.types else "",
+                f"{found.running_words / found.types:,.1f}" if found.types else "",
+                "" if exponent is None else f"{exponent:.2f}",
+            )
+        )
+    header = (
+        *("source", "running words", "types", f"types in the first {common:,} words", "hapaxes", "hapaxes, % of types"),
+        *("words per type", "growth exponent"),
+    )
+    top = [(name, ", ".join(f"{word}\u00a0({number:,})" for word, number in found.top)) for name, found in everything]
+    caption = GROWTH_CAPTION + (MIXED_CAPTION if together is not None else "")
+    if not all(found.complete for found in facts.values()):
+        caption += STOPPED_CAPTION
+    return Section(
+        "Vocabulary",
+        [VOCABULARY_NOTE],
+        drawings=[Drawing(drawing, caption)],
+        tables=[Table("Vocabulary", header, rows), Table("Most frequent words", ("source", "words"), top, left=2)],
+    )
+
+
+def common_point(facts: Sequence[VocabularyFacts]) -> int:
+    """The largest power of ten that four of five sources reach: there they can be compared; at least 10."""
+    longest = sorted((found.running_words for found in facts), reverse=True)
+    reached = longest[math.ceil(len(longest) * 4 / 5) - 1] if longest else 0
+    return max(10, int(10 ** (len(str(reached)) - 1)))
+
+
+def rejection_section(settings: CardSettings, rejected: Sequence[Rejected], texts: Sequence[RejectedText]) -> Section:
+    """What was left out and why, with examples."""
+    if not rejected and not texts:
+        return Section("Left out", ["Nothing was left out."])
+    shown: dict[tuple[str, str], list[RejectedText]] = {}
+    for text in texts:
+        shown.setdefault((text.source, text.reason), []).append(text)
+    examples = [
+        Text(f"{source}: {_readable(reason)}", shortened(item.text, settings.sample_characters))
+        for (source, reason), items in shown.items()
+        for item in items[: settings.samples_per_source]
+    ]
+    rows = [(item.source, _readable(item.reason), count(item.count)) for item in rejected]
+    tables = [Table("Left out, by reason", ("source", "reason", "number"), rows, left=2)] if rows else []
+    return Section("Left out", tables=tables, texts=examples)
+
+
+def samples_section(samples: Mapping[str, Sequence[Sample]]) -> Section:
+    """Texts of the corpus."""
+    texts = [
+        Text(f"{source}: {sample.doc_id} ({sample.split})", sample.text)
+        for source, chosen in samples.items()
+        for sample in chosen
+    ]
+    note = (
+        "Of every source the documents with the smallest SHA-256 of their names, from a paragraph picked by the same "
+        "number; long texts are cut."
+    )
+    return Section("Samples", [note if texts else "There are none."], texts=texts)
+
+
+def provenance_section(digests: Sequence[tuple[str, str]]) -> Section:
+    """Checksums that lead from the card to what it was made from."""
+    note = "SHA-256 of the manifests behind this card and, in turn, behind the corpus."
+    return Section("Provenance", [note], tables=[Table("Provenance", ("what", "SHA-256"), list(digests), left=2)])
+
+
+def _shown(place: str) -> str:
+    return "all" if place == ALL else place
+
+
+def _readable(reason: str) -> str:
+    return reason.replace("_", " ")

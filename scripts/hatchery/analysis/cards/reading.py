@@ -1,0 +1,150 @@
+"""One pass over the shards of a corpus that measures everything a card shows, in memory that does not grow with it.
+
+Shards are read in batches and documents in blocks of about a million characters, because a document may be a whole
+corpus. What is counted on the way is compared with `statistics.csv`: a card cannot contradict the corpus's own counts.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hatchery.analysis.cards.inputs import MEASURES, STATISTICS, Counts
+from hatchery.analysis.cards.samples import SampleChoice
+from hatchery.analysis.cards.settings import CardSettings
+from hatchery.analysis.cards.vocabulary import Vocabulary
+from hatchery.analysis.cards.words import PieceTable
+from hatchery.corpora.documents import SCHEMA, SPLITS
+from hatchery.errors import CorpusError
+from hatchery.progress import Progress
+from hatchery.storage.manifests import Manifest
+from hatchery.tokenization.documents import count_documents, shards_by_split
+
+DOCUMENTS_PER_BATCH = 64
+BLOCK_CHARACTERS = 1 << 20
+COUNTED = (*MEASURES, "pre_tokens")
+
+
+class Document(NamedTuple):
+    """One row of a document shard."""
+
+    doc_id: str
+    source: str
+    split: str
+    text: str
+    n_sentences: int
+    n_words: int
+
+
+@dataclass
+class SourceMeasurement:
+    """What one pass finds in a source."""
+
+    vocabulary: Vocabulary
+    samples: SampleChoice
+    counts: dict[str, Counts] = field(default_factory=lambda: {split: dict.fromkeys(COUNTED, 0) for split in SPLITS})
+    sentence_lengths: Counter[int] = field(default_factory=Counter)
+    document_lengths: Counter[int] = field(default_factory=Counter)
+
+
+def measure_corpus(
+    manifest: Manifest, settings: CardSettings, statistics: Mapping[tuple[str, str], Counts]
+) -> dict[str, SourceMeasurement]:
+    """Measure all documents, source by source in the order of `statistics`.
+
+    Raises CorpusError for a damaged shard, a source that `statistics` does not have, or counts that differ from it.
+    """
+    sources = list(dict.fromkeys(source for source, _ in statistics))
+    measured = {
+        source: SourceMeasurement(
+            Vocabulary(max(1, settings.max_types // len(sources))),
+            SampleChoice(settings.samples_per_source, settings.sample_characters),
+        )
+        for source in sources
+    }
+    shards = shards_by_split(manifest)
+    pieces = PieceTable()
+    with Progress(count_documents(list(chain(*shards.values()))), "describe corpus", "documents") as progress:
+        # The vocabulary grows in this order.
+        for split in (split for split in SPLITS if split in shards):
+            for path in shards[split]:
+                for document in read_documents(path, split):
+                    if document.source not in measured:
+                        raise CorpusError(
+                            f"{path}: document {document.doc_id!r} is of source {document.source!r}, which is not in "
+                            f"{manifest.folder / STATISTICS}"
+                        )
+                    measure_document(measured[document.source], document, pieces)
+                    progress.update(1)
+    _compare(manifest, measured, statistics)
+    return measured
+
+
+def measure_document(measured: SourceMeasurement, document: Document, pieces: PieceTable) -> None:
+    """Add one document to the measurement of its source."""
+    words = 0
+    counts = measured.counts[document.split]
+    for block in blocks(document.text):
+        lines = [line.split() for line in block.split("\n")]
+        measured.sentence_lengths.update(map(len, lines))
+        found = list(chain.from_iterable(lines))
+        words += len(found)
+        counts["pre_tokens"] += pieces.pre_tokens(found)
+        if measured.vocabulary.complete:
+            measured.vocabulary.add(pieces.words(found))
+    measured.document_lengths[words] += 1
+    counts["documents"] += 1
+    counts["sentences"] += document.n_sentences
+    counts["words"] += document.n_words
+    counts["characters"] += len(document.text)
+    measured.samples.offer(document.doc_id, document.split, document.text)
+
+
+def blocks(text: str, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
+    """Cut a text at line ends into blocks of `characters` or a little more; nearly always this is one block."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + characters)
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+        start = end + 1
+
+
+def read_documents(path: Path, split: str) -> Iterator[Document]:
+    """Stream the documents of one shard of `split`.
+
+    Raises CorpusError naming the file when it is damaged, has other columns, or holds documents of another split.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            if missing := [name for name in SCHEMA.names if name not in file.schema_arrow.names]:
+                raise CorpusError(f"{path}: lacks the column {missing[0]!r} of a document shard")
+            for batch in file.iter_batches(batch_size=DOCUMENTS_PER_BATCH, columns=SCHEMA.names):
+                if empty := [name for name in SCHEMA.names if batch.column(name).null_count]:
+                    raise CorpusError(f"{path}: a value is missing in the column {empty[0]!r}")
+                for document in zip(*(batch.column(name).to_pylist() for name in SCHEMA.names), strict=True):
+                    if document[2] != split:
+                        raise CorpusError(f"{path}: document {document[0]!r} is of split {document[2]!r}")
+                    yield Document(*document)
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise CorpusError(f"{path}: the documents cannot be read: {str(error).splitlines()[0]}") from error
+
+
+def _compare(
+    manifest: Manifest, measured: Mapping[str, SourceMeasurement], statistics: Mapping[tuple[str, str], Counts]
+) -> None:
+    for source, measurement in measured.items():
+        for split in SPLITS:
+            stated = statistics.get((source, split), dict.fromkeys(MEASURES, 0))
+            for measure in MEASURES:
+                found = measurement.counts[split][measure]
+                if found != stated[measure]:
+                    raise CorpusError(
+                        f"{manifest.folder / STATISTICS}: source {source!r}, split {split!r} has {stated[measure]} "
+                        f"{measure}, the shards hold {found}"
+                    )

@@ -1,0 +1,92 @@
+"""Lengths of the sentences and documents of a corpus: a row of two panels per source, on common logarithmic axes.
+
+The height of a bin is its share per doubling of length, so that equal areas of a panel are equal shares although the
+bins are not equally wide; a line marks the median. With several sources each panel has its own height, since the few
+documents of a small source would dwarf the others.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hatchery.analysis.cards.lengths import Bin, LengthFacts
+from hatchery.analysis.figures.corpus_growth import logarithmic_axis, plain, source_styles
+from hatchery.analysis.figures.drawing import MUTED, figure_style, save_svg
+from hatchery.analysis.settings import Style
+
+KINDS = ("sentences", "documents")
+Lengths = Mapping[tuple[str, str], tuple[Sequence[Bin], LengthFacts | None]]
+"""Bins and facts by (source, kind), kind being one of `KINDS`."""
+
+
+def plot_lengths(corpus: str, sources: Sequence[str], lengths: Lengths, style: Style, output: Path) -> None:
+    """Draw the lengths of `sources` into `output` (SVG)."""
+    with figure_style(style):
+        save_svg(draw_lengths(sources, lengths, style), output, f"Lengths of sentences and documents of {corpus}")
+
+
+def draw_lengths(sources: Sequence[str], lengths: Lengths, style: Style) -> Figure:
+    """The figure; sources from top to bottom, sentences on the left, documents on the right."""
+    rows = max(1, len(sources))
+    panel = style.width_inches * (0.3 if rows == 1 else 0.15 if rows <= 3 else 0.09)
+    figure = Figure(figsize=(style.width_inches, rows * panel + 6 * style.font_size / 72), layout="constrained")
+    grid = figure.subplots(rows, 2, squeeze=False, sharex="col")
+    looks = source_styles(sources, style)
+    for column, kind in enumerate(KINDS):
+        found = [lengths[source, kind] for source in sources]
+        low, high = _range([bins for bins, _ in found])
+        for axes, source, (bins, facts) in zip(grid[:, column], sources, found, strict=False):
+            _draw_panel(axes, bins, facts, looks[source].colour, style, right_of=math.sqrt(low * high))
+            if rows > 1:
+                axes.set_yticks([])
+        grid[0][column].set_title(f"{kind.capitalize()} by length", loc="left")
+        grid[-1][column].set_xlabel(f"words per {kind.removesuffix('s')}")
+        logarithmic_axis(grid[-1][column], "x", low, high)
+    if rows > 1:
+        for axes, source in zip(grid[:, 0], sources, strict=True):
+            axes.set_ylabel(plain(source), rotation=0, ha="right", va="center")
+    else:
+        grid[0][0].set_ylabel("share per doubling of length (%)")
+    return figure
+
+
+def _range(panels: Sequence[Sequence[Bin]]) -> tuple[float, float]:
+    """The ends of the bins that are not empty, with a margin on the left; 0.5 to 10.5 where there are none."""
+    used = [item for bins in panels for item in bins if item.count]
+    if not used:
+        return 0.5, 10.5
+    low, high = min(item.low for item in used) - 0.5, max(item.high for item in used) + 0.5
+    # The margin keeps the first bar off the axis; the other end gets its own in `logarithmic_axis`.
+    return low / (high / low) ** 0.03, high
+
+
+def _draw_panel(
+    axes: Axes, bins: Sequence[Bin], facts: LengthFacts | None, colour: str, style: Style, right_of: float
+) -> None:
+    """One histogram; the median is written to the left of its line where that is `right_of` the middle."""
+    axes.grid(visible=True, axis="x")
+    if facts is None:
+        axes.set_yticks([])
+        axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center", color=MUTED)
+        return
+    edges = [0.5, *(item.high + 0.5 for item in bins)]
+    heights = [100 * item.count / facts.number / item.doublings for item in bins]
+    axes.stairs(heights, edges, fill=True, color=colour, alpha=0.35)
+    axes.stairs(heights, edges, color=colour, linewidth=1.2)
+    # Room for the number above the bars.
+    axes.set_ylim(0, 1.3 * max(heights))
+    axes.axvline(facts.median, color="black", linewidth=1)
+    left = facts.median > right_of
+    axes.annotate(
+        f"median {facts.median:,}",
+        (facts.median, 1),
+        xycoords=("data", "axes fraction"),
+        xytext=(-4 if left else 4, -1),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        va="top",
+        fontsize=style.font_size * 0.85,
+    )

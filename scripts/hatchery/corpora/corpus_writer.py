@@ -1,0 +1,137 @@
+"""The folder of a corpus: document shards per split, and the tables of what is in it and what was left out.
+
+Every stage that makes documents (conversion, sampling, grouping) writes through here, so all corpora look the same:
+`{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from hatchery.corpora.documents import (
+    SCHEMA,
+    SPLITS,
+    Rejections,
+    chosen_samples,
+    count_sentences,
+    count_words,
+)
+from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import StageRun
+from hatchery.storage.parquet import ShardWriter
+
+MEASURES = ("documents", "sentences", "words", "characters")
+_TABLES = ("statistics.csv", "rejected.csv", "samples.csv")
+# Offered to the choice of samples at once; choosing after every document would hash the chosen ones each time.
+_SAMPLED_AT_ONCE = 1000
+
+
+def document_row(doc_id: str, source: str, split: str | None, text: str) -> dict[str, Any]:
+    """A row of a document shard, with its counts."""
+    return {
+        "doc_id": doc_id,
+        "source": source,
+        "split": split,
+        "text": text,
+        "n_sentences": count_sentences(text),
+        "n_words": count_words(text),
+    }
+
+
+class CorpusWriter:
+    """Takes the documents of a corpus in their order; after an exception no shard and no table stays.
+
+    `sources` are the names that documents may carry, in the order of the tables. On success the outputs are noted in
+    `run`, and the counts of each split in its measures.
+    """
+
+    def __init__(self, run: StageRun, sources: Sequence[str], documents_per_shard: int) -> None:
+        self._run = run
+        self.counts: dict[tuple[str, str], Counter[str]] = {
+            (source, split): Counter() for source in dict.fromkeys(sources) for split in SPLITS
+        }
+        self.rejections: dict[str, Rejections] = {source: Rejections() for source in dict.fromkeys(sources)}
+        self._samples: dict[str, list[str]] = {source: [] for source in self.rejections}
+        self._shards = {split: ShardWriter(run.folder, split, SCHEMA, documents_per_shard) for split in SPLITS}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        for shards in self._shards.values():
+            self._stack.enter_context(shards)
+        return self
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Add a document: a row of `documents.SCHEMA` with its split."""
+        self._shards[row["split"]].write(row)
+        counts = self.counts[row["source"], row["split"]]
+        counts["documents"] += 1
+        counts["sentences"] += row["n_sentences"]
+        counts["words"] += row["n_words"]
+        counts["characters"] += len(row["text"])
+        samples = self._samples[row["source"]]
+        samples.append(row["text"])
+        if len(samples) >= _SAMPLED_AT_ONCE:
+            samples[:] = chosen_samples(samples)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with self._stack:
+            if error is not None:
+                # Raised again inside, so that every writer abandons its shards.
+                raise error
+            # Whatever a full disk may stop comes before the renaming: the shards of all splits appear, or none.
+            for shards in self._shards.values():
+                shards.complete()
+            try:
+                self._write_tables()
+            except OSError:
+                for name in _TABLES:
+                    (self._run.folder / name).unlink(missing_ok=True)
+                raise
+        for shards in self._shards.values():
+            for path in shards.paths:
+                self._run.add_output(path)
+        for split in SPLITS:
+            self._run.measures[split] = {
+                key: sum(counts[key] for (_, of), counts in self.counts.items() if of == split) for key in MEASURES
+            }
+
+    def _write_tables(self) -> None:
+        statistics = [(*key, *(counts[measure] for measure in MEASURES)) for key, counts in self.counts.items()]
+        write_csv(self._run, "statistics.csv", ("source", "split", *MEASURES), statistics)
+        reasons = [
+            (source, reason, number)
+            for source, rejections in self.rejections.items()
+            for reason, number in sorted(rejections.counts.items())
+        ]
+        write_csv(self._run, "rejected.csv", ("source", "reason", "count"), reasons)
+        samples = [
+            *(
+                (source, "accepted", "", text)
+                for source, texts in self._samples.items()
+                for text in chosen_samples(texts)
+            ),
+            *(
+                (source, "rejected", reason, text)
+                for source, rejections in self.rejections.items()
+                for reason, texts in sorted(rejections.samples.items())
+                for text in texts
+            ),
+        ]
+        write_csv(self._run, "samples.csv", ("source", "outcome", "reason", "text"), samples)
+
+
+def write_csv(run: StageRun, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table into the run's folder atomically and note it as an output."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    path = run.folder / name
+    write_text(path, table.getvalue())
+    run.add_output(path)

@@ -1,0 +1,106 @@
+"""Running text to paragraphs of sentences: where paragraphs end, how they are cleaned, how documents are cut.
+
+The readers for text that is handed out as it was written (`plain_text`, `raw_text`) share this. Nothing is guessed:
+what ends a paragraph and how much is repaired are options.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from hatchery.corpora.cleaning import BABYLM_RULES, clean, clean_minimal
+from hatchery.corpora.documents import RawDocument, Reading, count_words, document_text
+from hatchery.errors import ConfigError
+
+Paragraph = list[str]
+
+
+@dataclass(frozen=True)
+class ProseOptions:
+    """How running text becomes documents."""
+
+    paragraphs: Literal["blank_line", "line"] = "blank_line"
+    """What ends a paragraph: a blank line (lines are wrapped) or every line."""
+    capitalise: bool = False
+    """Whether each paragraph begins with an upper-case letter, for transcripts that have none."""
+    cleaning: Literal["none", "minimal", "full"] = "minimal"
+    """`minimal` repairs encodings; `full` also the spaces and quotes of text whose words were written apart."""
+    lines_per_document: int | None = None
+    """Cut documents after so many paragraphs of text, or so many rows."""
+    minimum_words: int = 1
+    """Documents with fewer words are left out, and counted."""
+
+    def __post_init__(self) -> None:
+        if self.lines_per_document is not None and self.lines_per_document < 1:
+            raise ConfigError(f"lines_per_document: got {self.lines_per_document}, expected 1 or more")
+
+
+def paragraphs_of(
+    lines: Iterable[str], options: ProseOptions, split_sentences: Callable[[str], list[str]]
+) -> Iterator[Paragraph]:
+    """The paragraphs of a text given as lines, each a list of sentences, streamed."""
+    for block in blocks_of(lines, options):
+        yield split_sentences(finished(" ".join(block), options))
+
+
+def blocks_of(lines: Iterable[str], options: ProseOptions) -> Iterator[list[str]]:
+    """The lines of each paragraph."""
+    block: list[str] = []
+    for line in lines:
+        blank = not line or line.isspace()
+        if not blank:
+            block.append(line)
+        if block and (blank or options.paragraphs == "line"):
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def finished(text: str, options: ProseOptions) -> str:
+    """The text of a paragraph or line, cleaned as the options say."""
+    match options.cleaning:
+        case "minimal":
+            text = clean_minimal(text)
+        case "full":
+            text = clean(text, BABYLM_RULES)
+        case _:
+            text = text.strip()
+    return text[:1].upper() + text[1:] if options.capitalise else text
+
+
+def pieces(
+    key: tuple[str, ...], lines: Iterable[Iterable[Paragraph]], lines_per_document: int | None
+) -> Iterator[tuple[tuple[str, ...], list[Paragraph]]]:
+    """The document called `key`, or numbered pieces of `lines_per_document` lines (groups of paragraphs) of it.
+
+    Pieces are streamed; only one of them is in memory. A text without a line is one empty piece, to be counted.
+    """
+    index = held = 0
+    piece: list[Paragraph] = []
+    for line in lines:
+        piece.extend(line)
+        held += 1
+        if held == lines_per_document:
+            yield (*key, f"{index:06d}"), piece
+            index, held, piece = index + 1, 0, []
+    if lines_per_document is None:
+        yield key, piece
+    elif held or not index:
+        yield (*key, f"{index:06d}"), piece
+
+
+def documents_of(
+    file: str, named: Iterable[tuple[tuple[str, ...], list[Paragraph]]], reading: Reading, minimum_words: int
+) -> Iterator[RawDocument]:
+    """Documents from names and paragraphs; those with fewer words than `minimum_words` are counted as rejected.
+
+    A document without any word is never kept.
+    """
+    minimum_words = max(minimum_words, 1)
+    for key, paragraphs in named:
+        text = document_text(paragraphs)
+        if count_words(text) < minimum_words:
+            reading.rejections.count(f"fewer than {minimum_words} words", sample=text)
+        else:
+            yield RawDocument("/".join((reading.name, file, *key)), reading.name, text)

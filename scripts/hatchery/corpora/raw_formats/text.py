@@ -1,0 +1,12 @@
+"""Plain text: a file is one text, as in the replicated BookCorpus (`books1`, one `.epub.txt` file per book)."""
+
+from collections.abc import Iterator
+
+from hatchery.corpora.raw_formats.record import RawText
+from hatchery.corpora.text_files import open_lines
+from hatchery.storage.sources import RawSource
+
+
+def read(source: RawSource, file: str, field: str, encoding: str) -> Iterator[RawText]:
+    """The one text of the file, which has no key of its own; `field` is of no meaning here."""
+    yield RawText("", "\n".join(open_lines(source, file, encoding)))

@@ -1,0 +1,55 @@
+"""Unprocessed texts of large corpora, whatever format they are handed out in: streamed, one file at a time.
+
+The vocabulary filter and the reader `raw_text` both start here. A format is one file in `raw_formats` and one line in
+FORMATS; none of them cleans, lower-cases or splits anything, and none drops a text without an error.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from hatchery.corpora.raw_formats import cbt, json_lines, parquet, sentences, text, wikiextractor
+from hatchery.corpora.raw_formats.record import RawText
+from hatchery.corpora.text_files import matching_names
+from hatchery.errors import ConfigError
+from hatchery.storage.sources import RawSource
+
+__all__ = ["FORMATS", "RawText", "RawTextOptions", "raw_text_files", "raw_texts"]
+
+FORMATS: dict[str, Callable[[RawSource, str, str, str], Iterator[RawText]]] = {
+    "cbt": cbt.read,
+    "json_lines": json_lines.read,
+    "parquet": parquet.read,
+    "sentences": sentences.read,
+    "text": text.read,
+    "wikiextractor": wikiextractor.read,
+}
+
+
+@dataclass(frozen=True)
+class RawTextOptions:
+    """Which files of a source are read, and how."""
+
+    format: str
+    """Name of the format, one of FORMATS."""
+    files: tuple[str, ...] = ("*",)
+    """Shell patterns of the files inside the source."""
+    exclude: tuple[str, ...] = ()
+    """Shell patterns of files that are left out."""
+    field: str = "text"
+    """Field or column with the text, for JSON lines and Parquet."""
+    encoding: str = "utf-8"
+    """Encoding of the files; Parquet is UTF-8 always."""
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise ConfigError(f"format: there is no format {self.format!r}; there are: {', '.join(FORMATS)}")
+
+
+def raw_text_files(source: RawSource, options: RawTextOptions) -> list[str]:
+    """The names of the files to read, sorted. Raises SourceError when no file matches."""
+    return matching_names(source, options.files, options.exclude)
+
+
+def raw_texts(source: RawSource, file: str, options: RawTextOptions) -> Iterator[RawText]:
+    """The texts of one file in their order, streamed. Raises SourceError naming file and place of what is damaged."""
+    return FORMATS[options.format](source, file, options.field, options.encoding)

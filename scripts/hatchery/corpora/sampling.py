@@ -1,0 +1,179 @@
+"""A corpus of a given size: documents of another corpus, drawn at random until their characters are enough.
+
+Source: LTG-BERT, appendix F: documents of Wikipedia and BookCorpus together are drawn until the number of characters
+is that of the BNC. A document's place in the drawing comes from the SHA-256 of the seed and its name, so the choice
+depends on nothing else: not on shards, order, or neighbours. The document that reaches the number is taken whole, so
+the sample has at least the wanted characters, and less than one document more.
+"""
+
+import hashlib
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hatchery.corpora.corpus_writer import CorpusWriter
+from hatchery.corpora.documents import SPLITS, Split
+from hatchery.corpora.splits import SplitSettings, Splitter, draw, smallest
+from hatchery.errors import ConfigError, CorpusError, ManifestError
+from hatchery.progress import Progress
+from hatchery.storage.manifests import Manifest, StageRun
+
+# Documents may be whole books.
+_ROWS_PER_BATCH = 100
+_SAMPLES_OF_NOT_DRAWN = 5
+NOT_DRAWN = "not drawn"
+
+
+@dataclass(frozen=True)
+class SampleSettings:
+    """How much is drawn, and what becomes of the splits."""
+
+    characters: int | None = None
+    """Number of characters to reach; None takes that of the corpus `size_of`."""
+    size_of_splits: tuple[Split, ...] = SPLITS
+    """The splits of the corpus `size_of` whose characters are counted."""
+    seed: int = 0
+    split: SplitSettings | None = None
+    """New splits for the drawn documents; None keeps those that they have."""
+    documents_per_shard: int = 2000
+
+    def __post_init__(self) -> None:
+        if self.characters is not None and self.characters < 1:
+            raise ConfigError(f"characters: got {self.characters}, expected 1 or more")
+        if self.documents_per_shard < 1:
+            raise ConfigError(f"documents_per_shard: got {self.documents_per_shard}, expected 1 or more")
+
+
+@dataclass
+class Drawing:
+    """The documents of a corpus in their order, as numbers: what is kept of them in memory (18 bytes each)."""
+
+    points: "array[int]" = field(default_factory=lambda: array("Q"))
+    """Place in the drawing: the smallest is drawn first."""
+    characters: "array[int]" = field(default_factory=lambda: array("Q"))
+    sources: "array[int]" = field(default_factory=lambda: array("H"))
+    """Index in `names`."""
+    names: list[str] = field(default_factory=list)
+
+    def add(self, point: int, characters: int, source: str) -> None:
+        """Note one document."""
+        if source not in self.names:
+            self.names.append(source)
+        self.points.append(point)
+        self.characters.append(characters)
+        self.sources.append(self.names.index(source))
+
+    def last_point(self, characters: int) -> int:
+        """The place of the document that reaches the number. Raises CorpusError when all of them do not."""
+        points = np.frombuffer(self.points, dtype=np.uint64)
+        order = np.argsort(points, kind="stable")
+        totals = np.cumsum(np.frombuffer(self.characters, dtype=np.uint64)[order])
+        available = int(totals[-1]) if len(totals) else 0
+        if available < characters:
+            raise CorpusError(
+                f"the corpus has {available:,} characters in {len(points):,} documents, "
+                f"fewer than the {characters:,} to draw; add sources or ask for fewer"
+            )
+        return int(points[order[int(np.searchsorted(totals, characters))]])
+
+    def shown(self, last_point: int) -> set[int]:
+        """Indices of a few documents of each source that are not drawn: those that would have come next."""
+        points = np.frombuffer(self.points, dtype=np.uint64)
+        sources = np.frombuffer(self.sources, dtype=np.uint16)
+        chosen: set[int] = set()
+        for source in range(len(self.names)):
+            indices = np.flatnonzero((sources == source) & (points > last_point))
+            nearest = np.argsort(points[indices], kind="stable")[:_SAMPLES_OF_NOT_DRAWN]
+            chosen.update(int(index) for index in indices[nearest])
+        return chosen
+
+
+def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int:
+    """The number of characters to reach. Raises ConfigError unless exactly one of the two says it."""
+    if (settings.characters is None) == (size_of is None):
+        raise ConfigError("characters: give either a number of characters or the corpus whose size is wanted")
+    if size_of is None:
+        return settings.characters or 0
+    try:
+        return sum(int(size_of.measures[split]["characters"]) for split in settings.size_of_splits)
+    except (KeyError, TypeError) as error:
+        raise ManifestError(f"{size_of.path}: not the manifest of a corpus: there is no measure {error}") from error
+
+
+def sample_corpus(settings: SampleSettings, corpus: Manifest, size_of: Manifest | None, run: StageRun) -> None:
+    """Write the sample's shards and tables into `run.folder`, reading the corpus twice in flat memory.
+
+    Raises ConfigError when the size is not given once, CorpusError when the corpus is too small, ManifestError for a
+    damaged shard.
+    """
+    wanted = wanted_characters(settings, size_of)
+    total = sum(int(corpus.measures.get(split, {}).get("documents", 0)) for split in SPLITS)
+    drawing = Drawing()
+    with Progress(total, "draw documents", "documents") as progress:
+        for batch in _batches(corpus, ["doc_id", "source", "text"]):
+            # In code points, as everywhere: Arrow counts them faster than Python builds the texts.
+            lengths = pc.utf8_length(batch.column("text")).to_pylist()
+            for doc_id, source, length in zip(*_lists(batch, "doc_id", "source"), lengths, strict=True):
+                drawing.add(_point(doc_id, settings.seed), length, source)
+            progress.update(batch.num_rows)
+    last = drawing.last_point(wanted)
+    shown = drawing.shown(last)
+    splitter = _splitter(settings, corpus, drawing, last)
+    with (
+        CorpusWriter(run, drawing.names, settings.documents_per_shard) as writer,
+        Progress(total, "write sample", "documents") as progress,
+    ):
+        index = 0
+        for batch in _batches(corpus, None):
+            mask = np.frombuffer(drawing.points, dtype=np.uint64)[index : index + batch.num_rows] <= last
+            for row in batch.filter(pa.array(mask)).to_pylist():
+                writer.write(row if splitter is None else {**row, "split": splitter(row["doc_id"])})
+            for offset in np.flatnonzero(~mask):
+                source = drawing.names[drawing.sources[index + int(offset)]]
+                sample = batch.column("text")[int(offset)].as_py() if index + int(offset) in shown else None
+                writer.rejections[source].count(NOT_DRAWN, sample=sample)
+            index += batch.num_rows
+            progress.update(batch.num_rows)
+    run.measures["sample"] = {
+        "wanted_characters": wanted,
+        "characters": sum(run.measures[split]["characters"] for split in SPLITS),
+        "documents_drawn_from": len(drawing.points),
+    }
+
+
+def _point(doc_id: str, seed: int) -> int:
+    # Not the draw of the splits: with that, the documents that are drawn first would all be development documents.
+    return int.from_bytes(hashlib.sha256(f"sample\n{seed}\n{doc_id}".encode()).digest()[:8], "big")
+
+
+def _splitter(settings: SampleSettings, corpus: Manifest, drawing: Drawing, last: int) -> Splitter | None:
+    if settings.split is None:
+        return None
+    if settings.split.development_documents is None:
+        return Splitter(settings.split)
+    points: list[int] = []
+    for index, doc_id in enumerate(doc_id for batch in _batches(corpus, ["doc_id"]) for doc_id in _lists(batch)[0]):
+        if drawing.points[index] <= last:
+            points = smallest([*points, draw(doc_id, settings.split.seed)], settings.split)
+    return Splitter(settings.split, points)
+
+
+def _lists(batch: pa.RecordBatch, *columns: str) -> list[list[Any]]:
+    return [batch.column(name).to_pylist() for name in columns or ("doc_id",)]
+
+
+def _batches(corpus: Manifest, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    """The documents of all splits in their order, a few hundred at a time."""
+    for split in SPLITS:
+        for path in corpus.files(".parquet", f"{split}-"):
+            try:
+                with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+                    yield from file.iter_batches(_ROWS_PER_BATCH, columns=columns, use_threads=False)
+            except (OSError, pa.ArrowException) as error:
+                raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,242 @@
+"""Selections of text to a corpus of sequences: quotas, order, grouping, exact held-out numbers.
+
+Source: the reduced-vocabulary paper (reference §2.4-2.7). Sentences and spans are grouped apart, and the development
+and test sequences are drawn at random from each level in exact numbers (75,000 + 25,000). The unconstrained comparison
+set has quotas and takes the development and test sequences of the constrained corpus (`held_out`). Sequences keep the
+order of grouping, which the data order of pretraining shuffles. Memory holds a few numbers per item or sequence, never
+the texts; no output depends on how the shards of the selections are cut.
+"""
+
+import shutil
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hatchery.corpora.corpus_writer import CorpusWriter, document_row, write_csv
+from hatchery.corpora.documents import SPLITS, Rejections
+from hatchery.corpora.grouping import Item, grouped
+from hatchery.corpora.sequences_order import drawn, point, point_of_the_last, shuffled_units
+from hatchery.corpora.sequences_settings import SequenceGroup, SequenceSettings, number_of
+from hatchery.errors import ConfigError, CorpusError, ManifestError
+from hatchery.progress import Progress
+from hatchery.storage.manifests import Manifest, StageRun
+from hatchery.storage.parquet import TableWriter, read_rows
+
+_GROUPED = pa.schema([("selection", pa.string()), ("text", pa.string())])
+_ROWS_PER_BATCH = 2000
+_CODES = ("train", "dev", "test", None)
+_PARTIAL = "in the last, partial sequence"
+_EMPTY = "without a word"
+_SET_ASIDE = "set aside"
+_SAMPLES_OFFERED = 50
+_NOT_IN_QUOTA = "not drawn for the quota"
+_AFTER_MAXIMUM = "after the last sequence that was wanted"
+
+
+def group_sequences(
+    settings: SequenceSettings, selections: Mapping[str, Manifest], held_out: Manifest | None, run: StageRun
+) -> None:
+    """Write shards, tables and `selections.csv` of a corpus of sequences into `run.folder`.
+
+    `selections` are the manifests of the selections by name; `held_out` is the corpus whose development and test
+    sequences are taken over. Raises ConfigError for selections that do not fit the settings, CorpusError for fewer
+    items than a quota or fewer sequences than are held out, ManifestError for damaged inputs.
+    """
+    names = settings.selections
+    if set(names) != set(selections):
+        raise ConfigError(f"--selection: got {', '.join(sorted(selections))}, the settings name {', '.join(names)}")
+    if held_out is not None and any(group.development or group.test for group in settings.groups):
+        raise ConfigError("development, test: must be 0 where the held-out sequences are those of another corpus")
+    folder = run.folder / ".grouping"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        groups = [_Grouping(group, settings, selections, folder) for group in settings.groups]
+        for group in groups:
+            group.group()
+        _write(settings, groups, held_out, run)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    rows = [row for group in groups for row in group.table()]
+    write_csv(run, "selections.csv", ("selection", "source", "level", "texts", "words", "counted_words"), rows)
+    run.measures["levels"] = {group.level: {"texts": group.texts, "sequences": group.sequences} for group in groups}
+
+
+class _Grouping:
+    """One level on its way: its items in order, its sequences in a file, what was left out."""
+
+    def __init__(
+        self, group: SequenceGroup, settings: SequenceSettings, selections: Mapping[str, Manifest], folder: Path
+    ) -> None:
+        self.level = group.level
+        self.texts = 0
+        self.rejections = {name: Rejections() for name in group.selections}
+        self._group = group
+        self._settings = settings
+        self._selections = selections
+        self._folder = folder / group.level
+        self._file = self._folder / "sequences.parquet"
+        self._counts: dict[tuple[str, str], Counter[str]] = {}
+        self._numbers: Counter[str] = Counter()
+        self._points = array("Q")
+
+    @property
+    def sequences(self) -> int:
+        """Number of sequences that were grouped."""
+        return len(self._points)
+
+    def group(self) -> None:
+        """Group all items into the level's file."""
+        self._folder.mkdir()
+        seed, level, maximum = self._settings.seed, self.level, self._group.maximum_sequences
+        items = self._items()
+        with TableWriter(self._file, _GROUPED) as table:
+            for sequence in grouped(items, self._settings.length, self._settings.reading, self._lose):
+                if len(self._points) == maximum:
+                    left_out(self.rejections[sequence.selection], _AFTER_MAXIMUM, sequence.text, sequence.items)
+                    continue
+                table.write({"selection": sequence.selection, "text": sequence.text})
+                self._points.append(point("split", seed, level, len(self._points)))
+
+    def _lose(self, item: Item) -> None:
+        reason = _PARTIAL if item.text.strip() else _EMPTY
+        left_out(self.rejections[item.selection], reason, item.text)
+
+    def _items(self) -> Iterator[Item]:
+        for name in self._group.selections:
+            texts = self._selected(name)
+            if self._settings.reading == "as_published":
+                ordered = shuffled_units(texts, self._settings.seed, name, self._folder)
+            else:
+                ordered = (text for _, text in texts)
+            for text in ordered:
+                yield Item(name, text)
+
+    def _selected(self, name: str) -> Iterator[tuple[int, str]]:
+        """Pairs of unit and text of a selection, in document order, without what the quota leaves out."""
+        manifest, quota = self._selections[name], self._group.quotas.get(name)
+        last_point = None if quota is None else self._last_point(name, quota)
+        taken = index = 0
+        with Progress(_rows(manifest), f"group {name}", "texts") as progress:
+            for batch in _batches(manifest, ["source", "unit", "text", "n_words", "n_counted"]):
+                columns = [column.to_pylist() for column in batch.columns]
+                for source, unit, text, words, counted in zip(*columns, strict=True):
+                    index += 1
+                    if last_point is not None and (taken == quota or self._quota_point(name, index) > last_point):
+                        left_out(self.rejections[name], _NOT_IN_QUOTA, text)
+                        continue
+                    taken += 1
+                    counts = self._counts.setdefault((name, source), Counter())
+                    counts["texts"] += 1
+                    counts["words"] += words
+                    counts["counted"] += counted
+                    yield unit, text
+                progress.update(batch.num_rows)
+        self.texts += taken
+
+    def _quota_point(self, name: str, index: int) -> int:
+        return point("quota", self._settings.seed, name, index)
+
+    def _last_point(self, name: str, quota: int) -> int:
+        rows = _rows(self._selections[name])
+        if rows < quota:
+            raise CorpusError(f"selection {name!r}: the quota is {quota:,}, the selection has {rows:,} texts")
+        return point_of_the_last((self._quota_point(name, index) for index in range(1, rows + 1)), quota)
+
+    def documents(self) -> Iterator[tuple[str, str, str | None, str]]:
+        """Name, selection, split and text of every sequence; the split is None for one that is set aside."""
+        total = self.sequences
+        amounts = {key: getattr(self._group, key) for key in ("development", "test", "set_aside")}
+        numbers = {key: number_of(amount, total) for key, amount in amounts.items()}
+        if sum(numbers.values()) >= total:
+            wanted = " + ".join(f"{number:,} ({key.replace('_', ' ')})" for key, number in numbers.items())
+            raise CorpusError(
+                f"level {self.level!r}: {total:,} sequences, which leaves none for training after {wanted}; "
+                "give smaller numbers, or shares such as 0.01"
+            )
+        codes = drawn(self._points, *numbers.values())
+        for row, code in zip(read_rows(self._file), codes, strict=True):
+            name = row["selection"]
+            yield f"{name}/{self._numbers[name]:08d}", name, _CODES[code], row["text"]
+            self._numbers[name] += 1
+
+    def table(self) -> Iterator[tuple[str, str, str, int, int, int]]:
+        """The rows of `selections.csv`: what was grouped, by selection and source."""
+        for (name, source), counts in self._counts.items():
+            yield name, source, self.level, counts["texts"], counts["words"], counts["counted"]
+
+
+def _write(settings: SequenceSettings, groups: list[_Grouping], held_out: Manifest | None, run: StageRun) -> None:
+    taken_over = [] if held_out is None else _held_out_sources(held_out, settings.selections)
+    total = sum(group.sequences for group in groups)
+    with (
+        CorpusWriter(run, [*settings.selections, *taken_over], settings.documents_per_shard) as corpus,
+        Progress(total, "write sequences", "sequences") as progress,
+    ):
+        for group in groups:
+            for doc_id, selection, split, text in group.documents():
+                if split is None:
+                    left_out(corpus.rejections[selection], _SET_ASIDE, text)
+                else:
+                    corpus.write(document_row(doc_id, selection, split, text))
+                progress.update(1)
+            for selection, rejections in group.rejections.items():
+                corpus.rejections[selection].merge(rejections)
+        if held_out is not None:
+            for path in _held_out_shards(held_out):
+                for row in read_rows(path):
+                    corpus.write(row)
+
+
+def left_out(rejections: Rejections, reason: str, text: str, number: int = 1) -> None:
+    """Count what was left out; the first few texts are offered as samples, since choosing among millions is slow."""
+    rejections.count(reason, number, sample=text if rejections.counts[reason] < _SAMPLES_OFFERED else None)
+
+
+def _held_out_shards(held_out: Manifest) -> list[Path]:
+    return [path for split in SPLITS[1:] for path in held_out.files(".parquet", f"{split}-")]
+
+
+def _held_out_sources(held_out: Manifest, selections: list[str]) -> list[str]:
+    names: dict[str, None] = {}
+    for path in _held_out_shards(held_out):
+        for row in read_rows(path):
+            names[row["source"]] = None
+    both = sorted(set(names) & set(selections))
+    if both:
+        raise ConfigError(f"held_out_from: the selection {both[0]!r} is one of that corpus, too; give it another name")
+    if not names:
+        raise CorpusError(f"{held_out.path}: held_out_from: this corpus has no development and test sequences")
+    return list(names)
+
+
+def _rows(manifest: Manifest) -> int:
+    return sum(_opened(path).metadata.num_rows for path in manifest.files(".parquet", "items-"))
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
+    except (OSError, pa.ArrowException) as error:
+        raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+
+
+def _batches(manifest: Manifest, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The items of a selection in their order, in batches of the given columns."""
+    paths = manifest.files(".parquet", "items-")
+    if not paths:
+        raise ManifestError(f"{manifest.path}: not the manifest of a selection: it names no items-*.parquet")
+    for path in paths:
+        with _opened(path) as file:
+            missing = sorted(set(columns) - set(file.schema_arrow.names))
+            if missing:
+                raise ManifestError(f"{path}: there is no column {missing[0]!r}: not the items of a selection")
+            try:
+                for batch in file.iter_batches(_ROWS_PER_BATCH, columns=columns, use_threads=False):
+                    yield batch.select(columns)
+            except (OSError, pa.ArrowException) as error:
+                raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,111 @@
+"""The order of items before they are grouped: a random one within each save unit, and quotas drawn at random.
+
+Source: the reduced-vocabulary paper (reference §2.4, §2.7). The authors' code puts the texts of a save unit through a
+set, which leaves them in an order that no seed governs; here it is a seeded permutation. Units of any size pass in flat
+memory: sorted runs on disk, merged.
+"""
+
+import hashlib
+import heapq
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+RUN_CHARACTERS = 32 << 20
+_POINTS_PER_BLOCK = 1 << 20
+_ROWS_PER_BATCH = 1000
+# What Python needs for a short text beyond its characters.
+_OVERHEAD = 200
+_RUN_SCHEMA = pa.schema([("point", pa.uint64()), ("index", pa.int64()), ("text", pa.string())])
+Keyed = tuple[int, int, str]
+
+
+def point(*names: object) -> int:
+    """A uniform number from 0 to 2^64 - 1: the beginning of the SHA-256 of the names."""
+    return int.from_bytes(hashlib.sha256("\n".join(map(str, names)).encode()).digest()[:8], "big")
+
+
+def drawn(points: "array[int]", *numbers: int) -> np.ndarray:
+    """Exact numbers of items without replacement: those with the smallest points, the next smallest, and so on.
+
+    Returns uint8 codes: 1 for an item of the first number, 2 for one of the second, ..., 0 for the rest.
+    """
+    order = np.argsort(np.frombuffer(points, dtype=np.uint64), kind="stable") if len(points) else np.zeros(0, np.int64)
+    codes = np.zeros(len(points), dtype=np.uint8)
+    start = 0
+    for code, number in enumerate(numbers, start=1):
+        codes[order[start : start + number]] = code
+        start += number
+    return codes
+
+
+def point_of_the_last(points: Iterable[int], number: int) -> int:
+    """The `number`-th smallest of the points (1 for the smallest), in memory for about three times `number` of them.
+
+    Raises ValueError when there are fewer points.
+    """
+    points = iter(points)
+    kept = np.zeros(0, dtype=np.uint64)
+    while len(block := np.fromiter(islice(points, max(number, _POINTS_PER_BLOCK)), dtype=np.uint64)):
+        kept = np.concatenate([kept, block])
+        if len(kept) > number:
+            kept = np.partition(kept, number - 1)[:number].copy()
+    if len(kept) < number:
+        raise ValueError(f"{len(kept)} points, fewer than {number}")
+    return int(kept.max())
+
+
+def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folder: Path) -> Iterator[str]:
+    """The texts of each unit in a random order, units in their own. `texts` are pairs of unit and text.
+
+    The order depends on `seed`, `name`, unit and place within the unit. Runs of large units lie in `folder` meanwhile.
+    """
+    for unit, group in groupby(texts, key=itemgetter(0)):
+        keyed = ((point("order", seed, name, unit, index), index, text) for index, (_, text) in enumerate(group))
+        for _, _, text in _sorted(keyed, folder):
+            yield text
+
+
+def _sorted(keyed: Iterable[Keyed], folder: Path) -> Iterator[Keyed]:
+    """The texts by their points; in runs on disk where they are more than memory should hold."""
+    runs: list[Path] = []
+    held: list[Keyed] = []
+    characters = 0
+    try:
+        for item in keyed:
+            held.append(item)
+            characters += len(item[2]) + _OVERHEAD
+            if characters >= RUN_CHARACTERS:
+                held.sort()
+                runs.append(_write_run(held, folder / f"run-{len(runs):05d}.arrow"))
+                held, characters = [], 0
+        held.sort()
+        with ExitStack() as stack:
+            yield from heapq.merge(*(_read_run(run, stack.callback) for run in runs), held)
+    finally:
+        for run in runs:
+            run.unlink(missing_ok=True)
+
+
+def _write_run(keyed: list[Keyed], path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(path, _RUN_SCHEMA, options=options) as writer:
+        for start in range(0, len(keyed), _ROWS_PER_BATCH):
+            columns = zip(*keyed[start : start + _ROWS_PER_BATCH], strict=True)
+            arrays = [pa.array(column, kind.type) for column, kind in zip(columns, _RUN_SCHEMA, strict=True)]
+            writer.write_batch(pa.record_batch(arrays, schema=_RUN_SCHEMA))
+    return path
+
+
+def _read_run(path: Path, at_end: Callable[..., object]) -> Iterator[Keyed]:
+    handle = pa.OSFile(str(path))
+    at_end(handle.close)
+    for batch in pa.ipc.open_stream(handle):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -1,0 +1,157 @@
+"""The stage `build_vocabulary`: from transcripts or a released list to `vocabulary.csv` (reduced-vocabulary.md 1).
+
+The words stand in the order of their first occurrence, those appended by hand last, as in the released file;
+`rejected.csv` holds every word that stayed out, with its frequency and the reason. The whole list of words is in
+memory, the transcripts are not.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from hatchery.corpora.corpus_writer import write_csv
+from hatchery.corpora.text_files import matching_names
+from hatchery.errors import ConfigError, SourceError
+from hatchery.storage.manifests import StageRun
+from hatchery.storage.sources import RawSource, open_source
+from hatchery.vocabulary.cleaning import cleaned_words, rejection
+from hatchery.vocabulary.comparison import Reading
+from hatchery.vocabulary.transcripts import utterances
+from hatchery.vocabulary.word_lists import (
+    as_spreadsheet,
+    dictionary_words,
+    list_comparison,
+    list_rejection,
+    listed_words,
+    restored,
+)
+
+
+@dataclass(frozen=True)
+class VocabularySettings:
+    """How a vocabulary is made."""
+
+    kind: Literal["transcripts", "word_list"]
+    """What the source holds: CHILDES tables, or a list of words with frequencies."""
+    reading: Reading
+    """Whether the authors' slips are repeated."""
+    files: tuple[str, ...]
+    """Shell patterns of the files inside the source."""
+    encoding: str
+    """Encoding of the source, the dictionary and the released list."""
+    appended_words: tuple[str, ...]
+    """Words that enter without any test, after all others."""
+    word_column: str
+    """Column of the words, in word lists."""
+    frequency_column: str | None
+    """Column of the frequencies, in word lists."""
+
+
+@dataclass(frozen=True)
+class BuiltVocabulary:
+    """Words with frequencies in order, what stayed out (word, frequency, reason), and counts on the way."""
+
+    words: dict[str, int]
+    rejected: list[tuple[str, int, str]]
+    counts: Counter[str]
+    comparison: dict[str, int] | None = None
+
+
+def build_vocabulary(
+    settings: VocabularySettings, source: Path, dictionary: Path | None, released: Path | None, run: StageRun
+) -> None:
+    """Build the vocabulary from registered sources (paths of source manifests) into the folder of `run`.
+
+    Raises SourceError for damaged or missing input, ConfigError for a dictionary that a word list has no use for.
+    """
+    raw = open_source(source)
+    listed = None if released is None else _released_list(open_source(released), settings)
+    if settings.kind == "transcripts":
+        known = None if dictionary is None else dictionary_words(open_source(dictionary), settings.encoding)
+        built = from_transcripts(raw, settings, known, listed)
+    else:
+        if dictionary is not None:
+            raise ConfigError("dictionary: a word list is taken as it is; leave the key out or set it to null")
+        built = from_word_list(raw, settings, listed)
+    if not built.words:
+        raise SourceError(f"{raw.root}: no word enters the vocabulary")
+    write_csv(run, "vocabulary.csv", ("word", "frequency"), built.words.items())
+    write_csv(run, "rejected.csv", ("word", "frequency", "reason"), built.rejected)
+    if built.comparison is not None:
+        write_csv(run, "comparison.csv", ("measure", "value"), built.comparison.items())
+    run.measures.update(
+        {
+            **built.counts,
+            "words": len(built.words),
+            "tokens": sum(built.words.values()),
+            "rejected_words": len(built.rejected),
+            "rejected_tokens": sum(frequency for _, frequency, _ in built.rejected),
+        }
+    )
+
+
+def from_transcripts(
+    source: RawSource,
+    settings: VocabularySettings,
+    dictionary: frozenset[str] | None,
+    released: list[tuple[str, int]] | None,
+) -> BuiltVocabulary:
+    """The vocabulary of the utterances in CHILDES tables."""
+    counts: Counter[str] = Counter()
+    frequencies: Counter[str] = Counter()
+    for file in matching_names(source, settings.files):
+        for utterance in utterances(source, file, settings.encoding, counts):
+            frequencies.update(cleaned_words(utterance, settings.reading))
+    words: dict[str, int] = {}
+    rejected: list[tuple[str, int, str]] = []
+    for word, frequency in frequencies.items():
+        reason = rejection(word, dictionary, settings.reading)
+        if reason is None:
+            words[word] = frequency
+        elif word not in settings.appended_words:
+            rejected.append((word, frequency, reason))
+    words.update({word: frequencies[word] for word in settings.appended_words if word not in words})
+    if settings.reading == "as_published":
+        words = {as_spreadsheet(word): frequency for word, frequency in words.items()}
+    comparison = None if released is None else list_comparison(words, released)
+    usable, lost = _usable(words.items(), settings.reading)
+    return BuiltVocabulary(usable, rejected + lost, counts, comparison)
+
+
+def from_word_list(
+    source: RawSource, settings: VocabularySettings, released: list[tuple[str, int]] | None
+) -> BuiltVocabulary:
+    """The vocabulary of a list that somebody released."""
+    rows = _list_rows(source, settings)
+    words, rejected = _usable(rows, settings.reading)
+    comparison = None if released is None else list_comparison(words, released)
+    return BuiltVocabulary(words, rejected, Counter(rows=len(rows)), comparison)
+
+
+def _usable(rows: Iterable[tuple[str, int]], reading: Reading) -> tuple[dict[str, int], list[tuple[str, int, str]]]:
+    words: dict[str, int] = {}
+    rejected = []
+    for row, frequency in rows:
+        reason = list_rejection(row, reading)
+        word = restored(row, reading)
+        if reason is not None:
+            rejected.append((row, frequency, reason))
+        elif word in words:
+            rejected.append((row, frequency, "repeated"))
+        else:
+            words[word] = frequency
+    return words, rejected
+
+
+def _released_list(source: RawSource, settings: VocabularySettings) -> list[tuple[str, int]]:
+    return [
+        row for file in source.names() for row in listed_words(source, file, settings.encoding, "word", "frequency")
+    ]
+
+
+def _list_rows(source: RawSource, settings: VocabularySettings) -> list[tuple[str, int]]:
+    columns = (settings.word_column, settings.frequency_column)
+    files = matching_names(source, settings.files)
+    return [row for file in files for row in listed_words(source, file, settings.encoding, *columns)]

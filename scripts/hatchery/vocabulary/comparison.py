@@ -1,0 +1,114 @@
+"""How the words of running text are compared with a vocabulary (reduced-vocabulary.md 1.6, column of the corpora).
+
+Both readings lower-case the text for the comparison and reject any text in which `http` occurs (a hyperlink). A
+numeral is counted as a word but never looked up. What else is a word:
+
+- Separators. as_published: all but letters, digits and underscore. corrected: all but letters, digits and apostrophes
+  within words; ’ and ʼ count as apostrophes.
+- Single letters. as_published: neither looked up nor counted. corrected: words like any other.
+- Numerals. as_published: a run of digits at the start of a word, whatever follows (`4th` is a numeral and the word
+  `th`, `2nd` fails with `nd`). corrected: digits with separators (1,000 3.14 10:30 1/2) and their endings (4th, 2nd,
+  1990s) are one numeral. Digits elsewhere belong to the word (mp3) in both.
+- Contractions. as_published: stem and ending are separate words (`don't` is `don` and a dropped `t`; `didn't` fails
+  with `didn`). corrected: one word, known when the list has it without its apostrophe, or when its stem is known and
+  its ending is one of n't, 't, 's, 'd, 'm, 're, 've, 'll; two endings at most (shouldn't've).
+- Hyphens separate in both, underscores only in corrected.
+
+Promises, which the fast path relies on: a text is within the vocabulary exactly when each of its `pieces` is, and two
+or more ASCII letters are one word that is known when the vocabulary holds it.
+"""
+
+import re
+from collections.abc import Set
+from typing import Literal, Protocol
+
+Reading = Literal["as_published", "corrected"]
+
+HYPERLINK = "http"
+"""A text in which this occurs, in any case, is rejected."""
+
+
+class Comparison(Protocol):
+    """One reading of what the words of a text are and which of them a vocabulary knows."""
+
+    separators: str
+    """The ASCII characters that divide a text into pieces."""
+
+    def words(self, text: str) -> tuple[list[str], int]:
+        """The words of a lower-cased text that are to be looked up, in order, and the number of its numerals."""
+        ...
+
+    def pieces(self, text: str) -> list[str]:
+        """Parts of a lower-cased text, without separators, that hold all its words."""
+        ...
+
+    def knows(self, vocabulary: Set[str], word: str) -> bool:
+        """Whether a word counts as being in the vocabulary."""
+        ...
+
+
+def _ascii_but(kept: str) -> str:
+    return "".join(chr(code) for code in range(128) if not re.match(f"[{kept}]", chr(code)))
+
+
+class AsPublished:
+    """The authors' tokens: runs of two or more word characters after digits have become a marker."""
+
+    separators = _ascii_but("A-Za-z0-9_")
+    _numerals = re.compile(r"\b\d+")
+    _words = re.compile(r"\w\w+")
+    _pieces = re.compile(r"\w+")
+
+    def words(self, text: str) -> tuple[list[str], int]:
+        """See Comparison. The marker of a numeral becomes the known word `number` in the authors' tokens."""
+        text, numerals = self._numerals.subn(" ", text)
+        return self._words.findall(text), numerals
+
+    def pieces(self, text: str) -> list[str]:
+        """See Comparison."""
+        return self._pieces.findall(text)
+
+    def knows(self, vocabulary: Set[str], word: str) -> bool:
+        """See Comparison."""
+        return word in vocabulary
+
+
+class Corrected:
+    """Words as a reader of English sees them."""
+
+    separators = _ascii_but("A-Za-z0-9'")
+    _apostrophes = re.compile("[’ʼ]")
+    _numeral_or_word = re.compile(
+        r"(\d+(?:[.,:/]\d+)*(?:st|nd|rd|th|'?s)?(?![^\W_]|'[^\W_]))|[^\W_]+(?:'[^\W_]+)*",
+    )
+    _pieces = re.compile(r"(?:[^\W_]|')+")
+    _endings = ("n't", "'t", "'s", "'d", "'m", "'re", "'ve", "'ll")
+    _most_endings = 2
+
+    def words(self, text: str) -> tuple[list[str], int]:
+        """See Comparison."""
+        found = list(self._numeral_or_word.finditer(self._typed(text)))
+        words = [match.group() for match in found if match.group(1) is None]
+        return words, len(found) - len(words)
+
+    def pieces(self, text: str) -> list[str]:
+        """See Comparison."""
+        return self._pieces.findall(self._typed(text))
+
+    def knows(self, vocabulary: Set[str], word: str) -> bool:
+        """See Comparison."""
+        return self._knows(vocabulary, word, self._most_endings)
+
+    def _knows(self, vocabulary: Set[str], word: str, endings: int) -> bool:
+        if word in vocabulary or ("'" in word and word.replace("'", "") in vocabulary):
+            return True
+        return endings > 0 and any(
+            word.endswith(ending) and self._knows(vocabulary, word.removesuffix(ending), endings - 1)
+            for ending in self._endings
+        )
+
+    def _typed(self, text: str) -> str:
+        return text if text.isascii() else self._apostrophes.sub("'", text)
+
+
+COMPARISONS: dict[Reading, Comparison] = {"as_published": AsPublished(), "corrected": Corrected()}

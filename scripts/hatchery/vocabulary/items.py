@@ -1,0 +1,199 @@
+"""Selected texts in Parquet: parts that one process writes per group of files, and the shards they are joined to.
+
+Whole columns go from the parts to the shards, so joining costs little beside selecting. A part carries, where the end
+result depends on all parts, a mark of 16 bytes per text: its digest (the first of equal texts stays) or a random
+number (so many of the smallest stay).
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hatchery.errors import ManifestError
+from hatchery.storage.parquet import ROW_GROUP_BYTES
+
+SCHEMA = pa.schema(
+    [
+        ("source", pa.string()),
+        ("document", pa.string()),
+        ("unit", pa.int32()),
+        ("text", pa.string()),
+        ("n_words", pa.int32()),
+        ("n_counted", pa.int32()),
+    ]
+)
+"""Selected texts: `unit` is the save unit, `n_words` counts pieces between single blanks, `n_counted` counted words."""
+
+MARK_BYTES = 16
+_PART_SCHEMA = pa.schema(
+    [*(SCHEMA.field(index) for index in range(1, 6)), ("within", pa.bool_()), ("mark", pa.binary(MARK_BYTES))]
+)
+_ROW_BYTES = 64
+
+
+class PartWriter:
+    """Writes the texts that one process selects to one Parquet file in flat memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._writer = pq.ParquetWriter(path, _PART_SCHEMA, compression="zstd")
+        self._columns: list[list[object]] = [[] for _ in _PART_SCHEMA]
+        self._bytes = 0
+
+    def write(
+        self, document: str, unit: int, text: str, n_counted: int, mark: bytes | None = None, within: bool = True
+    ) -> None:
+        """Add one text; `within` says whether it lies within the vocabulary.
+
+        Lone surrogates, which JSON can hold and files cannot, become U+FFFD.
+        """
+        if not text.isascii():
+            text = without_surrogates(text)
+        values = (document, unit, text, text.count(" ") + 1, n_counted, within, mark)
+        for column, value in zip(self._columns, values, strict=True):
+            column.append(value)
+        self._bytes += len(text) + _ROW_BYTES
+        if self._bytes >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        table = pa.Table.from_arrays(
+            [pa.array(column, field.type) for column, field in zip(self._columns, _PART_SCHEMA, strict=True)],
+            schema=_PART_SCHEMA,
+        )
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        self._columns = [[] for _ in _PART_SCHEMA]
+        self._bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None and self._bytes:
+                self._flush()
+        finally:
+            self._writer.close()
+
+
+def without_surrogates(text: str) -> str:
+    """The text with U+FFFD for every lone surrogate."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def part_tables(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The row groups of a part, one in memory. Raises ManifestError when the part is damaged."""
+    try:
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                yield file.read_row_group(group, columns=columns)
+    except (OSError, pa.ArrowException) as error:
+        raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+
+
+def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
+    """The marks of all texts of all parts, in order, as an array of shape (texts, 2)."""
+    found = [np.empty((0, 2), np.uint64)]
+    for path in paths:
+        for table in part_tables(path, ["mark"]):
+            for chunk in table.column("mark").chunks:
+                marks = np.frombuffer(chunk.buffers()[1], ">u8", 2 * len(chunk), offset=chunk.offset * MARK_BYTES)
+                found.append(marks.astype(np.uint64).reshape(-1, 2))
+    return np.concatenate(found)
+
+
+def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Which texts stay when each mark may occur once: the first of each, as an array of shape (texts,)."""
+    # lexsort is stable, so the first of a run of equal marks is the first of them in the corpus.
+    order = np.lexsort((marks[:, 1], marks[:, 0]))
+    ordered = marks[order]
+    keep = np.zeros(len(marks), np.bool_)
+    keep[order[:1]] = True
+    keep[order[1:][np.any(ordered[1:] != ordered[:-1], axis=1)]] = True
+    return keep
+
+
+def smallest(marks: npt.NDArray[np.uint64], number: int) -> npt.NDArray[np.bool_]:
+    """Which texts stay when `number` of them are drawn: those with the smallest marks, shape (texts,)."""
+    keep = np.zeros(len(marks), np.bool_)
+    keep[np.lexsort((marks[:, 1], marks[:, 0]))[:number]] = True
+    return keep
+
+
+class ItemShards:
+    """Writes tables of SCHEMA to `items-{i:05d}-of-{n:05d}.parquet`, at most `rows_per_shard` rows each.
+
+    Shards appear under their names when all are complete; after an exception none stays, and those of an earlier run
+    are removed. Always makes at least one.
+    """
+
+    def __init__(self, folder: Path, rows_per_shard: int) -> None:
+        self.paths: list[Path] = []
+        self._folder = folder
+        self._limit = rows_per_shard
+        self._partials: list[Path] = []
+        self._open: pq.ParquetWriter | None = None
+        self._rows = 0
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def write(self, table: pa.Table) -> None:
+        """Add the rows of a table."""
+        while table.num_rows:
+            if self._open is None:
+                self._next()
+            assert self._open is not None
+            head = table.slice(0, self._limit - self._rows)
+            self._open.write_table(head, row_group_size=head.num_rows)
+            self._rows += head.num_rows
+            table = table.slice(head.num_rows)
+            if self._rows == self._limit:
+                self._finish()
+
+    def _next(self) -> None:
+        partial = self._folder / f".items-{len(self._partials):05d}.parquet.partial"
+        self._partials.append(partial)
+        self._open, self._rows = pq.ParquetWriter(partial, SCHEMA, compression="zstd"), 0
+
+    def _finish(self) -> None:
+        assert self._open is not None
+        self._open.close()
+        self._open = None
+        with self._partials[-1].open("rb+") as handle:
+            os.fsync(handle.fileno())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if self._open is None and not self._partials:
+                self._next()
+            if self._open is not None:
+                self._finish()
+            if kind is None:
+                self._publish()
+        finally:
+            for partial in self._partials:
+                partial.unlink(missing_ok=True)
+
+    def _publish(self) -> None:
+        for stale in self._folder.glob("items-*-of-*.parquet"):
+            stale.unlink()
+        for index, partial in enumerate(self._partials):
+            path = self._folder / f"items-{index:05d}-of-{len(self._partials):05d}.parquet"
+            partial.replace(path)
+            self.paths.append(path)

@@ -1,0 +1,156 @@
+"""The stage `select_text`: raw texts in, the sentences, spans or windows of a selection out (reduced-vocabulary.md 2).
+
+Files are worked on in parallel and joined in order; a killed job keeps the finished parts. Memory is flat but for 16
+bytes per accepted text where the whole corpus is one save unit, and for the drawn windows where it is one text.
+The published shuffling through a set is left to the grouping stage, which gets the number of the save unit.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hatchery.corpora.corpus_writer import write_csv
+from hatchery.corpora.document_parts import GROUP_BYTES, opened
+from hatchery.corpora.documents import Rejections, chosen_samples
+from hatchery.corpora.raw_texts import raw_text_files
+from hatchery.errors import ConfigError
+from hatchery.progress import Progress
+from hatchery.storage.checksums import sha256_file
+from hatchery.storage.manifests import StageRun
+from hatchery.storage.parts import Part, make_parts, remove_parts
+from hatchery.vocabulary.items import SCHEMA, ItemShards, first_of_equal, marks_of, part_tables, smallest
+from hatchery.vocabulary.rules import REASONS
+from hatchery.vocabulary.selection_parts import DUPLICATE, SelectionSettings, Task, select_part
+from hatchery.vocabulary.word_lists import read_vocabulary
+
+_NOT_DRAWN = "not_drawn"
+_SEEN = ("documents", "characters", "units", "candidates")
+_ACCEPTED = ("accepted", "accepted_words", "accepted_counted_words", "accepted_characters")
+MEASURES = (
+    (*_SEEN, *REASONS, DUPLICATE, *_ACCEPTED),
+    (*_SEEN, _NOT_DRAWN, *_ACCEPTED, "accepted_within_vocabulary"),
+)
+"""The rows of counts.csv for filters and for drawn windows; candidates are the accepted and the rejected together."""
+
+
+def select_text(
+    settings: SelectionSettings,
+    source: Path,
+    vocabulary: Path,
+    run: StageRun,
+    sentence_model: Path | None = None,
+    workers: int = 1,
+) -> None:
+    """Write `items-*.parquet`, `counts.csv` and `samples.csv` of a selection into the folder of `run`.
+
+    `source` and `sentence_model` are source manifests, `vocabulary` the manifest of a built vocabulary. Raises
+    SourceError naming file and place of damaged input, ManifestError for a damaged vocabulary, ConfigError for
+    settings that do not fit.
+    """
+    _check(settings, sentence_model)
+    read_vocabulary(vocabulary)
+    tasks = list(_tasks(settings, source, vocabulary, sentence_model))
+    identity = [asdict(settings), sha256_file(vocabulary)]
+    model = None if sentence_model is None else sorted(opened(sentence_model).files.items())
+    files = opened(source).files
+    keys = [[*identity, model, task.first_file, [[file, *files[file]] for file in task.files]] for task in tasks]
+    folder = run.folder / ".parts"
+    parts = []
+    sizes = [sum(files[file][0] for file in task.files) // 1000 for task in tasks]
+    with Progress(sum(sizes), f"select {settings.name}", "kB") as progress:
+        for size, part in zip(sizes, make_parts(tasks, select_part, keys, folder, workers), strict=True):
+            parts.append(part)
+            progress.update(size)
+    _join(settings, opened(source).name, parts, run)
+    remove_parts(folder)
+
+
+def _check(settings: SelectionSettings, sentence_model: Path | None) -> None:
+    if (settings.sentence_model is None) != (sentence_model is None):
+        raise ConfigError(f"--sentence-model: got {sentence_model}, the settings name {settings.sentence_model}")
+    for key in ("window_words", "stride_words", "documents_per_unit", "documents_per_text", "windows_per_text"):
+        value = getattr(settings, key)
+        if value is not None and value < 1:
+            raise ConfigError(f"{key}: got {value}, expected at least 1")
+
+
+def _tasks(settings: SelectionSettings, source: Path, vocabulary: Path, model: Path | None) -> Iterator[Task]:
+    files = opened(source).files
+    group: list[str] = []
+    size = first = 0
+    names = raw_text_files(opened(source), settings.options)
+    for number, file in enumerate(names):
+        if group and size + files[file][0] > GROUP_BYTES:
+            yield Task(settings, source, vocabulary, model, tuple(group), first)
+            group, size, first = [], 0, number
+        group.append(file)
+        size += files[file][0]
+    yield Task(settings, source, vocabulary, model, tuple(group), first)
+
+
+def _join(settings: SelectionSettings, source: str, parts: list[Part], run: StageRun) -> None:
+    counts: Counter[str] = Counter()
+    rejections = Rejections()
+    accepted: list[str] = []
+    for part in parts:
+        counts.update(part.facts["counts"])
+        accepted = chosen_samples([*accepted, *part.facts["accepted"]])
+        rejections.merge(Rejections(samples=part.facts["rejected"]))
+    keep = _kept(settings, parts)
+    seen = unit = 0
+    with ItemShards(run.folder, settings.rows_per_shard) as shards:
+        for part in parts:
+            for table in part_tables(part.path):
+                if keep is not None:
+                    seen += table.num_rows
+                    table = table.filter(pa.array(keep[seen - table.num_rows : seen]))
+                shards.write(_items(table, source, unit))
+                counts.update(_totals(table))
+            unit += part.facts["units"]
+    for path in shards.paths:
+        run.add_output(path)
+    if settings.level != "windows" and keep is not None:
+        counts[DUPLICATE] = len(keep) - int(keep.sum())
+    counts[_NOT_DRAWN] = counts["candidates"] - counts["accepted"]
+    counts["units"] = 1 if keep is not None else unit
+    measures = {name: counts[name] for name in MEASURES[settings.level == "windows"]}
+    write_csv(run, "counts.csv", ("measure", "value"), measures.items())
+    samples = [("accepted", "", text) for text in accepted]
+    samples += [("rejected", why, text) for why, texts in sorted(rejections.samples.items()) for text in texts]
+    write_csv(run, "samples.csv", ("outcome", "reason", "text"), samples)
+    run.measures.update(measures)
+
+
+def _kept(settings: SelectionSettings, parts: list[Part]) -> npt.NDArray[np.bool_] | None:
+    """Which of all texts stay, where only all parts together can tell."""
+    paths = [part.path for part in parts]
+    if settings.level == "windows":
+        return smallest(marks_of(paths), settings.windows_per_text) if settings.documents_per_text is None else None
+    return first_of_equal(marks_of(paths)) if settings.documents_per_unit is None else None
+
+
+def _items(table: pa.Table, source: str, first_unit: int) -> pa.Table:
+    unit = pc.add(table.column("unit"), pa.scalar(first_unit, pa.int32()))
+    names = pa.array([source] * table.num_rows, pa.string())
+    columns = [names, table.column("document"), unit, *(table.column(name) for name in SCHEMA.names[3:])]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+def _totals(table: pa.Table) -> dict[str, int]:
+    def total(column: Any) -> int:
+        return pc.sum(column).as_py() or 0
+
+    return {
+        "accepted": table.num_rows,
+        "accepted_words": total(table.column("n_words")),
+        "accepted_counted_words": total(table.column("n_counted")),
+        "accepted_characters": total(pc.utf8_length(table.column("text"))),
+        "accepted_within_vocabulary": total(table.column("within")),
+    }

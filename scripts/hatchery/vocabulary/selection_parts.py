@@ -1,0 +1,245 @@
+"""One part of a selection: some files of a source, filtered or drawn from in one process.
+
+Save units and texts never reach from one file into the next, and no choice depends on how files are grouped, so the
+number of processes changes nothing. Within a save unit equal texts count once; where the whole corpus is one unit the
+parts only mark them, and joining the parts removes them.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from hatchery.corpora.document_parts import opened
+from hatchery.corpora.documents import Rejections, chosen_samples
+from hatchery.corpora.raw_texts import RawTextOptions, raw_texts
+from hatchery.corpora.sentences import open_splitter
+from hatchery.vocabulary.comparison import COMPARISONS, HYPERLINK, Reading
+from hatchery.vocabulary.drawing import SmallestMarks, drawn_windows, marked_windows
+from hatchery.vocabulary.items import MARK_BYTES, PartWriter, without_surrogates
+from hatchery.vocabulary.known_words import KnownWords
+from hatchery.vocabulary.rules import REASONS, Outcome, Rule, counted_words
+from hatchery.vocabulary.sentence_filter import SentenceFilter
+from hatchery.vocabulary.sentence_spans import SentenceSpans
+from hatchery.vocabulary.span_filter import SpanFilter
+from hatchery.vocabulary.word_lists import read_vocabulary
+
+DUPLICATE = "duplicate"
+# All of the first documents of a file may give samples, later ones now and then: choosing costs more than filtering.
+_FIRST_SAMPLED = 100
+_SAMPLED_EVERY = 100
+
+
+@dataclass(frozen=True)
+class SelectionSettings:
+    """What is selected from a source, and how."""
+
+    name: str
+    """Name of the selection."""
+    options: RawTextOptions
+    """Which files are read, and their format."""
+    level: Literal["sentences", "spans", "windows"]
+    """Sentences or spans within the vocabulary, or windows drawn without regard to it."""
+    reading: Reading
+    """How words are compared; see hatchery/vocabulary/comparison.py."""
+    lower_case: bool
+    """Whether documents are lower-cased before anything else, and so in the selected text."""
+    rows_per_shard: int
+    """Texts per Parquet file."""
+    seed: int = 0
+    """Seed of the draw of windows."""
+    minimum_counted_words: int = 0
+    """Texts with fewer counted words are too short."""
+    window_words: int = 110
+    """Words of a span or window."""
+    stride_words: int = 30
+    """Words from the start of one span to that of the next."""
+    documents_per_unit: int | None = None
+    """Documents of a file in which equal texts count once; null: the whole corpus."""
+    documents_per_text: int | None = 1
+    """Documents that are joined before windows are drawn; null: the whole corpus."""
+    windows_per_text: int = 1
+    """Windows drawn from a text."""
+    sentence_model: str | None = None
+    """Name of the source of other Punkt parameters than our own."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Files of a source and what to do with them; `first_file` is the number of the first one in the source."""
+
+    settings: SelectionSettings
+    source: Path
+    vocabulary: Path
+    sentence_model: Path | None
+    files: tuple[str, ...]
+    first_file: int
+
+
+Select = Callable[[str, bool], Outcome]
+
+
+@cache
+def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -> Select:
+    rule = Rule(
+        read_vocabulary(vocabulary),
+        COMPARISONS[settings.reading],
+        settings.minimum_counted_words,
+        settings.lower_case,
+    )
+    if settings.level == "spans":
+        return SpanFilter(rule, settings.window_words, settings.stride_words).select
+    punkt = open_splitter(None if model is None else opened(model)).tokenizer
+    return SentenceFilter(rule, SentenceSpans(punkt)).select
+
+
+def select_part(task: Task, path: Path) -> dict[str, Any]:
+    """Write what is selected from the task's files to `path`; returns counts, save units and samples."""
+    record = _Record()
+    with PartWriter(path) as part:
+        if task.settings.level != "windows":
+            _filter_files(task, part, record)
+        elif task.settings.documents_per_text is None:
+            _draw_from_corpus(task, part, record)
+        else:
+            _draw_from_texts(task, part, record, task.settings.documents_per_text)
+    return record.facts()
+
+
+class _Record:
+    """What a part finds out beside its texts."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.units = 0
+        self.rejections = Rejections()
+        self._accepted: list[str] = []
+
+    def documents(self, task: Task, file: str) -> Iterator[tuple[str, str]]:
+        """Pairs of name and text of a file's documents, which are counted."""
+        documents = characters = 0
+        for key, text, _ in raw_texts(opened(task.source), file, task.settings.options):
+            documents += 1
+            characters += len(text)
+            yield f"{file}/{key}" if key else file, text
+        self.counts.update(documents=documents, characters=characters)
+
+    def sample(self, accepted: str | None, rejected: dict[str, str]) -> None:
+        """Offer texts as samples."""
+        if accepted is not None:
+            self._accepted = chosen_samples([*self._accepted, without_surrogates(accepted)])
+        for reason, text in rejected.items():
+            self.rejections.count(reason, 0, without_surrogates(text))
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "counts": dict(sorted(self.counts.items())),
+            "units": self.units,
+            "accepted": self._accepted,
+            "rejected": dict(sorted(self.rejections.samples.items())),
+        }
+
+
+def sampled(index: int) -> bool:
+    """Whether the document of this number may give samples."""
+    return index < _FIRST_SAMPLED or index % _SAMPLED_EVERY == 0
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=MARK_BYTES).digest()
+
+
+def _filter_files(task: Task, part: PartWriter, record: _Record) -> None:
+    select = _filter(task.settings, task.vocabulary, task.sentence_model)
+    per_unit = task.settings.documents_per_unit
+    rejected = dict.fromkeys((*REASONS, DUPLICATE), 0)
+    accepted = unit = 0
+    for file in task.files:
+        seen: set[bytes] = set()
+        first_unit = unit
+        for index, (name, document) in enumerate(record.documents(task, file)):
+            if per_unit is not None and index % per_unit == 0:
+                unit = first_unit + index // per_unit
+                seen.clear()
+            examples = sampled(index)
+            outcome = select(document, examples)
+            for reason, number in outcome.rejected.items():
+                rejected[reason] += number
+            for text, counted in outcome.accepted:
+                accepted += 1
+                mark = _digest(text)
+                if per_unit is None:
+                    part.write(name, 0, text, counted, mark)
+                elif mark in seen:
+                    rejected[DUPLICATE] += 1
+                else:
+                    seen.add(mark)
+                    part.write(name, unit, text, counted)
+            if examples:
+                record.sample(outcome.accepted[0][0] if outcome.accepted else None, outcome.examples)
+        unit += per_unit is not None
+    record.units = unit
+    record.counts.update(rejected, candidates=accepted + sum(rejected.values()) - rejected[DUPLICATE])
+
+
+def _draw_from_texts(task: Task, part: PartWriter, record: _Record, documents_per_text: int) -> None:
+    settings = task.settings
+    write = _WindowWriter(task, part, record)
+    for file in task.files:
+        texts = 0
+        for window in drawn_windows(
+            record.documents(task, file),
+            documents_per_text,
+            settings.windows_per_text,
+            settings.window_words,
+            settings.stride_words,
+            _seed(task, file),
+        ):
+            if window.text_number == texts:
+                texts += 1
+                record.counts["candidates"] += window.windows
+            write(window.document, record.units + window.text_number, window.text, None)
+        record.units += texts
+
+
+def _draw_from_corpus(task: Task, part: PartWriter, record: _Record) -> None:
+    settings = task.settings
+    write = _WindowWriter(task, part, record)
+    chosen = SmallestMarks(settings.windows_per_text)
+    for number, file in enumerate(task.files, task.first_file):
+        documents = record.documents(task, file)
+        for window in marked_windows(
+            documents, settings.window_words, settings.stride_words, _seed(task, file), number
+        ):
+            record.counts["candidates"] += 1
+            chosen.offer(window)
+    for window in chosen.in_order():
+        write(window.document, 0, window.text, window.mark)
+
+
+def _seed(task: Task, file: str) -> str:
+    return f"{task.settings.seed}/{opened(task.source).name}/{file}"
+
+
+class _WindowWriter:
+    """The last step for drawn windows: lower case, counts, samples, output."""
+
+    def __init__(self, task: Task, part: PartWriter, record: _Record) -> None:
+        self._part, self._record = part, record
+        self._lower_case = task.settings.lower_case
+        self._comparison = COMPARISONS[task.settings.reading]
+        self._known = KnownWords(read_vocabulary(task.vocabulary), self._comparison)
+        self._number = 0
+
+    def __call__(self, document: str, unit: int, text: str, mark: bytes | None) -> None:
+        if self._lower_case:
+            text = text.lower()
+        counted = counted_words(text, self._comparison)
+        within = HYPERLINK not in text.lower() and self._known.contains(text)
+        self._part.write(document, unit, text, counted, mark, within)
+        if sampled(self._number):
+            self._record.sample(text, {})
+        self._number += 1

@@ -1,0 +1,128 @@
+"""The span filter, fast: most words of a document are never looked at.
+
+A window is looked at from its end. An unknown word there rules out every window that contains it, so the search goes
+on with the first window that begins after it, as Boyer and Moore search for strings; what a window before has proved
+to be known is not looked at again. Only the words that are looked at are lower-cased and cut into pieces.
+
+Promise: the same outcome as `rules.plain_spans`, for every document.
+"""
+
+import re
+
+import numpy as np
+
+from hatchery.vocabulary.comparison import HYPERLINK
+from hatchery.vocabulary.known_words import KnownWords
+from hatchery.vocabulary.rules import LINK, SHORT, UNKNOWN, Outcome, Rule, counted_words
+
+# Words looked at together: enough to share the cost of a look, few enough not to look too far.
+_WORDS_PER_LOOK = 10
+
+
+class Words:
+    """The words of a text between single blanks, found without splitting it; `number` is how many there are."""
+
+    def __init__(self, text: str) -> None:
+        # One byte per character, and a blank only where the text has one.
+        characters = np.frombuffer(text.encode("ascii", "replace"), np.uint8)
+        blanks = (characters == ord(" ")).nonzero()[0]
+        # `item` makes a Python number of one place; a list of all would cost more than the whole search.
+        self.blank = blanks.item
+        self._blanks = blanks
+        self.number = len(blanks) + 1
+        self._text = text
+
+    def between(self, first: int, end: int) -> str:
+        """The text of the words `first` to `end` (exclusive, at most their number)."""
+        start = self.blank(first - 1) + 1 if first else 0
+        return self._text[start : self.blank(end - 1) if end < self.number else len(self._text)]
+
+    def at(self, position: int) -> int:
+        """The index of the word that holds the character at `position`."""
+        return int(np.searchsorted(self._blanks, position))
+
+
+class SpanFilter:
+    """Selects windows of documents by a rule."""
+
+    def __init__(self, rule: Rule, window_words: int, stride_words: int) -> None:
+        self._rule = rule
+        self._window = window_words
+        self._stride = stride_words
+        self._known = KnownWords(rule.vocabulary, rule.comparison)
+
+    def select(self, document: str, examples: bool = False) -> Outcome:
+        """The outcome of one document, with examples of rejected windows on request."""
+        outcome = Outcome()
+        words = Words(document)
+        folded = self._known.folded(document)
+        linked = self._linked(folded, words) if HYPERLINK in folded else frozenset()
+        if linked:
+            outcome.rejected[LINK] = len(linked)
+            if examples:
+                outcome.examples[LINK] = self._text(words, min(linked))
+        stride, number = self._stride, words.number
+        unknown = 0
+        begin = 0
+        # All words from `begin` to here are known.
+        proved = 0
+        while begin < number:
+            if linked and begin // stride in linked:
+                begin += stride
+                continue
+            end = min(begin + self._window, number)
+            found = self._unknown_word(document, folded, words, max(begin, proved), end)
+            proved = end
+            if found < 0:
+                self._take(self._text(words, begin // stride), outcome, examples)
+                begin += stride
+                continue
+            following = found - found % stride + stride
+            if examples and not unknown:
+                outcome.examples[UNKNOWN] = self._text(words, begin // stride)
+            unknown += (following - begin) // stride
+            if linked:
+                unknown -= sum(begin <= link * stride < following for link in linked)
+            begin = following
+        outcome.rejected[UNKNOWN] = unknown
+        return outcome
+
+    def _unknown_word(self, document: str, folded: str, words: Words, low: int, end: int) -> int:
+        """The first of the last few words in [low, end) that hold an unknown one, or -1; they lie within one stride."""
+        stride, blank, contains_all = self._stride, words.blank, self._known.contains_all
+        ascii_only = document.isascii()
+        stop = blank(end - 1) if end < words.number else len(document)
+        while end > low:
+            first = max(low, end - _WORDS_PER_LOOK, (end - 1) // stride * stride)
+            before = blank(first - 1) if first else -1
+            if ascii_only or document[before + 1 : stop].isascii():
+                contained = contains_all(folded[before + 1 : stop].split())
+            else:
+                contained = self._known.contains(document[before + 1 : stop])
+            if not contained:
+                return first
+            end, stop = first, before
+        return -1
+
+    def _take(self, text: str, outcome: Outcome, examples: bool) -> None:
+        counted = counted_words(text, self._rule.comparison)
+        if counted >= self._rule.minimum_counted_words:
+            outcome.accepted.append((text, counted))
+            return
+        outcome.rejected[SHORT] += 1
+        if examples:
+            outcome.examples.setdefault(SHORT, text)
+
+    def _text(self, words: Words, index: int) -> str:
+        start = index * self._stride
+        text = words.between(start, min(start + self._window, words.number))
+        return text.lower() if self._rule.lower_case else text
+
+    def _linked(self, folded: str, words: Words) -> frozenset[int]:
+        """Indices of the windows with a hyperlink."""
+        linked: set[int] = set()
+        for match in re.finditer(HYPERLINK, folded):
+            word = words.at(match.start())
+            first = max(0, (word - self._window) // self._stride + 1)
+            linked.update(range(first, word // self._stride + 1))
+        return frozenset(linked)

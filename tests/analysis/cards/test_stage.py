@@ -1,0 +1,261 @@
+"""The stage on corpora that can be counted by hand, and on damaged ones."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from hatchery.analysis.cards.reading import blocks, read_documents
+from hatchery.analysis.cards.stage import describe_corpus
+from hatchery.errors import ConfigError, CorpusError, HatcheryError, ManifestError
+from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import read_manifest, stage_run
+
+Settings = Callable[..., dict[str, Any]]
+Read = Callable[[Path], list[dict[str, str]]]
+Make = Callable[..., Path]
+
+FILES = {
+    *("card.html", "card.md", "comparison.csv", "comparison.md", "growth.csv", "length_distribution.svg"),
+    "length_facts.csv",
+    *("lengths.csv", "statistics.csv", "top_words.csv", "vocabulary.csv", "vocabulary_growth.svg"),
+}
+PUBLISHED = """paper,table,corpus,source,split,measure,value,unit,note
+P,Table 1,tiny,alpha,train,words,10,count,
+P,Table 1,tiny,total,total,subwords,30,count,by hand
+"""
+
+
+def tokens_of(corpus: Path, folder: Path) -> Path:
+    rows = "split,source,subwords\ntrain,alpha,9\ndev,alpha,6\ntrain,beta,12\n"
+    with stage_run(folder / "manifest.json", {"stage": "encode_corpus"}, {"corpus": corpus}) as run:
+        write_text(folder / "statistics.csv", rows)
+        run.add_output(folder / "statistics.csv")
+    return folder / "manifest.json"
+
+
+@pytest.fixture
+def card(two_sources: Path, card_settings: Settings, tmp_path: Path) -> Path:
+    (tmp_path / "published.csv").write_text(PUBLISHED, encoding="utf-8")
+    tokens = tokens_of(two_sources, tmp_path / "tokens")
+    output = tmp_path / "card" / "manifest.json"
+    sources = [{"name": "raw", "licence": "CC0", "terms": "any use", "obtain": "made here"}, {"name": "old"}]
+    settings = card_settings(description="Two <small> sources.", sources=sources)
+    describe_corpus(settings, two_sources, output, tmp_path / "published.csv", tokens)
+    return output.parent
+
+
+def test_the_manifest_names_every_file_of_the_card(card: Path) -> None:
+    manifest = read_manifest(card / "manifest.json")
+    manifest.verify()
+    assert {output.path.name for output in manifest.outputs} == FILES
+    assert set(manifest.inputs) == {"corpus", "published", "tokens"}
+    assert manifest.measures["train"]["documents"] == 3
+
+
+def test_counts_are_those_counted_by_hand(card: Path, read_csv: Read) -> None:
+    rows = {(row["source"], row["split"]): list(row.values())[2:] for row in read_csv(card / "statistics.csv")}
+    # documents, sentences, words, characters, pre-tokens, subwords
+    assert rows["alpha", "train"] == ["1", "2", "8", "27", "8", "9"]
+    assert rows["alpha", "dev"] == ["1", "1", "5", "17", "7", "6"]
+    # It|'s|a|cat|,|[UNK]|. and #|So|5|cats
+    assert rows["beta", "train"] == ["2", "3", "10", "32", "11", "12"]
+    assert rows["(all)", "(all)"] == ["4", "6", "23", "76", "26", "27"]
+    assert list(rows)[:3] == [("alpha", "train"), ("alpha", "dev"), ("alpha", "(all)")]
+
+
+def test_the_vocabulary_is_that_counted_by_hand(card: Path, read_csv: Read) -> None:
+    facts = {row["source"]: row for row in read_csv(card / "vocabulary.csv")}
+    # the cat sat the dog ran | run the run
+    assert [facts["alpha"][key] for key in ("running_words", "types", "hapaxes")] == ["9", "6", "4"]
+    # it's a cat | so 5 cats
+    assert [facts["beta"][key] for key in ("running_words", "types", "hapaxes")] == ["6", "6", "6"]
+    assert [facts["(all)"][key] for key in ("running_words", "types", "hapaxes")] == ["15", "11", "8"]
+    growth = [(r["running_words"], r["types"]) for r in read_csv(card / "growth.csv") if r["source"] == "alpha"]
+    assert growth == [("1", "1"), ("2", "2"), ("3", "3"), ("4", "3"), ("5", "4"), ("6", "5"), ("8", "6"), ("9", "6")]
+    top = [(r["word"], r["count"]) for r in read_csv(card / "top_words.csv") if r["source"] == "(all)"]
+    assert top[:3] == [("the", "3"), ("cat", "2"), ("run", "2")]
+
+
+def test_lengths_are_counted_in_words_per_line_and_per_document(card: Path, read_csv: Read) -> None:
+    rows = [row for row in read_csv(card / "lengths.csv") if row["source"] == "beta" and row["count"] != "0"]
+    found = [(row["of"], row["from_words"], row["to_words"], row["count"]) for row in rows]
+    assert found == [
+        *[("sentences", "2", "2", "2"), ("sentences", "6", "7", "1")],
+        *[("documents", "4", "4", "1"), ("documents", "6", "7", "1")],
+    ]
+    facts = [tuple(row.values()) for row in read_csv(card / "length_facts.csv") if row["source"] == "beta"]
+    assert facts == [
+        ("beta", "sentences", "3", "3.3333", "2", "6", "6"),
+        ("beta", "documents", "2", "5.0000", "4", "6", "6"),
+    ]
+
+
+def test_published_sizes_stand_beside_ours(card: Path, read_csv: Read) -> None:
+    rows = [tuple(row.values()) for row in read_csv(card / "comparison.csv")]
+    assert rows == [
+        ("P Table 1", "alpha", "train", "words", "8", "10", "-20.0", ""),
+        ("P Table 1", "(all)", "(all)", "subwords", "27", "30", "-10.0", "by hand"),
+    ]
+    assert "| P Table 1 | alpha | train | words | 8 | 10 | -20.0 |" in (card / "comparison.md").read_text()
+
+
+def test_the_page_tells_terms_samples_and_what_was_left_out(card: Path, two_sources: Path) -> None:
+    page = (card / "card.html").read_text(encoding="utf-8")
+    assert "Two &lt;small&gt; sources." in page
+    assert "CC0" in page
+    assert re.search(r"old</th>(<td[^>]*>not stated</td>){3}", page)
+    assert "alpha: a/1 (train)" in page
+    assert "The cat sat .\nThe dog ran !</blockquote>" in page
+    assert "alpha: too short" in page
+    assert "Hm .</blockquote>" in page
+    assert page.count("<svg") == 2
+    assert read_manifest(two_sources).digest in page
+    markdown = (card / "card.md").read_text(encoding="utf-8")
+    assert "| train | 3 | 5 | 18 | 59 | 19 | 21 |" in markdown
+
+
+def test_the_same_corpus_gives_the_same_bytes(card: Path, two_sources: Path, tmp_path: Path, repository: Path) -> None:
+    settings = json.dumps(read_manifest(card / "manifest.json").settings)
+    arguments = ["--settings", settings, "--corpus", two_sources, "--published", tmp_path / "published.csv"]
+    arguments += ["--tokens", tmp_path / "tokens" / "manifest.json", "--output", tmp_path / "again" / "manifest.json"]
+    subprocess.run(
+        [sys.executable, repository / "scripts" / "describe_corpus.py", *arguments],
+        check=True,
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+    )
+    for name in sorted(FILES | {"manifest.json"}):
+        assert (tmp_path / "again" / name).read_bytes() == (card / name).read_bytes(), name
+
+
+def test_without_published_sizes_and_tokens_the_card_says_so(
+    make_corpus: Make, card_settings: Settings, tmp_path: Path, read_csv: Read
+) -> None:
+    corpus = make_corpus([("x", "only", "train", "A b.")])
+    describe_corpus(card_settings(), corpus, tmp_path / "card" / "manifest.json")
+    page = (tmp_path / "card" / "card.html").read_text(encoding="utf-8")
+    assert "No table of published sizes was given." in page
+    assert "terms of the sources are not stated" in page
+    assert "Nothing was left out." in page
+    assert "Size by source" not in page
+    assert [row["source"] for row in read_csv(tmp_path / "card" / "vocabulary.csv")] == ["only"]
+    assert "subwords" not in read_csv(tmp_path / "card" / "statistics.csv")[0]
+
+
+def test_a_corpus_of_sequences_shows_what_was_selected(
+    make_corpus: Make, card_settings: Settings, tmp_path: Path, read_csv: Read
+) -> None:
+    selections = (
+        "selection,source,level,texts,words,counted_words\nc4_spans,c4,span,30,3300,3000\ncbt,cbt,sentence,8,100,90\n"
+    )
+    corpus = make_corpus([("x", "c4", "train", "A b.")], extra={"selections.csv": selections})
+    lines = "R,Table 1,tiny,c4,span,spans,20,count,\nR,Table 1,tiny,total,total,sentences_or_spans,40,count,\n"
+    (tmp_path / "published.csv").write_text(PUBLISHED.splitlines()[0] + "\n" + lines, encoding="utf-8")
+    describe_corpus(card_settings(), corpus, tmp_path / "card" / "manifest.json", tmp_path / "published.csv")
+    assert [row["ours"] for row in read_csv(tmp_path / "card" / "comparison.csv")] == ["30", "38"]
+    assert "| c4\\_spans | c4 | span | 30 | 3,300 | 3,000 |" in (tmp_path / "card" / "card.md").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_a_corpus_without_any_word_has_a_card(make_corpus: Make, card_settings: Settings, tmp_path: Path) -> None:
+    corpus = make_corpus([("x", "odd", "train", "..."), ("y", "empty", "train", "")])
+    describe_corpus(card_settings(), corpus, tmp_path / "card" / "manifest.json")
+    assert "There are none." not in (tmp_path / "card" / "card.html").read_text(encoding="utf-8")
+
+
+def test_a_long_document_is_cut_at_line_ends_and_loses_nothing() -> None:
+    text = "One two .\n\nThree\nfour five six\n"
+    for characters in range(1, 40):
+        found = list(blocks(text, characters))
+        assert "\n".join(found).rstrip("\n") == text.rstrip("\n")
+        assert all(len(block) <= characters + len("four five six\n") for block in found)
+    assert len(list(blocks(text, 1))) > 2
+
+
+def refused(corpus: Path, settings: dict[str, Any], folder: Path, **inputs: Path) -> str:
+    with pytest.raises(HatcheryError) as caught:
+        describe_corpus(settings, corpus, folder / "manifest.json", **inputs)
+    assert "\n" not in str(caught.value)
+    # Nothing half-written stays.
+    assert not folder.exists() or list(folder.iterdir()) == []
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("statistics.csv", "source,split\n", r"statistics\.csv: the table lacks the columns documents"),
+        ("statistics.csv", "source,split,documents,sentences,words,characters\n", "no rows"),
+        ("statistics.csv", "source,split,documents,sentences,words,characters\na,half,1,1,1,1\n", "line 2: split"),
+        (
+            "statistics.csv",
+            "source,split,documents,sentences,words,characters\na,train,1,1,3,5\n",
+            "3 words, the shards hold 2",
+        ),
+        ("statistics.csv", "source,split,documents,sentences,words,characters\nz,train,1,1,1,5\n", "source 'a'"),
+        ("rejected.csv", "source,reason,count\na,short,-1\n", r"rejected\.csv, line 2: count is '-1'"),
+        ("samples.csv", "source,outcome,reason,text\na,perhaps,x,y\n", r"samples\.csv, line 2: outcome"),
+        ("samples.csv", 'source,outcome,reason,text\na,rejected,"x\n', r"samples\.csv: not a CSV file"),
+        ("samples.csv", "source,outcome,reason,text\na,rejected\n", r"samples\.csv, line 2: 2 fields"),
+    ],
+)
+def test_a_wrong_table_is_named(
+    make_corpus: Make, card_settings: Settings, tmp_path: Path, name: str, text: str, complaint: str
+) -> None:
+    corpus = make_corpus([("x", "a", "train", "Yes .")], replaced={name: text})
+    assert re.search(complaint, refused(corpus, card_settings(), tmp_path / "card"))
+
+
+def test_a_damaged_shard_is_named(two_sources: Path, card_settings: Settings, tmp_path: Path) -> None:
+    shard = two_sources.parent / "train-00000-of-00002.parquet"
+    shard.write_bytes(shard.read_bytes()[:-9])
+    assert str(shard) in refused(two_sources, card_settings(), tmp_path / "card")
+    with pytest.raises(CorpusError, match="cannot be read"):
+        list(read_documents(shard, "train"))
+
+
+def test_a_shard_with_other_columns_or_another_split_is_named(two_sources: Path, tmp_path: Path) -> None:
+    shard = two_sources.parent / "train-00000-of-00002.parquet"
+    with pytest.raises(CorpusError, match=r"document 'a/1' is of split 'train'"):
+        list(read_documents(shard, "dev"))
+    pq.write_table(pq.read_table(shard).drop(["n_words"]), tmp_path / "less.parquet")
+    with pytest.raises(CorpusError, match=r"less\.parquet: lacks the column 'n_words'"):
+        list(read_documents(tmp_path / "less.parquet", "train"))
+
+
+def test_missing_and_foreign_inputs_are_named(
+    two_sources: Path, make_corpus: Make, card_settings: Settings, tmp_path: Path
+) -> None:
+    (two_sources.parent / "rejected.csv").unlink()
+    assert "rejected.csv" in refused(two_sources, card_settings(), tmp_path / "card")
+    other = make_corpus([("x", "a", "train", "Yes .")], "other")
+    tokens = tokens_of(two_sources, tmp_path / "tokens")
+    assert "not made from the corpus" in refused(other, card_settings(), tmp_path / "card", tokens=tokens)
+    with pytest.raises(ManifestError, match=r"nowhere\.json"):
+        describe_corpus(card_settings(), tmp_path / "nowhere.json", tmp_path / "card" / "manifest.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"samples_per_source": -1}, "samples_per_source: expected at least 0"),
+        ({"sources": [{"name": "a"}, {"name": "a"}]}, "a name occurs twice"),
+        ({"sources": [{"name": "a", "license": "x"}]}, r"sources\[0\]\.license: unknown key"),
+        ({"style": {"width_inches": 1}}, "width_inches"),
+    ],
+)
+def test_wrong_settings_are_refused(
+    two_sources: Path, card_settings: Settings, tmp_path: Path, change: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        describe_corpus(card_settings(**change), two_sources, tmp_path / "card" / "manifest.json")

@@ -1,0 +1,199 @@
+"""Samples of a corpus: the size is reached, the choice depends on seed and names only, nothing else changes."""
+
+import csv
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hatchery.corpora.corpus_writer import CorpusWriter, document_row
+from hatchery.corpora.sampling import NOT_DRAWN, Drawing, SampleSettings, sample_corpus
+from hatchery.errors import ConfigError, CorpusError, ManifestError
+from hatchery.storage.manifests import Manifest, read_manifest, stage_run
+from hatchery.storage.parquet import read_rows
+from hatchery.typed import build
+
+Rows = list[dict[str, Any]]
+
+
+def corpus(folder: Path, rows: Rows, documents_per_shard: int = 1000) -> Manifest:
+    with (
+        stage_run(folder / "manifest.json", {"stage": "convert_corpus", "stage_version": 1}) as run,
+        CorpusWriter(run, list(dict.fromkeys(row["source"] for row in rows)), documents_per_shard) as writer,
+    ):
+        for row in rows:
+            writer.write(row)
+    return read_manifest(folder / "manifest.json")
+
+
+def articles(number: int = 120) -> Rows:
+    rows = []
+    for index in range(number):
+        source = "books" if index % 4 == 0 else "wiki"
+        split = "dev" if index % 10 == 3 else "test" if index % 20 == 5 else "train"
+        rows.append(
+            document_row(f"{source}/a/{index:04d}", source, split, f"Nr {index} ü.\n\n" + "word " * (index % 50))
+        )
+    return rows
+
+
+def sampled(folder: Path, manifest: Manifest, size_of: Manifest | None = None, **options: Any) -> Manifest:
+    with stage_run(folder / "manifest.json", {"stage": "sample_corpus", "stage_version": 1}) as run:
+        sample_corpus(build(SampleSettings, options), manifest, size_of, run)
+    return read_manifest(folder / "manifest.json")
+
+
+def documents(manifest: Manifest, splits: Sequence[str] = ("train", "dev", "test")) -> Rows:
+    return [row for split in splits for path in manifest.files(".parquet", f"{split}-") for row in read_rows(path)]
+
+
+def table(manifest: Manifest, name: str) -> list[dict[str, str]]:
+    with manifest.file(name).open(newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def test_documents_are_drawn_until_the_characters_are_reached(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "all", articles())
+    sample = sampled(tmp_path / "sample", source, characters=5000)
+    found = documents(sample)
+    total = sum(len(row["text"]) for row in found)
+    assert total >= 5000
+    assert total - max(len(row["text"]) for row in found) < 5000
+    assert sample.measures["sample"] == {"wanted_characters": 5000, "characters": total, "documents_drawn_from": 120}
+    # Whole documents as they were, with their splits, in their order.
+    drawn = {row["doc_id"] for row in found}
+    assert found == [row for row in documents(source) if row["doc_id"] in drawn]
+    assert {row["source"] for row in found} == {"books", "wiki"}
+
+
+def test_the_last_document_drawn_is_the_one_that_reaches_the_number(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "all", articles())
+    smaller = {row["doc_id"]: len(row["text"]) for row in documents(sampled(tmp_path / "a", source, characters=3000))}
+    total = sum(smaller.values())
+    exact = documents(sampled(tmp_path / "b", source, characters=total))
+    assert {row["doc_id"] for row in exact} == set(smaller)
+    larger = documents(sampled(tmp_path / "c", source, characters=total + 1))
+    assert len(larger) == len(smaller) + 1
+    assert {row["doc_id"] for row in larger} > set(smaller)
+
+
+def test_the_choice_does_not_depend_on_shards_order_or_other_documents(tmp_path: Path) -> None:
+    rows = articles()
+    whole = sampled(tmp_path / "a", corpus(tmp_path / "one", rows), characters=6000)
+    cut = sampled(tmp_path / "b", corpus(tmp_path / "many", rows, documents_per_shard=3), characters=6000)
+    assert [(output.path.name, output.sha256) for output in whole.outputs] == [
+        (output.path.name, output.sha256) for output in cut.outputs
+    ]
+    backwards = sampled(tmp_path / "c", corpus(tmp_path / "backwards", rows[::-1]), characters=6000)
+    assert {row["doc_id"] for row in documents(backwards)} == {row["doc_id"] for row in documents(whole)}
+
+
+def test_seeds_draw_different_documents(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "all", articles())
+    drawn = [
+        {row["doc_id"] for row in documents(sampled(tmp_path / str(seed), source, characters=5000, seed=seed))}
+        for seed in range(3)
+    ]
+    assert drawn[0] != drawn[1] != drawn[2] != drawn[0]
+
+
+def test_the_size_is_that_of_another_corpus(tmp_path: Path) -> None:
+    other = corpus(tmp_path / "other", articles(40))
+    source = corpus(tmp_path / "all", articles())
+    wanted = sum(other.measures[split]["characters"] for split in ("train", "dev", "test"))
+    assert sampled(tmp_path / "a", source, other).measures["sample"]["wanted_characters"] == wanted
+    training = sampled(tmp_path / "b", source, other, size_of_splits=["train"])
+    assert training.measures["sample"]["wanted_characters"] == other.measures["train"]["characters"]
+
+
+def test_what_is_not_drawn_is_counted_and_shown(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "all", articles())
+    sample = sampled(tmp_path / "sample", source, characters=4000)
+    drawn = Counter(row["source"] for row in documents(sample))
+    everything = Counter(row["source"] for row in documents(source))
+    rejected = {row["source"]: (row["reason"], int(row["count"])) for row in table(sample, "rejected.csv")}
+    assert rejected == {name: (NOT_DRAWN, everything[name] - drawn[name]) for name in everything}
+    shown = [row["text"] for row in table(sample, "samples.csv") if row["outcome"] == "rejected"]
+    assert len(shown) == 10
+    assert not {row["text"][:300] for row in documents(sample)} & set(shown)
+
+
+def test_new_splits_are_drawn_apart_from_the_sample(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "all", articles(600))
+    sample = sampled(tmp_path / "a", source, characters=30_000, split={"development_fraction": 0.5, "seed": 0})
+    counts = [sample.measures[split]["documents"] for split in ("train", "dev", "test")]
+    # If the same draw chose the documents and their split, all of them would be development documents.
+    assert counts[2] == 0
+    assert 0.3 < counts[1] / sum(counts) < 0.7
+    exact = sampled(tmp_path / "b", source, characters=30_000, split={"development_documents": 7})
+    assert exact.measures["dev"]["documents"] == 7
+    assert exact.measures["train"]["documents"] == sum(counts) - 7
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30)), min_size=1, max_size=40), st.integers(1, 700))
+def test_the_last_point_is_where_the_sum_is_reached(documents: list[tuple[int, int]], wanted: int) -> None:
+    drawing = Drawing()
+    for place, characters in documents:
+        drawing.add(place, characters, "s")
+    if sum(characters for _, characters in documents) < wanted:
+        with pytest.raises(CorpusError, match="fewer than the"):
+            drawing.last_point(wanted)
+        return
+    last = drawing.last_point(wanted)
+    assert sum(characters for place, characters in documents if place <= last) >= wanted
+    assert sum(characters for place, characters in documents if place < last) < wanted
+
+
+def test_a_corpus_that_is_too_small_is_one_clear_error_and_leaves_nothing(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "all", articles(10))
+    with pytest.raises(CorpusError, match=r"the corpus has [\d,]+ characters in 10 documents, fewer than the 999,999"):
+        sampled(tmp_path / "sample", source, characters=999_999)
+    assert list((tmp_path / "sample").iterdir()) == []
+
+
+def test_wrong_sizes_and_damaged_inputs_are_named(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "all", articles(10))
+    with pytest.raises(ConfigError, match="characters: give either"):
+        sampled(tmp_path / "a", source)
+    with pytest.raises(ConfigError, match="characters: give either"):
+        sampled(tmp_path / "a", source, source, characters=5)
+    with pytest.raises(ConfigError, match="characters: got 0"):
+        sampled(tmp_path / "a", source, characters=0)
+    with stage_run(tmp_path / "tokens" / "manifest.json", {"stage": "encode_corpus"}):
+        pass
+    with pytest.raises(ManifestError, match=r"tokens/manifest\.json: not the manifest of a corpus: .* 'train'"):
+        sampled(tmp_path / "a", source, read_manifest(tmp_path / "tokens" / "manifest.json"))
+    shard = source.files(".parquet", "train-")[0]
+    shard.write_bytes(shard.read_bytes()[:-9])
+    with pytest.raises(ManifestError, match=r"train-00000-of-00001\.parquet: not a readable Parquet file"):
+        sampled(tmp_path / "a", source, characters=5)
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_the_command_writes_a_sample(tmp_path: Path, repository: Path) -> None:
+    source = corpus(tmp_path / "all", articles())
+    other = corpus(tmp_path / "other", articles(30))
+    output = tmp_path / "sample" / "manifest.json"
+    settings = json.dumps({"stage": "sample_corpus", "stage_version": 1, "seed": 3})
+    command = [sys.executable, "scripts/sample_corpus.py", "--settings", settings, "--corpus", str(source.path)]
+    subprocess.run(
+        [*command, "--size-of", str(other.path), "--output", str(output)],
+        cwd=repository,
+        check=True,
+        capture_output=True,
+    )
+    sample = read_manifest(output)
+    sample.verify()
+    assert sample.inputs.keys() == {"corpus", "size of"}
+    wrong = subprocess.run(
+        [*command, "--output", str(output)], cwd=repository, capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode == 1
+    assert wrong.stderr.splitlines()[-1].startswith("error: characters: give either")

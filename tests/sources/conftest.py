@@ -1,0 +1,110 @@
+"""A web server of our own whose failures can be scripted, and a disk that is soon full."""
+
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@dataclass
+class Web:
+    """What the server has, how it behaves, and what it was asked."""
+
+    content: dict[str, bytes] = field(default_factory=dict)
+    etag: str | None = '"one"'
+    ranges: bool = True
+    heed_if_range: bool = True
+    encoding: str | None = None
+    # Called with the path and the number of the request; returns a status to answer instead, or a number of bytes
+    # (negative) after which the connection is cut, or None for a good answer.
+    trouble: Callable[[int], int | None] = lambda number: None
+    retry_after: str | None = None
+    requests: list[tuple[str, str | None]] = field(default_factory=list)
+    address: str = ""
+
+    def url(self, path: str) -> str:
+        return f"{self.address}/{path}"
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    state = Web()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            state.requests.append((self.path, self.headers.get("Range")))
+            self.close_connection = True
+            trouble = state.trouble(len(state.requests))
+            if trouble is not None and trouble > 0:
+                self.send_response(trouble)
+                if state.retry_after:
+                    self.send_header("Retry-After", state.retry_after)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            content = state.content.get(self.path.lstrip("/"))
+            if content is None:
+                self.send_error(404)
+                return
+            start, total = 0, len(content)
+            asked = self.headers.get("Range")
+            same = not state.heed_if_range or self.headers.get("If-Range") in (None, state.etag)
+            if asked and state.ranges and same:
+                start = int(asked.removeprefix("bytes=").rstrip("-"))
+                if start >= total:
+                    self.send_error(416)
+                    return
+                self.send_response(206)
+                self.send_header("Content-Range", f"bytes {start}-{total - 1}/{total}")
+            else:
+                self.send_response(200)
+            if state.etag:
+                self.send_header("ETag", state.etag)
+            if state.encoding:
+                self.send_header("Content-Encoding", state.encoding)
+            self.send_header("Content-Length", str(total - start))
+            self.end_headers()
+            end = total if trouble is None else min(total, start - trouble)
+            self.wfile.write(content[start:end])
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        state.address = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield state
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    folder = tmp_path / "small_disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    command = [str(mount), "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if mount is None or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a small file system")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def tree(folder: Path) -> list[str]:
+    """Relative paths of all files in a folder, hidden ones too."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.fixture(name="tree")
+def tree_fixture() -> Callable[[Path], list[str]]:
+    return tree

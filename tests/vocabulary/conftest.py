@@ -1,0 +1,102 @@
+"""Sources, vocabularies and selections made on the spot."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.corpora.raw_texts import RawTextOptions
+from hatchery.storage.manifests import Manifest, read_manifest, stage_run
+from hatchery.storage.sources import register_source
+from hatchery.vocabulary.build import VocabularySettings, build_vocabulary
+from hatchery.vocabulary.select import select_text
+from hatchery.vocabulary.selection_parts import SelectionSettings
+
+Files = dict[str, bytes | str]
+
+
+@pytest.fixture
+def register(tmp_path: Path) -> Callable[[str, Files | Path], Path]:
+    """Registers files (name to content), or what lies at a path, as the source of a name; returns the manifest."""
+
+    def make(name: str, files: Files | Path) -> Path:
+        root = files if isinstance(files, Path) else tmp_path / f"raw_{name}"
+        if not isinstance(files, Path):
+            for file, content in files.items():
+                path = root / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        register_source(name, root, tmp_path / f"{name}.json")
+        return tmp_path / f"{name}.json"
+
+    return make
+
+
+@pytest.fixture
+def build() -> Callable[..., Path]:
+    """Builds a vocabulary into a folder from the source manifests of source, dictionary and released list."""
+
+    def make(
+        folder: Path, source: Path, dictionary: Path | None = None, released: Path | None = None, **changes: Any
+    ) -> Path:
+        settings: dict[str, Any] = {
+            "kind": "transcripts",
+            "reading": "corrected",
+            "files": ("*.csv",),
+            "encoding": "utf-8",
+            "appended_words": (),
+            "word_column": "word",
+            "frequency_column": "frequency",
+        }
+        with stage_run(folder / "manifest.json", {}) as run:
+            build_vocabulary(VocabularySettings(**{**settings, **changes}), source, dictionary, released, run)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def vocabulary_of(
+    tmp_path: Path, register: Callable[..., Path], build: Callable[..., Path]
+) -> Callable[[Iterable[str]], Path]:
+    """Builds a vocabulary of the given words; returns its manifest."""
+
+    def make(words: Iterable[str]) -> Path:
+        source = register("list", {"list.csv": "word,frequency\n" + "".join(f"{word},1\n" for word in words)})
+        return build(tmp_path / "vocabulary", source, kind="word_list") / "manifest.json"
+
+    return make
+
+
+@pytest.fixture
+def select(
+    tmp_path: Path, register: Callable[..., Path], vocabulary_of: Callable[..., Path]
+) -> Callable[..., Manifest]:
+    """Runs a selection from files within some words into a folder below the test's; `damage` gets the vocabulary."""
+
+    def run_selection(
+        files: Files,
+        words: Iterable[str],
+        folder: str = "out",
+        workers: int = 1,
+        damage: Callable[[Path], object] = id,
+        **changes: Any,
+    ) -> Manifest:
+        settings: dict[str, Any] = {
+            "name": "selection",
+            "options": RawTextOptions("json_lines"),
+            "level": "sentences",
+            "reading": "corrected",
+            "lower_case": True,
+            "rows_per_shard": 1000,
+            "minimum_counted_words": 3,
+        }
+        source, vocabulary = register("pages", files), vocabulary_of(words)
+        damage(vocabulary)
+        output = tmp_path / folder / "manifest.json"
+        with stage_run(output, {}) as run:
+            select_text(SelectionSettings(**{**settings, **changes}), source, vocabulary, run, workers=workers)
+        return read_manifest(output)
+
+    return run_selection

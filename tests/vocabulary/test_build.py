@@ -1,0 +1,168 @@
+"""Building vocabularies: which utterances count, order, rejects, released lists, the comparison, damaged input."""
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hatchery.errors import ConfigError, ManifestError, SourceError
+from hatchery.storage.manifests import read_manifest
+from hatchery.vocabulary.word_lists import read_vocabulary
+
+HEADER = "id,gloss,num_tokens,speaker_role,target_child_age,collection_name\n"
+APPENDED = ("okay", "gonna", "youre", "im", "wanna")
+Register = Callable[..., Path]
+Build = Callable[..., Path]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def words(folder: Path) -> list[tuple[str, int]]:
+    return [(row["word"], int(row["frequency"])) for row in rows(folder / "vocabulary.csv")]
+
+
+def test_utterances_are_dropped_by_age_tokens_role_and_collection(
+    tmp_path: Path, register: Register, build: Build
+) -> None:
+    table = HEADER + "".join(
+        f"{number},{line}\n"
+        for number, line in enumerate(
+            [
+                "one,1,Mother,2190,Eng-NA",
+                "two,1,Mother,2190.5,Eng-NA",
+                "three,1,Mother,NA,Eng-NA",
+                "four,0,Mother,700,Eng-NA",
+                "five,1,Target_Child,700,Eng-NA",
+                "six,1,Child,700,Eng-NA",
+                "seven,1,Father,700,Eng-UK",
+                "eight,1,Father,,NA",
+                "NA,1,Father,700,Eng-NA",
+            ]
+        )
+    )
+    folder = build(tmp_path / "v", register("childes", {"a.csv": table}))
+    assert words(folder) == [("one", 1), ("three", 1), ("eight", 1)]
+    measures = read_manifest(folder / "manifest.json").measures
+    assert {key: value for key, value in measures.items() if key.startswith("dropped")} == {
+        "dropped_older_child": 1,
+        "dropped_no_tokens": 1,
+        "dropped_child_speech": 2,
+        "dropped_other_collection": 1,
+        "dropped_no_text": 1,
+    }
+    assert (measures["rows"], measures["utterances"]) == (9, 3)
+
+
+def test_words_stand_by_first_occurrence_with_the_appended_ones_last(
+    tmp_path: Path, register: Register, build: Build
+) -> None:
+    table = HEADER + '1,okay mama zebra dog,4,Mother,NA,NA\n2,"dog, gonna",2,Mother,NA,NA\n'
+    source = register("childes", {"a.csv": table})
+    dictionary = register("words", {"en": "dog\nzebra\n", "README": "mama\n"})
+    folder = build(tmp_path / "v", source, dictionary, appended_words=APPENDED)
+    assert words(folder) == [("zebra", 1), ("dog", 2), ("okay", 1), ("gonna", 1), ("youre", 0), ("im", 0), ("wanna", 0)]
+    assert rows(folder / "rejected.csv") == [
+        {"word": "mama", "frequency": "1", "reason": "neither_in_dictionary_nor_suffix"}
+    ]
+
+
+def test_published_reading_repeats_the_damage_of_spreadsheet_and_pandas(
+    tmp_path: Path, register: Register, build: Build
+) -> None:
+    source = register("childes", {"a.csv": HEADER + "1,true nan dog,3,Mother,NA,NA\n"})
+    assert words(build(tmp_path / "a", source, reading="as_published")) == [("TRUE", 1), ("dog", 1)]
+    assert words(build(tmp_path / "b", source)) == [("true", 1), ("nan", 1), ("dog", 1)]
+
+
+def test_a_released_list_is_taken_as_it_is_or_repaired(tmp_path: Path, register: Register, build: Build) -> None:
+    source = register("list", {"list.csv": ",word,frequency\r\n0,dog,7\r\n1,TRUE,5\r\n2,nan,3\r\n3,t\ufffdged,1\r\n"})
+    published = build(tmp_path / "a", source, kind="word_list", reading="as_published")
+    assert words(published) == [("dog", 7), ("TRUE", 5), ("t\ufffdged", 1)]
+    assert rows(published / "rejected.csv")[0]["reason"] == "missing_value_for_pandas"
+    corrected = build(tmp_path / "b", source, kind="word_list")
+    assert words(corrected) == [("dog", 7), ("true", 5), ("nan", 3)]
+    assert rows(corrected / "rejected.csv")[0]["reason"] == "replacement_character"
+
+
+def test_the_comparison_counts_words_and_frequencies(tmp_path: Path, register: Register, build: Build) -> None:
+    source = register("childes", {"a.csv": HEADER + "1,dog dog cat pig cow,5,Mother,NA,NA\n"})
+    released = register("released", {"list.csv": "word,frequency\ndog,2\ncat,5\npig,0\nhen,1\n"})
+    folder = build(tmp_path / "v", source, None, released)
+    found = {row["measure"]: int(row["value"]) for row in rows(folder / "comparison.csv")}
+    assert found == {
+        "released_words": 4,
+        "built_words": 4,
+        "found": 3,
+        "missing": 1,
+        "extra": 1,
+        "equal_frequency": 1,
+        "lower_frequency": 1,
+        "higher_frequency": 1,
+        "released_tokens": 8,
+        "built_tokens": 5,
+        "released_tokens_of_found_words": 7,
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("", r"a\.csv: line 1: the table is empty"),
+        ("id,gloss\n1,a dog\n", r"a\.csv: line 2: there is no column 'target_child_age'"),
+        (HEADER + "1,dog,1,Mother,old,NA\n", r"a\.csv: line 2: target_child_age: expected a number or NA, got 'old'"),
+        (HEADER + "1,dog,1\n", r"a\.csv: line 2: the row does not have the 6 cells"),
+        (HEADER + '1,"dog,1,Mother,NA,NA\n', r"a\.csv: line \d: not a well-formed table"),
+        (HEADER.encode() + b"1,d\xe9j\xe0,1,Mother,NA,NA\n", r"a\.csv: byte 69 is not utf-8"),
+        (HEADER + "1,...,1,Mother,NA,NA\n", "no word enters the vocabulary"),
+    ],
+)
+def test_damaged_tables_are_one_error_that_names_the_place(
+    tmp_path: Path, register: Register, build: Build, table: bytes | str, message: str
+) -> None:
+    source = register("childes", {"a.csv": table, "b.txt": "x"})
+    with pytest.raises(SourceError, match=message):
+        build(tmp_path / "v", source)
+    assert not list((tmp_path / "v").iterdir())
+
+
+def test_damaged_lists_are_one_error_that_names_the_place(tmp_path: Path, register: Register, build: Build) -> None:
+    source = register("list", {"list.csv": "word,frequency\ndog,many\n"})
+    with pytest.raises(SourceError, match=r"list\.csv: line 2: frequency: expected a whole number, got 'many'"):
+        build(tmp_path / "v", source, kind="word_list")
+
+
+def test_a_dictionary_beside_a_word_list_is_refused(tmp_path: Path, register: Register, build: Build) -> None:
+    source = register("list", {"list.csv": "word,frequency\ndog,1\n"})
+    with pytest.raises(ConfigError, match="dictionary"):
+        build(tmp_path / "v", source, source, kind="word_list")
+
+
+def test_a_vocabulary_file_that_was_changed_is_refused(vocabulary_of: Callable[..., Path]) -> None:
+    manifest = vocabulary_of(["dog", "cat"])
+    assert read_vocabulary(manifest) == {"dog", "cat"}
+    (manifest.parent / "vocabulary.csv").write_text("word,frequency\ndog,1\ncow,1\n")
+    with pytest.raises(ManifestError, match=r"vocabulary\.csv: the content differs from the checksum"):
+        read_vocabulary(manifest)
+
+
+def test_real_transcripts_give_released_words_only_and_reject_no_released_word(
+    tmp_path: Path, shared_directory: Path, register: Register, build: Build
+) -> None:
+    data = shared_directory / "data"
+    source = register("childes", data / "aochildes.zip")
+    dictionary = register("words", data / "nltk" / "words.zip")
+    released = register("released", data / "aochildes_word_frequency.csv")
+    folder = build(tmp_path / "v", source, dictionary, released, reading="as_published", appended_words=APPENDED)
+    found = {row["measure"]: int(row["value"]) for row in rows(folder / "comparison.csv")}
+    # These are 21 of the 37 corpora: a subset of the words, none of them more frequent than in all 37.
+    assert found["found"] == found["built_words"] > 8000
+    assert found["extra"] == found["higher_frequency"] == 0
+    # The dictionary is the right one: no word that it rejects is in the released list.
+    known = {row["word"] for row in rows(data / "aochildes_word_frequency.csv")}
+    rejected = {row["word"] for row in rows(folder / "rejected.csv")}
+    assert rejected & known == {"nan"} & rejected
+    assert len(rejected) > 2000

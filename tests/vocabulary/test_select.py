@@ -1,0 +1,282 @@
+"""The stage select_text: outputs, de-duplication by save unit, drawn windows, workers, resuming, damaged input."""
+
+import csv
+import gzip
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hatchery.corpora.raw_texts import RawTextOptions
+from hatchery.errors import ConfigError, ManifestError, SourceError
+from hatchery.storage.manifests import Manifest
+from hatchery.vocabulary import select as stage
+from hatchery.vocabulary import selection_parts
+from hatchery.vocabulary.rules import windows
+
+Select = Callable[..., Manifest]
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "is", "big"]
+PAGES = [
+    "The cat sat on a mat. The dog sat on a mat. Big.",
+    "",
+    "A cat is big! The cat sat on a mat.",
+    "Cat http://x is.",
+]
+
+
+def json_lines(texts: Iterable[str]) -> bytes:
+    return gzip.compress("".join(json.dumps({"text": text}) + "\n" for text in texts).encode(), mtime=0)
+
+
+def items(manifest: Manifest) -> list[dict[str, Any]]:
+    return pa.concat_tables([pq.read_table(path) for path in manifest.files(".parquet")]).to_pylist()
+
+
+def texts(manifest: Manifest) -> list[str]:
+    return [item["text"] for item in items(manifest)]
+
+
+def bytes_of(manifest: Manifest) -> dict[str, bytes]:
+    return {
+        path.name: path.read_bytes() for path in sorted(manifest.folder.iterdir()) if path.name != "provenance.json"
+    }
+
+
+def numbered_pages(number: int) -> list[str]:
+    return [f"The cat sat on {index} a mat. Is the cat {index} big? It is a dog." for index in range(number)]
+
+
+def test_items_name_their_document_and_count_pieces_and_words(select: Select) -> None:
+    manifest = select({"p.json.gz": json_lines(PAGES)}, WORDS)
+    assert items(manifest) == [
+        {
+            "source": "pages",
+            "document": "p.json.gz/00000000",
+            "unit": 0,
+            "text": "the cat sat on a mat.",
+            "n_words": 6,
+            "n_counted": 6,
+        },
+        {
+            "source": "pages",
+            "document": "p.json.gz/00000002",
+            "unit": 0,
+            "text": "a cat is big!",
+            "n_words": 4,
+            "n_counted": 4,
+        },
+    ]
+
+
+def test_counts_and_samples_say_what_was_seen_and_why_it_was_rejected(select: Select) -> None:
+    manifest = select({"p.json.gz": json_lines(PAGES)}, WORDS)
+    with (manifest.folder / "counts.csv").open(newline="") as handle:
+        counts = {row["measure"]: int(row["value"]) for row in csv.DictReader(handle)}
+    assert counts == manifest.measures
+    assert counts == {
+        "documents": 4,
+        "characters": sum(map(len, PAGES)),
+        "units": 1,
+        "candidates": 6,
+        "hyperlink": 1,
+        "out_of_vocabulary": 1,
+        "too_short": 1,
+        "duplicate": 1,
+        "accepted": 2,
+        "accepted_words": 10,
+        "accepted_counted_words": 10,
+        "accepted_characters": 34,
+    }
+    with (manifest.folder / "samples.csv").open(newline="") as handle:
+        samples = {(row["outcome"], row["reason"]): row["text"] for row in csv.DictReader(handle)}
+    assert samples["rejected", "out_of_vocabulary"] == "the dog sat on a mat."
+    assert samples["rejected", "too_short"] == "big."
+    assert samples["rejected", "hyperlink"] == "cat http://x is."
+    assert ("accepted", "") in samples
+
+
+@pytest.mark.parametrize(("per_unit", "expected"), [(1, [0, 1, 2, 3]), (2, [0, 1, 2]), (None, [0])])
+def test_equal_texts_count_once_in_a_save_unit(select: Select, per_unit: int | None, expected: list[int]) -> None:
+    page = "The cat sat on a mat. The cat sat on a mat."
+    files = {"a.json.gz": json_lines([page] * 3), "b.json.gz": json_lines([page])}
+    manifest = select(files, WORDS, documents_per_unit=per_unit)
+    assert [item["unit"] for item in items(manifest)] == expected
+    assert manifest.measures["units"] == len(expected)
+    assert manifest.measures["duplicate"] == 8 - len(expected)
+
+
+def test_spans_are_selected_in_document_order(select: Select) -> None:
+    page = " ".join(["cat"] * 30 + ["dog"] + ["cat"] * 60)
+    changes = {"level": "spans", "window_words": 20, "stride_words": 10, "minimum_counted_words": 11}
+    manifest = select({"p.json.gz": json_lines([page])}, WORDS, documents_per_unit=10, **changes)
+    # Windows at 0, 10, 40, ... 70 hold no dog; all are equal but for the tail at 80 (11 words).
+    assert [item["n_words"] for item in items(manifest)] == [20, 11]
+    assert (manifest.measures["out_of_vocabulary"], manifest.measures["too_short"]) == (2, 1)
+    assert manifest.measures["duplicate"] == 5
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"documents_per_unit": 7},
+        {"documents_per_unit": None},
+        {"level": "spans", "window_words": 9, "stride_words": 3, "documents_per_unit": 5},
+        {"level": "windows", "window_words": 5, "stride_words": 2, "windows_per_text": 3},
+        {"level": "windows", "window_words": 5, "stride_words": 2, "documents_per_text": None, "windows_per_text": 40},
+    ],
+)
+def test_bytes_depend_neither_on_the_number_of_workers_nor_on_the_grouping_of_files(
+    select: Select, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    files = {f"{index}.json.gz": json_lines(numbered_pages(12)) for index in range(4)}
+    one = select(files, WORDS, **changes)
+    rows = items(one)
+    monkeypatch.setattr(stage, "GROUP_BYTES", 1)
+    two = select(files, WORDS, folder="two", workers=2, **changes)
+    three = select(files, WORDS, folder="three", workers=1, **changes)
+    assert bytes_of(two) == bytes_of(three)
+    assert rows == items(two)
+    assert one.measures == two.measures
+
+
+def test_a_killed_job_goes_on_and_gives_the_same_bytes(select: Select, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "GROUP_BYTES", 1)
+    files = {f"{index}.json.gz": json_lines(numbered_pages(5)) for index in range(4)}
+    expected = bytes_of(select(files, WORDS, folder="whole"))
+    done: list[str] = []
+    work = selection_parts.select_part
+
+    def killed_at_the_third(task: Any, path: Path) -> dict[str, Any]:
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.extend(task.files)
+        return work(task, path)
+
+    monkeypatch.setattr(stage, "select_part", killed_at_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        select(files, WORDS)
+
+    def only_the_rest(task: Any, path: Path) -> dict[str, Any]:
+        assert task.files[0] not in done
+        return work(task, path)
+
+    monkeypatch.setattr(stage, "select_part", only_the_rest)
+    assert bytes_of(select(files, WORDS)) == expected
+
+
+def test_shards_hold_so_many_texts_at_most_and_leave_nothing_of_an_earlier_run(select: Select) -> None:
+    files = {"p.json.gz": json_lines(numbered_pages(10))}
+    first = select(files, WORDS, rows_per_shard=3)
+    assert len(first.files(".parquet")) == 7
+    second = select(files, WORDS, rows_per_shard=100)
+    assert items(first.__class__(**{**first.__dict__, "outputs": second.outputs})) == items(second)
+    assert [path.name for path in second.folder.glob("*.parquet")] == ["items-00000-of-00001.parquet"]
+    assert not list(second.folder.glob(".*"))
+
+
+def test_an_empty_selection_has_one_shard_without_rows(select: Select) -> None:
+    manifest = select({"p.json.gz": json_lines(["Nothing fits."])}, WORDS)
+    assert (items(manifest), manifest.measures["accepted"]) == ([], 0)
+
+
+def test_windows_are_drawn_without_replacement_from_each_document(select: Select) -> None:
+    pages = [" ".join(f"w{page}x{word}" for word in range(40)) for page in range(6)]
+    changes = {"level": "windows", "window_words": 8, "stride_words": 3, "windows_per_text": 4, "lower_case": False}
+    manifest = select({"p.json.gz": json_lines(pages)}, WORDS, **changes)
+    drawn = items(manifest)
+    assert Counter(item["document"] for item in drawn) == {f"p.json.gz/{page:08d}": 4 for page in range(6)}
+    assert len({item["text"] for item in drawn}) == len(drawn)
+    for item in drawn:
+        assert item["text"] in list(windows(pages[item["unit"]], 8, 3))
+    assert manifest.measures["candidates"] == 6 * 14
+    assert manifest.measures["not_drawn"] == 6 * 10
+    other = select({"p.json.gz": json_lines(pages)}, WORDS, folder="other", seed=1, **changes)
+    assert texts(other) != texts(manifest)
+
+
+def test_a_document_with_fewer_windows_gives_all_it_has(select: Select) -> None:
+    changes = {"level": "windows", "window_words": 4, "stride_words": 2, "windows_per_text": 99}
+    manifest = select({"p.json.gz": json_lines(["A b c d e"])}, WORDS, **changes)
+    assert texts(manifest) == ["a b c d", "c d e", "e"]
+
+
+def test_blocks_of_documents_are_joined_before_windows_are_drawn(select: Select) -> None:
+    lines = "".join(f"s{index}a s{index}b s{index}c\n" for index in range(5))
+    changes = {
+        "options": RawTextOptions("sentences"),
+        "level": "windows",
+        "window_words": 4,
+        "stride_words": 4,
+        "documents_per_text": 3,
+        "windows_per_text": 9,
+    }
+    manifest = select({"books.txt": lines}, WORDS, **changes)
+    assert [(item["document"][-1], item["unit"], item["text"]) for item in items(manifest)] == [
+        ("0", 0, "s0a s0b s0c s1a"),
+        ("1", 0, "s1b s1c s2a s2b"),
+        ("2", 0, "s2c"),
+        ("3", 1, "s3a s3b s3c s4a"),
+        ("4", 1, "s4b s4c"),
+    ]
+
+
+def test_a_corpus_that_is_one_text_gives_so_many_windows_in_order(select: Select) -> None:
+    pages = [f"p{page} " + " ".join(f"w{page}x{word}" for word in range(7)) for page in range(30)]
+    changes = {"level": "windows", "window_words": 6, "stride_words": 4, "documents_per_text": None}
+    files = {"a.json.gz": json_lines(pages[:20]), "b.json.gz": json_lines(pages[20:])}
+    everything = select(files, WORDS, folder="all", windows_per_text=1000, **changes)
+    expected = [window for part in (pages[:20], pages[20:]) for window in windows(" ".join(part), 6, 4)]
+    assert texts(everything) == expected
+    some = select(files, WORDS, windows_per_text=25, **changes)
+    assert len(texts(some)) == 25
+    places = [expected.index(text) for text in texts(some)]
+    assert places == sorted(places) and some.measures["not_drawn"] == len(expected) - 25
+    # The draw is spread over the corpus and is not its beginning.
+    assert places[-1] > len(expected) // 2
+
+
+def test_lone_surrogates_in_accepted_text_become_replacement_characters(select: Select) -> None:
+    line = b'{"text": "The cat \\ud800 sat on a mat."}\n'
+    manifest = select({"p.jsonl": line}, WORDS)
+    assert texts(manifest) == ["the cat \ufffd sat on a mat."]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("p.json.gz", json_lines(["a cat is big. " * 3000])[:-20], r"p\.json\.gz: damaged after byte"),
+        ("p.json", b'{"text": "a cat"}\n{"text": ', r"p\.json: line 2: not a JSON object"),
+        ("p.json", b'{"title": "a cat"}\n', r"p\.json: line 1: there is no field 'text'; there are: title"),
+    ],
+)
+def test_damaged_input_is_one_error_and_leaves_no_output(
+    select: Select, tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    with pytest.raises(SourceError, match=message):
+        select({name: content}, WORDS)
+    assert not [path for path in (tmp_path / "out").iterdir() if path.name != ".parts"]
+    assert not list((tmp_path / "out" / ".parts").iterdir())
+
+
+def test_a_damaged_vocabulary_is_one_error_before_any_work(select: Select, tmp_path: Path) -> None:
+    def cut(vocabulary: Path) -> None:
+        os.truncate(vocabulary.parent / "vocabulary.csv", 20)
+
+    with pytest.raises(ManifestError, match=r"vocabulary\.csv: 20 bytes"):
+        select({"p.json.gz": json_lines(PAGES)}, WORDS, damage=cut)
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_source_without_matching_files_and_wrong_settings_are_told(select: Select) -> None:
+    with pytest.raises(SourceError, match="no file matches"):
+        select({"p.txt": "x"}, WORDS, options=RawTextOptions("json_lines", ("*.json",)))
+    with pytest.raises(ConfigError, match="stride_words: got 0"):
+        select({"p.json.gz": json_lines(PAGES)}, WORDS, stride_words=0)
+    with pytest.raises(ConfigError, match="--sentence-model"):
+        select({"p.json.gz": json_lines(PAGES)}, WORDS, sentence_model="punkt")
