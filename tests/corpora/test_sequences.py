@@ -16,6 +16,7 @@ import pytest
 from hatchery.corpora.sequences import group_sequences
 from hatchery.corpora.sequences_settings import SequenceSettings
 from hatchery.errors import ConfigError, CorpusError, ManifestError
+from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 from hatchery.storage.parquet import ShardWriter, read_rows
 from hatchery.typed import build
@@ -36,13 +37,21 @@ def words(number: int) -> str:
     return " ".join(["w"] * number)
 
 
-def selection(folder: Path, rows: Items[dict[str, Any]], rows_per_shard: int = 1000) -> Manifest:
+def selection(
+    folder: Path,
+    rows: Items[dict[str, Any]],
+    rows_per_shard: int = 1000,
+    counts: str = "",
+    samples: str = "",
+) -> Manifest:
     with stage_run(folder / "manifest.json", {"stage": "select_text", "stage_version": 1}) as run:
         with ShardWriter(folder, "items", ITEMS, rows_per_shard) as writer:
             for row in rows:
                 writer.write(row)
         for path in writer.paths:
             run.add_output(path)
+        write_text(run.add_output(folder / "counts.csv"), f"measure,value\n{counts}")
+        write_text(run.add_output(folder / "samples.csv"), f"outcome,reason,text\n{samples}")
     return read_manifest(folder / "manifest.json")
 
 
@@ -105,7 +114,7 @@ def test_levels_are_grouped_apart_and_held_out_numbers_are_exact(tmp_path: Path,
         sources = Counter(row["source"] == "web_spans" for row in documents(corpus, split))
         assert sources == {False: sentence_level, True: span_level}
     lines = [line for split in ("train", "dev", "test") for row in documents(corpus, split) for line in row_lines(row)]
-    texts = [row["text"] for manifest in three.values() for path in manifest.files() for row in read_rows(path)]
+    texts = [row["text"] for manifest in three.values() for path in manifest.files(".parquet") for row in read_rows(path)]
     assert sorted(lines) == sorted(texts)
     train = documents(corpus, "train")
     assert [row["doc_id"] for row in train] == sorted(
@@ -306,3 +315,27 @@ def test_the_command_writes_a_corpus(tmp_path: Path, repository: Path, three: di
     )
     assert wrong.returncode == 1
     assert wrong.stderr.splitlines()[-1].startswith("error: ")
+
+
+ONE_LEVEL = settings(groups=[{"level": "sentence", "selections": ["books"]}])
+
+
+def test_what_the_selections_had_left_out_stands_in_the_tables_of_the_corpus(tmp_path: Path) -> None:
+    chosen = selection(
+        tmp_path / "books",
+        items("books", 200),
+        counts="documents,9\nout_of_vocabulary,41\ntoo_short,0\naccepted,200\n",
+        samples="accepted,,fine words\nrejected,out_of_vocabulary,the zygote divides\n",
+    )
+    made(tmp_path / "out", ONE_LEVEL, {"books": chosen})
+    assert "books,not selected: out of vocabulary,41\n" in (tmp_path / "out" / "rejected.csv").read_text()
+    assert "too short" not in (tmp_path / "out" / "rejected.csv").read_text()
+    samples = (tmp_path / "out" / "samples.csv").read_text()
+    assert "books,rejected,not selected: out of vocabulary,the zygote divides\n" in samples
+
+
+def test_a_selection_without_its_counts_is_named(tmp_path: Path) -> None:
+    chosen = selection(tmp_path / "books", items("books", 200))
+    (tmp_path / "books" / "counts.csv").unlink()
+    with pytest.raises(ManifestError, match=r"books/counts\.csv: the table cannot be read"):
+        made(tmp_path / "out", ONE_LEVEL, {"books": chosen})

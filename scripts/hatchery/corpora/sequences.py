@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from hatchery.corpora.corpus_writer import CorpusWriter, document_row, write_csv
 from hatchery.corpora.documents import SPLITS, Rejections
 from hatchery.corpora.grouping import Item, grouped
+from hatchery.corpora.selection_rejections import rejections_of_selection
 from hatchery.corpora.sequences_order import drawn, point, point_of_the_last, shuffled_units
 from hatchery.corpora.sequences_settings import SequenceGroup, SequenceSettings, number_of
 from hatchery.errors import ConfigError, CorpusError, ManifestError
@@ -88,6 +89,10 @@ class _Grouping:
     def sequences(self) -> int:
         """Number of sequences that were grouped."""
         return len(self._points)
+
+    def not_selected(self, name: str) -> Rejections:
+        """What the selection called `name` itself had left out."""
+        return rejections_of_selection(self._selections[name])
 
     def group(self) -> None:
         """Group all items into the level's file."""
@@ -186,6 +191,7 @@ def _write(settings: SequenceSettings, groups: list[_Grouping], held_out: Manife
                 progress.update(1)
             for selection, rejections in group.rejections.items():
                 corpus.rejections[selection].merge(rejections)
+                corpus.rejections[selection].merge(group.not_selected(selection))
         if held_out is not None:
             for path in _held_out_shards(held_out):
                 for row in read_rows(path):
