@@ -45,7 +45,11 @@ def paragraphs() -> Iterator[str]:
             for name in sorted(archive.namelist()):
                 if not Path(name).match(pattern) or "README" in name:
                     continue
-                for line in archive.read(name).decode("latin-1").splitlines():
+                lines = archive.read(name).decode("latin-1").splitlines()
+                if corpus == "movie_reviews":
+                    # A line is a sentence there; five make a paragraph.
+                    lines = [" ".join(lines[start : start + 5]) for start in range(0, len(lines), 5)]
+                for line in lines:
                     text = " ".join(line.split())
                     if corpus == "brown":
                         text = " ".join(word.rsplit("/", 1)[0] for word in text.split(" "))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hatchery.corpora.documents import RawDocument, Reading, Rejections
 from hatchery.corpora.prose import ProseOptions, blocks_of, pieces
 from hatchery.corpora.raw_text_reader import RawTextReaderOptions, files, read
+from hatchery.corpora.raw_texts import BY_SUFFIX, RawTextOptions, raw_text_files, raw_texts
 from hatchery.errors import ConfigError, SourceError
 from hatchery.storage.sources import RawSource, open_source, register_source
 from hatchery.typed import build
@@ -130,3 +131,22 @@ def test_embedded_web_pages_are_read(embedded_folder: Path, tmp_path: Path) -> N
     found = documents_of(open_source(tmp_path / "c4.json"), format="json_lines", paragraphs="line")
     assert found
     assert all("\n\n" in document.text for document in found)
+
+
+def test_the_suffix_tells_the_format_where_it_is_asked(source_of: Callable[..., RawSource]) -> None:
+    source = source_of(
+        **{
+            "c4-train.00000-of-00001.json": '{"text": "web page"}\n',
+            "wiki_00": '<doc id="1" url="u" title="T">\nT\n\nan article\n</doc>\n',
+            "books.txt": "a book",
+        }
+    )
+    options = RawTextOptions(format=BY_SUFFIX)
+    found = {
+        file: [text.text.strip() for text in raw_texts(source, file, options)]
+        for file in raw_text_files(source, options)
+        if not file.endswith(".txt")
+    }
+    assert found == {"c4-train.00000-of-00001.json": ["web page"], "wiki_00": ["an article"]}
+    with pytest.raises(SourceError, match=r"books\.txt: the suffix does not tell the format"):
+        list(raw_texts(source, "books.txt", options))

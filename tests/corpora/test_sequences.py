@@ -114,7 +114,9 @@ def test_levels_are_grouped_apart_and_held_out_numbers_are_exact(tmp_path: Path,
         sources = Counter(row["source"] == "web_spans" for row in documents(corpus, split))
         assert sources == {False: sentence_level, True: span_level}
     lines = [line for split in ("train", "dev", "test") for row in documents(corpus, split) for line in row_lines(row)]
-    texts = [row["text"] for manifest in three.values() for path in manifest.files(".parquet") for row in read_rows(path)]
+    texts = [
+        row["text"] for manifest in three.values() for path in manifest.files(".parquet") for row in read_rows(path)
+    ]
     assert sorted(lines) == sorted(texts)
     train = documents(corpus, "train")
     assert [row["doc_id"] for row in train] == sorted(

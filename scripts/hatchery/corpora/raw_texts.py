@@ -1,7 +1,8 @@
 """Unprocessed texts of large corpora, whatever format they are handed out in: streamed, one file at a time.
 
 The vocabulary filter and the reader `raw_text` both start here. A format is one file in `raw_formats` and one line in
-FORMATS; none of them cleans, lower-cases or splits anything, and none drops a text without an error.
+FORMATS; none of them cleans, lower-cases or splits anything, and none drops a text without an error. `by_suffix` is for
+corpora that come in two forms: fetched from the hub as Parquet, or in the files of their makers.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,11 +10,11 @@ from dataclasses import dataclass
 
 from hatchery.corpora.raw_formats import cbt, json_lines, parquet, sentences, text, wikiextractor
 from hatchery.corpora.raw_formats.record import RawText
-from hatchery.corpora.text_files import matching_names
-from hatchery.errors import ConfigError
+from hatchery.corpora.text_files import matching_names, uncompressed_suffix, where_in
+from hatchery.errors import ConfigError, SourceError
 from hatchery.storage.sources import RawSource
 
-__all__ = ["FORMATS", "RawText", "RawTextOptions", "raw_text_files", "raw_texts"]
+__all__ = ["BY_SUFFIX", "FORMATS", "RawText", "RawTextOptions", "raw_text_files", "raw_texts"]
 
 FORMATS: dict[str, Callable[[RawSource, str, str, str], Iterator[RawText]]] = {
     "cbt": cbt.read,
@@ -23,6 +24,9 @@ FORMATS: dict[str, Callable[[RawSource, str, str, str], Iterator[RawText]]] = {
     "text": text.read,
     "wikiextractor": wikiextractor.read,
 }
+BY_SUFFIX = "by_suffix"
+# WikiExtractor's files are called wiki_00. A .txt file does not tell whether it holds a text, sentences or books.
+_SUFFIXES = {".json": "json_lines", ".jsonl": "json_lines", ".parquet": "parquet", "": "wikiextractor"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class RawTextOptions:
     """Which files of a source are read, and how."""
 
     format: str
-    """Name of the format, one of FORMATS."""
+    """Name of the format, one of FORMATS, or BY_SUFFIX."""
     files: tuple[str, ...] = ("*",)
     """Shell patterns of the files inside the source."""
     exclude: tuple[str, ...] = ()
@@ -41,8 +45,9 @@ class RawTextOptions:
     """Encoding of the files; Parquet is UTF-8 always."""
 
     def __post_init__(self) -> None:
-        if self.format not in FORMATS:
-            raise ConfigError(f"format: there is no format {self.format!r}; there are: {', '.join(FORMATS)}")
+        if self.format not in (*FORMATS, BY_SUFFIX):
+            known = ", ".join((*FORMATS, BY_SUFFIX))
+            raise ConfigError(f"format: there is no format {self.format!r}; there are: {known}")
 
 
 def raw_text_files(source: RawSource, options: RawTextOptions) -> list[str]:
@@ -51,5 +56,14 @@ def raw_text_files(source: RawSource, options: RawTextOptions) -> list[str]:
 
 
 def raw_texts(source: RawSource, file: str, options: RawTextOptions) -> Iterator[RawText]:
-    """The texts of one file in their order, streamed. Raises SourceError naming file and place of what is damaged."""
-    return FORMATS[options.format](source, file, options.field, options.encoding)
+    """The texts of one file in their order, streamed.
+
+    Raises SourceError naming file and place of what is damaged, or a file whose suffix does not tell its format.
+    """
+    name = options.format
+    if name == BY_SUFFIX:
+        suffix = uncompressed_suffix(file)
+        if suffix not in _SUFFIXES:
+            raise SourceError(f"{where_in(source, file)}: the suffix does not tell the format; set the option `format`")
+        name = _SUFFIXES[suffix]
+    return FORMATS[name](source, file, options.field, options.encoding)

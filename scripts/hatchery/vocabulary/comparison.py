@@ -78,17 +78,22 @@ class Corrected:
 
     separators = _ascii_but("A-Za-z0-9'")
     _apostrophes = re.compile("[’ʼ]")
+    _word = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
     _numeral_or_word = re.compile(
-        r"(\d+(?:[.,:/]\d+)*(?:st|nd|rd|th|'?s)?(?![^\W_]|'[^\W_]))|[^\W_]+(?:'[^\W_]+)*",
+        r"(\d+(?:[.,:/]\d+)*(?:st|nd|rd|th|'?s)?(?![^\W_]|'[^\W_]))|([^\W_]+(?:'[^\W_]+)*)",
     )
+    _digit = re.compile(r"\d")
     _pieces = re.compile(r"(?:[^\W_]|')+")
     _endings = ("n't", "'t", "'s", "'d", "'m", "'re", "'ve", "'ll")
     _most_endings = 2
 
     def words(self, text: str) -> tuple[list[str], int]:
         """See Comparison."""
-        found = list(self._numeral_or_word.finditer(self._typed(text)))
-        words = [match.group() for match in found if match.group(1) is None]
+        typed = self._typed(text)
+        if not self._digit.search(typed):
+            return self._word.findall(typed), 0
+        found = self._numeral_or_word.findall(typed)
+        words = [word for _, word in found if word]
         return words, len(found) - len(words)
 
     def pieces(self, text: str) -> list[str]:

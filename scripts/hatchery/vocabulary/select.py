@@ -57,7 +57,7 @@ def select_text(
     _check(settings, sentence_model)
     read_vocabulary(vocabulary)
     tasks = list(_tasks(settings, source, vocabulary, sentence_model))
-    identity = [asdict(settings), sha256_file(vocabulary)]
+    identity = [asdict(settings), opened(source).name, sha256_file(vocabulary)]
     model = None if sentence_model is None else sorted(opened(sentence_model).files.items())
     files = opened(source).files
     keys = [[*identity, model, task.first_file, [[file, *files[file]] for file in task.files]] for task in tasks]

@@ -55,7 +55,7 @@ class SentenceSpans:
         for match in _POSSIBLE_END.finditer(text):
             position = match.start()
             following = text[position + 1]
-            if following == " " and "!" <= text[position + 2 : position + 3] <= "~":
+            if following in " \n" and "!" <= text[position + 2 : position + 3] <= "~":
                 next_start = position + 2
             elif following in PUNCTUATION_AFTER_END:
                 next_start = position + 1
