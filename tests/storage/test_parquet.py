@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hatchery.errors import ManifestError
-from hatchery.storage.parquet import ShardWriter, read_tables
+from hatchery.storage.parquet import ROW_GROUP_BYTES, ShardWriter, TableWriter, read_rows, read_tables
 
 SCHEMA = pa.schema([("n", pa.int32())])
 
@@ -22,6 +23,23 @@ def test_shards_hold_all_rows_in_order(tmp_path: Path) -> None:
     paths = write(tmp_path, 5, 2)
     assert [path.name for path in paths] == [f"train-{i:05d}-of-00003.parquet" for i in range(3)]
     assert read_tables(paths)["n"].to_pylist() == [0, 1, 2, 3, 4]
+
+
+def test_tables_are_cut_into_shards_like_rows(tmp_path: Path) -> None:
+    with ShardWriter(tmp_path, "train", SCHEMA, 4) as writer:
+        writer.write({"n": 0})
+        writer.write_table(pa.table({"n": list(range(1, 10))}, SCHEMA))
+        writer.write({"n": 10})
+    assert [read_tables([path])["n"].to_pylist() for path in writer.paths] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10]]
+
+
+def test_rows_are_written_in_groups_of_bounded_size(tmp_path: Path) -> None:
+    schema = pa.schema([("text", pa.string())])
+    with TableWriter(tmp_path / "a.parquet", schema) as writer:
+        for _ in range(5):
+            writer.write({"text": "x" * (ROW_GROUP_BYTES // 2)})
+    assert pq.ParquetFile(tmp_path / "a.parquet").metadata.num_row_groups == 3
+    assert sum(1 for _ in read_rows(tmp_path / "a.parquet")) == 5
 
 
 def test_no_rows_make_one_empty_shard(tmp_path: Path) -> None:

@@ -1,11 +1,10 @@
-"""Selected texts in Parquet: parts that one process writes per group of files, and the shards they are joined to.
+"""Selected texts in Parquet: the parts that one process writes per group of files, and which of their texts stay.
 
 Whole columns go from the parts to the shards, so joining costs little beside selecting. A part carries, where the end
 result depends on all parts, a mark of 16 bytes per text: its digest (the first of equal texts stays) or a random
 number (so many of the smallest stay).
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hatchery.errors import ManifestError
-from hatchery.storage.parquet import ROW_GROUP_BYTES
+from hatchery.storage.parquet import ROW_GROUP_BYTES, TableWriter
 
 SCHEMA = pa.schema(
     [
@@ -42,7 +41,7 @@ class PartWriter:
     """Writes the texts that one process selects to one Parquet file in flat memory."""
 
     def __init__(self, path: Path) -> None:
-        self._writer = pq.ParquetWriter(path, _PART_SCHEMA, compression="zstd")
+        self._table = TableWriter(path, _PART_SCHEMA)
         self._columns: list[list[object]] = [[] for _ in _PART_SCHEMA]
         self._bytes = 0
 
@@ -67,7 +66,7 @@ class PartWriter:
             [pa.array(column, field.type) for column, field in zip(self._columns, _PART_SCHEMA, strict=True)],
             schema=_PART_SCHEMA,
         )
-        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        self._table.write_table(table)
         self._columns = [[] for _ in _PART_SCHEMA]
         self._bytes = 0
 
@@ -77,11 +76,11 @@ class PartWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        try:
-            if kind is None and self._bytes:
+        with self._table:
+            if error is not None:
+                raise error
+            if self._bytes:
                 self._flush()
-        finally:
-            self._writer.close()
 
 
 def without_surrogates(text: str) -> str:
@@ -130,70 +129,3 @@ def smallest(marks: npt.NDArray[np.uint64], number: int) -> npt.NDArray[np.bool_
     keep = np.zeros(len(marks), np.bool_)
     keep[np.lexsort((marks[:, 1], marks[:, 0]))[:number]] = True
     return keep
-
-
-class ItemShards:
-    """Writes tables of SCHEMA to `items-{i:05d}-of-{n:05d}.parquet`, at most `rows_per_shard` rows each.
-
-    Shards appear under their names when all are complete; after an exception none stays, and those of an earlier run
-    are removed. Always makes at least one.
-    """
-
-    def __init__(self, folder: Path, rows_per_shard: int) -> None:
-        self.paths: list[Path] = []
-        self._folder = folder
-        self._limit = rows_per_shard
-        self._partials: list[Path] = []
-        self._open: pq.ParquetWriter | None = None
-        self._rows = 0
-
-    def __enter__(self) -> Self:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        return self
-
-    def write(self, table: pa.Table) -> None:
-        """Add the rows of a table."""
-        while table.num_rows:
-            if self._open is None:
-                self._next()
-            assert self._open is not None
-            head = table.slice(0, self._limit - self._rows)
-            self._open.write_table(head, row_group_size=head.num_rows)
-            self._rows += head.num_rows
-            table = table.slice(head.num_rows)
-            if self._rows == self._limit:
-                self._finish()
-
-    def _next(self) -> None:
-        partial = self._folder / f".items-{len(self._partials):05d}.parquet.partial"
-        self._partials.append(partial)
-        self._open, self._rows = pq.ParquetWriter(partial, SCHEMA, compression="zstd"), 0
-
-    def _finish(self) -> None:
-        assert self._open is not None
-        self._open.close()
-        self._open = None
-        with self._partials[-1].open("rb+") as handle:
-            os.fsync(handle.fileno())
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        try:
-            if self._open is None and not self._partials:
-                self._next()
-            if self._open is not None:
-                self._finish()
-            if kind is None:
-                self._publish()
-        finally:
-            for partial in self._partials:
-                partial.unlink(missing_ok=True)
-
-    def _publish(self) -> None:
-        for stale in self._folder.glob("items-*-of-*.parquet"):
-            stale.unlink()
-        for index, partial in enumerate(self._partials):
-            path = self._folder / f"items-{index:05d}-of-{len(self._partials):05d}.parquet"
-            partial.replace(path)
-            self.paths.append(path)
