@@ -1,9 +1,9 @@
-"""Whether the memory of the vocabulary filter stays flat as its input grows tenfold.
+"""Whether the memory of conversion and vocabulary filter stays flat as their input grows tenfold.
 
-Each selection runs in a process of its own on one file of compressed JSON lines and on one of ten times its size; the
-largest resident memory of the second may exceed that of the first by a tenth at most. Exit code 1 above that. Much
-less than 40 MB would not fill the buffers and the remembered words, whose sizes are bounded.
-Usage: benchmarks/select_text_memory.py [--megabytes 40]
+The conversion and each selection run in a process of their own on one file of compressed JSON lines and on one of ten
+times its size; the largest resident memory of the second may exceed that of the first by a tenth at most. Exit code 1
+above that. Much less than 40 MB would not fill the buffers and the remembered words, whose sizes are bounded.
+Usage: benchmarks/corpus_memory.py [--megabytes 40]
 """
 
 import argparse
@@ -17,9 +17,11 @@ from typing import Any
 
 from web_pages import make_vocabulary, write_pages
 
+from hatchery.corpora.convert import ConvertSettings, convert_corpus
 from hatchery.corpora.raw_texts import RawTextOptions
-from hatchery.storage.manifests import stage_run
+from hatchery.storage.manifests import StageRun, stage_run
 from hatchery.storage.sources import register_source
+from hatchery.typed import build
 from hatchery.vocabulary.select import select_text
 from hatchery.vocabulary.selection_parts import SelectionSettings
 
@@ -32,10 +34,16 @@ SELECTIONS: dict[str, dict[str, Any]] = {
     "windows": {"windows_per_text": 4},
     "windows, one text": {"documents_per_text": None, "windows_per_text": 2000},
 }
+CONVERSION = "conversion"
 
 
-def measure(selection: str, source: str, vocabulary: str) -> None:
-    """Run one selection and print the largest resident memory in MiB."""
+def convert(source: Path, run: StageRun) -> None:
+    options = {"format": "json_lines", "paragraphs": "line"}
+    settings = {"sources": [{"name": "pages", "reader": "raw_text", "options": options}]}
+    convert_corpus(build(ConvertSettings, settings), {"pages": source}, run)
+
+
+def select(selection: str, source: Path, vocabulary: Path, run: StageRun) -> None:
     settings: dict[str, Any] = {
         "name": "memory",
         "options": RawTextOptions("json_lines"),
@@ -45,15 +53,23 @@ def measure(selection: str, source: str, vocabulary: str) -> None:
         "rows_per_shard": 1_000_000,
         **SELECTIONS[selection],
     }
+    select_text(SelectionSettings(**settings), source, vocabulary, run)
+
+
+def measure(work: str, source: str, vocabulary: str) -> None:
+    """Run the conversion or a selection and print the largest resident memory in MiB."""
     with tempfile.TemporaryDirectory() as name, stage_run(Path(name) / "manifest.json", {}) as run:
-        select_text(SelectionSettings(**settings), Path(source), Path(vocabulary), run)
+        if work == CONVERSION:
+            convert(Path(source), run)
+        else:
+            select(work, Path(source), Path(vocabulary), run)
     print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=float, default=40.0)
-    parser.add_argument("--measure", nargs=3, metavar=("SELECTION", "SOURCE", "VOCABULARY"), help=argparse.SUPPRESS)
+    parser.add_argument("--measure", nargs=3, metavar=("WORK", "SOURCE", "VOCABULARY"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
         measure(*arguments.measure)
@@ -67,16 +83,16 @@ def main() -> int:
             register_source("pages", folder / f"pages{size}", folder / f"pages{size}.json")
             sources.append(folder / f"pages{size}.json")
         vocabulary = make_vocabulary(folder)
-        for selection in SELECTIONS:
+        for work in (CONVERSION, *SELECTIONS):
             peaks = []
             for source in sources:
-                command = [sys.executable, __file__, "--measure", selection, str(source), str(vocabulary)]
+                command = [sys.executable, __file__, "--measure", work, str(source), str(vocabulary)]
                 result = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
                 peaks.append(json.loads(result.stdout))
             ratio = peaks[1] / peaks[0]
             kept &= ratio <= LIMIT
             print(
-                f"{selection}: {peaks[0]:.0f} MiB for {arguments.megabytes:.0f} MB, {peaks[1]:.0f} MiB for "
+                f"{work}: {peaks[0]:.0f} MiB for {arguments.megabytes:.0f} MB, {peaks[1]:.0f} MiB for "
                 f"{GROWTH * arguments.megabytes:.0f} MB: {ratio:.2f} times, limit {LIMIT}: "
                 f"{'kept' if ratio <= LIMIT else 'MISSED'}"
             )
