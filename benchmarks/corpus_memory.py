@@ -2,8 +2,8 @@
 
 The conversion and each selection run in a process of their own on one file of compressed JSON lines and on one of ten
 times its size; the largest resident memory of the second may exceed that of the first by a tenth at most. Exit code 1
-above that. Much less than 40 MB would not fill the buffers and the remembered words, whose sizes are bounded.
-Usage: benchmarks/corpus_memory.py [--megabytes 40]
+above that. Much less than 100 MB would not fill the buffers and the remembered words, whose sizes are bounded.
+Usage: benchmarks/corpus_memory.py [--megabytes 100]
 """
 
 import argparse
@@ -68,7 +68,7 @@ def measure(work: str, source: str, vocabulary: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=float, default=40.0)
+    parser.add_argument("--megabytes", type=float, default=100.0)
     parser.add_argument("--measure", nargs=3, metavar=("WORK", "SOURCE", "VOCABULARY"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
