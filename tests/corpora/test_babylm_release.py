@@ -180,7 +180,7 @@ def test_documents_come_before_the_file_is_read_to_its_end(corpus: CorpusName, h
 
 
 def test_sizes_in_print_name_corpora_and_sources_that_exist_and_add_up(repository: Path) -> None:
-    with (repository / "config" / "published" / "corpus_sizes.csv").open(newline="", encoding="utf-8") as handle:
+    with (repository / "config" / "published" / "corpora" / "sizes.csv").open(newline="", encoding="utf-8") as handle:
         rows = list(csv.DictReader(handle))
     for corpus in ("babylm_10M", "babylm_100M"):
         block = yaml.safe_load((repository / "config" / "corpora" / f"{corpus}.yaml").read_text(encoding="utf-8"))

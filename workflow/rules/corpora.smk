@@ -88,7 +88,7 @@ rule group_sequences:
 rule describe_corpus:
     input:
         corpus=lambda wildcards: LAYOUT.corpus_manifest(wildcards.corpus),
-        published="config/published/corpus_sizes.csv",
+        published="config/published/corpora/sizes.csv",
         tokens=lambda wildcards: LAYOUT.card_tokens(wildcards.corpus),
     output:
         manifest="results/cards/{corpus}/manifest.json",

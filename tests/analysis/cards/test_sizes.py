@@ -109,7 +109,7 @@ def test_a_wrong_published_size_is_named_with_its_line(tmp_path: Path, line: str
 
 
 def test_the_published_sizes_of_this_checkout_can_be_read(repository: Path) -> None:
-    path = repository / "config" / "published" / "corpus_sizes.csv"
+    path = repository / "config" / "published" / "corpora" / "sizes.csv"
     assert len(compare_sizes(path, "babylm_100M", size_table(COUNTS), {})) == 11
     assert compare_sizes(path, "bnc", size_table(COUNTS), {})
     assert compare_sizes(path, "reduced_vocabulary", size_table(COUNTS), {})
