@@ -27,6 +27,7 @@ wildcard_constraints:
     source=r"[A-Za-z0-9][A-Za-z0-9_]*",
     vocabulary=r"[A-Za-z0-9][A-Za-z0-9_]*",
     selection=r"[A-Za-z0-9][A-Za-z0-9_]*",
+    sweep=r"[A-Za-z0-9][A-Za-z0-9_]*",
 
 
 report: "workflow/report/workflow.rst"
@@ -37,6 +38,7 @@ include: "workflow/rules/sources.smk"
 include: "workflow/rules/vocabulary.smk"
 include: "workflow/rules/corpora.smk"
 include: "workflow/rules/tokenization.smk"
+include: "workflow/rules/tokenizer_selection.smk"
 include: "workflow/rules/pretraining.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analysis.smk"

@@ -1,4 +1,4 @@
-"""Train a tokenizer on the train split of a corpus."""
+"""Train a tokenizer on one or several corpora."""
 
 import argparse
 from pathlib import Path
@@ -18,7 +18,7 @@ def command_line() -> argparse.ArgumentParser:
     """The arguments of this command."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_settings_argument(parser)
-    parser.add_argument("--corpus", type=Path, required=True, help="manifest of the corpus")
+    parser.add_argument("--corpus", type=Path, nargs="+", required=True, help="manifests of the corpora, at least one")
     parser.add_argument("--output", type=Path, required=True, help="manifest to write; tokenizer.json lies beside it")
     parser.add_argument("--threads", type=int, help="threads to use (default: all cores); never changes the result")
     return parser

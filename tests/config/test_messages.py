@@ -36,7 +36,7 @@ MISTAKES = {
         "tokenizers/demo.yaml",
         "kind: wordpiece",
         "kind: wordpice",
-        "kind: got 'wordpice', allowed are: wordpiece, byte_bpe; did you mean 'wordpiece'?",
+        "kind: got 'wordpice', allowed are: wordpiece, byte_bpe, unigram; did you mean 'wordpiece'?",
     ),
     "unknown corpus": (DEMO, "corpus: demo", "corpus: dem", "corpus: got 'dem', no such corpus"),
     "unknown tokenizer": (DEMO, "tokenizer: demo", "tokenizer: damo", "no such tokenizer; there are:"),

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hatchery.errors import TrainingError
 from hatchery.objectives.span_masking import SPAN_LENGTH_PROBABILITIES, SpanMaskingSettings, mask_spans
 from hatchery.objectives.special_ids import SpecialIds
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
 
-SPECIAL = SpecialIds()
+SPECIAL = SpecialIds.of(SPECIAL_SETS["babylm"])
 ALWAYS_MASK = SpanMaskingSettings(random_probability=0.0, keep_probability=0.0)
 
 

@@ -1,17 +1,22 @@
 """Batches drawn from real shards: the same in any process, ahead of time or not, and across the switch of length."""
 
+import json
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from hatchery.modeling.masked_language_model import UNLABELLED
-from hatchery.pretraining.batches import PADDING, TrainingBatches, concatenate
+from hatchery.pretraining.batches import TrainingBatches, concatenate
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.pretraining.topology import SINGLE_PROCESS, Topology
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.token_reader import TokenShards
 
 Factory = Callable[..., dict[str, Any]]
@@ -64,11 +69,12 @@ def test_a_batch_across_two_epochs_is_padded_to_its_longest_sequence() -> None:
         "labels": torch.tensor([[UNLABELLED, 9, UNLABELLED]]),
     }
     long = {key: torch.cat([tensor, tensor], dim=1) for key, tensor in short.items()}
-    joined = concatenate([short, long])
+    joined = concatenate([short, long], pad_id=3)
     assert joined["input_ids"].tolist() == [[1, 9, 2, 3, 3, 3], [1, 9, 2, 1, 9, 2]]
     assert joined["attention_mask"].dtype == torch.bool and joined["attention_mask"].sum() == 9
     assert (joined["labels"] != UNLABELLED).sum() == 3
-    assert set(PADDING) == set(short)
+    assert set(joined) == set(short)
+    assert concatenate([short, long], pad_id=1)["input_ids"][0].tolist() == [1, 9, 2, 1, 1, 1]
 
 
 def test_development_sequences_and_masks_do_not_depend_on_seed_or_model(
@@ -96,3 +102,25 @@ def test_more_development_sequences_than_there_are_means_all_of_them_once(
 def test_without_evaluation_sequences_there_is_no_development_set(pretrain_slice: Factory, token_data: Any) -> None:
     settings = pretrain_settings(pretrain_slice(evaluation_sequences=0))
     assert development_examples(token_data.tokens, settings) is None
+
+
+@pytest.mark.parametrize(("name", "framing"), [("babylm", (1, 2, 3, 4)), ("roberta", (0, 2, 1, 4))])
+def test_sequences_are_framed_padded_and_masked_with_the_ids_that_the_shards_name(
+    pretrain_slice: Factory, token_data: Any, tmp_path: Path, name: str, framing: tuple[int, int, int, int]
+) -> None:
+    shutil.copytree(token_data.tokens.parent, tmp_path / "tokens")
+    manifest = tmp_path / "tokens" / "manifest.json"
+    described = json.loads(manifest.read_text("utf-8"))
+    described["measures"]["special_tokens"] = SPECIAL_SETS[name].record()
+    manifest.write_text(json.dumps(described), encoding="utf-8")
+    settings = pretrain_settings(pretrain_slice(batch_size=64))
+    make = examples_maker(TokenShards.open(manifest, TRAINING_SPLIT), settings.objective)
+    batches = TrainingBatches(training_phases(settings), settings.seed, SINGLE_PROCESS, None, make)
+    cls, sep, pad, mask = framing
+    (batch,) = batches.at(0).micro_batches
+    ids, lengths = batch["input_ids"], batch["attention_mask"].sum(dim=1)
+    assert (ids[:, 0] == cls).all() and lengths.min() < ids.shape[1]
+    for row, length in enumerate(lengths.tolist()):
+        assert ids[row, length - 1] == sep
+        assert (ids[row, length:] == pad).all()
+    assert (ids[batch["labels"] != UNLABELLED] == mask).float().mean() > 0.5

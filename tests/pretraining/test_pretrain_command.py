@@ -7,6 +7,7 @@ inside pytest. The model is tiny; what is tested is that not one bit depends on 
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -267,3 +268,17 @@ def test_shards_of_another_tokenizer_are_refused(make_command: Callable[..., Com
     process = command.start()
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1 and err.count("\n") == 1 and "another tokenizer" in err
+
+
+def test_a_tokenizer_that_was_changed_after_its_manifest_is_refused_before_training(
+    make_command: Callable[..., Command], tmp_path: Path
+) -> None:
+    command = make_command()
+    shutil.copytree(command.tokenizer.parent, tmp_path / "tokenizer")
+    command.tokenizer = tmp_path / "tokenizer" / "manifest.json"
+    changed = command.tokenizer.with_name("tokenizer.json")
+    changed.write_text(changed.read_text("utf-8").replace('"id": 5', '"id": 6'), encoding="utf-8")
+    process = command.start()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and err.count("\n") == 1 and "tokenizer.json: the content differs" in err
+    assert command.run_folder is None

@@ -170,6 +170,7 @@ def test_statistics_equal_a_count_by_hand(corpus: Path, tokens: Path, tokenizer_
         counted = expected[row["split"], row["source"]]
         assert {key: int(row[key]) for key in counted} == dict(counted)
         assert float(row["fertility"]) == pytest.approx(int(row["subwords"]) / int(row["words"]), abs=1e-6)
+        assert 0 < float(row["unknown_rate"]) == pytest.approx(counted["unknown"] / counted["subwords"], abs=1e-6)
     splits = read_manifest(tokens).measures["splits"]
     for split in ("train", "dev"):
         for key in ("documents", "sentences", "tokens", "words", "subwords", "unknown"):
@@ -209,6 +210,13 @@ def test_documents_without_text_are_left_out_and_counted(small, tokenizer_manife
     assert TokenShards.open(manifest, "dev").n_documents == 0
 
 
+def test_a_corpus_without_any_text_is_refused(small, tokenizer_manifests, tmp_path: Path) -> None:
+    corpus = small.write_corpus(tmp_path / "corpus", {"train": ["", " \n"], "dev": [""]})
+    with pytest.raises(CorpusError, match=r"corpus/manifest\.json: none of its 3 documents has any text"):
+        encode(small, corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
 def test_shards_of_an_earlier_run_are_removed(small, tokenizer_manifests, tmp_path: Path) -> None:
     texts = small.documents(9, seed=3)
     for per_shard in (2, 9):
@@ -230,8 +238,8 @@ def test_a_changed_input_is_named_and_nothing_is_vouched_for(
     corpus = small.write_corpus(tmp_path / "corpus", {"train": small.documents(3, seed=4)})
     tokenizer = tmp_path / "tokenizer" / "manifest.json"
     tokenizer.parent.mkdir()
-    for name in ("manifest.json", "tokenizer.json"):
-        (tokenizer.parent / name).write_bytes((tokenizer_manifests["wordpiece"].parent / name).read_bytes())
+    for path in tokenizer_manifests["wordpiece"].parent.glob("*.json"):
+        (tokenizer.parent / path.name).write_bytes(path.read_bytes())
     damaged = {
         "corpus": corpus.parent / "train-00000-of-00001.parquet",
         "tokenizer": tokenizer.parent / "tokenizer.json",

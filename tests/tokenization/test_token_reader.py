@@ -8,6 +8,7 @@ import pytest
 
 from hatchery.errors import HatcheryError, ManifestError, TokenizationError
 from hatchery.storage.manifests import stage_run
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.token_reader import Document, TokenShards
 from hatchery.tokenization.token_shards import TokenTable, id_dtype, write_shard
 
@@ -88,7 +89,7 @@ def write_by_hand(folder: Path, vocabulary_size: int, lengths: list[int], word_s
     with stage_run(manifest, {}) as run:
         write_shard(folder / "train-00000-of-00001.arrow", table, vocabulary_size)
         run.add_output(folder / "train-00000-of-00001.arrow")
-        run.measures["vocabulary_size"] = vocabulary_size
+        run.measures.update(vocabulary_size=vocabulary_size, special_tokens=SPECIAL_SETS["bnc"].record())
     return manifest
 
 
@@ -99,6 +100,30 @@ def test_large_vocabularies_are_stored_in_32_bits(tmp_path: Path, vocabulary_siz
     assert shards.document(0).ids.dtype == dtype
     assert shards.document(0).ids.tolist() == [vocabulary_size - 1, vocabulary_size - 2, vocabulary_size - 3]
     assert shards.vocabulary_size == vocabulary_size
+
+
+def test_the_special_tokens_are_those_that_the_shards_were_encoded_with(tokens: Path, tmp_path: Path) -> None:
+    assert TokenShards.open(tokens, "dev").special is SPECIAL_SETS["babylm"]
+    by_hand = write_by_hand(tmp_path, 100, [3], np.ones(3, dtype=bool))
+    assert TokenShards.open(by_hand, "train").special is SPECIAL_SETS["bnc"]
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (None, "not a record"),
+        ({"order": ["[UNK]", "[MASK]"], "unknown": 0}, r"no known set is \[UNK\] \[MASK\]"),
+        ({**SPECIAL_SETS["bnc"].record(), "pad": 4}, "the ids of the record are not those of the set"),
+        ({"order": [7]}, "not a record"),
+    ],
+)
+def test_shards_with_unknown_special_tokens_are_refused(copied: Path, record: object, message: str) -> None:
+    described = json.loads(copied.read_text("utf-8"))
+    described["measures"]["special_tokens"] = record
+    copied.write_text(json.dumps(described), encoding="utf-8")
+    with pytest.raises(TokenizationError, match=f"manifest.json: special_tokens: {message}") as caught:
+        TokenShards.open(copied, "train")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("index", [-1, 90, 1000])

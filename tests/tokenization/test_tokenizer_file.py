@@ -1,13 +1,19 @@
 import json
+import string
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import TokenizationError
+from hatchery.storage.manifests import stage_run
+from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.special_tokens import SPECIAL_PATTERN, SPECIAL_TOKENS, TEXT_MARKERS
+from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 
 # 24 characters have at most 96 bytes: WordPiece gives up on words of more than 100.
@@ -103,6 +109,28 @@ def test_the_published_tokenizer_behaves_as_its_reference_says(published: Path) 
     assert tokenizer.unknown_id in tab, "the published alphabet lacks bytes"
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.sampled_from(string.ascii_letters + string.digits + " .,:;!?'()-"), max_size=60))
+def test_ordinary_text_comes_back_from_the_published_tokenizer(published: Path, text: str) -> None:
+    tokenizer = load_tokenizer(published, recognise=())
+    (ids,) = tokenizer.encode_sentences([text])
+    assert all(index >= tokenizer.n_special for index in ids)
+    assert tokenizer.decode(ids) == (text if text.startswith(" ") or not text else " " + text)
+
+
+def test_the_published_tokenizer_encodes_a_corpus(small: SimpleNamespace, published: Path, tmp_path: Path) -> None:
+    with stage_run(tmp_path / "tokenizer" / "manifest.json", {"stage": "train_tokenizer"}) as run:
+        run.add_output(tmp_path / "tokenizer" / "tokenizer.json").write_bytes(published.read_bytes())
+    corpus = small.write_corpus(tmp_path / "corpus", {"train": ["[TAB] Hello world.\nIt isn't 1984.\n\nYes."]})
+    output = tmp_path / "tokens" / "manifest.json"
+    encode_corpus(small.encoding_settings(), corpus, tmp_path / "tokenizer" / "manifest.json", output)
+    document = TokenShards.open(output, "train").document(0)
+    parts = np.split(document.ids, np.flatnonzero(document.word_starts)[1:])
+    assert [load_tokenizer(published).decode(part.tolist()) for part in parts] == [
+        *("[TAB]", " Hello", " world.", " It", " isn't", " 1984.", "[PAR]", " Yes.", "[PAR]")
+    ]
+
+
 def test_truncation_and_padding_in_the_file_are_switched_off(definition: dict[str, Any], tmp_path: Path) -> None:
     definition["truncation"] = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
     tokenizer = load_tokenizer(save(definition, tmp_path))
@@ -118,10 +146,20 @@ def test_truncation_and_padding_in_the_file_are_switched_off(definition: dict[st
             r"special token \[PAD\] has id 4, expected id 3",
         ),
         (lambda d: d["model"]["vocab"].update(zebra=9999), "without gaps"),
-        (lambda d: d["model"].update(continuing_subword_prefix="@@"), "an empty continuing_subword_prefix"),
-        (lambda d: d.update(pre_tokenizer={"type": "Whitespace"}), "expected a byte-level tokenizer"),
-        (lambda d: d.update(pre_tokenizer=None), "expected a byte-level tokenizer"),
-        (lambda d: d["model"].update(type="Surprise"), "not a tokenizer"),
+        (lambda d: d["added_tokens"].clear(), "has none of the known sets of special tokens: babylm, bnc, roberta"),
+        (lambda d: d["added_tokens"][2].update(id=9), r"the special token \[SEP\] has id 9, expected id 2"),
+        (lambda d: d["model"]["vocab"].pop("[TAB]"), r"the special token \[TAB\] "),
+        (lambda d: d["model"].update(continuing_subword_prefix="@@"), "'@@' and ByteLevel exclude each other"),
+        (
+            lambda d: d["pre_tokenizer"]["pretokenizers"].append({"type": "Metaspace", "replacement": "_"}),
+            "ByteLevel and Metaspace exclude each other",
+        ),
+        (lambda d: d.update(pre_tokenizer={"type": "Whitespace"}), "does not mark where words start"),
+        (lambda d: d.update(pre_tokenizer=None), "does not mark where words start"),
+        (lambda d: d["model"].update(unk_token="<unk>"), r"unk_token is '<unk>', expected '\[UNK\]'"),
+        (lambda d: d["model"].update(type="Surprise"), "the model 'Surprise' is unknown"),
+        (lambda d: d["model"].update(vocab=7), "not a tokenizer"),
+        (lambda d: d.update(pre_tokenizer=7), "not a tokenizer"),
         (lambda d: d.pop("model"), "not a tokenizer: KeyError at 'model'"),
         (lambda d: d.update(added_tokens=7), "not a tokenizer"),
     ],

@@ -1,6 +1,7 @@
 import hashlib
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +15,35 @@ from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train_tokenizer, training_lines
 
-TRAIN_BOTH_KINDS = """
+KINDS: dict[str, dict[str, object]] = {
+    "byte_wordpiece": {},
+    "byte_bpe": {"kind": "byte_bpe", "special_tokens": "roberta", "individual_digits": False},
+    "bnc": {
+        "special_tokens": "bnc",
+        "normalizer": "ltg_bnc",
+        "pre_tokenizer": "ltg_bnc",
+        "continuing_subword_prefix": "@@",
+    },
+    "bert": {
+        "special_tokens": "bnc",
+        "normalizer": "bert_uncased",
+        "pre_tokenizer": "bert",
+        "continuing_subword_prefix": "##",
+    },
+    "unigram": {
+        "kind": "unigram",
+        "special_tokens": "roberta",
+        "normalizer": "nmt_nfkc",
+        "pre_tokenizer": "metaspace",
+    },
+}
+TRAIN_EVERY_KIND = """
 import json, sys
 from pathlib import Path
 from hatchery.tokenization.trainer import train_tokenizer
-settings, corpus, folder = json.loads(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
-for kind in ("wordpiece", "byte_bpe"):
-    train_tokenizer({**settings, "kind": kind}, corpus, folder / kind / "manifest.json")
+settings, kinds, corpus, folder = *map(json.loads, sys.argv[1:3]), sys.argv[3], Path(sys.argv[4])
+for name, changes in kinds.items():
+    train_tokenizer({**settings, **changes}, corpus, folder / name / "manifest.json")
 """
 
 
@@ -34,41 +57,49 @@ def train_changed(small: SimpleNamespace, corpus: Path, folder: Path, **changes:
     return manifest
 
 
-def test_six_trainings_with_other_threads_and_hash_seeds_give_the_same_bytes(
-    small: SimpleNamespace, corpus: Path, tmp_path: Path, repository: Path
+def test_six_trainings_with_other_threads_hash_seeds_and_line_orders_give_the_same_bytes(
+    small: SimpleNamespace, tmp_path: Path, repository: Path
 ) -> None:
-    settings = json.dumps(small.tokenizer_settings(vocabulary_size=900, min_frequency=0))
+    settings = json.dumps(small.tokenizer_settings(vocabulary_size=420, min_frequency=0))
+    texts = small.documents(90, seed=1)
     running = []
     for index, threads in enumerate((1, 2, 3, 4, 1, 2)):
+        lines = [line for text in texts for line in text.split("\n")]
+        random.Random(index).shuffle(lines)
+        corpus = small.write_corpus(
+            tmp_path / f"corpus_{index}", {"train": ["\n".join(lines[::2]), "\n".join(lines[1::2])]}
+        )
         surroundings = {
             **os.environ,
             "PYTHONPATH": str(repository / "scripts"),
             "PYTHONHASHSEED": str(1000 + index),
             "RAYON_NUM_THREADS": str(threads),
-            "TOKENIZERS_PARALLELISM": "true",
+            "TOKENIZERS_PARALLELISM": "true" if index % 3 else "false",
         }
-        command = [sys.executable, "-c", TRAIN_BOTH_KINDS, settings, str(corpus), str(tmp_path / str(index))]
-        running.append(subprocess.Popen(command, env=surroundings, stderr=subprocess.PIPE, text=True))
+        command = [sys.executable, "-c", TRAIN_EVERY_KIND, settings, json.dumps(KINDS), str(corpus)]
+        running.append(
+            subprocess.Popen(
+                [*command, str(tmp_path / str(index))], env=surroundings, stderr=subprocess.PIPE, text=True
+            )
+        )
         if index % 2:
             for process in running[-2:]:
-                _, errors = process.communicate(timeout=60)
+                _, errors = process.communicate(timeout=120)
                 assert process.returncode == 0, errors
-    for kind in ("wordpiece", "byte_bpe"):
-        for name in ("tokenizer.json", "manifest.json"):
-            contents = [(tmp_path / str(index) / kind / name).read_bytes() for index in range(6)]
-            assert len({hashlib.sha256(content).hexdigest() for content in contents}) == 1, (kind, name)
-        size = read_manifest(tmp_path / "0" / kind / "manifest.json").measures["vocabulary_size"]
-        assert size > 600, "too few merges to show anything"
+    for name in KINDS:
+        contents = [(tmp_path / str(index) / name / "tokenizer.json").read_bytes() for index in range(6)]
+        assert len({hashlib.sha256(content).hexdigest() for content in contents}) == 1, name
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe"])
+@pytest.mark.parametrize("name", KINDS)
 def test_the_order_of_documents_and_the_size_of_shards_do_not_change_the_vocabulary(
-    small: SimpleNamespace, tmp_path: Path, kind: str
+    small: SimpleNamespace, tmp_path: Path, name: str
 ) -> None:
     texts = small.documents(60, seed=5)
     forward = small.write_corpus(tmp_path / "forward", {"train": texts}, per_shard=7)
     backward = small.write_corpus(tmp_path / "backward", {"train": texts[::-1]}, per_shard=60)
-    trained = [train_changed(small, path, path.parent / "t", kind=kind) for path in (forward, backward)]
+    changes = {"vocabulary_size": 370, **KINDS[name]}
+    trained = [train_changed(small, path, path.parent / "t", **changes) for path in (forward, backward)]
     assert vocabulary(trained[0]) == vocabulary(trained[1])
 
 
@@ -87,18 +118,47 @@ def test_special_tokens_come_first_and_in_order(tokenizer_manifests: dict[str, P
     assert tuple(vocabulary(tokenizer_manifests[kind])[:7]) == SPECIAL_TOKENS
 
 
-def test_a_vocabulary_that_the_corpus_cannot_fill_is_measured(small: SimpleNamespace, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", KINDS)
+def test_a_vocabulary_that_the_corpus_cannot_fill_is_refused_with_the_size_that_it_supports(
+    small: SimpleNamespace, tmp_path: Path, name: str
+) -> None:
     corpus = small.write_corpus(tmp_path / "corpus", {"train": ["one two\ntwo three"]})
-    manifest = train_changed(small, corpus, tmp_path / "t", vocabulary_size=5000)
-    measures = read_manifest(manifest).measures
-    assert measures["vocabulary_size"] == len(vocabulary(manifest)) < 300
-    assert (measures["training_documents"], measures["training_lines"]) == (1, 2)
+    with pytest.raises(TokenizationError, match="got 5000, but the text supports only") as refusal:
+        train_changed(small, corpus, tmp_path / "t", vocabulary_size=5000, **KINDS[name])
+    assert "\n" not in str(refusal.value)
+    assert list((tmp_path / "t").iterdir()) == []
+    supported = int(str(refusal.value).split("ask for at most ")[1].split(",")[0])
+    for changes in ({"vocabulary_size": supported}, {"vocabulary_size": 5000, "allow_smaller": True}):
+        measures = read_manifest(train_changed(small, corpus, tmp_path / "t", **{**KINDS[name], **changes})).measures
+        assert measures == {"vocabulary_size": supported, "training_documents": 1, "training_lines": 2}
+
+
+def test_one_tokenizer_is_trained_on_several_corpora_together(small: SimpleNamespace, tmp_path: Path) -> None:
+    english = small.write_corpus(tmp_path / "english", {"train": ["house house\n" * 9]})
+    german = small.write_corpus(tmp_path / "german", {"train": ["garten garten\n" * 9]})
+    manifest = tmp_path / "t" / "manifest.json"
+    settings = small.tokenizer_settings(**KINDS["unigram"], vocabulary_size=22, allow_smaller=True)
+    train_tokenizer(settings, [english, german], manifest)
+    assert {"▁house", "▁garten"} <= set(vocabulary(manifest))
+    assert set(read_manifest(manifest).inputs) == {"corpus", "corpus_2"}
+
+
+def test_only_documents_of_the_named_sources_are_learned_from(small: SimpleNamespace, tmp_path: Path) -> None:
+    # Documents take turns between the sources `speech` and `books`.
+    corpus = small.write_corpus(tmp_path / "corpus", {"train": ["said said\n" * 9, "written\n" * 9] * 3})
+    learned = vocabulary(train_changed(small, corpus, tmp_path / "t", sources=["speech"], allow_smaller=True))
+    assert "Ġsaid" in learned
+    assert "Ġwritten" not in learned
+    with pytest.raises(CorpusError, match="of the sources letters has no text"):
+        train_changed(small, corpus, tmp_path / "u", sources=["letters"])
 
 
 def test_special_tokens_in_the_text_are_not_learned_as_words(small: SimpleNamespace, tmp_path: Path) -> None:
     line = " ".join(f"word {token}" for token in SPECIAL_TOKENS)
     corpus = small.write_corpus(tmp_path / "corpus", {"train": [f"{line}\n[TAB] indented"] * 30})
-    learned = vocabulary(train_changed(small, corpus, tmp_path / "t", vocabulary_size=2000, min_frequency=0))[7:]
+    learned = vocabulary(
+        train_changed(small, corpus, tmp_path / "t", vocabulary_size=2000, min_frequency=0, allow_smaller=True)
+    )[7:]
     assert "Ġword" in learned
     assert "Ġindented" in learned
     assert not [token for token in learned for special in SPECIAL_TOKENS if special[1:3] in token]
@@ -112,28 +172,30 @@ def test_training_lines_are_stripped_and_cut_at_special_tokens() -> None:
 def test_limited_training_takes_lines_from_the_whole_corpus(small: SimpleNamespace, tmp_path: Path) -> None:
     texts = ["early early early\n" * 10] * 20 + ["late late late\n" * 10] * 20
     corpus = small.write_corpus(tmp_path / "corpus", {"train": texts})
-    manifest = train_changed(small, corpus, tmp_path / "t", sentences_limit=30)
+    manifest = train_changed(small, corpus, tmp_path / "t", sentences_limit=30, allow_smaller=True)
     assert read_manifest(manifest).measures["training_lines"] == 30
     assert {"Ġearly", "Ġlate"} <= set(vocabulary(manifest))
 
 
 def test_a_limit_above_the_size_of_the_corpus_takes_all_lines(small: SimpleNamespace, tmp_path: Path) -> None:
     corpus = small.write_corpus(tmp_path / "corpus", {"train": ["one\ntwo", "three"]})
-    manifest = train_changed(small, corpus, tmp_path / "t", sentences_limit=1000)
+    manifest = train_changed(small, corpus, tmp_path / "t", sentences_limit=1000, allow_smaller=True)
     assert read_manifest(manifest).measures["training_lines"] == 3
 
 
-def test_only_the_train_split_is_learned(small: SimpleNamespace, tmp_path: Path) -> None:
+def test_only_the_named_splits_are_learned(small: SimpleNamespace, tmp_path: Path) -> None:
     corpus = small.write_corpus(tmp_path / "corpus", {"train": ["seen\n" * 9], "dev": ["hidden\n" * 9]})
-    learned = vocabulary(train_changed(small, corpus, tmp_path / "t"))
+    learned = vocabulary(train_changed(small, corpus, tmp_path / "t", allow_smaller=True))
     assert "Ġseen" in learned
     assert "Ġhidden" not in learned
+    both = train_changed(small, corpus, tmp_path / "u", splits=["train", "dev"], allow_smaller=True)
+    assert {"Ġseen", "Ġhidden"} <= set(vocabulary(both))
 
 
 def test_nfkc_makes_ligatures_plain(small: SimpleNamespace, tmp_path: Path) -> None:
     corpus = small.write_corpus(tmp_path / "corpus", {"train": ["fine\n" * 9]})
     tokenizer = load_tokenizer(
-        train_changed(small, corpus, tmp_path / "t", normalizer="nfkc").parent / "tokenizer.json"
+        train_changed(small, corpus, tmp_path / "t", normalizer="nfkc", allow_smaller=True).parent / "tokenizer.json"
     )
     assert tokenizer.encode_sentences(["ﬁne"]) == tokenizer.encode_sentences(["fine"])
 
@@ -141,10 +203,17 @@ def test_nfkc_makes_ligatures_plain(small: SimpleNamespace, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"continuing_subword_prefix": "@@"}, "continuing_subword_prefix: '@@' is not supported"),
+        ({"continuing_subword_prefix": "@@"}, "continuing_subword_prefix: byte_level marks word starts already"),
+        ({"pre_tokenizer": "ltg_bnc"}, "continuing_subword_prefix: ltg_bnc does not mark word starts"),
+        ({"kind": "byte_bpe", "pre_tokenizer": "metaspace"}, "pre_tokenizer: byte_bpe needs byte_level"),
+        ({"kind": "byte_bpe", "continuing_subword_prefix": "@@"}, "continuing_subword_prefix: only wordpiece"),
+        ({"special_tokens": "bert"}, "special_tokens: got 'bert', allowed are: babylm, bnc, roberta"),
+        ({"splits": []}, "splits: expected at least one"),
+        ({"sources": ["a", "a"]}, "sources: expected at least one name and none twice"),
         ({"vocabulary_size": 262}, "vocabulary_size: 262 is too small"),
         ({"special_tokens": ["[UNK]", "[PAD]"]}, "special_tokens: must be"),
-        ({"kind": "unigram"}, "kind: got 'unigram'"),
+        ({"kind": "unigram"}, "pre_tokenizer: unigram needs metaspace"),
+        ({"kind": "bpe"}, "kind: got 'bpe'"),
         ({"min_frequency": -1}, "min_frequency: expected at least 0"),
         ({"sentences_limit": 0}, "sentences_limit: expected at least 1"),
         ({"vocab_size": 300}, "vocab_size: unknown key"),

@@ -77,6 +77,13 @@ CHANGES = {
         "vocabulary_size: 380",
         {"train_tokenizer", *AFTER_TOKENIZER},
     ),
+    "special tokens": Change(
+        "config/tokenizers/tiny.yaml",
+        "kind: wordpiece",
+        "kind: wordpiece\nspecial_tokens: bnc",
+        {"train_tokenizer", *AFTER_TOKENIZER},
+    ),
+    "a sweep of tokenizers": Change("config/tokenizer_sweeps/demo.yaml", "corpus: demo", "corpus: tiny", set()),
     "shard size": Change(
         "config/corpora/tiny.yaml",
         "documents_per_shard: 20",

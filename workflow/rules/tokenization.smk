@@ -1,6 +1,6 @@
 rule train_tokenizer:
     input:
-        corpus=lambda wildcards: LAYOUT.tokenizer_corpus(wildcards.tokenizer),
+        corpora=lambda wildcards: LAYOUT.tokenizer_corpora(wildcards.tokenizer),
     output:
         "results/tokenizers/{tokenizer}/manifest.json",
     log:
@@ -18,7 +18,8 @@ rule train_tokenizer:
             "train_tokenizer", tokenizer=wildcards.tokenizer
         ),
     shell:
-        "python scripts/train_tokenizer.py --settings {params.settings:q} --corpus {input.corpus} --output {output}"
+        "python scripts/train_tokenizer.py --settings {params.settings:q} --corpus {input.corpora}"
+        " --threads {threads} --output {output}"
         " 2>&1 | tee {log}"
 
 

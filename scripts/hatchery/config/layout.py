@@ -127,9 +127,31 @@ class Layout:
         )
         return {"source": source_manifest(block), "vocabulary": vocabulary, **model}
 
-    def tokenizer_corpus(self, tokenizer: str) -> str:
-        """Manifest of the corpus that a tokenizer is trained on."""
-        return self.corpus_manifest(self.project.block("tokenizer", tokenizer)["corpus"])
+    def tokenizer_corpora(self, tokenizer: str) -> list[str]:
+        """Manifests of the corpora that a tokenizer is trained on: one, or several together."""
+        block = self.project.block("tokenizer", tokenizer)
+        return [
+            self.corpus_manifest(corpus) for corpus in (block["corpora"] if "corpora" in block else [block["corpus"]])
+        ]
+
+    def sweep_corpus(self, sweep: str) -> str:
+        """Manifest of the corpus that a sweep of tokenizers is trained and measured on."""
+        return self.corpus_manifest(self.project.block("tokenizer_sweep", sweep)["corpus"])
+
+    def sweep_morphemes(self, sweep: str) -> list[str]:
+        """Source manifest of the user's list of morphemes, if a sweep names one."""
+        return data_manifests(self.project.block("tokenizer_sweep", sweep)["morphemes_data"])
+
+    def sweep_references(self, sweep: str) -> dict[str, str]:
+        """Source manifests of the reference tokenizers of a sweep by type."""
+        types = self.project.block("tokenizer_sweep", sweep)["types"]
+        named = {name: entry["reference"] for name, entry in types.items() if entry["reference"] is not None}
+        return {name: source_manifest({"data": data}) for name, data in named.items()}
+
+    def sweep_published(self, sweep: str) -> list[str]:
+        """The table of published values of a sweep, if it names one."""
+        name = self.project.block("tokenizer_sweep", sweep)["published"]
+        return [] if name is None else [f"config/published/tokenizers/{name}.csv"]
 
     def experiment_tokens(self, experiment: str) -> str:
         """Manifest of the token shards that an experiment pretrains on."""

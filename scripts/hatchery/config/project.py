@@ -24,6 +24,7 @@ FOLDERS = {
     "task": "tasks",
     "vocabulary": "vocabularies",
     "selection": "selections",
+    "tokenizer_sweep": "tokenizer_sweeps",
 }
 RESERVED = (
     "corpora",
@@ -33,6 +34,7 @@ RESERVED = (
     "selections",
     "cards",
     "tokenizers",
+    "tokenizer_sweeps",
     "tokens",
     "settings",
     "checkpoints",
@@ -139,7 +141,13 @@ class Project:
                 self._require("task", task, f"{where}: finetuning.tasks")
             check_experiment(block, where, self)
         elif kind == "tokenizer":
+            for corpus in block["corpora"] if "corpora" in block else [block["corpus"]]:
+                self._require("corpus", corpus, f"{where}: corpus")
+        elif kind == "tokenizer_sweep":
             self._require("corpus", block["corpus"], f"{where}: corpus")
+            self._check_named_data(block["morphemes_data"], f"{where}: morphemes_data")
+            for candidate, entry in block["types"].items():
+                self._check_named_data(entry["reference"], f"{where}: types.{candidate}.reference")
         elif kind == "corpus":
             self._check_corpus(block, where)
         elif kind == "vocabulary":

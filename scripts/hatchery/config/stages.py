@@ -10,6 +10,7 @@ from typing import Any
 
 from hatchery.config.overrides import pretraining_of, protocol_of
 from hatchery.config.project import Project
+from hatchery.config.schema import validate
 from hatchery.config.terms import KEYS, raw_inputs
 from hatchery.errors import ConfigError
 from hatchery.storage.checksums import canonical_json
@@ -23,8 +24,9 @@ VERSIONS = {
     "sample_corpus": 1,
     "group_sequences": 1,
     "describe_corpus": 1,
-    "train_tokenizer": 1,
-    "encode_corpus": 1,
+    "train_tokenizer": 2,
+    "encode_corpus": 2,
+    "select_tokenizer": 1,
     "pretrain": 1,
     "score_minimal_pairs": 1,
     "finetune": 1,
@@ -34,7 +36,6 @@ VERSIONS = {
     "plot_phenomena": 1,
     "write_page": 2,
 }
-SPECIAL_TOKENS = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]", "[PAR]", "[TAB]"]
 
 
 def stage_settings(project: Project, stage: str, **wildcards: str) -> str:
@@ -99,8 +100,26 @@ def _selection(project: Project, selection: str) -> dict[str, Any]:
 
 
 def _tokenizer(project: Project, tokenizer: str) -> dict[str, Any]:
-    block = project.block("tokenizer", tokenizer)
-    return {**_without(block, "description", "corpus"), "special_tokens": SPECIAL_TOKENS}
+    return _tokenizer_body(project.block("tokenizer", tokenizer))
+
+
+def _tokenizer_body(block: dict[str, Any]) -> dict[str, Any]:
+    return _without(block, "description", "corpus", "corpora")
+
+
+def _tokenizer_sweep(project: Project, sweep: str) -> dict[str, Any]:
+    block = project.block("tokenizer_sweep", sweep)
+    types = []
+    for name, entry in block["types"].items():
+        where = f"{project.folder / 'tokenizer_sweeps' / sweep}.yaml: types.{name}.definition"
+        taken = {"corpus": block["corpus"], "vocabulary_size": entry["sizes"][0]}
+        if twice := sorted(taken.keys() & entry["definition"].keys()):
+            raise ConfigError(f"{where}: {twice[0]}: the sweep itself says it")
+        definition = _tokenizer_body(validate({**entry["definition"], **taken}, "tokenizer", where))
+        rest = _without(entry, "definition", "reference")
+        types.append({"name": name, "definition": _without(definition, "vocabulary_size"), **rest})
+    body = _without(block, "description", "corpus", "types", "morphemes_data", "published")
+    return {"name": sweep, **body, "types": types}
 
 
 def _tokens(project: Project, corpus: str, tokenizer: str) -> dict[str, Any]:
@@ -159,6 +178,7 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "describe_corpus": _card,
     "train_tokenizer": _tokenizer,
     "encode_corpus": _tokens,
+    "select_tokenizer": _tokenizer_sweep,
     "pretrain": _pretraining,
     "score_minimal_pairs": _minimal_pairs,
     "finetune": _finetuning,

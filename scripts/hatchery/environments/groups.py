@@ -8,7 +8,7 @@ entry with the `conda:` line of the rule that calls the command.
 COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
     "sources": ("generate_embedded_sources", "register_source"),
     "corpora": ("build_vocabulary", "select_text", "convert_corpus", "sample_corpus", "group_sequences"),
-    "tokenization": ("train_tokenizer", "encode_corpus"),
+    "tokenization": ("train_tokenizer", "encode_corpus", "select_tokenizer"),
     "pretraining": ("pretrain",),
     "evaluation": ("score_minimal_pairs", "finetune"),
     "analysis": (

@@ -1,11 +1,11 @@
 """Inputs of a classifier: `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut to a maximum length (LTG-BERT, section 6.5).
 
-Token ids only: these models have no segment embeddings, so only [SEP] separates.
+With the special tokens of RoBERTa `<s> a </s> </s> b </s>`. Token ids only: these models have no segment embeddings,
+so only the separators separate.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 
@@ -38,12 +38,19 @@ def encode_examples(examples: Sequence[Example], tokenizer: Tokenizer, max_lengt
     sequences, truncated = [], 0
     for example in examples:
         segments = [ids[text] for text in example.segments]
-        room = max_length - 1 - len(segments)
+        room = max_length - len(_framed([()] * len(segments), tokenizer))
         kept = truncate_longest(segments, room)
         truncated += sum(map(len, kept)) < sum(map(len, segments))
-        framed = chain([tokenizer.cls_id], *((*segment, tokenizer.sep_id) for segment in kept))
-        sequences.append(np.fromiter(framed, dtype=np.int64))
+        sequences.append(np.array(_framed(kept, tokenizer), dtype=np.int64))
     return EncodedExamples(sequences, np.array([example.label for example in examples], dtype=np.int64), truncated)
+
+
+def _framed(segments: Sequence[Sequence[int]], tokenizer: Tokenizer) -> list[int]:
+    between = [tokenizer.sep_id] * tokenizer.special.separators_in_pair
+    ids = [tokenizer.cls_id, *segments[0]]
+    for segment in segments[1:]:
+        ids += [*between, *segment]
+    return [*ids, tokenizer.sep_id]
 
 
 def truncate_longest(segments: Sequence[Sequence[int]], room: int) -> list[Sequence[int]]:

@@ -37,12 +37,12 @@ class MaskedExamples:
         segments: SegmentIndex,
         sequence_length: int,
         vocab_size: int,
+        special: SpecialIds,
         settings: SpanMaskingSettings | None = None,
-        special: SpecialIds | None = None,
     ) -> None:
         self.segments, self.sequence_length, self.vocab_size = segments, sequence_length, vocab_size
         self.settings = settings or SpanMaskingSettings()
-        self.special = special or SpecialIds()
+        self.special = special
         if segments.sequence_length > sequence_length:
             expected = f"at least the {segments.sequence_length} that the segments were built for"
             raise TrainingError(f"sequence_length: got {sequence_length}, expected {expected}")
@@ -51,6 +51,11 @@ class MaskedExamples:
 
     def __len__(self) -> int:
         return len(self.segments)
+
+    @property
+    def pad_id(self) -> int:
+        """The id that fills the input behind a sequence."""
+        return self.special.pad
 
     def example(self, seed: int, epoch: int, index: int) -> MaskedExample:
         """Segment `index` as seen in `epoch`; all three numbers are 0 or more."""

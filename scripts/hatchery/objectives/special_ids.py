@@ -1,19 +1,32 @@
 """The token ids that objectives insert or leave alone."""
 
 from dataclasses import dataclass
+from typing import Self
 
-from hatchery.tokenization.special_tokens import CLS, MASK, PAD, PAR, SEP, SPECIAL_IDS
+from hatchery.tokenization.special_tokens import SpecialTokens
 
 
 @dataclass(frozen=True)
 class SpecialIds:
-    """Ids of the structural tokens, by default those of every tokenizer of this house."""
+    """Ids of the structural tokens; made by `SpecialIds.of` from the set of the tokenizer."""
 
-    cls: int = SPECIAL_IDS[CLS]
-    sep: int = SPECIAL_IDS[SEP]
-    pad: int = SPECIAL_IDS[PAD]
-    mask: int = SPECIAL_IDS[MASK]
-    n_protected: int = SPECIAL_IDS[PAR] + 1
+    cls: int
+    sep: int
+    pad: int
+    mask: int
+    n_protected: int
     """Ids below this one are never predicted: [UNK] to [PAR], but not [TAB] (ELC-BERT section 3.3)."""
-    first_random: int = SPECIAL_IDS[PAR]
-    """Lowest id that may replace a token at random. The published code starts one too low, so [PAR] can be drawn."""
+    first_random: int
+    """Lowest id that may replace a token at random."""
+
+    @classmethod
+    def of(cls, special: SpecialTokens) -> Self:
+        """The ids of a set of special tokens.
+
+        Where the set has [PAR], random tokens start there: the published code starts one too low, so that [PAR] can
+        be drawn. A set without it comes from no published span objective; none of its tokens is predicted or drawn.
+        """
+        ids = special.ids
+        paragraph = len(special.order) if special.paragraph is None else ids[special.paragraph]
+        n_protected = min(paragraph + 1, len(special.order))
+        return cls(ids[special.cls], ids[special.sep], ids[special.pad], ids[special.mask], n_protected, paragraph)

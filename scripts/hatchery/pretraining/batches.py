@@ -18,7 +18,6 @@ from torch.nn.functional import pad
 from hatchery.modeling.masked_language_model import UNLABELLED
 from hatchery.pretraining.data_order import EpochSlice, Phase, global_batch, micro_batches, share_of_process
 from hatchery.pretraining.topology import Topology
-from hatchery.tokenization.special_tokens import PAD, SPECIAL_IDS
 
 
 class Examples(Protocol):
@@ -28,17 +27,14 @@ class Examples(Protocol):
         """Number of sequences in an epoch."""
         ...
 
+    @property
+    def pad_id(self) -> int:
+        """The id that fills `input_ids` behind a sequence."""
+        ...
+
     def batch(self, seed: int, epoch: int, indices: np.ndarray) -> dict[str, Tensor]:
         """`input_ids`, `attention_mask` and `labels`, each [len(indices), at most sequence_length]."""
         ...
-
-
-# What stands at padding, by the name of the tensor.
-PADDING: dict[str, int | bool] = {
-    "input_ids": SPECIAL_IDS[PAD],
-    "attention_mask": False,
-    "labels": UNLABELLED,
-}
 
 
 @dataclass(frozen=True)
@@ -93,15 +89,16 @@ class TrainingBatches:
 
 
 def _draw(examples: Examples, seed: int, slices: list[EpochSlice]) -> dict[str, Tensor]:
-    return concatenate([examples.batch(seed, part.epoch, part.indices) for part in slices])
+    return concatenate([examples.batch(seed, part.epoch, part.indices) for part in slices], examples.pad_id)
 
 
-def concatenate(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """One batch from several, padded on the right to the longest of them."""
+def concatenate(parts: list[dict[str, Tensor]], pad_id: int) -> dict[str, Tensor]:
+    """One batch from several, padded on the right to the longest of them; `pad_id` fills the input ids."""
     if len(parts) == 1:
         return parts[0]
+    fillers: dict[str, int | bool] = {"input_ids": pad_id, "attention_mask": False, "labels": UNLABELLED}
     width = max(part["input_ids"].shape[1] for part in parts)
     return {
         key: torch.cat([pad(part[key], (0, width - part[key].shape[1]), value=filler) for part in parts])
-        for key, filler in PADDING.items()
+        for key, filler in fillers.items()
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 from hatchery.objectives.examples import MaskedExamples
 from hatchery.objectives.segments import SegmentIndex
 from hatchery.objectives.span_masking import SpanMaskingSettings
+from hatchery.objectives.special_ids import SpecialIds
 from hatchery.pretraining.settings import ObjectiveSettings, PretrainSettings
 from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.documents import shards_by_split
@@ -20,7 +21,11 @@ DEVELOPMENT_SPLIT = "dev"
 
 
 def examples_maker(shards: TokenShards, objective: ObjectiveSettings) -> Callable[[int], MaskedExamples]:
-    """A function that makes the examples of `shards` for a sequence length (special tokens included)."""
+    """A function that makes the examples of `shards` for a sequence length (special tokens included).
+
+    The ids of the special tokens are those that the shards were encoded with.
+    """
+    special = SpecialIds.of(shards.special)
     masking = SpanMaskingSettings(
         mask_probability=objective.mask_probability,
         random_probability=objective.random_probability,
@@ -30,7 +35,7 @@ def examples_maker(shards: TokenShards, objective: ObjectiveSettings) -> Callabl
 
     def make(sequence_length: int) -> MaskedExamples:
         segments = SegmentIndex.build(shards, sequence_length)
-        return MaskedExamples(segments, sequence_length, shards.vocabulary_size, masking)
+        return MaskedExamples(segments, sequence_length, shards.vocabulary_size, special, masking)
 
     return make
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
+from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_shards import TokenTable
 
 
@@ -18,7 +18,8 @@ from hatchery.tokenization.token_shards import TokenTable
 class Counts:
     """Counts of some documents: `subwords` are the tokens that stand for text, that is all but [PAR] and its kin.
 
-    `words` stand between white space; `unknown` are [UNK], spelled out in the text or made by the tokenizer.
+    `words` are those of `word_starts`: between white space, or pre-tokens where the tokenizer marks continuations.
+    `unknown` are unknown tokens, spelled out in the text or made by the tokenizer.
     """
 
     documents: int = 0
@@ -34,14 +35,20 @@ class Counts:
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
     def as_measures(self) -> dict[str, int | float]:
-        """The counts and the fertility, rounded so that it is the same on every machine."""
-        fertility = round(self.subwords / self.words, 6) if self.words else 0.0
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {"fertility": fertility}
+        """The counts, the fertility (subwords per word) and the unknown rate (unknown tokens per subword).
+
+        Both are rounded so that they are the same on every machine.
+        """
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {
+            "fertility": round(self.subwords / self.words, 6) if self.words else 0.0,
+            "unknown_rate": round(self.unknown / self.subwords, 6) if self.subwords else 0.0,
+        }
 
 
-def count_by_source(table: TokenTable, sources: Sequence[str], unknown_id: int) -> dict[str, Counts]:
-    """Counts of the rows of a table by the source of each row."""
-    structure = (table.ids < len(SPECIAL_TOKENS)) & (table.ids != unknown_id)
+def count_by_source(table: TokenTable, sources: Sequence[str], special: SpecialTokens) -> dict[str, Counts]:
+    """Counts of the rows of a table by the source of each row; `special` is the set that the ids belong to."""
+    unknown = table.ids == special.ids[special.unknown]
+    structure = (table.ids < len(special.order)) & ~unknown
     per_document = np.stack(
         [
             np.ones(len(sources), dtype=np.int64),
@@ -49,7 +56,7 @@ def count_by_source(table: TokenTable, sources: Sequence[str], unknown_id: int) 
             _sums(table.word_starts & ~structure, table.document_starts),
             np.diff(table.document_starts),
             _sums(~structure, table.document_starts),
-            _sums(table.ids == unknown_id, table.document_starts),
+            _sums(unknown, table.document_starts),
         ]
     )
     names, codes = np.unique(np.array(sources, dtype=object), return_inverse=True)
@@ -75,7 +82,7 @@ def frequency_at_95_percent(unigrams: np.ndarray) -> int:
 
 
 def statistics_table(counts: dict[tuple[str, str], Counts]) -> str:
-    """The text of `statistics.csv`: one row of counts and fertility per split and source, sorted."""
+    """The text of `statistics.csv`: one row of counts and rates per split and source, sorted."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["split", "source", *Counts().as_measures()])

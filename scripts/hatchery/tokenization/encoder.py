@@ -1,8 +1,8 @@
 """Encoding the documents of a corpus into token shards, with word starts, boundaries, counts and fertility.
 
 Sentences are encoded one by one, without [CLS] and [SEP], as published (LTG-BERT §1.8, ELC-BERT §3.1 of the
-reference); [PAR] ends the last sentence of each paragraph. One token shard per document shard; the bytes depend
-neither on the number of threads nor on the batch size.
+reference); [PAR] ends the last sentence of each paragraph where the tokenizer has such a token. One token shard per
+document shard; the bytes depend neither on the number of threads nor on the batch size.
 """
 
 import time
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hatchery.errors import ConfigError
+from hatchery.errors import ConfigError, CorpusError
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_json, write_text
 from hatchery.storage.manifests import read_manifest, stage_run
@@ -82,7 +82,7 @@ class DocumentEncoder:
         for start in range(0, len(sentences), SENTENCES_PER_CALL):
             for ids in self.tokenizer.encode_sentences(sentences[start : start + SENTENCES_PER_CALL]):
                 flat.extend(ids)
-                if ends_paragraph[position]:
+                if par_id is not None and ends_paragraph[position]:
                     flat.append(par_id)
                 position += 1
                 bounds[position] = len(flat)
@@ -130,8 +130,9 @@ def encode_corpus(
 
     Beside the manifest at `output`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
     `unigram.json` (occurrences of each id in the train split). Measures: `vocabulary_size`, `id_type`, `splits`
-    (counts and fertility of each), `empty_documents`, `train_frequency_at_95_percent`. `threads` is noted in the
-    provenance only. Raises ConfigError, CorpusError, ManifestError or TokenizationError.
+    (counts, fertility and unknown rate of each), `special_tokens` (names in order and ids by role),
+    `empty_documents`, `train_frequency_at_95_percent`. `threads` is noted in the provenance only. Raises ConfigError,
+    ManifestError or TokenizationError, and CorpusError also for a corpus without any text.
     """
     encoding = build(EncodingSettings, stage_body(settings))
     with stage_run(output, settings, {"corpus": corpus, "tokenizer": tokenizer}) as run:
@@ -153,13 +154,15 @@ def encode_corpus(
                 for path in paths:
                     table, sources, empty = _encode_shard(encoder, path, encoding.documents_per_batch, progress)
                     empty_documents += empty
-                    for source, added in count_by_source(table, sources, loaded.unknown_id).items():
+                    for source, added in count_by_source(table, sources, loaded.special).items():
                         counts.setdefault((split, source), Counts()).add(added)
                     if split == "train":
                         unigrams += np.bincount(table.ids, minlength=loaded.vocabulary_size)
                     target = run.folder / f"{path.stem}.arrow"
                     write_shard(target, table, loaded.vocabulary_size)
                     run.add_output(target)
+        if not counts:
+            raise CorpusError(f"{corpus_manifest.path}: none of its {empty_documents:,} documents has any text")
         seconds = time.monotonic() - started
         totals = {split: Counts() for split in shards}
         for (split, _), added in counts.items():
@@ -174,6 +177,7 @@ def encode_corpus(
         run.measures.update(
             vocabulary_size=loaded.vocabulary_size,
             id_type=id_dtype(loaded.vocabulary_size).name,
+            special_tokens=loaded.special.record(),
             splits={split: total_counts.as_measures() for split, total_counts in totals.items()},
             empty_documents=empty_documents,
             train_frequency_at_95_percent=frequency_at_95_percent(unigrams),

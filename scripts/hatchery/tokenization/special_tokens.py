@@ -1,19 +1,102 @@
-"""The special tokens, their fixed ids, and which of them raw text may spell out.
+"""The sets of special tokens: their names, ids and roles, and which of them raw text may spell out.
 
-Every tokenizer of this house has these seven at these ids (the order of the tokenizers published with LTG-BERT and
-ELC-BERT), so that models, maskers and scorers need not ask which id means what.
+Three sets exist, one for each family of published tokenizers (LTG-BERT §2 and §2.1, ELC-BERT §2, reduced-vocabulary
+§3.1 of the reference). A set is recognised by its names in the order of their ids, so that a saved tokenizer tells by
+itself which of its ids means what.
 """
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from hatchery.errors import TokenizationError
+
+
+@dataclass(frozen=True)
+class SpecialTokens:
+    """Names of the special tokens by role; `order` lists them by id, from 0."""
+
+    order: tuple[str, ...]
+    unknown: str
+    cls: str
+    sep: str
+    pad: str
+    mask: str
+    paragraph: str | None = None
+    """Ends the last sentence of a paragraph; `None` where the set knows no paragraphs."""
+    tab: str | None = None
+    """An indented line; `None` where the set knows none."""
+    separators_in_pair: int = 1
+    """How many `sep` stand between the two texts of a pair: RoBERTa has two."""
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The id of each name."""
+        return {name: index for index, name in enumerate(self.order)}
+
+    def record(self) -> dict[str, object]:
+        """The names in order and the id of each role, as the manifest of token shards keeps them.
+
+        A role that the set lacks is None.
+        """
+        names = {role: getattr(self, role) for role in ROLES}
+        return {"order": list(self.order), **{role: self.ids.get(name) for role, name in names.items()}}
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Matches any of the names, spelled out."""
+        return re.compile("|".join(re.escape(name) for name in self.order))
+
+
+ROLES = ("unknown", "cls", "sep", "pad", "mask", "paragraph", "tab")
 
 UNKNOWN, CLS, SEP, PAD, MASK, PAR, TAB = "[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]", "[PAR]", "[TAB]"
 
-SPECIAL_TOKENS = (UNKNOWN, CLS, SEP, PAD, MASK, PAR, TAB)
-SPECIAL_IDS = {token: index for index, token in enumerate(SPECIAL_TOKENS)}
+SPECIAL_SETS: dict[str, SpecialTokens] = {
+    "babylm": SpecialTokens((UNKNOWN, CLS, SEP, PAD, MASK, PAR, TAB), UNKNOWN, CLS, SEP, PAD, MASK, PAR, TAB),
+    "bnc": SpecialTokens((UNKNOWN, CLS, SEP, PAD, MASK, PAR), UNKNOWN, CLS, SEP, PAD, MASK, PAR),
+    "roberta": SpecialTokens(
+        ("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
+        unknown="<unk>",
+        cls="<s>",
+        sep="</s>",
+        pad="<pad>",
+        mask="<mask>",
+        separators_in_pair=2,
+    ),
+}
+
+
+def recorded_special_tokens(recorded: object) -> SpecialTokens:
+    """The set that token shards were encoded with, from the measure of their manifest (see `record`).
+
+    Raises TokenizationError when it is no such record, or when its ids are not those of the set.
+    """
+    order = recorded.get("order") if isinstance(recorded, dict) else None
+    if not isinstance(order, list) or not all(isinstance(name, str) for name in order):
+        raise TokenizationError("special_tokens: not a record of special tokens")
+    special = special_tokens(order)
+    if special.record() != recorded:
+        raise TokenizationError("special_tokens: the ids of the record are not those of the set")
+    return special
+
+
+def special_tokens(names: Sequence[str]) -> SpecialTokens:
+    """The set with exactly these names in this order. Raises TokenizationError when there is none."""
+    for special in SPECIAL_SETS.values():
+        if special.order == tuple(names):
+            return special
+    known = "; ".join(f"{name}: {' '.join(special.order)}" for name, special in SPECIAL_SETS.items())
+    raise TokenizationError(f"special_tokens: no known set is {' '.join(names) or 'empty'}; known are {known}")
+
 
 # Converters write these two into documents: `[UNK]` for unclear speech (BNC), `[TAB]` for an indented line (BabyLM).
 # The others are structure. A page that explains BERT may contain the letters "[MASK]"; when documents are encoded
-# these stay letters, so that no text can forge a paragraph end, a padding or a mask.
+# these stay letters, so that no text can forge a paragraph end, a padding or a mask. No converter writes `<unk>`.
 TEXT_MARKERS = (UNKNOWN, TAB)
 
-SPECIAL_PATTERN = re.compile("|".join(re.escape(token) for token in SPECIAL_TOKENS))
+# Names of the "babylm" set.
+SPECIAL_TOKENS = SPECIAL_SETS["babylm"].order
+SPECIAL_IDS = SPECIAL_SETS["babylm"].ids
+SPECIAL_PATTERN = SPECIAL_SETS["babylm"].pattern

@@ -4,10 +4,11 @@ The shards of one split look like one long list of documents, in the order of th
 when they are opened, so that a truncated or damaged file is named at once and not after a day of training.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -15,21 +16,27 @@ import pyarrow as pa
 from hatchery.errors import CorpusError, TokenizationError
 from hatchery.storage.manifests import Manifest, read_manifest
 from hatchery.tokenization.documents import shards_by_split
+from hatchery.tokenization.special_tokens import recorded_special_tokens
 from hatchery.tokenization.token_shards import shard_schema
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(NamedTuple):
     """One encoded document.
 
     `ids` [tokens] is uint16 or uint32, a read-only view of the file. `sentence_starts` [sentences] is int32, offsets
-    into `ids`, the first is 0. `word_starts` [tokens] is bool; it is True at special tokens too, which belong to no
-    word.
+    into `ids`, the first is 0. `word_bits` holds the word starts, eight to a byte, from bit `first_bit` on.
     """
 
     ids: np.ndarray
     sentence_starts: np.ndarray
-    word_starts: np.ndarray
+    word_bits: np.ndarray
+    first_bit: int
+
+    @property
+    def word_starts(self) -> np.ndarray:
+        """Bool [tokens], unpacked at every call; True at special tokens too, which belong to no word."""
+        bits = np.unpackbits(self.word_bits, None, self.first_bit + len(self.ids), "little")
+        return bits[self.first_bit :].view(np.bool_)
 
 
 class _Shard:
@@ -55,7 +62,7 @@ class _Shard:
         self.document_starts = _offsets(path, "ids", ids)
         self.sentence_starts = sentences.values.to_numpy(zero_copy_only=True)
         self.sentence_bounds = _offsets(path, "sentence_starts", sentences)
-        # Booleans are packed, eight to a byte; they are unpacked for one document at a time.
+        # Booleans are packed, eight to a byte; they are unpacked for one document at a time, when it is asked for them.
         bits = words.values.buffers()[1]
         self.word_bits = np.frombuffer(bits, dtype=np.uint8) if bits is not None else np.zeros(0, dtype=np.uint8)
         if not np.array_equal(_offsets(path, "word_starts", words), self.document_starts):
@@ -65,18 +72,17 @@ class _Shard:
             raise TokenizationError(f"{path}: is damaged: a sentence starts outside of its document")
 
     def document(self, row: int) -> Document:
-        first, end = int(self.document_starts[row]), int(self.document_starts[row + 1])
-        packed = self.word_bits[first // 8 : (end + 7) // 8]
-        unpacked = np.unpackbits(packed, bitorder="little")[first % 8 : first % 8 + end - first]
+        first, end = self.document_starts.item(row), self.document_starts.item(row + 1)
         return Document(
-            ids=self.ids[first:end],
-            sentence_starts=self.sentence_starts[self.sentence_bounds[row] : self.sentence_bounds[row + 1]],
-            word_starts=unpacked.view(np.bool_),
+            self.ids[first:end],
+            self.sentence_starts[self.sentence_bounds.item(row) : self.sentence_bounds.item(row + 1)],
+            self.word_bits[first // 8 : (end + 7) // 8],
+            first % 8,
         )
 
 
 class TokenShards:
-    """The documents of one split; made by `TokenShards.open`."""
+    """The documents of one split; made by `TokenShards.open`. `special` are the special tokens among their ids."""
 
     def __init__(self, manifest: Manifest, split: str, paths: list[Path]) -> None:
         self.manifest = manifest
@@ -85,11 +91,15 @@ class TokenShards:
             self.vocabulary_size = int(manifest.measures["vocabulary_size"])
         except (KeyError, TypeError, ValueError) as error:
             raise TokenizationError(f"{manifest.path}: lacks the measure 'vocabulary_size'") from error
+        try:
+            self.special = recorded_special_tokens(manifest.measures.get("special_tokens"))
+        except TokenizationError as error:
+            raise TokenizationError(f"{manifest.path}: {error}") from error
         _check_sizes(manifest, paths)
         schema = shard_schema(self.vocabulary_size)
         self._shards = [_Shard(path, schema) for path in paths]
-        self._first_rows = np.cumsum([0] + [shard.rows for shard in self._shards])
-        self.n_documents = int(self._first_rows[-1])
+        self._first_rows = list(accumulate((shard.rows for shard in self._shards), initial=0))
+        self.n_documents = self._first_rows[-1]
         self.n_tokens = sum(len(shard.ids) for shard in self._shards)
 
     @classmethod
@@ -136,8 +146,8 @@ class TokenShards:
     def _locate(self, index: int) -> tuple[_Shard, int]:
         if not 0 <= index < self.n_documents:
             raise IndexError(f"document {index} of {self.n_documents} in split {self.split!r}")
-        number = int(np.searchsorted(self._first_rows, index, side="right")) - 1
-        return self._shards[number], index - int(self._first_rows[number])
+        number = bisect_right(self._first_rows, index) - 1
+        return self._shards[number], index - self._first_rows[number]
 
 
 def _check_sizes(manifest: Manifest, paths: list[Path]) -> None:

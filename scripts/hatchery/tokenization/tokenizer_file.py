@@ -1,56 +1,84 @@
-"""Loading a `tokenizer.json` and vouching for it: special tokens at their fixed ids, byte-level with a prefix space.
+"""Loading a `tokenizer.json` and vouching for it: a known set of special tokens, and a known mark of word starts.
 
-Works for the tokenizers trained here and for those published with LTG-BERT (BabyLM) and ELC-BERT. Whatever the file
-says about truncation and padding is switched off, so that text is never cut silently.
+Works for the tokenizers trained here and for those published with LTG-BERT (BNC and BabyLM), ELC-BERT and the
+reduced-vocabulary study. Whatever the file says about truncation and padding is switched off, so that text is never
+cut silently.
 """
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tokenizers import Tokenizer as Backend
+from tokenizers import decoders
 
 from hatchery.errors import TokenizationError
-from hatchery.tokenization.special_tokens import CLS, MASK, PAD, PAR, SEP, SPECIAL_IDS, SPECIAL_TOKENS, TAB, UNKNOWN
+from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
+
+MODELS = ("WordPiece", "BPE", "Unigram")
+
+
+@dataclass(frozen=True)
+class WordMark:
+    """How a token tells whether it begins a word.
+
+    `byte_level`: it begins with a white-space byte (`Ġ` is the space). `metaspace`: it begins with `symbol`, which
+    stands for a space. `continuation`: it does not begin with `symbol`, the prefix of tokens inside a pre-token.
+    """
+
+    kind: Literal["byte_level", "metaspace", "continuation"]
+    symbol: str = ""
 
 
 class Tokenizer:
-    """Text to ids and back; `backend` is the library's tokenizer for anything that is not offered here."""
+    """Text to ids and back; `backend` is the library's tokenizer for anything that is not offered here.
 
-    unknown_id = SPECIAL_IDS[UNKNOWN]
-    cls_id = SPECIAL_IDS[CLS]
-    sep_id = SPECIAL_IDS[SEP]
-    pad_id = SPECIAL_IDS[PAD]
-    mask_id = SPECIAL_IDS[MASK]
-    par_id = SPECIAL_IDS[PAR]
-    tab_id = SPECIAL_IDS[TAB]
+    `special` is its set of special tokens, which have the ids 0 to `n_special` - 1; `par_id` and `tab_id` are None
+    where the set has no such token.
+    """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, special: SpecialTokens, word_mark: WordMark) -> None:
         self.backend = backend
+        self.special = special
+        self.word_mark = word_mark
         self.vocabulary_size: int = backend.get_vocab_size(with_added_tokens=True)
+        self.n_special = len(special.order)
+        self.unknown_id: int = special.ids[special.unknown]
+        self.cls_id: int = special.ids[special.cls]
+        self.sep_id: int = special.ids[special.sep]
+        self.pad_id: int = special.ids[special.pad]
+        self.mask_id: int = special.ids[special.mask]
+        self.par_id: int | None = None if special.paragraph is None else special.ids[special.paragraph]
+        self.tab_id: int | None = None if special.tab is None else special.ids[special.tab]
 
     @property
     def tokens(self) -> list[str]:
-        """The vocabulary in the order of the ids, in byte-level spelling (`Ġ` is a space)."""
+        """The vocabulary in the order of the ids, as it is spelled in the file (`Ġ` or `▁` is a space)."""
         vocabulary = self.backend.get_vocab(with_added_tokens=True)
-        return sorted(vocabulary, key=vocabulary.__getitem__)
+        return [*self.special.order, *sorted(vocabulary, key=vocabulary.__getitem__)[self.n_special :]]
 
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Ids of each sentence, without [CLS] and [SEP]; parallel over sentences."""
+        """Ids of each sentence, without the tokens that frame a sequence; parallel over sentences."""
         # The fast variant leaves out character offsets, which would cost a quarter of the time.
         encodings = self.backend.encode_batch_fast(list(sentences), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
-        """Text of a list of ids. Of text that did not begin with a space it restores the prefix space too."""
+        """Text of a list of ids.
+
+        With a prefix space, byte-level text that did not begin with a space gets one. Metaspace text loses a leading
+        space. With a continuation prefix the pre-tokens come back, with one space between any two.
+        """
         return self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
 
-    def unknown_texts(self, sentence: str) -> list[str]:
-        """The normalised text behind each [UNK] of the sentence, in order, with a leading space where it has one."""
-        encoding = self.backend.encode(sentence, add_special_tokens=False)
+    def unknown_texts(self, sentences: Sequence[str]) -> list[str]:
+        """The normalised text behind each unknown token of the sentences, in order, with its leading space if any."""
+        encodings = self.backend.encode_batch(list(sentences), add_special_tokens=False)
         texts = [
             sentence[start:end]
+            for sentence, encoding in zip(sentences, encodings, strict=True)
             for index, (start, end) in zip(encoding.ids, encoding.offsets, strict=True)
             if index == self.unknown_id
         ]
@@ -58,40 +86,42 @@ class Tokenizer:
         return texts if normalizer is None else [normalizer.normalize_str(text) for text in texts]
 
 
-def load_tokenizer(path: str | Path, recognise: Sequence[str] = SPECIAL_TOKENS) -> Tokenizer:
+def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> Tokenizer:
     """Load the tokenizer at `path`.
 
     `recognise` names the special tokens that are recognised when they are spelled out in a text (published
-    behaviour: all of them); the others are then ordinary letters. All of them keep their ids in any case.
+    behaviour, and the default: all of them); the others are then ordinary letters. All of them keep their ids in any
+    case; names that the tokenizer does not have are passed over.
 
-    Raises TokenizationError naming the file when it is missing, damaged, lacks a special token, has gaps in its ids,
-    or is not byte-level with a prefix space and an empty continuation prefix.
+    Raises TokenizationError naming the file when it is missing or damaged, has none of the known sets of special
+    tokens at their ids, has gaps in its ids, or does not mark where words start.
     """
     path = Path(path)
     definition = _read(path)
-    definition["added_tokens"] = [
-        token
-        for token in definition["added_tokens"]
-        if token["content"] not in SPECIAL_IDS or token["content"] in recognise
-    ]
+    special = _special_tokens(path, definition)
+    word_mark = _word_mark(path, definition["model"], _parts(definition["pre_tokenizer"]))
+    _check_unknown(path, definition["model"], special)
+    hidden = set(special.order) - set(special.order if recognise is None else recognise)
     try:
-        backend = Backend.from_str(json.dumps(definition))
+        backend = Backend.from_str(json.dumps(_hide(definition, hidden)))
     except Exception as error:  # the library raises bare Exception
         raise TokenizationError(f"{path}: not a tokenizer: {str(error).splitlines()[0]}") from error
     backend.no_truncation()
     backend.no_padding()
     vocabulary = backend.get_vocab(with_added_tokens=True)
-    for token, index in SPECIAL_IDS.items():
-        if vocabulary.get(token) != index:
-            found = f"has id {vocabulary[token]}" if token in vocabulary else "is missing"
+    for token, index in special.ids.items():
+        spelling = _hidden_spelling(token) if token in hidden else token
+        if vocabulary.get(spelling) != index:
+            found = f"has id {vocabulary[spelling]}" if spelling in vocabulary else "is missing"
             raise TokenizationError(f"{path}: the special token {token} {found}, expected id {index}")
     if sorted(vocabulary.values()) != list(range(len(vocabulary))):
         raise TokenizationError(f"{path}: the ids of the vocabulary are not 0 to {len(vocabulary) - 1} without gaps")
-    return Tokenizer(backend)
+    if backend.decoder is None:
+        backend.decoder = _decoder(word_mark)
+    return Tokenizer(backend, special, word_mark)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Read and check the parts that the library would accept but that our word starts rely on."""
     try:
         definition = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -99,19 +129,96 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise TokenizationError(f"{path}: the tokenizer cannot be read: {error}") from error
     try:
-        model = definition["model"]
-        names = [token["content"] for token in definition["added_tokens"]]
-        pre_tokenizer = definition["pre_tokenizer"] or {}
-        parts = pre_tokenizer.get("pretokenizers", [pre_tokenizer])
-        byte_level = [part for part in parts if part.get("type") == "ByteLevel" and part.get("add_prefix_space")]
-        prefix = model.get("continuing_subword_prefix") or ""
+        # Only the parts that are read below; the library checks the rest.
+        definition["model"]["type"], definition["model"]["vocab"], _parts(definition["pre_tokenizer"])
+        [(token["content"], token["id"]) for token in definition["added_tokens"]]
     except (KeyError, TypeError, AttributeError) as error:
         raise TokenizationError(f"{path}: not a tokenizer: {type(error).__name__} at {error}") from error
-    missing = [token for token in SPECIAL_TOKENS if token not in names]
-    if missing:
-        raise TokenizationError(f"{path}: the special token {missing[0]} is missing from added_tokens")
-    if not byte_level or prefix:
-        raise TokenizationError(
-            f"{path}: expected a byte-level tokenizer with add_prefix_space and an empty continuing_subword_prefix"
-        )
     return definition
+
+
+def _parts(pre_tokenizer: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The pre-tokenisers that are not sequences, in order."""
+    if pre_tokenizer is None:
+        return []
+    nested = pre_tokenizer.get("pretokenizers")
+    return [pre_tokenizer] if nested is None else [part for inner in nested for part in _parts(inner)]
+
+
+def _special_tokens(path: Path, definition: dict[str, Any]) -> SpecialTokens:
+    found = {token["content"]: token["id"] for token in definition["added_tokens"]}
+    # The set that shares most names with the file; of two that share as many, the smaller one.
+    special = max(SPECIAL_SETS.values(), key=lambda known: (sum(n in found for n in known.order), -len(known.order)))
+    if not any(name in found for name in special.order):
+        raise TokenizationError(f"{path}: has none of the known sets of special tokens: {', '.join(SPECIAL_SETS)}")
+    for token, index in special.ids.items():
+        if token not in found:
+            raise TokenizationError(f"{path}: the special token {token} is missing from added_tokens")
+        if found[token] != index:
+            raise TokenizationError(f"{path}: the special token {token} has id {found[token]}, expected id {index}")
+    return special
+
+
+def _word_mark(path: Path, model: dict[str, Any], parts: list[dict[str, Any]]) -> WordMark:
+    if model["type"] not in MODELS:
+        raise TokenizationError(f"{path}: the model {model['type']!r} is unknown, expected one of {', '.join(MODELS)}")
+    prefix = model.get("continuing_subword_prefix") or ""
+    spaced = {str(part["type"]): part for part in parts if part.get("type") in ("ByteLevel", "Metaspace")}
+    if model.get("end_of_word_suffix"):
+        raise TokenizationError(f"{path}: an end_of_word_suffix is not supported")
+    if prefix and spaced:
+        other = " and ".join(sorted(spaced))
+        raise TokenizationError(f"{path}: the continuing_subword_prefix {prefix!r} and {other} exclude each other")
+    if len(spaced) == 2:
+        raise TokenizationError(f"{path}: the pre-tokenizers ByteLevel and Metaspace exclude each other")
+    if prefix:
+        return WordMark("continuation", prefix)
+    if "Metaspace" in spaced:
+        return WordMark("metaspace", str(spaced["Metaspace"].get("replacement", "▁")))
+    if "ByteLevel" in spaced:
+        return WordMark("byte_level")
+    raise TokenizationError(
+        f"{path}: does not mark where words start: expected the pre-tokenizer ByteLevel or Metaspace, "
+        "or a continuing_subword_prefix"
+    )
+
+
+def _check_unknown(path: Path, model: dict[str, Any], special: SpecialTokens) -> None:
+    """The model must give unknown text the unknown token of the set, or have no unknown token."""
+    expected: tuple[str, object] = ("unk_token", special.unknown)
+    if model["type"] == "Unigram":
+        expected = ("unk_id", special.ids[special.unknown])
+    key, value = expected
+    if model.get(key) not in (value, None):
+        raise TokenizationError(f"{path}: {key} is {model[key]!r}, expected {value!r}")
+
+
+def _hidden_spelling(token: str) -> str:
+    return f" {token}"
+
+
+def _hide(definition: dict[str, Any], hidden: set[str]) -> dict[str, Any]:
+    """The definition without the tokens `hidden` among the added ones, and with a spelling of them that no text has.
+
+    A model finds whole entries of its vocabulary, so a pre-tokeniser that leaves "[MASK]" in one piece would let a
+    text spell it out. No pre-token contains a space, so an entry with one is never found.
+    """
+    model = dict(definition["model"])
+    vocabulary = model["vocab"]
+    if isinstance(vocabulary, dict):
+        model["vocab"] = {_hidden_spelling(t) if t in hidden else t: index for t, index in vocabulary.items()}
+    else:
+        model["vocab"] = [[_hidden_spelling(t) if t in hidden else t, score] for t, score in vocabulary]
+    if model.get("unk_token") in hidden:
+        model["unk_token"] = _hidden_spelling(model["unk_token"])
+    added = [token for token in definition["added_tokens"] if token["content"] not in hidden]
+    return {**definition, "model": model, "added_tokens": added}
+
+
+def _decoder(mark: WordMark) -> decoders.Decoder:
+    """What turns tokens into text where the file, as the published BNC one, has no decoder."""
+    if mark.kind == "byte_level":
+        return decoders.ByteLevel()
+    if mark.kind == "metaspace":
+        return decoders.Metaspace(replacement=mark.symbol)
+    return decoders.WordPiece(prefix=mark.symbol, cleanup=False)

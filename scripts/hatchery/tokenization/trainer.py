@@ -1,202 +1,180 @@
-"""Training a tokenizer on the train split of a corpus: the BabyLM/ELC-BERT WordPiece, or byte-level BPE.
+"""Training a tokenizer on the documents of corpora, the same file at every run.
 
-Source: LTG-BERT §2.1 and ELC-BERT §2 of the reference (byte-level pre-tokeniser with prefix space, individual digits,
-WordPiece with an empty continuation prefix). The same documents give the same `tokenizer.json`, byte for byte,
-whatever the number of threads or the order of the documents.
+Kinds and sources: LTG-BERT §2 (BNC) and §2.1, ELC-BERT §2, reduced-vocabulary §3.1 of the reference; the parts around
+the vocabulary are in `definitions.py`. The same text gives the same `tokenizer.json`, byte for byte, whatever the
+number of threads or the order of the documents: by the library's trainers where they allow it (byte-level BPE and
+WordPiece with an empty prefix; `wordpiece_training.py` for a prefix), and by `unigram_training.py`.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from tokenizers import AddedToken, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from hatchery.errors import ConfigError, CorpusError, TokenizationError
+from hatchery.errors import CorpusError, TokenizationError
 from hatchery.progress import Progress
-from hatchery.storage.atomic import atomic_path
-from hatchery.storage.manifests import read_manifest, stage_run
-from hatchery.tokenization.documents import count_documents, read_batches, shards_by_split
-from hatchery.tokenization.special_tokens import CLS, SEP, SPECIAL_IDS, SPECIAL_PATTERN, SPECIAL_TOKENS, TAB, UNKNOWN
+from hatchery.storage.atomic import atomic_path, write_json
+from hatchery.storage.manifests import Manifest, read_manifest, stage_run
+from hatchery.tokenization import definitions
+from hatchery.tokenization.documents import count_documents, shards_by_split
+from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.tokenization.trainer_settings import TokenizerSettings
+from hatchery.tokenization.training_lines import LineStream, training_lines
+from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
+from hatchery.tokenization.unigram_training import train_unigram
+from hatchery.tokenization.wordpiece_training import Lines, train_wordpiece, wordpiece_model
 from hatchery.typed import build, stage_body
 
-TRAIN_SPLIT = "train"
-DOCUMENTS_PER_BATCH = 256
-BYTE_SYMBOLS = 256
-
-
-@dataclass(frozen=True)
-class TokenizerSettings:
-    """What determines a tokenizer, beside the corpus."""
-
-    kind: Literal["wordpiece", "byte_bpe"]
-    """`wordpiece` splits greedily, longest match first; `byte_bpe` applies merges. Both learn by merging pairs."""
-    vocabulary_size: int
-    """Entries including the seven special tokens and the byte alphabet. A small corpus may not fill it."""
-    min_frequency: int
-    """Pairs rarer than this are not merged."""
-    special_tokens: tuple[str, ...] = SPECIAL_TOKENS
-    """Must be the seven of this house in their order; spelled out so that the configuration shows them."""
-    sentences_limit: int | None = None
-    """Train on this many lines, spread evenly over the corpus; `null` takes all."""
-    continuing_subword_prefix: str = ""
-    """Only the empty prefix: with another one the library's trainer gives another vocabulary at every run."""
-    normalizer: Literal["none", "nfkc"] = "none"
-    """Unicode normalisation before everything else; the published tokenizers have none."""
-    byte_alphabet: Literal["full", "observed"] = "full"
-    """`full` has all 256 byte symbols, so no character is unknown. The published tokenizers have `observed`: they
-    lack about 50 bytes and turn every word with a rare character into [UNK]."""
-    individual_digits: bool = True
-    """Every digit is a token of its own."""
-    max_input_chars_per_word: int = 100
-    """WordPiece only: a word of more bytes becomes one [UNK]."""
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be trained. Raises ConfigError naming the key."""
-        if self.special_tokens != SPECIAL_TOKENS:
-            raise ConfigError(f"special_tokens: must be {', '.join(SPECIAL_TOKENS)} in this order")
-        if self.continuing_subword_prefix != "":
-            raise ConfigError(
-                f"continuing_subword_prefix: {self.continuing_subword_prefix!r} is not supported, only the empty "
-                "prefix is: with any other the trainer is not deterministic"
-            )
-        smallest = len(SPECIAL_TOKENS) + (BYTE_SYMBOLS if self.byte_alphabet == "full" else 1)
-        if self.vocabulary_size < smallest:
-            raise ConfigError(
-                f"vocabulary_size: {self.vocabulary_size} is too small, the {len(SPECIAL_TOKENS)} special tokens and "
-                f"the {self.byte_alphabet} byte alphabet need at least {smallest}"
-            )
-        for key in ("min_frequency", "sentences_limit", "max_input_chars_per_word"):
-            value = getattr(self, key)
-            least = 0 if key == "min_frequency" else 1
-            if value is not None and value < least:
-                raise ConfigError(f"{key}: expected at least {least}, got {value}")
-
-
-def training_lines(text: str) -> Iterator[str]:
-    """The lines of a document as the tokenizer learns from them: stripped, none empty, no special token in them.
-
-    As published, `[TAB] ` is removed. A line with another special token is cut there, as encoding cuts it, because
-    the trainer would otherwise learn the letters of `[UNK]` as a word.
-    """
-    for line in text.split("\n"):
-        for piece in SPECIAL_PATTERN.split(line.strip().replace(f"{TAB} ", "")):
-            if piece and not piece.isspace():
-                yield piece
+__all__ = ["TokenizerSettings", "check_size", "train", "train_tokenizer", "training_lines", "untrained"]
 
 
 def untrained(settings: TokenizerSettings) -> Backend:
     """A tokenizer with every part but its vocabulary."""
+    special = settings.special
     if settings.kind == "wordpiece":
-        model: models.Model = models.WordPiece(
-            vocab={},
-            unk_token=UNKNOWN,
-            max_input_chars_per_word=settings.max_input_chars_per_word,
-            continuing_subword_prefix="",
-        )
+        prefix, most = settings.continuing_subword_prefix, settings.max_input_chars_per_word
+        model: models.Model = wordpiece_model({}, special.unknown, prefix, most)
+    elif settings.kind == "byte_bpe":
+        model = models.BPE(unk_token=special.unknown)
     else:
-        model = models.BPE(unk_token=UNKNOWN)
+        model = models.Unigram()
     backend = Backend(model)
-    if settings.normalizer == "nfkc":
-        backend.normalizer = normalizers.NFKC()
-    parts: list[pre_tokenizers.PreTokenizer] = [pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=True)]
-    if settings.individual_digits:
-        parts.append(pre_tokenizers.Digits(individual_digits=True))
-    backend.pre_tokenizer = pre_tokenizers.Sequence(parts)
-    backend.decoder = decoders.ByteLevel()
-    # The published STRICT tokenizers have a byte-level post-processor that adds no [CLS]; evaluation needs them.
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{CLS} $A {SEP}",
-        pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
-        special_tokens=[(CLS, SPECIAL_IDS[CLS]), (SEP, SPECIAL_IDS[SEP])],
+    normalizer = definitions.normalizer(settings.normalizer)
+    if normalizer is not None:
+        backend.normalizer = normalizer
+    backend.pre_tokenizer = definitions.pre_tokenizer(
+        settings.pre_tokenizer, settings.reading, settings.individual_digits, settings.prefix_space
     )
+    backend.decoder = definitions.decoder(settings.pre_tokenizer, settings.continuing_subword_prefix)
+    if settings.post_processor == "template":
+        backend.post_processor = definitions.post_processor(special)
     return backend
 
 
-def train(lines: Iterator[str] | Iterator[list[str]], settings: TokenizerSettings) -> Backend:
-    """Train on lines or lists of lines. Raises TokenizationError when the alphabet exceeds the vocabulary size."""
+def train(lines: Lines, settings: TokenizerSettings) -> Backend:
+    """Train on lines or lists of lines, which must be repeatable (no iterator) for a continuation prefix.
+
+    Raises TokenizationError when special tokens and alphabet alone exceed the vocabulary size. A smaller vocabulary
+    than asked for is returned as it is; see `check_size`.
+    """
     backend = untrained(settings)
-    # All characters of byte-level text are in the alphabet, which the library sorts, and pairs of equal count are
-    # ordered by their ids: nothing here depends on the order of a hash table (unlike with a continuation prefix).
-    options: dict[str, Any] = {
-        "vocab_size": settings.vocabulary_size,
-        "min_frequency": settings.min_frequency,
-        "special_tokens": list(SPECIAL_TOKENS),
-        "initial_alphabet": sorted(pre_tokenizers.ByteLevel.alphabet()) if settings.byte_alphabet == "full" else [],
-        "show_progress": False,
-    }
+    names = list(settings.special_tokens)
+    full = settings.pre_tokenizer == "byte_level" and settings.byte_alphabet == "full"
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet()) if full else []
     if settings.kind == "wordpiece":
-        backend.train_from_iterator(lines, trainers.WordPieceTrainer(continuing_subword_prefix="", **options))
+        prefix = settings.continuing_subword_prefix
+        vocabulary = train_wordpiece(
+            lambda: untrained(settings),
+            lines,
+            settings.vocabulary_size,
+            settings.min_frequency,
+            names,
+            prefix,
+            alphabet,
+        )
+        backend.model = wordpiece_model(vocabulary, settings.special.unknown, prefix, settings.max_input_chars_per_word)
+    elif settings.kind == "byte_bpe":
+        # All characters of byte-level text are in the alphabet, which the library sorts, and pairs of equal count are
+        # ordered by their ids: nothing here depends on the order of a hash table.
+        trainer = trainers.BpeTrainer(
+            vocab_size=settings.vocabulary_size,
+            min_frequency=settings.min_frequency,
+            special_tokens=names,
+            initial_alphabet=alphabet,
+            show_progress=False,
+        )
+        backend.train_from_iterator(lines, trainer)
     else:
-        backend.train_from_iterator(lines, trainers.BpeTrainer(**options))
-    if backend.get_vocab_size() > settings.vocabulary_size:
+        pieces = train_unigram(backend, lines, settings.vocabulary_size - len(names), settings.min_frequency)
+        backend.model = models.Unigram(
+            [(name, 0.0) for name in names] + pieces, settings.special.ids[settings.special.unknown]
+        )
+    backend.add_special_tokens(_added_tokens(settings.special))
+    size = backend.get_vocab_size()
+    if size > settings.vocabulary_size:
         raise TokenizationError(
-            f"vocabulary_size: {settings.vocabulary_size} is too small, special tokens and the bytes that occur "
-            f"already make {backend.get_vocab_size()} entries"
+            f"vocabulary_size: {settings.vocabulary_size} is too small, special tokens and the characters that occur "
+            f"already make {size} entries"
         )
     return backend
 
 
-class _LineStream:
-    """Lists of training lines, document by document; counts what it gives out."""
-
-    def __init__(self, shards: list[Path], progress: Progress, keep: tuple[int, int] | None) -> None:
-        self.shards = shards
-        self.progress = progress
-        self.keep = keep
-        self.seen = self.lines = self.documents = 0
-
-    def __iter__(self) -> Iterator[list[str]]:
-        for path in self.shards:
-            for batch in read_batches(path, DOCUMENTS_PER_BATCH):
-                for text in batch.texts:
-                    yield [line for line in training_lines(text) if self._kept()]
-                self.documents += len(batch.texts)
-                self.progress.update(len(batch.texts))
-
-    def _kept(self) -> bool:
-        index = self.seen
-        self.seen += 1
-        if self.keep is not None:
-            limit, total = self.keep
-            if (index + 1) * limit // total == index * limit // total:
-                return False
-        self.lines += 1
-        return True
+def _added_tokens(special: SpecialTokens) -> list[AddedToken]:
+    # As in roberta-base, its mask swallows the space in front of it, which byte-level words would carry.
+    return [
+        AddedToken(name, special=True, normalized=False, lstrip=name == special.mask and special.cls == "<s>")
+        for name in special.order
+    ]
 
 
-def train_tokenizer(settings: dict[str, Any], corpus: str | Path, output: str | Path) -> None:
-    """Stage `train_tokenizer`: train on the train split of the corpus whose manifest is `corpus`.
+def check_size(backend: Backend, settings: TokenizerSettings, where: str) -> None:
+    """Raise TokenizationError naming `where` when the vocabulary is smaller than asked for and that is not allowed."""
+    size = backend.get_vocab_size()
+    if size < settings.vocabulary_size and not settings.allow_smaller:
+        raise TokenizationError(
+            f"{where}: vocabulary_size: got {settings.vocabulary_size}, but the text supports only {size} entries with "
+            f"min_frequency {settings.min_frequency}; ask for at most {size}, or set allow_smaller: true"
+        )
 
-    Writes `tokenizer.json` beside the manifest at `output`, with measures `vocabulary_size` (the real one, which is
-    smaller than the one asked for when the corpus has too few frequent pairs), `training_documents` and
-    `training_lines`. Raises ConfigError, CorpusError or TokenizationError.
+
+def _shards(manifests: Sequence[Manifest], settings: TokenizerSettings) -> list[Path]:
+    """The shards to learn from, corpus by corpus. Raises CorpusError for a split that a corpus lacks."""
+    shards: list[Path] = []
+    for manifest in manifests:
+        by_split = shards_by_split(manifest)
+        for split in settings.splits:
+            if split not in by_split:
+                raise CorpusError(f"{manifest.path}: has no split {split!r}")
+            shards += by_split[split]
+    return shards
+
+
+def train_tokenizer(settings: dict[str, Any], corpus: str | Path | Sequence[str | Path], output: str | Path) -> None:
+    """Stage `train_tokenizer`: train on the documents of the corpus, or of several corpora, given by manifest.
+
+    Writes `tokenizer.json` beside the manifest at `output`, with the two files that transformers wants beside it, and
+    the measures `vocabulary_size`, `training_documents` and `training_lines`. Raises ConfigError, CorpusError, or
+    TokenizationError when the text does not support the vocabulary size.
     """
     tokenizer_settings = build(TokenizerSettings, stage_body(settings))
-    with stage_run(output, settings, {"corpus": corpus}) as run:
-        manifest = read_manifest(corpus)
-        manifest.verify()
-        shards = shards_by_split(manifest).get(TRAIN_SPLIT)
-        if not shards:
-            raise CorpusError(f"{manifest.path}: has no split {TRAIN_SPLIT!r}")
+    corpora = [corpus] if isinstance(corpus, str | Path) else list(corpus)
+    inputs = {"corpus" if index == 0 else f"corpus_{index + 1}": path for index, path in enumerate(corpora)}
+    with stage_run(output, settings, inputs) as run:
+        manifests = [read_manifest(path) for path in corpora]
+        for manifest in manifests:
+            manifest.verify()
+        where = ", ".join(str(manifest.path) for manifest in manifests)
+        shards = _shards(manifests, tokenizer_settings)
         documents = count_documents(shards)
+        sources = tokenizer_settings.sources
         keep = None
         if tokenizer_settings.sentences_limit is not None:
             with Progress(documents, "counting training lines", "documents") as progress:
-                total = sum(len(lines) for lines in _LineStream(shards, progress, None))
+                total = sum(len(lines) for lines in LineStream(shards, progress, sources))
             keep = (tokenizer_settings.sentences_limit, total) if total > tokenizer_settings.sentences_limit else None
-        with Progress(documents, "training the tokenizer", "documents") as progress:
-            stream = _LineStream(shards, progress, keep)
-            backend = train(iter(stream), tokenizer_settings)
+        passes = 2 if tokenizer_settings.continuing_subword_prefix else 1
+        with Progress(documents * passes, "training the tokenizer", "documents") as progress:
+            stream = LineStream(shards, progress, sources, keep)
+            backend = train(stream, tokenizer_settings)
         if stream.lines == 0:
-            raise CorpusError(f"{manifest.path}: the split {TRAIN_SPLIT!r} has no text to train a tokenizer on")
+            of_sources = f" of the sources {', '.join(sources)}" if sources else ""
+            splits = ", ".join(map(repr, tokenizer_settings.splits))
+            raise CorpusError(f"{where}: the split {splits}{of_sources} has no text to train a tokenizer on")
+        check_size(backend, tokenizer_settings, where)
         path = run.folder / "tokenizer.json"
         with atomic_path(path) as partial:
             backend.save(str(partial), pretty=True)
             tokenizer = load_tokenizer(partial)
         run.add_output(path)
+        for name, content in (
+            ("tokenizer_config.json", tokenizer_config(backend, tokenizer_settings.special)),
+            ("special_tokens_map.json", special_tokens_map(tokenizer_settings.special)),
+        ):
+            write_json(run.folder / name, content)
+            run.add_output(run.folder / name)
         run.measures.update(
             vocabulary_size=tokenizer.vocabulary_size,
             training_documents=stream.documents,

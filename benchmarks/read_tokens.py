@@ -1,0 +1,126 @@
+"""How fast one core reads token shards into arrays, on generated shards.
+
+Four ways, each into a contiguous padded int64 array [batch, length] as pretraining makes it: the segments of a training
+split in order and in random order (what each epoch does), and whole documents with their word starts in order and in
+random order. Cutting the split into segments is timed beside them. The limit: each way at least 20 million tokens per
+CPU second. Usage: benchmarks/read_tokens.py [--tokens 20000000] [--median-tokens 500] [--rounds 3]; exit code 1 below
+the limit. The costs are per document and per segment, so very short documents are the hardest case.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+
+from hatchery.objectives.segments import SegmentIndex
+from hatchery.storage.manifests import stage_run
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.token_shards import TokenTable, write_shard
+
+LIMIT = 20e6
+SHARDS = 4
+VOCABULARY_SIZE = 16_384
+SEQUENCE_LENGTH = 128
+SEGMENTS_PER_BATCH = 256
+DOCUMENTS_PER_BATCH = 32
+SPECIAL = SPECIAL_SETS["babylm"]
+PAD = SPECIAL.ids[SPECIAL.pad]
+
+
+def write_shards(folder: Path, tokens: int, median: int) -> Path:
+    """Shards of documents of 10 to 20,000 tokens, half of them below `median`, with sentences of 1 to 30 tokens."""
+    random = np.random.default_rng(0)
+    with stage_run(folder / "manifest.json", {"stage": "encode_corpus"}) as run:
+        for number in range(SHARDS):
+            drawn = random.lognormal(np.log(median), 1.0, size=tokens // SHARDS // median + 1)
+            lengths = np.clip(drawn, 10, 20_000).astype(int)
+            bounds = np.concatenate([[0], np.cumsum(lengths)])
+            starts = [np.cumsum(np.append(0, random.integers(1, 31, size=length // 8))) for length in lengths]
+            kept = [part[part < length] for part, length in zip(starts, lengths, strict=True)]
+            table = TokenTable(
+                doc_ids=[f"{number}/{index}" for index in range(len(lengths))],
+                ids=random.integers(len(SPECIAL.order), VOCABULARY_SIZE, size=bounds[-1]).astype(np.uint16),
+                word_starts=random.random(bounds[-1]) < 0.8,
+                document_starts=bounds,
+                sentence_starts=np.concatenate(kept),
+                sentence_bounds=np.cumsum([0, *map(len, kept)]),
+            )
+            path = folder / f"train-{number:05}-of-{SHARDS:05}.arrow"
+            write_shard(path, table, VOCABULARY_SIZE)
+            run.add_output(path)
+        run.measures.update(vocabulary_size=VOCABULARY_SIZE, special_tokens=SPECIAL.record())
+    return folder / "manifest.json"
+
+
+def read_segments(segments: SegmentIndex, order: np.ndarray) -> int:
+    """Read the segments of `order` in batches, as examples do before they are masked; returns the tokens read."""
+    read = 0
+    for first in range(0, len(order), SEGMENTS_PER_BATCH):
+        batch = order[first : first + SEGMENTS_PER_BATCH]
+        ids = np.full((len(batch), SEQUENCE_LENGTH), PAD, dtype=np.int64)
+        for row, index in enumerate(batch):
+            tokens = segments.tokens(index)
+            ids[row, 1 : len(tokens) + 1] = tokens
+            read += len(tokens)
+    return read
+
+
+def read_documents(shards: TokenShards, order: np.ndarray) -> int:
+    """Read whole documents and their word starts in padded batches; returns the tokens read."""
+    read = 0
+    for first in range(0, len(order), DOCUMENTS_PER_BATCH):
+        documents = [shards.document(int(index)) for index in order[first : first + DOCUMENTS_PER_BATCH]]
+        lengths = [len(document.ids) for document in documents]
+        ids = np.full((len(documents), max(lengths)), PAD, dtype=np.int64)
+        starts = np.zeros(ids.shape, dtype=bool)
+        for row, document in enumerate(documents):
+            ids[row, : lengths[row]] = document.ids
+            starts[row, : lengths[row]] = document.word_starts
+        read += sum(lengths)
+    return read
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tokens", type=int, default=20_000_000)
+    parser.add_argument("--median-tokens", type=int, default=500, help="median length of a document")
+    parser.add_argument("--rounds", type=int, default=3, help="the best round of each counts")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        manifest = write_shards(Path(name), arguments.tokens, arguments.median_tokens)
+        shards = TokenShards.open(manifest, "train")
+        segments = SegmentIndex.build(shards, SEQUENCE_LENGTH)
+        random = np.random.default_rng(1)
+        shuffled_segments, shuffled_documents = random.permutation(len(segments)), random.permutation(len(shards))
+        ways: dict[str, Callable[[], int]] = {
+            "segments in order": lambda: read_segments(segments, np.arange(len(segments))),
+            "segments at random": lambda: read_segments(segments, shuffled_segments),
+            "documents in order": lambda: read_documents(shards, np.arange(len(shards))),
+            "documents at random": lambda: read_documents(shards, shuffled_documents),
+            "(cutting segments)": lambda: len(SegmentIndex.build(shards, SEQUENCE_LENGTH)) and shards.n_tokens,
+        }
+        rates: dict[str, list[float]] = {way: [] for way in ways}
+        # The ways alternate, so that a neighbour on the machine slows all of them.
+        for _ in range(arguments.rounds):
+            for way, read in ways.items():
+                started = time.process_time()
+                tokens = read()
+                rates[way].append(tokens / (time.process_time() - started))
+        print(f"{len(shards):,} documents, {shards.n_tokens:,} tokens, {len(segments):,} segments")
+    for way, values in rates.items():
+        print(f"{way + ':':21} {max(values) / 1e6:7.1f} million tokens per CPU second")
+    slowest = min(max(values) for way, values in rates.items() if not way.startswith("("))
+    kept = slowest >= LIMIT
+    print(f"slowest {slowest / 1e6:.1f} million, limit {LIMIT / 1e6:.0f} million: {'kept' if kept else 'MISSED'}")
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

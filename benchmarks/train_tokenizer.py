@@ -1,0 +1,116 @@
+"""Our tokenizer training beside the library's own trainers: processor time, vocabulary, and quality of encoding.
+
+For the two kinds whose library trainer is not deterministic (WordPiece with a prefix, Unigram) the same text is given
+to both. Reported: processor seconds, entries in common, and on held-out text the tokens per word and the share of
+unknown tokens. Usage: benchmarks/train_tokenizer.py --text FILE [--vocabulary-size 16384] [--kinds wordpiece unigram];
+one line of the file in twenty is held out. Without a file it works on generated words.
+"""
+
+import argparse
+import random
+import sys
+import time
+from pathlib import Path
+
+from tokenizers import Tokenizer as Backend
+from tokenizers import trainers
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+
+from hatchery.tokenization.trainer import TokenizerSettings, train, training_lines, untrained
+
+HELD_OUT_EVERY = 20
+GENERATED_LINES = 50_000
+
+
+def settings_of(kind: str, size: int) -> TokenizerSettings:
+    """The BNC WordPiece, or a Unigram as SentencePiece's."""
+    if kind == "wordpiece":
+        return TokenizerSettings(
+            "wordpiece",
+            size,
+            0,
+            special_tokens="bnc",
+            normalizer="ltg_bnc",
+            pre_tokenizer="ltg_bnc",
+            continuing_subword_prefix="@@",
+        )
+    return TokenizerSettings(
+        "unigram",
+        size,
+        0,
+        special_tokens="roberta",
+        normalizer="nmt_nfkc",
+        pre_tokenizer="metaspace",
+        individual_digits=False,
+    )
+
+
+def library(lines: list[str], settings: TokenizerSettings) -> Backend:
+    """The same definition, trained by the library alone."""
+    backend = untrained(settings)
+    names = list(settings.special_tokens)
+    trainer: trainers.Trainer
+    if settings.kind == "wordpiece":
+        trainer = trainers.WordPieceTrainer(
+            vocab_size=settings.vocabulary_size,
+            special_tokens=names,
+            continuing_subword_prefix=settings.continuing_subword_prefix,
+            show_progress=False,
+        )
+    else:
+        trainer = trainers.UnigramTrainer(
+            vocab_size=settings.vocabulary_size,
+            special_tokens=names,
+            unk_token=settings.special.unknown,
+            show_progress=False,
+        )
+    backend.train_from_iterator(lines, trainer)
+    return backend
+
+
+def generated() -> list[str]:
+    """Lines of Zipf-distributed invented words."""
+    rng = random.Random("train_tokenizer")
+    syllables = [consonant + vowel for consonant in "bcdfghklmnprstvw" for vowel in ("a", "e", "i", "o", "ou", "an")]
+    types = ["".join(rng.choices(syllables, k=rng.choice((1, 2, 2, 3, 4)))) for _ in range(30_000)]
+    weights = [1 / (rank + 3) for rank in range(len(types))]
+    return [" ".join(rng.choices(types, weights, k=14)) for _ in range(GENERATED_LINES)]
+
+
+def quality(backend: Backend, unknown: int, lines: list[str]) -> str:
+    """Tokens per word and unknown tokens of held-out lines."""
+    encodings = backend.encode_batch_fast(lines, add_special_tokens=False)
+    ids = [index for encoding in encodings for index in encoding.ids]
+    words = sum(len(line.split()) for line in lines)
+    return f"{len(ids) / words:.4f} tokens per word, {100 * ids.count(unknown) / len(ids):.4f} % unknown"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--text", type=Path, help="plain text, one sentence or paragraph in a line")
+    parser.add_argument("--vocabulary-size", type=int, default=16_384)
+    parser.add_argument("--kinds", nargs="+", choices=["wordpiece", "unigram"], default=["wordpiece", "unigram"])
+    arguments = parser.parse_args()
+    text = "\n".join(generated()) if arguments.text is None else arguments.text.read_text(encoding="utf-8")
+    lines = list(training_lines(text))
+    held_out, learned = lines[::HELD_OUT_EVERY], [line for i, line in enumerate(lines) if i % HELD_OUT_EVERY]
+    print(f"{sum(len(line.split()) for line in learned):,} words to learn from, {len(held_out):,} lines held out")
+    for kind in arguments.kinds:
+        settings = settings_of(kind, arguments.vocabulary_size)
+        seconds, made = {}, {}
+        for name, maker in (("library", library), ("ours", train)):
+            started = time.process_time()
+            made[name] = maker(learned, settings)
+            seconds[name] = time.process_time() - started
+        unknown = settings.special.ids[settings.special.unknown]
+        for name, backend in made.items():
+            measured = quality(backend, unknown, held_out)
+            print(f"{kind:10}{name:8} {backend.get_vocab_size():,} entries, {seconds[name]:.1f} CPU s, {measured}")
+        common = len(set(made["ours"].get_vocab()) & set(made["library"].get_vocab()))
+        print(f"{kind:10}{common:,} entries in common; time ratio {seconds['ours'] / seconds['library']:.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

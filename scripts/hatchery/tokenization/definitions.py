@@ -1,0 +1,119 @@
+"""The parts of a tokenizer around its vocabulary, by the names that the configuration uses.
+
+Normalisers, pre-tokenisers, decoders and post-processor templates of LTG-BERT §2 and §2.1, ELC-BERT §2 and
+reduced-vocabulary §3.1 of the reference. `ltg_bnc` has two readings: `as_published` splits the upper-case possessive
+(`SHE'S` becomes `SHE` `'` `S`, because of sixteen stray spaces in the published pattern), `corrected` keeps it whole
+as every other contraction. No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the templates here do.
+"""
+
+from typing import Literal
+
+from tokenizers import Regex, decoders, normalizers, pre_tokenizers, processors
+
+from hatchery.tokenization.special_tokens import SpecialTokens
+
+Reading = Literal["as_published", "corrected"]
+NormalizerName = Literal["none", "nfkc", "nmt_nfkc", "ltg_bnc", "bert_uncased"]
+PreTokenizerName = Literal["byte_level", "ltg_bnc", "metaspace", "bert"]
+
+CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
+STRAY_SPACES = " " * 16
+METASPACE = "\u2581"
+
+
+def normalizer(name: NormalizerName) -> normalizers.Normalizer | None:
+    """What happens to a text before it is cut.
+
+    `ltg_bnc` strips accents but keeps case; `nmt_nfkc` is what SentencePiece does by default; `bert_uncased` is that of
+    bert-base-uncased.
+    """
+    if name == "nfkc":
+        return normalizers.NFKC()
+    if name == "nmt_nfkc":
+        return normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), _single_spaces()])
+    if name == "ltg_bnc":
+        bert = normalizers.BertNormalizer(
+            clean_text=True, handle_chinese_chars=True, strip_accents=True, lowercase=False
+        )
+        return normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), _single_spaces(), bert])
+    if name == "bert_uncased":
+        return normalizers.BertNormalizer(
+            clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True
+        )
+    return None
+
+
+def _single_spaces() -> normalizers.Normalizer:
+    return normalizers.Replace(Regex(" {2,}"), " ")
+
+
+def pre_tokenizer(
+    name: PreTokenizerName, reading: Reading, individual_digits: bool, add_prefix_space: bool
+) -> pre_tokenizers.PreTokenizer:
+    """What cuts a text into the pieces that no token crosses.
+
+    `reading` matters to `ltg_bnc` only, `add_prefix_space` to `byte_level` only (true in the BabyLM tokenizers, false
+    in roberta-base). `ltg_bnc` makes every digit a piece of its own in any case.
+    """
+    parts: list[pre_tokenizers.PreTokenizer]
+    if name == "byte_level":
+        parts = [pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space, use_regex=True)]
+    elif name == "metaspace":
+        parts = [
+            pre_tokenizers.WhitespaceSplit(),
+            pre_tokenizers.Metaspace(replacement=METASPACE, prepend_scheme="always"),
+        ]
+    elif name == "bert":
+        parts = [pre_tokenizers.BertPreTokenizer()]
+    else:
+        return pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), *(_isolate(pattern) for pattern in ltg_bnc_patterns(reading))]
+        )
+    if individual_digits:
+        parts.append(pre_tokenizers.Digits(individual_digits=True))
+    return pre_tokenizers.Sequence(parts)
+
+
+def ltg_bnc_patterns(reading: Reading) -> tuple[str, str]:
+    """The second and the third pass of the BNC pre-tokeniser (LTG-BERT §2), as regular expressions.
+
+    The third pass would cut the apostrophe off the contractions that the second isolated, so it names them again.
+    """
+    upper = [contraction.upper() for contraction in CONTRACTIONS]
+    second = "|".join([r"\[UNK\]", r"\[unk\]", *CONTRACTIONS, *upper])
+    if reading == "as_published":
+        upper = [STRAY_SPACES + contraction if contraction == "'S" else contraction for contraction in upper]
+    kept = "|".join([*CONTRACTIONS, *upper, r"\[UNK\]"])
+    optional = f"{METASPACE}*"
+    return (
+        rf"{optional}(?:{second})(?!\w)",
+        rf"{optional}(?:\.+|\#+|(?:{kept})$|\d|[^\w{METASPACE}])",
+    )
+
+
+def _isolate(pattern: str) -> pre_tokenizers.PreTokenizer:
+    return pre_tokenizers.Split(Regex(pattern), behavior="isolated")
+
+
+def decoder(name: PreTokenizerName, continuing_subword_prefix: str) -> decoders.Decoder:
+    """What puts tokens together again. The published BNC tokenizer has none and so leaves `@@` in the text."""
+    if name == "byte_level":
+        return decoders.ByteLevel()
+    if name == "metaspace":
+        return decoders.Metaspace(replacement=METASPACE, prepend_scheme="always")
+    return decoders.WordPiece(prefix=continuing_subword_prefix, cleanup=False)
+
+
+def post_processor(special: SpecialTokens) -> processors.PostProcessor:
+    """What adds the special tokens around one text and around a pair.
+
+    `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]` with the second segment's type 1; in the RoBERTa set `<s> A </s>` and
+    `<s> A </s> </s> B </s>` with one type.
+    """
+    cls, sep = special.cls, special.sep
+    roberta = cls == "<s>"
+    return processors.TemplateProcessing(
+        single=f"{cls} $A {sep}",
+        pair=f"{cls} $A {sep} {sep} $B {sep}" if roberta else f"{cls} $A {sep} $B:1 {sep}:1",
+        special_tokens=[(cls, special.ids[cls]), (sep, special.ids[sep])],
+    )

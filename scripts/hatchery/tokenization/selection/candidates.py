@@ -1,0 +1,111 @@
+"""The tokenizers of a sweep: trained, or cut from a larger one where that is exact, and kept as files.
+
+A nested type (BPE, WordPiece) is trained once, in the largest size that the sweep or its search needs; each size of
+another type is trained for itself. Every file is loaded once more before it counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hatchery.errors import CorpusError, TokenizationError
+from hatchery.progress import Progress
+from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import Manifest
+from hatchery.storage.parts import make_parts
+from hatchery.tokenization.documents import shards_by_split
+from hatchery.tokenization.selection.backends import open_backend
+from hatchery.tokenization.selection.nested import cut_down, is_nested, vocabulary_size
+from hatchery.tokenization.selection.settings import CandidateType, SweepSettings
+from hatchery.tokenization.selection.tasks import TrainTask, load_definition, train_part
+from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.tokenization.trainer import TokenizerSettings
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The corpus of a sweep: its manifest, its shards by split, and their checksums."""
+
+    manifest: Manifest
+    shards: dict[str, list[Path]]
+    sha256: dict[Path, str]
+
+    def training_shards(self, settings: TokenizerSettings) -> list[Path]:
+        """The shards that a tokenizer is trained on. Raises CorpusError for a split that the corpus lacks."""
+        shards = []
+        for split in settings.splits:
+            if split not in self.shards:
+                raise CorpusError(f"{self.manifest.path}: has no split {split!r}")
+            shards += self.shards[split]
+        return shards
+
+
+def open_corpus(manifest: Manifest) -> Corpus:
+    """Check the corpus and list its shards. Raises ManifestError or CorpusError."""
+    manifest.verify()
+    return Corpus(manifest, shards_by_split(manifest), {output.path: output.sha256 for output in manifest.outputs})
+
+
+class Candidates:
+    """Trains the tokenizers of a sweep in `parts_folder`, and gives out each of them as a definition."""
+
+    def __init__(self, settings: SweepSettings, corpus: Corpus, parts_folder: Path, threads: int) -> None:
+        self.settings = settings
+        self.corpus = corpus
+        self.parts_folder = parts_folder
+        self.threads = threads
+        self._trained: dict[tuple[str, int], dict[str, Any]] = {}
+        wanted = [
+            (candidate, size)
+            for candidate in settings.types
+            for size in (
+                [self._largest(candidate)] if is_nested(candidate.settings(candidate.sizes[0])) else candidate.sizes
+            )
+        ]
+        self._train(wanted)
+
+    def _largest(self, candidate: CandidateType) -> int:
+        search = self.settings.frequency_search
+        sizes = [*candidate.sizes, search.highest] if search and search.type == candidate.name else candidate.sizes
+        return max(sizes)
+
+    def definition(self, candidate: CandidateType, size: int) -> dict[str, Any]:
+        """The tokenizer of a type and size, trained when that has not been done and cannot be avoided.
+
+        Raises TokenizationError when the corpus does not support the size.
+        """
+        where = f"types.{candidate.name}"
+        if is_nested(candidate.settings(size)):
+            return cut_down(self._trained[candidate.name, self._largest(candidate)], size, where)
+        if (candidate.name, size) not in self._trained:
+            self._train([(candidate, size)])
+        definition = self._trained[candidate.name, size]
+        if vocabulary_size(definition) < size:
+            raise TokenizationError(
+                f"{where}: the size {size} is too large, the corpus supports only {vocabulary_size(definition)} entries"
+            )
+        return definition
+
+    def write(self, candidate: CandidateType, size: int, folder: Path) -> Path:
+        """Write the tokenizer file of a type and size into `folder`, in the spelling of the library, and check it."""
+        path = folder / f"{candidate.name}_{size}.json"
+        backend = open_backend(self.definition(candidate, size), f"types.{candidate.name}")
+        write_text(path, backend.to_str(pretty=True))
+        load_tokenizer(path)
+        return path
+
+    def _train(self, wanted: Sequence[tuple[CandidateType, int]]) -> None:
+        threads = max(1, self.threads // max(1, min(self.threads, len(wanted))))
+        tasks, keys = [], []
+        for candidate, size in wanted:
+            settings = candidate.settings(size)
+            shards = self.corpus.training_shards(settings)
+            where = f"{self.corpus.manifest.path}: types.{candidate.name}"
+            tasks.append(TrainTask(settings, tuple(shards), where, threads))
+            keys.append(["train", candidate.name, asdict(settings), [self.corpus.sha256[shard] for shard in shards]])
+        with Progress(len(tasks), "training tokenizers", "tokenizers") as progress:
+            parts = make_parts(tasks, train_part, keys, self.parts_folder, self.threads)
+            for (candidate, size), part in zip(wanted, parts, strict=True):
+                self._trained[candidate.name, size] = load_definition(part.path)
+                progress.update()

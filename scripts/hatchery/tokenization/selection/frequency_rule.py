@@ -1,0 +1,119 @@
+"""The rule of Gowda and May (2020): 95 % of the types of a vocabulary should occur 100 times or more in training.
+
+Source: LTG-BERT §2: encode every non-empty training line and take the frequency of the type at rank
+floor(0.95 x types). A token never crosses a pre-token, so the pre-tokens are counted once per corpus and each
+different one is encoded once per size: the same frequencies at a fraction of the cost. Special tokens that a text
+spells out are no types here.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hatchery.storage.parquet import read_table
+from hatchery.tokenization.counts import frequency_at_95_percent
+from hatchery.tokenization.selection.backends import model_only, open_backend
+
+PRE_TOKENS = pa.schema([("pre_token", pa.string()), ("occurrences", pa.int64())])
+_BATCH = 8192
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One size that the search looked at."""
+
+    size: int
+    frequency_at_95_percent: int
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What the search found: the largest size that satisfies the rule, if any, and the sizes it looked at, rising."""
+
+    largest_size: int | None
+    probes: list[Probe]
+
+
+def count_pre_tokens(lines: Iterable[str], definition: dict[str, Any], where: str) -> Counter[str]:
+    """How often each pre-token occurs in the lines, after normalisation and in the spelling that the model sees."""
+    backend = open_backend(definition, where)
+    normalizer, pre_tokenizer = backend.normalizer, backend.pre_tokenizer
+    counts: Counter[str] = Counter()
+    for line in lines:
+        text = line if normalizer is None else normalizer.normalize_str(line)
+        if pre_tokenizer is None:
+            counts[text] += 1
+        else:
+            counts.update(piece for piece, _ in pre_tokenizer.pre_tokenize_str(text))
+    del counts[""]
+    return counts
+
+
+def pre_token_table(counts: Mapping[str, int]) -> pa.Table:
+    """The counts as a table, sorted by pre-token."""
+    names = sorted(counts)
+    return pa.table([pa.array(names, pa.string()), pa.array([counts[name] for name in names], pa.int64())], PRE_TOKENS)
+
+
+def read_pre_tokens(paths: Sequence[Path]) -> Counter[str]:
+    """The sum of tables of counts."""
+    counts: Counter[str] = Counter()
+    for path in paths:
+        table = read_table(path)
+        for name, occurrences in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            counts[name] += occurrences
+    return counts
+
+
+def unigram_counts(definition: dict[str, Any], pre_tokens: Mapping[str, int], where: str) -> np.ndarray:
+    """How often each id occurs (int64, one per id) when the pre-tokens are encoded as often as they occur."""
+    backend = open_backend(model_only(definition), where)
+    counts = np.zeros(backend.get_vocab_size(), dtype=np.int64)
+    names = sorted(pre_tokens)
+    for start in range(0, len(names), _BATCH):
+        batch = names[start : start + _BATCH]
+        encodings = [encoding.ids for encoding in backend.encode_batch_fast(batch, add_special_tokens=False)]
+        ids = np.fromiter((index for found in encodings for index in found), dtype=np.int64)
+        occurrences = np.array([pre_tokens[name] for name in batch], dtype=np.int64)
+        np.add.at(counts, ids, np.repeat(occurrences, [len(found) for found in encodings]))
+    return counts
+
+
+def frequency_of_rule(definition: dict[str, Any], pre_tokens: Mapping[str, int], where: str) -> int:
+    """The frequency at rank floor(0.95 x types) of a tokenizer on the counted pre-tokens."""
+    return frequency_at_95_percent(unigram_counts(definition, pre_tokens, where))
+
+
+def sizes_between(lowest: int, highest: int, step: int) -> list[int]:
+    """`lowest`, `lowest + step` and so on, and `highest`."""
+    return sorted({*range(lowest, highest, step), highest})
+
+
+def largest_size(frequency_of: Callable[[int], int], sizes: Sequence[int], least_frequency: int) -> SearchResult:
+    """The largest of the rising `sizes` whose frequency is at least `least_frequency`, by bisection.
+
+    Assumes that the frequency does not rise with the size. Where it rises in between, the result is a size that
+    satisfies the rule and whose next larger size does not, but a still larger one may. None where the first size
+    already fails.
+    """
+    seen: dict[int, int] = {}
+
+    def satisfies(size: int) -> bool:
+        seen[size] = frequency_of(size)
+        return seen[size] >= least_frequency
+
+    low, high = -1, len(sizes)
+    while high - low > 1:
+        # The ends first: they say whether there is anything to search.
+        middle = 0 if low < 0 else len(sizes) - 1 if high == len(sizes) else (low + high) // 2
+        if satisfies(sizes[middle]):
+            low = middle
+        else:
+            high = middle
+    found = None if low < 0 else sizes[low]
+    return SearchResult(found, [Probe(size, seen[size]) for size in sorted(seen)])

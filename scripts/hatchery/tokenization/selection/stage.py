@@ -1,0 +1,280 @@
+"""The stage `select_tokenizer`: train the candidates, measure them and their references, choose one, tell it all.
+
+Source: reduced-vocabulary study §3 (sweep, Table 6) and LTG-BERT §2 (the rule of Gowda and May). The same corpus and
+settings give the same bytes, whatever the number of threads; a killed sweep goes on with the parts that are missing.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from hatchery.analysis.figures.tokenizer_sweep import SweepPoint, plot_tokenizer_sweep
+from hatchery.errors import ConfigError, SourceError
+from hatchery.progress import Progress
+from hatchery.storage.atomic import write_text
+from hatchery.storage.checksums import sha256_file
+from hatchery.storage.manifests import StageRun, read_manifest
+from hatchery.storage.parts import make_parts, remove_parts
+from hatchery.storage.raw_source import open_source
+from hatchery.tokenization.selection.backends import open_backend, read_definition
+from hatchery.tokenization.selection.candidates import Candidates, Corpus, open_corpus
+from hatchery.tokenization.selection.choice import chosen_rows
+from hatchery.tokenization.selection.frequency_rule import (
+    SearchResult,
+    frequency_of_rule,
+    largest_size,
+    read_pre_tokens,
+    sizes_between,
+)
+from hatchery.tokenization.selection.morphemes import Word, shipped_words, source_words
+from hatchery.tokenization.selection.published import Published, read_published_selection
+from hatchery.tokenization.selection.sample import draw, sequences_of, texts_of
+from hatchery.tokenization.selection.settings import CandidateType, SweepSettings
+from hatchery.tokenization.selection.table import (
+    Measures,
+    SelectionRow,
+    SweepFacts,
+    search_csv,
+    selection_csv,
+    selection_markdown,
+)
+from hatchery.tokenization.selection.tasks import (
+    CountTask,
+    MeasureTask,
+    count_part,
+    load_definition,
+    measure_part,
+    merge_part,
+)
+from hatchery.tokenization.selection.word_split_ratio import count_words
+from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
+
+READINGS = {
+    "esms_definition": "definition",
+    "esms_published_code": "published code",
+    "esms_published_code_corrected": "published code, corrected",
+}
+LISTS = {
+    None: "the user's list",
+    "own": "our own list, not the paper's",
+    "public_13": "the 13 published words of the paper's list",
+}
+
+
+def select_tokenizer(
+    settings: SweepSettings,
+    corpus_manifest: Path,
+    run: StageRun,
+    morphemes: Path | None = None,
+    references: Mapping[str, Path] | None = None,
+    published: Path | None = None,
+    threads: int = 1,
+) -> None:
+    """Write the tables, the figure, all tokenizers and the chosen one into the folder of `run`.
+
+    `morphemes` is the source manifest of a list of morphemes, `references` those of a `tokenizer.json` by type, and
+    `published` the table of published values. Raises ConfigError for settings that do not fit, SourceError for a
+    damaged list or reference, CorpusError for a corpus without words, TokenizationError for a size that the corpus
+    does not support.
+    """
+    references = references or {}
+    _check(settings, morphemes, references)
+    words = _words(settings, morphemes)
+    printed = {} if published is None else read_published_selection(published)
+    corpus = open_corpus(read_manifest(corpus_manifest))
+    for candidate in settings.types:
+        corpus.training_shards(candidate.settings(candidate.sizes[0]))
+    parts_folder = run.folder / ".parts"
+    parts_folder.mkdir(parents=True, exist_ok=True)
+    reference_files = {
+        name: _write_reference(name, path, parts_folder / "references") for name, path in references.items()
+    }
+    sequences, sample = _sample(settings, corpus, parts_folder)
+
+    candidates = Candidates(settings, corpus, parts_folder, threads)
+    files = {
+        (candidate.name, size): candidates.write(candidate, size, run.folder / "tokenizers")
+        for candidate in settings.types
+        for size in candidate.sizes
+    }
+    for stale in set((run.folder / "tokenizers").iterdir()) - set(files.values()):
+        stale.unlink()
+    pre_tokens = {
+        candidate.name: _pre_tokens(candidate, files[candidate.name, candidate.sizes[0]], corpus, parts_folder, threads)
+        for candidate in settings.types
+    }
+    tasks = [MeasureTask(path, sample, tuple(words), pre_tokens[name], 1) for (name, _), path in files.items()]
+    tasks += [MeasureTask(path, sample, tuple(words), None, 1) for path in reference_files.values()]
+    measured = iter(_measure(tasks, parts_folder, threads))
+    by_size = {key: next(measured) for key in files}
+    by_reference = {name: next(measured) for name in reference_files}
+    reference_sizes = {
+        name: open_backend(load_definition(path), name).get_vocab_size() for name, path in reference_files.items()
+    }
+    rows = chosen_rows(settings, by_size, by_reference, reference_sizes)
+    search = _search(settings, candidates, pre_tokens)
+    _tell(settings, rows, sequences, words, printed, search, run)
+    remove_parts(parts_folder)
+
+
+def _check(settings: SweepSettings, morphemes: Path | None, references: Mapping[str, Path]) -> None:
+    if (settings.morphemes is None) != (morphemes is not None):
+        raise ConfigError(f"--morphemes: got {morphemes}, the settings name {settings.morphemes or 'a list of yours'}")
+    for name in references:
+        candidate = settings.type_named(name)
+        if candidate.reference_ratio is not None:
+            raise ConfigError(f"--reference: the type {name!r} has a reference_ratio already")
+    for candidate in settings.types:
+        if len(candidate.sizes) > 1 and candidate.reference_ratio is None and candidate.name not in references:
+            raise ConfigError(
+                f"types.{candidate.name}: several sizes and nothing to compare them with; "
+                "give a reference_ratio or a reference tokenizer"
+            )
+
+
+def _words(settings: SweepSettings, morphemes: Path | None) -> list[Word]:
+    if settings.morphemes is not None:
+        return shipped_words(settings.morphemes)
+    assert morphemes is not None
+    return source_words(morphemes)
+
+
+def _write_reference(name: str, manifest: Path, folder: Path) -> Path:
+    """Copy the one tokenizer file of a source, checked, for the processes that measure it."""
+    source = open_source(manifest)
+    names = source.names("tokenizer.json") or source.names("*.json")
+    if len(names) != 1:
+        raise SourceError(f"{source.root}: expected one tokenizer.json in it, found {len(names)}")
+    where = f"{source.root}: {names[0]!r}"
+    try:
+        text = source.read_bytes(names[0]).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{where} is not UTF-8: byte {error.start}") from error
+    open_backend(read_definition(text, where), where)
+    path = folder / f"{name}.json"
+    write_text(path, text)
+    return path
+
+
+def _sample(settings: SweepSettings, corpus: Corpus, folder: Path) -> tuple[list[str], Path]:
+    """The drawn sequences and the file that measuring reads them from."""
+    texts = texts_of(corpus.shards, settings.sample_splits)
+    sequences = draw(sequences_of(texts, settings.sequence_unit), settings.sample_sequences, settings.seed)
+    path = folder / "sample.json"
+    write_text(path, json.dumps(sequences, ensure_ascii=False))
+    return sequences, path
+
+
+def _pre_tokens(candidate: CandidateType, tokenizer: Path, corpus: Corpus, folder: Path, threads: int) -> Path:
+    """The counted pre-tokens of the training text of a type; types that cut alike share them."""
+    definition = load_definition(tokenizer)
+    settings = candidate.settings(candidate.sizes[0])
+    shards = corpus.training_shards(settings)
+    alike = [definition["normalizer"], definition["pre_tokenizer"], settings.sources]
+    keys = [["count", alike, corpus.sha256[shard]] for shard in shards]
+    tasks = [CountTask(shard, tokenizer, settings, 1) for shard in shards]
+    tables = []
+    with Progress(len(tasks), f"counting pre-tokens for {candidate.name}", "shards") as progress:
+        for part in make_parts(tasks, count_part, keys, folder, threads):
+            tables.append(part.path)
+            progress.update()
+    return next(make_parts([tuple(tables)], merge_part, [["merge", keys]], folder)).path
+
+
+def _measure(tasks: Sequence[MeasureTask], folder: Path, threads: int) -> list[Measures]:
+    keys = [
+        [
+            "measure",
+            task.tokenizer.name,
+            str(task.tokenizer.parent.name),
+            sha256_file(task.tokenizer),
+            sha256_file(task.sample),
+            None if task.pre_tokens is None else sha256_file(task.pre_tokens),
+            [asdict(word) for word in task.words],
+        ]
+        for task in tasks
+    ]
+    measures = []
+    with Progress(len(tasks), "measuring tokenizers", "tokenizers") as progress:
+        for part in make_parts(tasks, measure_part, keys, folder, threads):
+            measures.append(Measures(**part.facts))
+            progress.update()
+    return measures
+
+
+def _search(settings: SweepSettings, candidates: Candidates, pre_tokens: Mapping[str, Path]) -> SearchResult | None:
+    rule = settings.frequency_search
+    if rule is None:
+        return None
+    candidate = settings.type_named(rule.type)
+    counts = read_pre_tokens([pre_tokens[rule.type]])
+
+    def frequency_of(size: int) -> int:
+        return frequency_of_rule(candidates.definition(candidate, size), counts, f"{rule.type} {size}")
+
+    return largest_size(frequency_of, sizes_between(rule.lowest, rule.highest, rule.step), rule.least_frequency)
+
+
+def _tell(
+    settings: SweepSettings,
+    rows: Sequence[SelectionRow],
+    sequences: Sequence[str],
+    words: Sequence[Word],
+    printed: Published,
+    search: SearchResult | None,
+    run: StageRun,
+) -> None:
+    facts = SweepFacts(
+        sequences=len(sequences),
+        sample_words=count_words(sequences).total(),
+        reference_words=len(words),
+        reference_morphemes=sum(len(word.morphemes) for word in words),
+        morphemes=LISTS[settings.morphemes],
+    )
+    texts = {
+        "selection.csv": selection_csv(rows, printed),
+        "selection.md": selection_markdown(settings, rows, facts, printed, search),
+    }
+    if search is not None and settings.frequency_search is not None:
+        texts["frequency_search.csv"] = search_csv(search, settings.frequency_search.least_frequency)
+    final = next(row for row in rows if row.final_choice)
+    chosen = run.folder / "tokenizers" / f"{final.type}_{final.size}.json"
+    texts["tokenizer.json"] = chosen.read_text(encoding="utf-8")
+    texts |= _transformers_files(texts["tokenizer.json"], settings.type_named(final.type), str(chosen))
+    for name, text in texts.items():
+        write_text(run.folder / name, text)
+        run.add_output(run.folder / name)
+    figure = run.folder / "tokenizer_sweep.svg"
+    points = [_point(row, settings.choose_by) for row in rows]
+    plot_tokenizer_sweep(settings.name, points, READINGS[settings.choose_by], settings.style, figure)
+    run.add_output(figure)
+    for row in rows:
+        if row.size is not None:
+            run.add_output(run.folder / "tokenizers" / f"{row.type}_{row.size}.json")
+    run.measures.update(asdict(facts))
+    run.measures.update(
+        chosen_type=final.type,
+        chosen_size=final.size,
+        largest_size_of_rule=None if search is None else search.largest_size,
+    )
+
+
+def _transformers_files(text: str, candidate: CandidateType, where: str) -> dict[str, str]:
+    special = candidate.settings(candidate.sizes[0]).special
+    config = tokenizer_config(open_backend(read_definition(text, where), where), special)
+    files = {"tokenizer_config.json": config, "special_tokens_map.json": special_tokens_map(special)}
+    return {
+        name: json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n" for name, value in files.items()
+    }
+
+
+def _point(row: SelectionRow, choose_by: str) -> SweepPoint:
+    return SweepPoint(
+        type=row.type,
+        size=row.size,
+        ratio=row.measures.word_split_ratio,
+        esms=getattr(row.measures, choose_by),
+        selected=row.selected_within_type,
+        final=row.final_choice,
+    )

@@ -1,0 +1,198 @@
+"""The results of a sweep as tables: `selection.csv` for machines, `selection.md` in the layout of the paper's Table 6.
+
+Published values stand beside ours, as they are printed; a cell is empty where there is nothing. Numbers are rounded
+so that the tables are the same on every machine.
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from hatchery.tokenization.selection.frequency_rule import SearchResult
+from hatchery.tokenization.selection.published import PRETRAINED, VALUES, Published
+from hatchery.tokenization.selection.settings import SweepSettings
+
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is measured on one tokenizer; None where it is not (a reference of which only the ratio is known)."""
+
+    word_split_ratio: float
+    esms_definition: float | None = None
+    esms_published_code: float | None = None
+    esms_published_code_corrected: float | None = None
+    frequency_at_95_percent: int | None = None
+    fertility: float | None = None
+    unknown_rate: float | None = None
+
+
+@dataclass(frozen=True)
+class SelectionRow:
+    """One tokenizer of the sweep, or the reference of a type."""
+
+    type: str
+    size: int | None
+    """Entries that were asked for; None for a reference."""
+    vocabulary_size: int | None
+    """Entries of the tokenizer; None where only the reference's ratio is known."""
+    measures: Measures
+    published_as: str | None = None
+    selected_within_type: bool = False
+    final_choice: bool = False
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether this is the tokenizer that the sizes of the type are compared with."""
+        return self.size is None
+
+    @property
+    def size_name(self) -> str:
+        """The size in tables."""
+        return PRETRAINED if self.size is None else str(self.size)
+
+
+@dataclass(frozen=True)
+class SweepFacts:
+    """What the measurements rest on."""
+
+    sequences: int
+    sample_words: int
+    reference_words: int
+    reference_morphemes: int
+    morphemes: str
+    """Which list of morphemes it was, in words."""
+
+
+MEASURES = tuple(field.name for field in fields(Measures))
+COLUMNS = ("type", "size", "vocabulary_size", *MEASURES, "is_reference", "selected_within_type", "final_choice")
+
+
+def selection_csv(rows: Sequence[SelectionRow], published: Published) -> str:
+    """The text of `selection.csv`: one line per tokenizer, published values in the last columns."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([*COLUMNS, *(f"published_{column}" for column in VALUES)])
+    for row in rows:
+        printed = _printed(row, published)
+        writer.writerow(
+            [
+                row.type,
+                row.size_name,
+                "" if row.vocabulary_size is None else row.vocabulary_size,
+                *(_cell(getattr(row.measures, name)) for name in MEASURES),
+                *(int(flag) for flag in (row.is_reference, row.selected_within_type, row.final_choice)),
+                *(printed.get(column, "") for column in VALUES),
+            ]
+        )
+    return buffer.getvalue()
+
+
+def search_csv(result: SearchResult, least_frequency: int) -> str:
+    """The text of `frequency_search.csv`: the sizes that the search looked at."""
+    lines = ["size,frequency_at_95_percent,satisfies,largest"]
+    for probe in result.probes:
+        satisfies = int(probe.frequency_at_95_percent >= least_frequency)
+        largest = int(probe.size == result.largest_size)
+        lines.append(f"{probe.size},{probe.frequency_at_95_percent},{satisfies},{largest}")
+    return "\n".join(lines) + "\n"
+
+
+def selection_markdown(
+    settings: SweepSettings,
+    rows: Sequence[SelectionRow],
+    facts: SweepFacts,
+    published: Published,
+    search: SearchResult | None,
+) -> str:
+    """The text of `selection.md`: the table for people, and how to read it."""
+    header = (
+        "type",
+        "size",
+        "word-split ratio",
+        "published",
+        "ESMS (published code)",
+        "published",
+        "ESMS (definition)",
+        "ESMS (code, corrected)",
+        "frequency at 95 %",
+        "published",
+        "fertility",
+        "unknown, %",
+    )
+    lines = [f"# Tokenizer selection: {settings.name}", "", _row(header), _row(["---", *["--:"] * (len(header) - 1)])]
+    lines += [_row(_cells(row, _printed(row, published))) for row in rows]
+    final = next(row for row in rows if row.final_choice)
+    lines += [
+        "",
+        f"Bold: the size chosen of each type. **Final choice: {final.type}, {final.size:,}** (highest "
+        f"`{settings.choose_by}` among them).",
+        "",
+        f"Word-split ratio, fertility and unknown tokens: {facts.sequences:,} sequences with {facts.sample_words:,} "
+        f"space-separated words, drawn with seed {settings.seed}. ESMS: {facts.reference_words} words with "
+        f"{facts.reference_morphemes} morphemes ({facts.morphemes}). The word-split ratio is measured on words in "
+        "isolation, fertility in running text. Published values are those of the papers, on their corpora and lists.",
+    ]
+    if search is not None and settings.frequency_search is not None:
+        lines += ["", *_search_lines(settings, search)]
+    return "\n".join(lines) + "\n"
+
+
+def _search_lines(settings: SweepSettings, search: SearchResult) -> list[str]:
+    rule = settings.frequency_search
+    assert rule is not None
+    if search.largest_size is None:
+        found = f"none from {rule.lowest:,} on"
+    else:
+        end = ", the end of the range" if search.largest_size == rule.highest else ""
+        found = f"{search.largest_size:,}{end}"
+    return [
+        f"## Largest vocabulary of frequent types ({rule.type})",
+        "",
+        f"The largest size from {rule.lowest:,} to {rule.highest:,} in steps of {rule.step:,} of which 95 % of the "
+        f"types occur at least {rule.least_frequency:,} times in the training text (Gowda and May, 2020): **{found}**. "
+        "The search halves the range and assumes that the frequency falls while the size grows.",
+        "",
+        _row(["size", "frequency at 95 %"]),
+        _row(["--:", "--:"]),
+        *(_row([f"{probe.size:,}", f"{probe.frequency_at_95_percent:,}"]) for probe in search.probes),
+    ]
+
+
+def _cells(row: SelectionRow, printed: dict[str, str]) -> list[str]:
+    measures = row.measures
+    mark = "**" if row.selected_within_type else ""
+    return [
+        f"{mark}{row.type}{mark}",
+        f"{mark}{PRETRAINED if row.size is None else f'{row.size:,}'}{mark}",
+        f"{measures.word_split_ratio:.2f}",
+        printed.get("word_split_ratio", ""),
+        _shown(measures.esms_published_code, 4),
+        printed.get("esms", ""),
+        _shown(measures.esms_definition, 4),
+        _shown(measures.esms_published_code_corrected, 4),
+        "" if measures.frequency_at_95_percent is None else f"{measures.frequency_at_95_percent:,}",
+        printed.get("frequency_at_95_percent", ""),
+        _shown(measures.fertility, 2),
+        "" if measures.unknown_rate is None else f"{100 * measures.unknown_rate:.2f}",
+    ]
+
+
+def _printed(row: SelectionRow, published: Published) -> dict[str, str]:
+    return {} if row.published_as is None else dict(published.get((row.published_as, row.size_name), {}))
+
+
+def _cell(value: float | int | None) -> str:
+    if value is None:
+        return ""
+    return str(value) if isinstance(value, int) else f"{value:.{_DIGITS}f}"
+
+
+def _shown(value: float | None, decimals: int) -> str:
+    return "" if value is None else f"{value:.{decimals}f}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,77 @@
+"""Evaluation of a model whose tokenizer has another set of special tokens, at other ids."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer as Backend
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from hatchery.evaluation.example import Example
+from hatchery.evaluation.input_encoding import encode_examples
+from hatchery.evaluation.minimal_pair_scoring import pair_scores
+from hatchery.evaluation.minimal_pairs import MinimalPair
+from hatchery.evaluation.pretrained import load_pretrained
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.store import save_model
+from hatchery.storage.manifests import stage_run
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.tokenizer_file import Tokenizer
+
+CLS, PAD, SEP, UNKNOWN, MASK = range(5)
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def pretrained(
+    tmp_path_factory: pytest.TempPathFactory, small_model: Callable[[int], MaskedLanguageModel]
+) -> tuple[MaskedLanguageModel, Tokenizer]:
+    """A small model with the special tokens of RoBERTa, as pretraining leaves it."""
+    folder: Path = tmp_path_factory.mktemp("roberta")
+    backend = Backend(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=list(SPECIAL_SETS["roberta"].order),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    backend.train_from_iterator(["the old dogs sleep", "a cat chases dogs"] * 9, trainer)
+    with stage_run(folder / "manifest.json", {"stage": "pretrain"}) as run:
+        backend.save(str(run.add_output(folder / "tokenizer.json")))
+        for path in save_model(folder, small_model(backend.get_vocab_size())):
+            run.add_output(path)
+    return load_pretrained(folder / "manifest.json")
+
+
+def test_inputs_of_a_classifier_are_framed_with_the_ids_of_the_tokenizer(
+    pretrained: tuple[MaskedLanguageModel, Tokenizer],
+) -> None:
+    _, tokenizer = pretrained
+    first, second = tokenizer.encode_sentences(["the old dogs", "<mask> sleeps"])
+    assert min(second) >= tokenizer.n_special, "letters of a special token are letters"
+    examples = [Example(("the old dogs", "<mask> sleeps"), 0)]
+    encoded = encode_examples(examples, tokenizer, max_length=64)
+    assert encoded.sequences[0].tolist() == [CLS, *first, SEP, SEP, *second, SEP]
+    assert encoded.truncated == 0
+    shortened = encode_examples([*examples, Example(("the old dogs",), 1)], tokenizer, max_length=7)
+    assert [len(sequence) for sequence in shortened.sequences] == [7, min(7, len(first) + 2)]
+    assert shortened.sequences[0].tolist().count(SEP) == 3
+
+
+def test_sentences_are_framed_and_masked_with_the_ids_of_the_tokenizer(
+    pretrained: tuple[MaskedLanguageModel, Tokenizer],
+) -> None:
+    model, tokenizer = pretrained
+    seen: list[torch.Tensor] = []
+    hook = model.encoder.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].clone()))
+    pairs = [MinimalPair("agreement", "agreement", "0", "the dogs sleep", "the dogs sleeps")]
+    scores, rows = pair_scores(pairs, model.eval(), tokenizer, 512, CPU)
+    hook.remove()
+    assert scores.shape == (1, 2) and rows == sum(len(batch) for batch in seen)
+    for batch in seen:
+        assert (batch[:, 0] == CLS).all() and (batch[:, -1] == SEP).all()
+        assert ((batch == MASK).sum(dim=1) == 1).all()
+        assert (batch[:, 1:-1] >= MASK).all()

@@ -1,0 +1,209 @@
+"""The whole stage on a small corpus: its outputs, its determinism, and its refusals."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hatchery.errors import ConfigError, CorpusError, HatcheryError, SourceError, TokenizationError
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.storage.sources import register_source
+from hatchery.tokenization.selection.settings import SweepSettings
+from hatchery.tokenization.selection.stage import select_tokenizer
+from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.tokenization.trainer import train_tokenizer
+from hatchery.typed import build
+
+BPE = {"name": "bpe", "definition": {"kind": "byte_bpe", "min_frequency": 0}, "sizes": [300, 340, 400]}
+WORDPIECE = {"name": "wordpiece", "definition": {"kind": "wordpiece", "min_frequency": 0}, "sizes": [300, 400]}
+SWEEP: dict[str, Any] = {
+    "name": "small",
+    "types": [
+        {**BPE, "reference_ratio": 3.0, "published_as": "BPE"},
+        {**WORDPIECE, "reference_ratio": 2.0},
+    ],
+    "sample_sequences": 50,
+    "sequence_unit": "lines",
+    "frequency_search": {"type": "bpe", "lowest": 270, "highest": 420, "step": 10, "least_frequency": 5},
+}
+PUBLISHED = """type,size,word_split_ratio,esms,frequency_at_95_percent,selected_within_type,final_choice,source,note
+BPE,340,1.32,0.2604,,1,1,here,
+BPE,pretrained,1.30,0.1547,,0,0,here,
+"""
+
+
+def sweep(folder: Path, corpus: Path, changes: dict[str, Any] | None = None, **inputs: Any) -> Path:
+    settings = {**SWEEP, **(changes or {})}
+    with stage_run(folder / "manifest.json", {"stage": "select_tokenizer", **settings}, {"corpus": corpus}) as run:
+        select_tokenizer(build(SweepSettings, settings), corpus, run, **inputs)
+    return folder
+
+
+def rows_of(folder: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO((folder / "selection.csv").read_text(encoding="utf-8"))))
+
+
+@pytest.fixture(scope="module")
+def swept(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sweep")
+    (folder / "published.csv").write_text(PUBLISHED)
+    return sweep(folder / "out", corpus, published=folder / "published.csv")
+
+
+def test_the_tables_name_every_candidate_and_choose_one(swept: Path) -> None:
+    rows = rows_of(swept)
+    assert [(row["type"], row["size"]) for row in rows] == [
+        ("bpe", "300"),
+        ("bpe", "340"),
+        ("bpe", "400"),
+        ("bpe", "pretrained"),
+        ("wordpiece", "300"),
+        ("wordpiece", "400"),
+        ("wordpiece", "pretrained"),
+    ]
+    assert [row["is_reference"] for row in rows] == list("0001001")
+    for name in ("bpe", "wordpiece"):
+        chosen = [row for row in rows if row["type"] == name and row["selected_within_type"] == "1"]
+        assert len(chosen) == 1
+    final = [row for row in rows if row["final_choice"] == "1"]
+    assert len(final) == 1 and final[0]["selected_within_type"] == "1"
+    best = max(float(row["esms_published_code"]) for row in rows if row["selected_within_type"] == "1")
+    assert float(final[0]["esms_published_code"]) == best
+    bpe = [float(row["word_split_ratio"]) for row in rows[:3]]
+    assert bpe == sorted(bpe, reverse=True)
+    assert float(rows[0]["fertility"]) >= float(rows[2]["fertility"]) > 1
+
+
+def test_published_values_stand_beside_ours(swept: Path) -> None:
+    rows = rows_of(swept)
+    assert [row["published_word_split_ratio"] for row in rows] == ["", "1.32", "", "1.30", "", "", ""]
+    text = (swept / "selection.md").read_text(encoding="utf-8")
+    assert "| 1.32 |" in text and "0.2604" in text
+    assert "our own list, not the paper's" in text
+
+
+def test_the_chosen_tokenizer_loads_and_is_the_one_training_makes(swept: Path, corpus: Path, tmp_path: Path) -> None:
+    measures = read_manifest(swept / "manifest.json").measures
+    assert load_tokenizer(swept / "tokenizer.json").vocabulary_size == measures["chosen_size"]
+    definition = next(entry for entry in SWEEP["types"] if entry["name"] == measures["chosen_type"])["definition"]
+    train_tokenizer({**definition, "vocabulary_size": measures["chosen_size"]}, corpus, tmp_path / "manifest.json")
+    assert (tmp_path / "tokenizer.json").read_bytes() == (swept / "tokenizer.json").read_bytes()
+
+
+def test_the_search_is_told(swept: Path) -> None:
+    probes = list(csv.DictReader(io.StringIO((swept / "frequency_search.csv").read_text())))
+    largest = read_manifest(swept / "manifest.json").measures["largest_size_of_rule"]
+    assert [int(row["size"]) for row in probes if row["largest"] == "1"] == ([] if largest is None else [largest])
+    assert all((int(row["frequency_at_95_percent"]) >= 5) == (row["satisfies"] == "1") for row in probes)
+    assert "Largest vocabulary of frequent types" in (swept / "selection.md").read_text()
+
+
+def test_two_processes_and_a_second_run_give_the_same_bytes(swept: Path, corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "published.csv").write_text(PUBLISHED)
+    again = sweep(tmp_path / "out", corpus, published=tmp_path / "published.csv", threads=2)
+    manifest = read_manifest(again / "manifest.json")
+    manifest.verify()
+    assert (again / "manifest.json").read_bytes() == (swept / "manifest.json").read_bytes()
+    assert len(manifest.files()) == len([path for path in again.rglob("*") if path.is_file()]) - 2
+    assert not (again / ".parts").exists()
+
+
+def test_a_killed_sweep_keeps_its_tokenizers(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hatchery.tokenization.selection import candidates, stage
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stage, "_measure", killed)
+        with pytest.raises(KeyboardInterrupt):
+            sweep(tmp_path, corpus)
+    assert not (tmp_path / "manifest.json").exists()
+
+    def trained_again(*_: Any) -> dict[str, Any]:
+        raise AssertionError("a finished tokenizer was trained again")
+
+    monkeypatch.setattr(candidates, "train_part", trained_again)
+    assert rows_of(sweep(tmp_path, corpus))
+
+
+def test_a_reference_tokenizer_is_measured_and_decides(
+    corpus: Path, tokenizer_manifests: dict[str, Path], tmp_path: Path
+) -> None:
+    register_source("ref", tokenizer_manifests["byte_bpe"].parent / "tokenizer.json", tmp_path / "ref.json")
+    types = [{**BPE, "sizes": [300, 400], "definition": {**BPE["definition"], "individual_digits": False}}]  # type: ignore[dict-item]
+    changes = {"types": types, "frequency_search": None}
+    rows = rows_of(sweep(tmp_path / "out", corpus, changes, references={"bpe": tmp_path / "ref.json"}))
+    # The reference has 400 entries of the same kind: it is as good as equal to the candidate of 400.
+    assert [row["selected_within_type"] for row in rows] == ["0", "1", "0"]
+    assert rows[2]["vocabulary_size"] == "400"
+    assert float(rows[2]["word_split_ratio"]) == pytest.approx(float(rows[1]["word_split_ratio"]), abs=0.02)
+
+
+def test_unigram_is_trained_in_every_size(corpus: Path, tmp_path: Path) -> None:
+    definition = {"kind": "unigram", "special_tokens": "roberta", "pre_tokenizer": "metaspace", "min_frequency": 0}
+    types = [{"name": "unigram", "definition": definition, "sizes": [120, 160], "reference_ratio": 2.0}]
+    search = {"type": "unigram", "lowest": 120, "highest": 160, "step": 20, "least_frequency": 5}
+    folder = sweep(tmp_path, corpus, {"types": types, "frequency_search": search})
+    rows = rows_of(folder)
+    assert [row["vocabulary_size"] for row in rows] == ["120", "160", ""]
+    assert float(rows[0]["word_split_ratio"]) > float(rows[1]["word_split_ratio"])
+    assert {path.name for path in (folder / "tokenizers").iterdir()} == {"unigram_120.json", "unigram_160.json"}
+    assert (folder / "tokenizer_config.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"types": []}, "types: the sweep lists no type"),
+        ({"types": [{**BPE, "sizes": [400, 300]}]}, "types.bpe.sizes: expected rising sizes"),
+        ({"types": [{**BPE, "sizes": [100]}]}, "types.bpe: vocabulary_size: 100 is too small"),
+        ({"types": [{**BPE, "definition": {"kind": "bpe", "min_frequency": 0}}]}, "types.bpe: kind: got 'bpe'"),
+        ({"types": [BPE, BPE]}, "types: a name occurs twice among bpe, bpe"),
+        ({"types": [BPE]}, "types.bpe: several sizes and nothing to compare them with"),
+        ({"frequency_search": {"type": "x", "lowest": 300, "highest": 400}}, "frequency_search.type: got the type 'x'"),
+        ({"frequency_search": {"type": "bpe", "lowest": 400, "highest": 300}}, "frequency_search: expected lowest"),
+        ({"sample_splits": ["all"]}, "sample_splits: got"),
+        ({"morphemes": None}, "--morphemes: got None"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(
+    changes: dict[str, Any], message: str, corpus: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        sweep(tmp_path, corpus, changes)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert not (tmp_path / "manifest.json").exists()
+
+
+def test_a_size_beyond_the_corpus_is_refused(small: SimpleNamespace, tmp_path: Path) -> None:
+    corpus = small.write_corpus(tmp_path / "corpus", {"train": ["a b c\nab ab"]})
+    with pytest.raises(TokenizationError, match=r"too large|supports") as caught:
+        sweep(tmp_path / "out", corpus, {"frequency_search": None})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_corpus_without_text_is_refused(small: SimpleNamespace, tmp_path: Path) -> None:
+    corpus = small.write_corpus(tmp_path / "corpus", {"train": [" \n", ""]})
+    with pytest.raises(HatcheryError, match=r"no text|no words"):
+        sweep(tmp_path / "out", corpus)
+
+
+def test_a_corpus_without_the_training_split_is_refused(small: SimpleNamespace, tmp_path: Path) -> None:
+    corpus = small.write_corpus(tmp_path / "corpus", {"dev": ["a b"]})
+    with pytest.raises(CorpusError, match="has no split 'train'"):
+        sweep(tmp_path / "out", corpus)
+
+
+def test_a_reference_that_is_no_tokenizer_is_refused(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": {"a": 0}}}))
+    register_source("ref", tmp_path / "tokenizer.json", tmp_path / "ref.json")
+    with pytest.raises(TokenizationError, match=r"tokenizer\.json.*: not a tokenizer"):
+        sweep(tmp_path / "out", corpus, {"types": [BPE]}, references={"bpe": tmp_path / "ref.json"})
+    register_source("none", corpus.parent, tmp_path / "none.json")
+    with pytest.raises((SourceError, TokenizationError)):
+        sweep(tmp_path / "out", corpus, {"types": [BPE]}, references={"bpe": tmp_path / "none.json"})

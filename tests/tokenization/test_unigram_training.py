@@ -1,0 +1,128 @@
+import itertools
+import math
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer as Backend
+from tokenizers import models, pre_tokenizers
+
+from hatchery.tokenization.segment_lattice import SegmentLattice
+from hatchery.tokenization.unigram_training import count_pre_tokens, seed_pieces, train_unigram, training_segments
+
+PIECES = ["a", "ab", "abc", "b", "bc", "c"]
+SCORES = np.log([0.2, 0.1, 0.05, 0.3, 0.15, 0.2])
+
+
+def ways(text: str) -> list[tuple[str, ...]]:
+    """All ways to cut a text into PIECES, by trying every set of cuts."""
+    found = []
+    for cuts in itertools.product([False, True], repeat=len(text) - 1):
+        bounds = [0, *(i + 1 for i, chosen in enumerate(cuts) if chosen), len(text)]
+        parts = tuple(text[i:j] for i, j in itertools.pairwise(bounds))
+        if all(part in PIECES for part in parts):
+            found.append(parts)
+    return found
+
+
+def probability(parts: tuple[str, ...]) -> float:
+    return math.exp(sum(SCORES[PIECES.index(part)] for part in parts))
+
+
+def untrained() -> Backend:
+    backend = Backend(models.Unigram())
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
+    )
+    return backend
+
+
+def lines(seed: int = 0, count: int = 200) -> list[str]:
+    rng = random.Random(seed)
+    stems, endings = ["walk", "talk", "jump", "want", "look"], ["ing", "ed", "s", "er", ""]
+    return [" ".join(rng.choice(stems) + rng.choice(endings) for _ in range(8)) for _ in range(count)]
+
+
+def test_expected_counts_are_sums_over_all_ways_to_cut() -> None:
+    texts, frequencies = ["abcab", "abc", "ca", "b"], np.array([2.0, 5.0, 1.0, 4.0])
+    expected: Counter[str] = Counter()
+    for text, frequency in zip(texts, frequencies, strict=True):
+        total = sum(map(probability, ways(text)))
+        for parts in ways(text):
+            for part in parts:
+                expected[part] += frequency * probability(parts) / total
+    lattice = SegmentLattice(texts, PIECES, 16)
+    counts = lattice.expected_counts(SCORES, np.ones(6, dtype=bool), frequencies)
+    assert counts == pytest.approx([expected[piece] for piece in PIECES])
+
+
+def test_pieces_that_are_gone_take_part_in_no_way() -> None:
+    alive = np.array([piece not in ("ab", "abc", "bc") for piece in PIECES])
+    counts = SegmentLattice(["abc"], PIECES, 16).expected_counts(SCORES, alive, np.array([3.0]))
+    assert counts == pytest.approx([3, 0, 0, 3, 0, 3])
+
+
+def test_probabilities_without_the_whole_text_as_a_piece() -> None:
+    texts = ["abc", "ab", "c"]
+    lattice = SegmentLattice(texts, PIECES, 16, whole_texts=False)
+    found = lattice.log_probabilities(SCORES, np.ones(6, dtype=bool))
+    assert found[:2] == pytest.approx([math.log(sum(probability(w) for w in ways(t) if len(w) > 1)) for t in texts[:2]])
+    assert found[2] == -math.inf
+
+
+def test_seeds_are_the_frequent_substrings_that_go_on_in_more_than_one_way() -> None:
+    segments = {"▁abab": 3, "▁abc": 2, "x": 9, "▁once": 1}
+    counts: Counter[str] = Counter()
+    for text, frequency in segments.items():
+        for i, j in itertools.combinations(range(len(text) + 1), 2):
+            counts[text[i:j]] += frequency
+    grown = {
+        piece: count
+        for piece, count in counts.items()
+        if len(piece) > 1 and count >= 2 and not any(counts[piece + more] == count for more in "▁abcxone")
+    }
+    assert seed_pieces(segments, 1000) == grown
+    assert list(seed_pieces(segments, 2)) == sorted(grown, key=lambda piece: (-grown[piece] * len(piece), piece))[:2]
+
+
+def test_rare_characters_cut_segments_and_long_pre_tokens_are_cut() -> None:
+    segments = training_segments(Counter({"▁ab": 5, "▁aéb": 1, "▁" + "a" * 100: 1}), 2)
+    assert segments == {"▁ab": 5, "▁a": 1, "b": 1, "▁" + "a" * 47: 1, "a" * 48: 1, "a" * 5: 1}
+
+
+def test_lines_and_lists_of_lines_are_counted_alike() -> None:
+    expected = Counter({"▁one": 2, "▁two": 1})
+    assert count_pre_tokens(untrained(), ["one two", "one"]) == expected
+    assert count_pre_tokens(untrained(), [["one two", "one"], []]) == expected
+
+
+def test_stems_and_endings_are_found() -> None:
+    pieces = dict(train_unigram(untrained(), lines(), 45, 0))
+    assert len(pieces) == 45
+    assert {"▁walk", "▁jump", "ing"} <= set(pieces)
+    assert set("walktjumpnoingeders") <= set(pieces), "every character must have a piece"
+    assert list(pieces.values()) == sorted(pieces.values(), reverse=True)
+    assert sum(map(math.exp, pieces.values())) <= 1.01
+
+
+def test_the_order_of_lines_changes_nothing() -> None:
+    text = lines()
+    expected = train_unigram(untrained(), text, 40, 0)
+    random.Random(1).shuffle(text)
+    assert train_unigram(untrained(), text, 40, 0) == expected
+
+
+def test_a_text_that_supports_fewer_pieces_gives_fewer() -> None:
+    pieces = train_unigram(untrained(), ["ab ab"], 100, 0)
+    assert {"a", "b", "▁"} <= {piece for piece, _ in pieces}
+    assert len(pieces) < 10
+
+
+def test_no_text_gives_no_pieces() -> None:
+    assert train_unigram(untrained(), [], 100, 0) == []
+
+
+def test_words_of_rare_characters_without_spaces_keep_finite_scores() -> None:
+    text = ["".join(chr(0x4E00 + (i * 37 + j) % 900) for j in range(200)) for i in range(60)]
+    assert all(math.isfinite(score) for _, score in train_unigram(untrained(), text, 1200, 0))

@@ -1,0 +1,43 @@
+rule select_tokenizer:
+    input:
+        corpus=lambda wildcards: LAYOUT.sweep_corpus(wildcards.sweep),
+        morphemes=lambda wildcards: LAYOUT.sweep_morphemes(wildcards.sweep),
+        references=lambda wildcards: LAYOUT.sweep_references(wildcards.sweep).values(),
+        published=lambda wildcards: LAYOUT.sweep_published(wildcards.sweep),
+    output:
+        manifest="results/tokenizer_sweeps/{sweep}/manifest.json",
+        csv="results/tokenizer_sweeps/{sweep}/selection.csv",
+        markdown="results/tokenizer_sweeps/{sweep}/selection.md",
+        tokenizer="results/tokenizer_sweeps/{sweep}/tokenizer.json",
+        figure=report(
+            "results/tokenizer_sweeps/{sweep}/tokenizer_sweep.svg",
+            caption="../report/tokenizer_sweep.rst",
+            category="Tokenizers",
+            labels={"sweep": "{sweep}", "figure": "word-split ratio and ESMS"},
+        ),
+    log:
+        "logs/select_tokenizer/{sweep}.log",
+    benchmark:
+        "results/benchmarks/select_tokenizer/{sweep}.tsv"
+    conda:
+        "../../envs/tokenization.yaml"
+    threads: LAYOUT.threads("corpus")
+    resources:
+        mem_mb=lambda wildcards, threads: 8000 + 2000 * threads,
+        runtime=1440,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "select_tokenizer", sweep=wildcards.sweep
+        ),
+        morphemes=lambda wildcards, input: (
+            f"--morphemes {input.morphemes}" if input.morphemes else ""
+        ),
+        references=lambda wildcards: arguments(
+            "--reference", LAYOUT.sweep_references(wildcards.sweep)
+        ),
+        published=lambda wildcards, input: (
+            f"--published {input.published}" if input.published else ""
+        ),
+    shell:
+        "python scripts/select_tokenizer.py --settings {params.settings:q} --corpus {input.corpus} {params.morphemes}"
+        " {params.references} {params.published} --threads {threads} --output {output.manifest} 2>&1 | tee {log}"
