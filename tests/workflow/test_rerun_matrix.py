@@ -79,8 +79,8 @@ CHANGES = {
     ),
     "special tokens": Change(
         "config/tokenizers/tiny.yaml",
-        "kind: wordpiece",
-        "kind: wordpiece\nspecial_tokens: bnc",
+        "kind: byte_bpe",
+        "kind: byte_bpe\nspecial_tokens: bnc",
         {"train_tokenizer", *AFTER_TOKENIZER},
     ),
     "a sweep of tokenizers": Change("config/tokenizer_sweeps/demo.yaml", "corpus: demo", "corpus: tiny", set()),
