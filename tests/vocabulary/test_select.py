@@ -264,6 +264,15 @@ def test_damaged_input_is_one_error_and_leaves_no_output(
     assert not list((tmp_path / "out" / ".parts").iterdir())
 
 
+def test_a_file_of_the_same_size_that_changed_after_registration_is_named(select: Select, tmp_path: Path) -> None:
+    def change(vocabulary: Path) -> None:
+        (path,) = tmp_path.rglob("p.json")
+        path.write_bytes(path.read_bytes().replace(b"a cat", b"a dog"))
+
+    with pytest.raises(SourceError, match=r"'p\.json' has changed since it was registered"):
+        select({"p.json": b'{"text": "a cat is big"}\n'}, WORDS, damage=change)
+
+
 def test_a_damaged_vocabulary_is_one_error_before_any_work(select: Select, tmp_path: Path) -> None:
     def cut(vocabulary: Path) -> None:
         os.truncate(vocabulary.parent / "vocabulary.csv", 20)

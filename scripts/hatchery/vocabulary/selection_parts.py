@@ -121,7 +121,9 @@ class _Record:
     def documents(self, task: Task, file: str) -> Iterator[tuple[str, str]]:
         """Pairs of name and text of a file's documents, which are counted."""
         documents = characters = 0
-        for key, text, _ in raw_texts(opened(task.source), file, task.settings.options):
+        source = opened(task.source)
+        source.verify(file)
+        for key, text, _ in raw_texts(source, file, task.settings.options):
             documents += 1
             characters += len(text)
             yield f"{file}/{key}" if key else file, text
