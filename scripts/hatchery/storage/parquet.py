@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -119,14 +119,20 @@ class TableWriter:
             self._file.abandon()
 
 
-def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
-    """Stream the rows of a Parquet file, one row group in memory. Raises ManifestError when it is damaged."""
+def read_groups(path: str | Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """Stream the row groups of a Parquet file, one in memory. Raises ManifestError when it is damaged."""
     try:
         with pq.ParquetFile(path) as file:
             for group in range(file.num_row_groups):
-                yield from file.read_row_group(group).to_pylist()
+                yield file.read_row_group(group, columns=columns)
     except (OSError, pa.ArrowException) as error:
         raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+
+
+def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Stream the rows of a Parquet file, one row group in memory. Raises ManifestError when it is damaged."""
+    for table in read_groups(path):
+        yield from table.to_pylist()
 
 
 class ShardWriter:

@@ -15,6 +15,7 @@ from hatchery.errors import SourceError
 from hatchery.storage.archive_members import ArchiveLimits, MemberChecks, is_hidden
 
 _ENCRYPTED = 0x1
+# zipfile raises NotImplementedError for a compression that it does not know, RuntimeError for a missing password.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError)
 
 

@@ -5,7 +5,7 @@ result depends on all parts, a mark of 16 bytes per text: its digest (the first 
 number (so many of the smallest stay).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,10 +13,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from hatchery.errors import ManifestError
-from hatchery.storage.parquet import ROW_GROUP_BYTES, TableWriter
+from hatchery.storage.parquet import ROW_GROUP_BYTES, TableWriter, read_groups
 
 SCHEMA = pa.schema(
     [
@@ -92,21 +90,11 @@ def without_surrogates(text: str) -> str:
     return text
 
 
-def part_tables(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """The row groups of a part, one in memory. Raises ManifestError when the part is damaged."""
-    try:
-        with pq.ParquetFile(path) as file:
-            for group in range(file.num_row_groups):
-                yield file.read_row_group(group, columns=columns)
-    except (OSError, pa.ArrowException) as error:
-        raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
-
-
 def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
     """The marks of all texts of all parts, in order, as an array of shape (texts, 2)."""
     found = [np.empty((0, 2), np.uint64)]
     for path in paths:
-        for table in part_tables(path, ["mark"]):
+        for table in read_groups(path, ["mark"]):
             for chunk in table.column("mark").chunks:
                 marks = np.frombuffer(chunk.buffers()[1], ">u8", 2 * len(chunk), offset=chunk.offset * MARK_BYTES)
                 found.append(marks.astype(np.uint64).reshape(-1, 2))

@@ -24,9 +24,9 @@ from hatchery.errors import ConfigError
 from hatchery.progress import Progress
 from hatchery.storage.checksums import sha256_file
 from hatchery.storage.manifests import StageRun
-from hatchery.storage.parquet import ShardWriter
+from hatchery.storage.parquet import ShardWriter, read_groups
 from hatchery.storage.parts import Part, make_parts, remove_parts
-from hatchery.vocabulary.items import SCHEMA, first_of_equal, marks_of, part_tables, smallest
+from hatchery.vocabulary.items import SCHEMA, first_of_equal, marks_of, smallest
 from hatchery.vocabulary.rules import REASONS
 from hatchery.vocabulary.selection_parts import DUPLICATE, SelectionSettings, Task, select_part
 from hatchery.vocabulary.word_lists import read_vocabulary
@@ -108,7 +108,7 @@ def _join(settings: SelectionSettings, source: str, parts: list[Part], run: Stag
     seen = unit = 0
     with ShardWriter(run.folder, "items", SCHEMA, settings.rows_per_shard) as shards:
         for part in parts:
-            for table in part_tables(part.path):
+            for table in read_groups(part.path):
                 if keep is not None:
                     seen += table.num_rows
                     table = table.filter(pa.array(keep[seen - table.num_rows : seen]))
