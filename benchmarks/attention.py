@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from hatchery.modeling.attention import DisentangledSelfAttention
-from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.relative_positions import RelativePositions
 
 SIZES = ((128, 4, 32, 32), (128, 4, 32, 64), (192, 6, 32, 128), (192, 3, 32, 128))
@@ -25,7 +25,7 @@ class Case:
     """One size: inputs, and the ways to compute the same scores from them."""
 
     def __init__(self, hidden_size: int, heads: int, batch: int, length: int) -> None:
-        config = EncoderConfig(1, hidden_size, 1, 1, heads, attention_probs_dropout_prob=0.0)
+        config = LtgBertConfig(1, hidden_size, 1, 1, heads, attention_probs_dropout_prob=0.0)
         self.attention = DisentangledSelfAttention(config)
         positions = RelativePositions(config.position_bucket_size, config.max_position_embeddings)
         self.positions, self.rows = positions(length), positions.rows(length)

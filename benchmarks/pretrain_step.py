@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
 from hatchery.pretraining.batches import StepBatch
@@ -35,7 +35,7 @@ VOCABULARY = 2048
 
 
 def make_model(device: torch.device) -> MaskedLanguageModel:
-    config = EncoderConfig(VOCABULARY, 128, 344, 4, 4, 128, 16, 0.0, 0.0, layer_weighting="biased")
+    config = LtgBertConfig(VOCABULARY, 128, 344, 4, 4, 128, 16, 0.0, 0.0, layer_weighting="biased")
     model = MaskedLanguageModel(config).to(device)
     initialise_(model, 42)
     return model

@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from hatchery.objectives.segments import SegmentIndex
+from hatchery.objectives.babylm_segments import BabylmSegments
 from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.token_reader import TokenShards
@@ -59,14 +59,14 @@ def write_shards(folder: Path, tokens: int, median: int) -> Path:
     return folder / "manifest.json"
 
 
-def read_segments(segments: SegmentIndex, order: np.ndarray) -> int:
+def read_segments(segments: BabylmSegments, order: np.ndarray) -> int:
     """Read the segments of `order` in batches, as examples do before they are masked; returns the tokens read."""
     read = 0
     for first in range(0, len(order), SEGMENTS_PER_BATCH):
         batch = order[first : first + SEGMENTS_PER_BATCH]
         ids = np.full((len(batch), SEQUENCE_LENGTH), PAD, dtype=np.int64)
         for row, index in enumerate(batch):
-            tokens = segments.tokens(index)
+            tokens = segments[index].tokens
             ids[row, 1 : len(tokens) + 1] = tokens
             read += len(tokens)
     return read
@@ -96,7 +96,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         manifest = write_shards(Path(name), arguments.tokens, arguments.median_tokens)
         shards = TokenShards.open(manifest, "train")
-        segments = SegmentIndex.build(shards, SEQUENCE_LENGTH)
+        segments = BabylmSegments(shards, SEQUENCE_LENGTH)
         random = np.random.default_rng(1)
         shuffled_segments, shuffled_documents = random.permutation(len(segments)), random.permutation(len(shards))
         ways: dict[str, Callable[[], int]] = {
@@ -104,7 +104,7 @@ def main() -> int:
             "segments at random": lambda: read_segments(segments, shuffled_segments),
             "documents in order": lambda: read_documents(shards, np.arange(len(shards))),
             "documents at random": lambda: read_documents(shards, shuffled_documents),
-            "(cutting segments)": lambda: len(SegmentIndex.build(shards, SEQUENCE_LENGTH)) and shards.n_tokens,
+            "(cutting segments)": lambda: len(BabylmSegments(shards, SEQUENCE_LENGTH)) and shards.n_tokens,
         }
         rates: dict[str, list[float]] = {way: [] for way in ways}
         # The ways alternate, so that a neighbour on the machine slows all of them.

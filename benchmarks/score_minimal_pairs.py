@@ -20,7 +20,7 @@ import torch
 
 from hatchery.evaluation.pseudo_log_likelihood import SpecialIds, sentence_scores, token_log_probabilities
 from hatchery.evaluation.runtime import prepare_device
-from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def build_model(vocabulary: int, hidden_size: int, layers: int) -> MaskedLanguageModel:
-    config = EncoderConfig(
+    config = LtgBertConfig(
         vocab_size=vocabulary,
         hidden_size=hidden_size,
         intermediate_size=hidden_size * 8 // 3,

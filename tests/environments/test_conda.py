@@ -25,6 +25,7 @@ PROGRAMS = {
     "snakefmt",
     "snakemake",
     "snakemake-executor-plugin-slurm",
+    "transformers",
 }
 
 ENVIRONMENTS = sorted(COMMANDS_BY_ENVIRONMENT)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.store import save_model
@@ -43,7 +43,7 @@ def small_model() -> Callable[[int], MaskedLanguageModel]:
     """Make an initialised model of two narrow layers for a vocabulary size."""
 
     def make(vocabulary_size: int) -> MaskedLanguageModel:
-        config = EncoderConfig(
+        config = LtgBertConfig(
             vocab_size=vocabulary_size,
             hidden_size=32,
             intermediate_size=64,

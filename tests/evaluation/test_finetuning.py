@@ -10,7 +10,7 @@ from hatchery.evaluation import finetuning
 from hatchery.evaluation.finetuning import NotFiniteError, predict, train_classifier
 from hatchery.evaluation.finetuning_settings import ProtocolSettings, finetune_settings
 from hatchery.evaluation.input_encoding import EncodedExamples
-from hatchery.modeling.classifier import SequenceClassifier
+from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
 
 CPU = torch.device("cpu")
 PAD = 3

@@ -239,3 +239,21 @@ def test_wrong_rows_stop_the_command_with_one_line(repository, model_manifest, m
     with pytest.raises(EvaluationError, match=r"train.jsonl:6: the label 'ugly' is unknown; the task lists bad, good"):
         finetune(SETTINGS, RUNTIME, model_manifest, source.manifest, tmp_path / "c", tmp_path / "out" / "manifest.json")
     assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_the_bias_of_the_classifier_starts_at_the_class_shares_of_its_training_rows(run, monkeypatch):
+    biases = {}
+
+    real = finetuning_stage.train_classifier
+
+    def train(model, kept, *rest):
+        biases[len(biases)] = (model.output_layer.bias.detach().numpy().copy(), np.bincount(kept.labels, minlength=2))
+        return real(model, kept, *rest)
+
+    monkeypatch.setattr(finetuning_stage, "train_classifier", train)
+    run("zero", {**with_protocol(epochs=1), "seeds": [12]})
+    run("prior", {**with_protocol(epochs=1, output_bias="prior"), "seeds": [12]})
+    (zero, _), (prior, counts) = biases.values()
+    assert not zero.any()
+    shares = (counts + 1) / (counts.sum() + 2)
+    np.testing.assert_allclose(np.exp(prior), shares, atol=1e-6)

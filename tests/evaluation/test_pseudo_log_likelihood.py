@@ -11,7 +11,7 @@ from hatchery.evaluation.minimal_pair_accuracy import decide
 from hatchery.evaluation.minimal_pair_scoring import pair_scores
 from hatchery.evaluation.minimal_pairs import MinimalPair
 from hatchery.evaluation.pseudo_log_likelihood import SpecialIds, sentence_scores, token_log_probabilities
-from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.published_names import from_published
 from hatchery.tokenization.tokenizer_file import load_tokenizer
@@ -133,7 +133,7 @@ def test_damaged_weights_and_empty_sentences_are_errors(model):
 
 def golden_model(golden_directory, vocabulary):
     config = json.loads((golden_directory / "blimp" / f"pll_vocab{vocabulary}.json").read_text())["config"]
-    network = MaskedLanguageModel(EncoderConfig(**config, position_head_layout="bnc"))
+    network = MaskedLanguageModel(LtgBertConfig(**config, position_head_layout="bnc"))
     weights = np.load(golden_directory / "blimp" / f"weights_vocab{vocabulary}.npz")
     state = {name.removeprefix("state."): torch.from_numpy(weights[name]) for name in weights}
     network.load_state_dict(from_published(state), strict=False)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.published_names import from_published
@@ -33,7 +33,7 @@ def load_golden(golden_directory: Path) -> Callable[..., GoldenModel]:
     def load(path: str, **choices: str) -> GoldenModel:
         arrays = dict(np.load(golden_directory / f"{path}.npz"))
         facts = json.loads((golden_directory / f"{path}.json").read_text())
-        config = EncoderConfig.from_dict({**facts["config"], **choices})
+        config = LtgBertConfig.from_dict({**facts["config"], **choices})
         model = MaskedLanguageModel(config)
         published = {k.removeprefix("state."): torch.from_numpy(v) for k, v in arrays.items() if k.startswith("state.")}
         model.load_state_dict(from_published(published))
@@ -65,7 +65,7 @@ def make_model() -> Callable[..., MaskedLanguageModel]:
             "hidden_dropout_prob": 0.0,
             "attention_probs_dropout_prob": 0.0,
         }
-        model = MaskedLanguageModel(EncoderConfig(**{**fields, **changes}))
+        model = MaskedLanguageModel(LtgBertConfig(**{**fields, **changes}))
         initialise_(model, seed)
         return model
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hatchery.errors import ModelError
-from hatchery.modeling.classifier import SequenceClassifier
+from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
 from hatchery.modeling.numerics import Dropout
 from hatchery.modeling.relative_positions import RelativePositions, bucket_of_distance
 

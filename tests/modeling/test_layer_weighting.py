@@ -8,8 +8,30 @@ import torch
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting, layer_weight_table
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.roberta_configuration import RobertaConfig
 
-VARIANTS = ("biased", "zero", "normalized", "weighted_output")
+VARIANTS = ("biased", "zero", "normalized", "normalized_unit_vector", "weighted_output")
+ROBERTA = RobertaConfig(
+    vocab_size=61,
+    embedding_size=20,
+    hidden_size=24,
+    intermediate_size=40,
+    num_hidden_layers=3,
+    num_attention_heads=3,
+    max_position_embeddings=64,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+    tie_word_embeddings=False,
+)
+
+
+def plain_models(make_model) -> dict[str, MaskedLanguageModel]:
+    """A plain transformer of every way to normalise, in both families."""
+    names = ("normformer", "pre_norm", "post_norm")
+    models = {name: make_model(layer_weighting="none", normalisation=name) for name in names}
+    models["roberta"] = MaskedLanguageModel(ROBERTA)
+    initialise_(models["roberta"], 1)
+    return models
 
 
 def test_unit_weights_and_a_summed_output_recover_the_plain_transformer(make_model, batch):
@@ -23,6 +45,30 @@ def test_unit_weights_and_a_summed_output_recover_the_plain_transformer(make_mod
     torch.testing.assert_close(outputs[-1], states[-1], atol=2e-6, rtol=0)
     torch.testing.assert_close(outputs[2], states[2] - states[1], atol=2e-6, rtol=0)
     torch.testing.assert_close(other(ids, mask, labels).loss_sum, plain(ids, mask, labels).loss_sum)
+
+
+@pytest.mark.parametrize("kind", ["normformer", "pre_norm", "post_norm", "roberta"])
+def test_all_weight_on_the_previous_layer_recovers_any_encoder(make_model, batch, kind):
+    plain = plain_models(make_model)[kind]
+    one_hot = LayerWeighting("softmax", True, input_in_feed_forward=True, previous_layer_bias=200.0)
+    other = MaskedLanguageModel(plain.config, weighting=one_hot)
+    initialise_(other, 1)
+    ids, mask, _ = batch
+    for ours, theirs in zip(other.encoder(ids, mask), plain.encoder(ids, mask), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ["pre_norm", "post_norm", "roberta"])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_layer_weighting_is_learned_in_any_encoder(make_model, batch, kind, name):
+    plain = plain_models(make_model)[kind]
+    model = MaskedLanguageModel(dataclasses.replace(plain.config, layer_weighting=name))
+    initialise_(model, 1)
+    output = model(*batch)
+    output.loss_sum.backward()
+    assert all(vector.grad.abs().max() > 0 for vector in list(model.encoder.mixture.layer_weights)[1:])
+    difference = model.encoder(*batch[:2])[-1] - plain.encoder(*batch[:2])[-1]
+    assert difference.abs().max() > 0.01
 
 
 def test_uniform_weights_are_not_the_plain_transformer(make_model, batch):
@@ -72,6 +118,12 @@ def test_normalized_outputs_have_mean_zero_and_variance_one(make_model, batch):
     for state in make_model(layer_weighting="normalized").encoder(ids, mask)[1:]:
         assert state.mean(-1).abs().max() < 1e-5
         assert (state.var(-1, unbiased=False) - 1).abs().max() < 1e-3
+
+
+def test_the_papers_normalisation_gives_vectors_of_length_one(make_model, batch):
+    ids, mask, _ = batch
+    for state in make_model(layer_weighting="normalized_unit_vector").encoder(ids, mask)[1:]:
+        torch.testing.assert_close(state.norm(dim=-1), torch.ones(3, 12))
 
 
 def test_the_biased_variant_sends_nothing_around_the_attention(make_model, batch):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hatchery.errors import ModelError
-from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.published_names import our_name
 
@@ -109,7 +109,7 @@ SIZES = {
     ],
 )
 def test_parameter_counts_are_the_published_ones(size, vocab_size, layer_weighting, expected):
-    config = EncoderConfig(vocab_size=vocab_size, num_hidden_layers=12, layer_weighting=layer_weighting, **SIZES[size])
+    config = LtgBertConfig(vocab_size=vocab_size, num_hidden_layers=12, layer_weighting=layer_weighting, **SIZES[size])
     with torch.device("meta"):
         model = MaskedLanguageModel(config)
     assert sum(parameter.numel() for parameter in model.parameters()) == expected

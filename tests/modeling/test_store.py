@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hatchery.errors import ConfigError, ModelError
-from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.store import load_config, load_masked_language_model, save_model
 
 
@@ -123,6 +123,6 @@ def test_a_configuration_refuses_impossible_values(make_model, key, value):
 
 def test_a_configuration_survives_the_round_trip_through_a_dictionary(make_model):
     config = make_model(layer_weighting="zero", position_head_layout="bnc").config
-    assert EncoderConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert LtgBertConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     with pytest.raises(ConfigError, match=r"model\.hidden_sise"):
-        EncoderConfig.from_dict({**config.to_dict(), "hidden_sise": 3})
+        LtgBertConfig.from_dict({**config.to_dict(), "hidden_sise": 3})

@@ -1,21 +1,27 @@
 """Document collections made from lists of sentence lengths, for all tests of the objectives."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+
+from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
 
 @dataclass(frozen=True)
 class MadeDocument:
     ids: np.ndarray
     sentence_starts: np.ndarray
+    word_bits: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
+    first_bit: int = 0
 
 
 @dataclass(frozen=True)
 class MadeCollection:
     documents: list[MadeDocument]
+    vocabulary_size: int = 300
+    special: SpecialTokens = SPECIAL_SETS["babylm"]
 
     @property
     def n_documents(self) -> int:
@@ -23,6 +29,9 @@ class MadeCollection:
 
     def document(self, index: int) -> MadeDocument:
         return self.documents[index]
+
+    def document_lengths(self) -> np.ndarray:
+        return np.array([len(document.ids) for document in self.documents], dtype=np.int64)
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +44,29 @@ def make_collection() -> Callable[..., MadeCollection]:
         for lengths in documents:
             total = int(np.sum(lengths))
             ids = generator.integers(6, vocab_size, total) if vocab_size else np.arange(total)
-            starts = np.cumsum([0, *lengths[:-1]]) if len(lengths) else np.zeros(0)
-            made.append(MadeDocument(ids.astype(np.uint16), starts.astype(np.int32)))
-        return MadeCollection(made)
+            made.append(made_document(ids, lengths, generator.random(total) < 0.7))
+        return MadeCollection(made, vocab_size or 300)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def make_traceable() -> Callable[..., MadeCollection]:
+    """Documents with sentences of the given lengths, in which no id occurs twice: an id tells where it comes from."""
+
+    def make(documents: Sequence[Sequence[int]], name: str = "babylm") -> MadeCollection:
+        made, first = [], len(SPECIAL_SETS[name].order)
+        for lengths in documents:
+            ids = np.arange(first, first + sum(lengths))
+            first += sum(lengths)
+            made.append(made_document(ids, lengths, ids % 3 > 0))
+        return MadeCollection(made, max(first, 300), SPECIAL_SETS[name])
+
+    return make
+
+
+def made_document(ids: np.ndarray, lengths: Sequence[int], word_starts: np.ndarray) -> MadeDocument:
+    starts = np.cumsum([0, *lengths[:-1]]) if len(lengths) else np.zeros(0)
+    # Three bits of something else in front, as in the middle of a shard.
+    bits = np.packbits(np.concatenate([[False] * 3, word_starts]), bitorder="little")
+    return MadeDocument(ids.astype(np.uint16), starts.astype(np.int32), bits, first_bit=3)

@@ -1,104 +1,193 @@
-"""Examples as pure functions of (seed, epoch, index), and the batches made of them."""
+"""Examples as pure functions of (seed, epoch, index), of whatever kind they are."""
 
-import dataclasses
+import hashlib
+import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.examples import MaskedExamples
-from hatchery.objectives.segments import SegmentIndex
-from hatchery.objectives.span_masking import SpanMaskingSettings
+from hatchery.objectives.examples import ExampleSettings, build_examples
+from hatchery.objectives.masking import MaskingSettings
 from hatchery.objectives.special_ids import SpecialIds
+from hatchery.pretraining.data_order import global_batch, micro_batches, share_of_process
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 
-BABYLM = SpecialIds.of(SPECIAL_SETS["babylm"])
+SPAN = MaskingSettings()
+KINDS = [
+    *(
+        ExampleSettings(MaskingSettings(kind), segments=segments)
+        for kind, segments in itertools.product(
+            ("subword", "whole_word", "span"), ("babylm", "bnc", "documents", "packed")
+        )
+    ),
+    *(
+        ExampleSettings(SPAN, segments=segments, sentence_pairs=pairs)
+        for segments, pairs in itertools.product(("babylm", "bnc"), ("document", "order"))
+    ),
+    ExampleSettings(MaskingSettings(reading="as_published"), segments="bnc"),
+    ExampleSettings(SPAN, segments="documents", padding_in_loss=True, padding_attended=True),
+]
+DOCUMENTS = [[7, 12, 30, 4], [3], [20] * 40, [], [64, 5], [1] * 30]
 
 
-@pytest.fixture(scope="module")
-def segments(make_collection):
-    documents = [[7, 12, 30, 4], [3], [20] * 40]
-    return SegmentIndex.build(make_collection(documents, vocab_size=300), 64)
+def described(settings):
+    pairs = "" if settings.sentence_pairs == "none" else f"-{settings.sentence_pairs}"
+    return f"{settings.masking.kind}-{settings.masking.reading}-{settings.segments}{pairs}-{settings.padding_in_loss}"
 
 
-@pytest.fixture
-def examples(segments):
-    return MaskedExamples(segments, 64, 300, BABYLM)
+@pytest.fixture(scope="module", params=KINDS, ids=described)
+def examples(request, make_collection):
+    return build_examples(make_collection(DOCUMENTS, vocab_size=300), 64, request.param)
 
 
-def test_an_example_is_the_same_in_every_batch_and_order(examples):
-    first = examples.batch(1, 4, [5, 0, 3])
-    second = examples.batch(1, 4, [0, 3, 2, 5])
-    for row, other in ((0, 3), (1, 0), (2, 1)):
-        length = int(first["attention_mask"][row].sum())
-        for key in first:
-            assert torch.equal(first[key][row, :length], second[key][other, :length])
+def rows(batch):
+    """Each row of a batch as plain lists, without what stands behind its tokens."""
+    found = []
+    for row, ids in enumerate(batch["input_ids"]):
+        length = int((ids != 3).sum())
+        mask = batch["attention_mask"][row]
+        mask = mask[:length, :length] if mask.dim() == 2 else mask[:length]
+        label = int(batch["pair_labels"][row]) if "pair_labels" in batch else None
+        found.append((ids[:length].tolist(), batch["labels"][row, :length].tolist(), mask.tolist(), label))
+    return found
+
+
+@settings(deadline=None, max_examples=15)
+@given(data=st.data())
+def test_an_example_is_the_same_in_every_batch_and_order(examples, data):
+    indices = st.lists(st.integers(0, len(examples) - 1), min_size=1, max_size=12)
+    first, second = data.draw(indices), data.draw(indices)
+    seed, epoch = data.draw(st.integers(0, 2**40)), data.draw(st.integers(0, 9))
+    together = dict(zip([*first, *second], rows(examples.batch(seed, epoch, [*first, *second])), strict=True))
+    for part in (first, second[::-1]):
+        assert rows(examples.batch(seed, epoch, part)) == [together[index] for index in part]
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 4])
+def test_processes_together_draw_the_global_batch(examples, world_size):
+    """Of a batch that runs from one epoch into the next, cut into micro-batches."""
+    size = min(24, len(examples) + 3)
+    step = next(step for step in range(99) if len(global_batch(11, step, size, len(examples))) > 1)
+    whole = global_batch(11, step, size, len(examples))
+    expected = [row for part in whole for row in rows(examples.batch(11, part.epoch, part.indices))]
+    drawn = []
+    for rank in range(world_size):
+        for piece in micro_batches(share_of_process(whole, rank, world_size), 5):
+            drawn += [row for part in piece for row in rows(examples.batch(11, part.epoch, part.indices))]
+    assert drawn == expected and len(drawn) == size
+
+
+def test_a_restarted_process_draws_the_same(examples, make_collection, request):
+    """Nothing is kept from one batch to the next: a fresh object in the middle of a run gives what the old one does."""
+    examples.batch(3, 0, np.arange(len(examples)))
+    changed = request.node.callspec.params["examples"]
+    fresh = build_examples(make_collection(DOCUMENTS, vocab_size=300), 64, changed)
+    indices = np.arange(len(examples))[::-2]
+    assert rows(fresh.batch(3, 5, indices)) == rows(examples.batch(3, 5, indices))
 
 
 @pytest.mark.parametrize("change", [(2, 4, 5), (1, 5, 5), (1, 4, 6)])
 def test_seed_epoch_and_index_each_change_the_masking(make_collection, change):
-    same = SegmentIndex.build(make_collection([[60]] * 8), 62, packed=True)
-    examples = MaskedExamples(same, 62, 300, BABYLM, SpanMaskingSettings(short_probability=0.0))
-    assert not np.array_equal(examples.example(1, 4, 5).labels, examples.example(*change).labels)
+    same = build_examples(make_collection([[60]] * 8), 62, ExampleSettings(SPAN, short_probability=0.0))
+    assert not np.array_equal(same.example(1, 4, 5).labels, same.example(*change).labels)
 
 
-def test_a_batch_frames_masks_and_pads(segments):
-    nothing_short = SpanMaskingSettings(short_probability=0.0)
-    batch = MaskedExamples(segments, 64, 300, BABYLM, nothing_short).batch(0, 0, [0, 1, 2])
-    assert {key: (tensor.dtype, tuple(tensor.shape)) for key, tensor in batch.items()} == {
-        "input_ids": (torch.int64, (3, 64)),
-        "attention_mask": (torch.bool, (3, 64)),
-        "labels": (torch.int64, (3, 64)),
-    }
-    for row, length in enumerate([55, 5, 64]):
-        tokens, ids = segments.tokens(row), batch["input_ids"][row]
-        assert batch["attention_mask"][row].tolist() == [True] * length + [False] * (64 - length)
-        assert (ids[0], ids[length - 1]) == (1, 2)
-        assert (ids[length:] == 3).all() and (batch["labels"][row, length:] == -100).all()
-        clean = ids.where(batch["labels"][row] == -100, batch["labels"][row])
-        assert clean[1 : length - 1].tolist() == tokens.tolist()
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.masking.reading == "corrected"], ids=described)
+def test_predicted_and_visible_tokens_together_are_runs_of_the_documents(make_traceable, kind):
+    """Random and kept tokens left out, an example whose labels are filled in reads like the text."""
+    always_mask = replace(kind.masking, random_probability=0.0, keep_probability=0.0)
+    collection = make_traceable(DOCUMENTS)
+    examples = build_examples(collection, 64, replace(kind, masking=always_mask))
+    batch = examples.batch(0, 2, np.arange(len(examples)))
+    clean = torch.where(batch["labels"] == -100, batch["input_ids"], batch["labels"])
+    ends = set(itertools.accumulate(map(sum, DOCUMENTS), initial=len(SPECIAL_SETS["babylm"].order)))
+    assert (batch["labels"] >= 6).any()
+    for ids in clean.tolist():
+        for is_special, group in itertools.groupby(ids, lambda id_: id_ < 6):
+            text = list(group)
+            assert is_special or text == list(range(text[0], text[0] + len(text)))
+            assert is_special or not ends & set(text[1:]), "no run crosses from one document to the next"
 
 
-def test_a_tenth_of_the_examples_is_cut_to_a_uniform_length(make_collection):
-    segments = SegmentIndex.build(make_collection([[62]]), 64, packed=True)
-    examples = MaskedExamples(segments, 64, 300, BABYLM)
-    lengths = np.array([len(examples.example(0, epoch, 0).labels) - 2 for epoch in range(4000)])
-    short = lengths[lengths < 62]
-    assert len(short) / 4000 == pytest.approx(0.1, abs=0.02)
-    assert short.min() == 1 and short.max() == 61
-    assert short.mean() == pytest.approx(31, abs=3.5)
+def pinned_collection(make_collection, name):
+    """Sixty documents made by arithmetic alone, so that no generator stands behind the digests."""
+    documents, position = [], 0
+    for number in range(60):
+        lengths = [1 + (7 * number + 5 * sentence * sentence) % 41 for sentence in range((number * number) % 23)]
+        where = np.arange(position, position + sum(lengths), dtype=np.int64)
+        position += sum(lengths)
+        (document,) = make_collection([lengths]).documents
+        ids = ((where * 7919 + where * where % 263) % 994).astype(np.uint16)
+        documents.append(replace(document, ids=ids))
+    return replace(make_collection([]), documents=documents, vocabulary_size=994, special=SPECIAL_SETS[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "sequence_length", "expected"),
+    [
+        ("babylm", 32, "42c516807f20c578f11fe25375673ba93a1e869f973ec5a57c99694e83df1dee"),
+        ("babylm", 128, "6fab073d51ba8dab833fee353987b5e7dd5ddba197f7e3e3fbeee031d5f1bd52"),
+        ("roberta", 32, "5e14fe4af9c484c27b78c6535cf9396bb1332fa3a9855d8907e6841eac87d3c1"),
+        ("roberta", 128, "da2e947291ca753075ad24fbc47a5932c0b50b25eb34a61c5a0e39f286c627c9"),
+    ],
+)
+def test_batches_of_the_default_objective_are_those_of_earlier_runs(make_collection, name, sequence_length, expected):
+    """Digests computed with the code before other objectives existed: results of earlier runs stay repeatable."""
+    examples = build_examples(pinned_collection(make_collection, name), sequence_length, ExampleSettings(SPAN))
+    digest = hashlib.sha256()
+    for epoch in range(3):
+        order = np.random.Philox(epoch).random_raw(len(examples)).argsort(kind="stable")
+        for first in range(0, len(order), 16):
+            batch = examples.batch(42, epoch, order[first : first + 16])
+            for key in ("input_ids", "attention_mask", "labels"):
+                values = batch[key].numpy()
+                digest.update(repr((key, str(values.dtype), values.shape)).encode())
+                digest.update(values.tobytes())
+    assert digest.hexdigest() == expected
 
 
 def test_trimming_a_batch_does_not_change_what_is_masked(make_collection):
     """Spans are drawn over the nominal length, so a short example next to a long one is masked as if alone."""
-    segments = SegmentIndex.build(make_collection([[10], [62]], vocab_size=300), 64)
-    examples = MaskedExamples(segments, 64, 300, BABYLM, SpanMaskingSettings(short_probability=0.0))
+    collection = make_collection([[10], [62]], vocab_size=300)
+    examples = build_examples(collection, 64, ExampleSettings(SPAN, short_probability=0.0))
     alone, together = examples.batch(3, 0, [0]), examples.batch(3, 0, [0, 1])
     assert alone["labels"].shape[1] == 12 and together["labels"].shape[1] == 64
     assert torch.equal(alone["labels"][0], together["labels"][0, :12])
 
 
-def test_an_empty_share_of_a_batch_is_an_empty_batch(examples):
-    assert examples.batch(0, 0, [])["input_ids"].shape == (0, 0)
+@pytest.mark.parametrize("pairs", ["document", "order"])
+@pytest.mark.parametrize("segments", ["packed", "documents"])
+def test_pairs_need_segments_of_several_sentences(segments, pairs):
+    with pytest.raises(TrainingError, match=rf"objective.segments: got '{segments}', expected babylm or bnc with"):
+        ExampleSettings(SPAN, segments=segments, sentence_pairs=pairs)
 
 
-def test_the_stream_of_examples_is_pinned(make_collection):
-    """Fails when numpy or our use of it changes the draws: results of earlier runs could not be repeated."""
-    segments = SegmentIndex.build(make_collection([[30]]), 32)
-    example = MaskedExamples(segments, 32, 300, dataclasses.replace(BABYLM, n_protected=0)).example(42, 1, 0)
-    assert np.flatnonzero(example.labels != -100).tolist() == [10, 11, 12, 13, 14, 15, 16, 17]
-    assert example.input_ids[example.labels != -100].tolist() == [139, 202, 226, 151, 4, 4, 4, 4]
+@pytest.mark.parametrize("quirk", ["padding_in_loss", "padding_attended"])
+def test_packed_sequences_have_no_padding_to_be_predicted_or_attended(quirk):
+    with pytest.raises(TrainingError, match=f"objective.{quirk}: got true, expected false with segments 'packed'"):
+        ExampleSettings(SPAN, segments="packed", **{quirk: True})
 
 
-def test_segments_longer_than_the_sequences_are_refused(segments):
-    with pytest.raises(TrainingError, match="sequence_length: got 32"):
-        MaskedExamples(segments, 32, 300, BABYLM)
+@pytest.mark.parametrize(("name", "value"), [("segments", "sentences"), ("sentence_pairs", "documents")])
+def test_unknown_names_are_refused(name, value):
+    with pytest.raises(TrainingError, match=f"objective.{name}: got '{value}'"):
+        ExampleSettings(SPAN, **{name: value})
 
 
-def test_a_vocabulary_of_special_tokens_is_refused(segments):
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
+def test_impossible_shares_of_short_examples_are_refused(value):
+    with pytest.raises(TrainingError, match="short_probability: got"):
+        ExampleSettings(SPAN, short_probability=value)
+
+
+def test_a_vocabulary_of_special_tokens_is_refused(make_collection):
     with pytest.raises(TrainingError, match="vocab_size: got 6"):
-        MaskedExamples(segments, 64, 6, BABYLM)
+        build_examples(replace(make_collection([]), vocabulary_size=6), 64, ExampleSettings(SPAN))
 
 
 @pytest.mark.parametrize(("name", "protected", "first_random"), [("babylm", 6, 5), ("bnc", 6, 5), ("roberta", 5, 5)])
@@ -107,9 +196,9 @@ def test_protected_and_random_ids_follow_the_set_of_special_tokens(name, protect
     assert (special.n_protected, special.first_random) == (protected, first_random)
 
 
-def test_examples_are_framed_masked_and_padded_with_the_ids_of_their_set(segments):
-    special = SpecialIds.of(SPECIAL_SETS["roberta"])
-    examples = MaskedExamples(segments, 64, 300, special, SpanMaskingSettings(random_probability=0, keep_probability=0))
+def test_examples_are_framed_masked_and_padded_with_the_ids_of_their_set(make_traceable):
+    always_mask = MaskingSettings(random_probability=0, keep_probability=0)
+    examples = build_examples(make_traceable(DOCUMENTS, "roberta"), 64, ExampleSettings(always_mask))
     batch = examples.batch(0, 0, np.arange(len(examples)))
     ids, labels, lengths = batch["input_ids"], batch["labels"], batch["attention_mask"].sum(dim=1)
     assert (ids[:, 0] == 0).all()

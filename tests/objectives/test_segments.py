@@ -1,4 +1,4 @@
-"""Segments against a literal reading of the published caching procedure."""
+"""What a segment reads from its document: tokens, word starts, and the sentences that start inside of it."""
 
 import numpy as np
 import pytest
@@ -6,80 +6,59 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import TrainingError
-from hatchery.objectives import segments as segments_module
-from hatchery.objectives.segments import SegmentIndex
+from hatchery.objectives.babylm_segments import BabylmSegments
+from hatchery.objectives.bnc_segments import BncSegments
+from hatchery.objectives.document_segments import DocumentSegments
+from hatchery.objectives.packed_sequences import PackedSequences
+from hatchery.objectives.segments import Segment, index_of
 
-DOCUMENTS = st.lists(st.lists(st.integers(1, 30), max_size=12), max_size=8)
-
-
-def published_segments(documents, limit):
-    """The procedure in the words of ELC-BERT section 3.1: append sentences to a buffer, write when it is too long."""
-    written = []
-    for number, lengths in enumerate(documents):
-        tokens, buffer = 0, []
-        for length in lengths:
-            sentence = list(range(tokens, tokens + length))
-            tokens += length
-            buffer += sentence
-            if len(buffer) > limit:
-                written.append((number, buffer[:limit]))
-                buffer = list(sentence)
-        if buffer:
-            written.append((number, buffer[:limit]))
-    return written
+WAYS = [BabylmSegments, BncSegments, DocumentSegments, PackedSequences]
 
 
-def contents(index):
-    return [(int(index.documents[i]), index.tokens(i).tolist()) for i in range(len(index))]
+@settings(deadline=None)
+@given(lengths=st.lists(st.integers(1, 20), min_size=1, max_size=12), data=st.data())
+def test_a_segment_is_a_slice_of_everything_its_document_has(make_collection, lengths, data):
+    document = make_collection([lengths]).document(0)
+    start = data.draw(st.integers(0, sum(lengths) - 1))
+    end = data.draw(st.integers(start + 1, sum(lengths)))
+    segment = Segment(0, document, start, end)
+    words = np.unpackbits(document.word_bits, bitorder="little")[document.first_bit :].astype(bool)
+    assert segment.tokens.tolist() == document.ids[start:end].tolist()
+    assert segment.word_starts.dtype == np.bool_
+    assert segment.word_starts.tolist() == words[start:end].tolist()
+    inside = [offset for offset in document.sentence_starts.tolist() if start < offset < end]
+    assert segment.inner_sentence_starts.tolist() == inside
 
 
-@settings(deadline=None, max_examples=200)
-@given(documents=DOCUMENTS, limit=st.integers(2, 40))
-def test_segments_are_those_of_the_published_procedure(make_collection, documents, limit):
-    index = SegmentIndex.build(make_collection(documents), limit + 2)
-    assert contents(index) == published_segments(documents, limit)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("documents", [[], [[]], [[], []]])
+def test_nothing_to_cut_gives_no_segment(make_collection, way, documents):
+    assert len(way(make_collection(documents), 16)) == 0
 
 
-@settings(deadline=None, max_examples=50)
-@given(documents=DOCUMENTS, limit=st.integers(2, 40))
-def test_packed_segments_hold_every_token_once_and_stay_within_a_document(make_collection, documents, limit):
-    index = SegmentIndex.build(make_collection(documents), limit + 2, packed=True)
-    assert all(1 <= length <= limit for length in index.lengths)
-    joined = {number: [] for number in range(len(documents))}
-    for number, tokens in contents(index):
-        joined[number] += tokens
-    assert joined == {number: list(range(sum(lengths))) for number, lengths in enumerate(documents)}
-
-
-def test_the_overflowing_sentence_begins_the_next_segment(make_collection):
-    index = SegmentIndex.build(make_collection([[4, 4, 4]]), 8)
-    assert contents(index) == [(0, [0, 1, 2, 3, 4, 5]), (0, [4, 5, 6, 7, 8, 9]), (0, [8, 9, 10, 11])]
-
-
-def test_a_document_that_opens_with_an_overlong_sentence_repeats_its_first_segment(make_collection):
-    index = SegmentIndex.build(make_collection([[9, 2]]), 8)
-    assert contents(index) == [(0, [0, 1, 2, 3, 4, 5]), (0, [0, 1, 2, 3, 4, 5]), (0, [9, 10])]
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_building_in_groups_changes_nothing(make_collection, monkeypatch, packed):
-    documents = [[3, 5, 2], [], [40], [1] * 9, [2, 2]] * 3
-    whole = contents(SegmentIndex.build(make_collection(documents), 10, packed))
-    monkeypatch.setattr(segments_module, "_SENTENCES_PER_GROUP", 4)
-    assert contents(SegmentIndex.build(make_collection(documents), 10, packed)) == whole
+@pytest.mark.parametrize("way", WAYS)
+def test_a_sequence_without_room_for_tokens_is_refused(make_collection, way):
+    with pytest.raises(TrainingError, match="sequence_length: got 3"):
+        way(make_collection([[4]]), 3)
 
 
 def test_reading_a_segment_copies_nothing(make_collection):
     collection = make_collection([[5, 5]])
-    assert np.shares_memory(SegmentIndex.build(collection, 12).tokens(0), collection.documents[0].ids)
+    assert np.shares_memory(BabylmSegments(collection, 12)[0].tokens, collection.documents[0].ids)
 
 
-@pytest.mark.parametrize("documents", [[], [[]], [[], []]])
-@pytest.mark.parametrize("packed", [False, True])
-def test_nothing_to_segment_gives_an_empty_index(make_collection, documents, packed):
-    assert len(SegmentIndex.build(make_collection(documents), 16, packed)) == 0
+def test_the_first_tokens_of_a_segment_are_at_most_all_of_it(make_collection):
+    segment = Segment(0, make_collection([[5, 5]]).document(0), 2, 9)
+    assert [len(segment.first(n)) for n in (1, 6, 7, 8)] == [1, 6, 7, 7]
+    assert segment.first(3).tokens.tolist() == [2, 3, 4]
 
 
-def test_a_sequence_without_room_for_tokens_is_refused(make_collection):
-    with pytest.raises(TrainingError, match="sequence_length: got 3"):
-        SegmentIndex.build(make_collection([[4]]), 3)
+@given(values=st.lists(st.integers(0, 50)), value=st.integers(0, 60), side=st.sampled_from(["left", "right"]))
+def test_look_ups_are_those_of_searchsorted(values, value, side):
+    ascending = np.sort(np.array(values, dtype=np.int32))
+    assert index_of(ascending, value, side) == np.searchsorted(ascending, value, side)
+
+
+def test_documents_are_cut_to_their_first_tokens_and_empty_ones_left_out(make_collection):
+    segments = DocumentSegments(make_collection([[3, 4], [], [30, 2], [14]]), 16)
+    assert [(segment.number, segment.start, segment.end) for segment in segments] == [(0, 0, 7), (2, 0, 14), (3, 0, 14)]

@@ -1,6 +1,11 @@
 """Settings and inputs that several pretraining tests share."""
 
+import json
+import os
 import random
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +17,7 @@ import torch
 
 from hatchery.pretraining.processes import process_group
 from hatchery.pretraining.topology import SINGLE_PROCESS
-from hatchery.storage.manifests import stage_run
+from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.parquet import ShardWriter
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
@@ -39,11 +44,19 @@ def _pretrain_slice(long: tuple[float, int] | None = None, **changes: Any) -> di
         },
         "objective": {
             "kind": "span",
+            "reading": "corrected",
             "mask_probability": 0.15,
             "random_probability": 0.1,
             "keep_probability": 0.1,
             "short_probability": 0.1,
+            "at_least_one": True,
+            "special_tokens_maskable": False,
+            "segments": "babylm",
+            "sentence_pairs": "none",
+            "padding_in_loss": False,
+            "padding_attended": False,
         },
+        "output_bias": {},
         "optimizer": {
             "name": "lamb",
             "learning_rate": 0.01,
@@ -153,3 +166,76 @@ def _write_corpus(manifest: Path, documents: dict[str, int]) -> None:
                     writer.write({**row, "n_sentences": 12, "n_words": 72})
             for path in writer.paths:
                 run.add_output(path)
+
+
+@dataclass
+class Command:
+    """Starts the pretrain command on the small corpus, with everything it writes below `folder`."""
+
+    repository: Path
+    tokens: Path
+    tokenizer: Path
+    folder: Path
+    settings: dict[str, Any]
+    runtime: dict[str, Any]
+
+    @property
+    def output(self) -> Path:
+        return self.folder / "output" / "manifest.json"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def run_folder(self) -> Path | None:
+        return next(self.checkpoints.glob("*"), None)
+
+    def start(self, **environment: str) -> subprocess.Popen[str]:
+        self.folder.mkdir(exist_ok=True)
+        paths = {"tokens": self.tokens, "tokenizer": self.tokenizer}
+        paths |= {"checkpoints": self.checkpoints, "output": self.output}
+        command = [sys.executable, str(self.repository / "scripts" / "pretrain.py")]
+        command += ["--settings", json.dumps(self.settings), "--runtime", json.dumps(self.runtime)]
+        command += [part for name, path in paths.items() for part in (f"--{name}", str(path))]
+        variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+
+    def finish(self) -> str:
+        """Run to the end; returns what it said."""
+        process = self.start()
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert out == ""
+        return err
+
+    def finished_steps(self) -> int:
+        metrics = self.run_folder / "metrics.jsonl" if self.run_folder else None
+        return metrics.read_text().count("\n") if metrics and metrics.exists() else 0
+
+    def wait_for_step(self, process: subprocess.Popen[str], step: int) -> None:
+        deadline = time.monotonic() + 60
+        while self.finished_steps() < step:
+            assert process.poll() is None and time.monotonic() < deadline, f"never came to step {step}"
+            time.sleep(0.002)
+
+    def digests(self) -> dict[str, str]:
+        manifest = read_manifest(self.output)
+        return {output.path.name: output.sha256 for output in manifest.outputs} | {"manifest": manifest.digest}
+
+
+@pytest.fixture(scope="session")
+def make_command(
+    repository: Path,
+    token_data: TokenData,
+    pretrain_slice: SliceFactory,
+    runtime_slice: SliceFactory,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[..., Command]:
+    def make(runtime: dict[str, Any] | None = None, **changes: Any) -> Command:
+        settings = pretrain_slice(**{"steps": 40, "long": (0.6, 2), **changes})
+        folder = tmp_path_factory.mktemp("pretrain")
+        options = runtime_slice(**(runtime or {}))
+        return Command(repository, token_data.tokens, token_data.tokenizer, folder, settings, options)
+
+    return make

@@ -16,10 +16,25 @@ from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.pretraining.topology import SINGLE_PROCESS, Topology
-from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.special_tokens import SPECIAL_IDS, SPECIAL_SETS
 from hatchery.tokenization.token_reader import TokenShards
 
 Factory = Callable[..., dict[str, Any]]
+PAD = SPECIAL_IDS["[PAD]"]
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "babylm": {},
+    "whole words": {"objective__kind": "whole_word", "objective__segments": "bnc"},
+    "packed": {"objective__segments": "packed"},
+    "document pairs": {"objective__segments": "bnc", "objective__sentence_pairs": "document"},
+    "order pairs": {"objective__sentence_pairs": "order"},
+    "padding as published": {
+        "objective__kind": "subword",
+        "objective__segments": "documents",
+        "objective__special_tokens_maskable": True,
+        "objective__padding_in_loss": True,
+        "objective__padding_attended": True,
+    },
+}
 
 
 def make_batches(settings: PretrainSettings, token_data: Any, topology: Topology, size: int | None) -> TrainingBatches:
@@ -28,24 +43,56 @@ def make_batches(settings: PretrainSettings, token_data: Any, topology: Topology
     return TrainingBatches(training_phases(settings), settings.seed, topology, size, make)
 
 
-def rows(micro_batches: list[dict[str, torch.Tensor]]) -> list[tuple[list[int], list[int]]]:
-    """Ids and labels of each sequence without its padding."""
-    return [
-        (ids[mask].tolist(), labels[mask].tolist())
-        for batch in micro_batches
-        for ids, mask, labels in zip(batch["input_ids"], batch["attention_mask"], batch["labels"], strict=True)
-    ]
+def rows(micro_batches: list[dict[str, torch.Tensor]]) -> list[list[Any]]:
+    """Ids, labels, mask and pair label of each sequence without its padding."""
+    found: list[list[Any]] = []
+    for batch in micro_batches:
+        for row, ids in enumerate(batch["input_ids"]):
+            tokens = ids != PAD
+            mask = batch["attention_mask"][row]
+            kept = mask[tokens] if mask.dim() == 1 else mask[tokens][:, tokens]
+            found.append([ids[tokens].tolist(), batch["labels"][row, tokens].tolist(), kept.tolist()])
+            if "pair_labels" in batch:
+                found[-1].append(int(batch["pair_labels"][row]))
+    return found
 
 
-def test_two_processes_see_the_sequences_and_masks_of_one(pretrain_slice: Factory, token_data: Any) -> None:
-    settings = pretrain_settings(pretrain_slice(steps=10, long=(0.5, 2)))
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
+@pytest.mark.parametrize("world_size", [2, 4])
+def test_all_processes_together_see_the_sequences_and_masks_of_one(
+    pretrain_slice: Factory, token_data: Any, objective: dict[str, Any], world_size: int
+) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=10, long=(0.5, 2), **objective))
     whole = make_batches(settings, token_data, SINGLE_PROCESS, None)
-    parts = [make_batches(settings, token_data, Topology(rank, 2, rank, "a", 1), 3) for rank in range(2)]
+    topologies = [Topology(rank, world_size, rank, "a", 1) for rank in range(world_size)]
+    parts = [make_batches(settings, token_data, topology, 3) for topology in topologies]
     for step in range(settings.steps):
         expected, shares = whole.at(step), [part.at(step) for part in parts]
         assert rows([batch for share in shares for batch in share.micro_batches]) == rows(expected.micro_batches)
-        assert sum(share.labelled for share in shares) == expected.labelled > 0
         assert sum(share.tokens for share in shares) == expected.tokens
+        assert sum(share.labelled for share in shares) == expected.labelled > 0
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
+def test_a_restarted_run_sees_the_batches_of_an_uninterrupted_one(
+    pretrain_slice: Factory, token_data: Any, objective: dict[str, Any]
+) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=8, long=(0.5, 2), **objective))
+    through = list(make_batches(settings, token_data, SINGLE_PROCESS, 3).from_step(0))
+    restarted = list(make_batches(settings, token_data, SINGLE_PROCESS, 3).from_step(5))
+    assert [rows(batch.micro_batches) for batch in restarted] == [rows(batch.micro_batches) for batch in through[5:]]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
+def test_padding_is_no_token_whatever_the_mask_says(
+    pretrain_slice: Factory, token_data: Any, objective: dict[str, Any]
+) -> None:
+    settings = pretrain_settings(pretrain_slice(batch_size=64, sequence_length=128, **objective))
+    (batch,) = (step := make_batches(settings, token_data, SINGLE_PROCESS, None).at(0)).micro_batches
+    assert step.tokens == sum(len(ids) for ids, *_ in rows([batch]))
+    fills = settings.objective.padding_in_loss
+    assert fills == (step.labelled > batch["labels"].numel() / 4)
+    assert step.tokens < batch["input_ids"].numel() or settings.objective.segments == "packed"
 
 
 def test_drawing_ahead_gives_the_batches_of_each_step_and_the_long_phase_has_fewer_longer_ones(
@@ -75,6 +122,21 @@ def test_a_batch_across_two_epochs_is_padded_to_its_longest_sequence() -> None:
     assert (joined["labels"] != UNLABELLED).sum() == 3
     assert set(joined) == set(short)
     assert concatenate([short, long], pad_id=1)["input_ids"][0].tolist() == [1, 9, 2, 1, 1, 1]
+
+
+def test_blocks_and_pair_labels_of_two_epochs_are_joined() -> None:
+    short = {
+        "input_ids": torch.tensor([[1, 9, 2]]),
+        "attention_mask": torch.ones(1, 3, 3, dtype=torch.bool),
+        "labels": torch.tensor([[UNLABELLED, 9, UNLABELLED]]),
+        "pair_labels": torch.tensor([1]),
+    }
+    long = {key: tensor.repeat(1, *[2] * (tensor.dim() - 1)) for key, tensor in short.items()}
+    joined = concatenate([short, {**long, "pair_labels": torch.tensor([0])}], pad_id=3)
+    assert joined["pair_labels"].tolist() == [1, 0]
+    assert joined["attention_mask"].shape == (2, 6, 6)
+    assert joined["attention_mask"][0].int().tolist() == [[1, 1, 1, 0, 0, 0]] * 3 + [[0] * 6] * 3
+    assert joined["attention_mask"][1].all()
 
 
 def test_development_sequences_and_masks_do_not_depend_on_seed_or_model(

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
 from hatchery.pretraining.engine import Engine, deepspeed_configuration, resolve_precision
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("single_process")
 
 def make_model(dropout: float = 0.0) -> MaskedLanguageModel:
     model = MaskedLanguageModel(
-        EncoderConfig(
+        LtgBertConfig(
             vocab_size=VOCABULARY,
             hidden_size=32,
             intermediate_size=48,

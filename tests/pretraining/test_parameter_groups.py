@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.pretraining.lamb import Lamb
 from hatchery.pretraining.parameter_groups import build_optimizer, is_decayed, parameter_groups
@@ -18,6 +18,7 @@ from hatchery.pretraining.settings import OptimizerSettings
         ("encoder.layers.0.attention.query_key.bias", False),
         ("encoder.layers.3.mlp.up.weight", True),
         ("encoder.layers.0.attention.post_layer_norm.weight", False),
+        ("encoder.layers.0.feed_forward_norm.weight", False),
         ("embedding.word_embedding.weight", False),
         ("embedding.relative_embedding", False),
         ("encoder.prev_layer_weights", False),
@@ -33,7 +34,7 @@ def test_the_name_decides_the_group(name: str, decayed: bool) -> None:
 )
 def test_elc_bert_has_the_groups_of_the_published_code(sizes: tuple[int, ...], values: int) -> None:
     with torch.device("meta"):
-        model = MaskedLanguageModel(EncoderConfig(*sizes, layer_weighting="biased"))
+        model = MaskedLanguageModel(LtgBertConfig(*sizes, layer_weighting="biased"))
     decayed, undecayed = parameter_groups(model, 0.1)
     assert len(decayed["params"]) == 61 and len(undecayed["params"]) == 78
     assert sum(parameter.numel() for parameter in decayed["params"]) == values

@@ -5,16 +5,12 @@ inside pytest. The model is tiny; what is tested is that not one bit depends on 
 """
 
 import json
-import os
 import random
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,88 +29,15 @@ STEPS = 40
 EXPORTED = {"model.safetensors", "config.json", "tokenizer.json", "metrics.jsonl", "layer_weights.json"}
 
 
-@dataclass
-class Command:
-    """Starts the command on the small corpus, with everything it writes below `folder`."""
-
-    repository: Path
-    tokens: Path
-    tokenizer: Path
-    folder: Path
-    settings: dict[str, Any]
-    runtime: dict[str, Any]
-
-    @property
-    def output(self) -> Path:
-        return self.folder / "output" / "manifest.json"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.folder / "checkpoints"
-
-    @property
-    def run_folder(self) -> Path | None:
-        return next(self.checkpoints.glob("*"), None)
-
-    def start(self, **environment: str) -> subprocess.Popen[str]:
-        self.folder.mkdir(exist_ok=True)
-        paths = {"tokens": self.tokens, "tokenizer": self.tokenizer}
-        paths |= {"checkpoints": self.checkpoints, "output": self.output}
-        command = [sys.executable, str(self.repository / "scripts" / "pretrain.py")]
-        command += ["--settings", json.dumps(self.settings), "--runtime", json.dumps(self.runtime)]
-        command += [part for name, path in paths.items() for part in (f"--{name}", str(path))]
-        variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
-
-    def finish(self) -> str:
-        """Run to the end; returns what it said."""
-        process = self.start()
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err
-        assert out == ""
-        return err
-
-    def finished_steps(self) -> int:
-        metrics = self.run_folder / "metrics.jsonl" if self.run_folder else None
-        return metrics.read_text().count("\n") if metrics and metrics.exists() else 0
-
-    def wait_for_step(self, process: subprocess.Popen[str], step: int) -> None:
-        deadline = time.monotonic() + 60
-        while self.finished_steps() < step:
-            assert process.poll() is None and time.monotonic() < deadline, f"never came to step {step}"
-            time.sleep(0.002)
-
-    def digests(self) -> dict[str, str]:
-        manifest = read_manifest(self.output)
-        return {output.path.name: output.sha256 for output in manifest.outputs} | {"manifest": manifest.digest}
-
-
 @pytest.fixture(scope="module")
-def make_command(
-    repository: Path,
-    token_data: Any,
-    pretrain_slice: Factory,
-    runtime_slice: Factory,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[..., Command]:
-    def make(runtime: dict[str, Any] | None = None, **changes: Any) -> Command:
-        settings = pretrain_slice(**{"steps": STEPS, "long": (0.6, 2), **changes})
-        folder = tmp_path_factory.mktemp("pretrain")
-        options = runtime_slice(**(runtime or {}))
-        return Command(repository, token_data.tokens, token_data.tokenizer, folder, settings, options)
-
-    return make
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(make_command: Callable[..., Command]) -> Command:
+def uninterrupted(make_command: Callable[..., Any]) -> Any:
     """A finished run without any interruption: what all others are compared with."""
     command = make_command()
     command.finish()
     return command
 
 
-def test_a_run_leaves_a_complete_verified_output_and_no_run_folder(uninterrupted: Command) -> None:
+def test_a_run_leaves_a_complete_verified_output_and_no_run_folder(uninterrupted: Any) -> None:
     manifest = read_manifest(uninterrupted.output)
     manifest.verify()
     assert {output.path.name for output in manifest.outputs} == EXPORTED
@@ -130,9 +53,7 @@ def test_a_run_leaves_a_complete_verified_output_and_no_run_folder(uninterrupted
     assert {(row["consuming_layer"], row["producing_layer"]) for row in layer_weights} == {(1, 0), (2, 0), (2, 1)}
 
 
-def test_killed_three_times_a_run_ends_with_the_same_bits(
-    make_command: Callable[..., Command], uninterrupted: Command
-) -> None:
+def test_killed_three_times_a_run_ends_with_the_same_bits(make_command: Callable[..., Any], uninterrupted: Any) -> None:
     command, rng = make_command(), random.Random(11)
     # One kill in the short phase, one around the switch to long sequences (step 24), one in the long phase.
     for low, high in ((6, 12), (21, 26), (31, 37)):
@@ -150,7 +71,7 @@ def test_killed_three_times_a_run_ends_with_the_same_bits(
 
 
 def test_sigterm_saves_and_tells_how_to_go_on_and_a_damaged_checkpoint_is_passed_over(
-    make_command: Callable[..., Command], uninterrupted: Command
+    make_command: Callable[..., Any], uninterrupted: Any
 ) -> None:
     command = make_command()
     process = command.start()
@@ -180,7 +101,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_two_processes_with_micro_batches_train_the_model_of_one_process(make_command: Callable[..., Command]) -> None:
+def test_two_processes_with_micro_batches_train_the_model_of_one_process(make_command: Callable[..., Any]) -> None:
     # Without dropout, whose draws belong to a process; and a large epsilon, because Adam's m / sqrt(v) would blow up
     # the rounding of gradients that are almost zero.
     changes = {
@@ -212,9 +133,7 @@ def test_two_processes_with_micro_batches_train_the_model_of_one_process(make_co
         torch.testing.assert_close(others[name], tensor, rtol=1e-4, atol=2e-5, msg=name)
 
 
-def test_two_runs_side_by_side_do_not_disturb_each_other(
-    make_command: Callable[..., Command], uninterrupted: Command
-) -> None:
+def test_two_runs_side_by_side_do_not_disturb_each_other(make_command: Callable[..., Any], uninterrupted: Any) -> None:
     commands = [make_command(), make_command()]
     processes = [command.start() for command in commands]
     for process in processes:
@@ -223,7 +142,7 @@ def test_two_runs_side_by_side_do_not_disturb_each_other(
     assert commands[0].digests() == commands[1].digests() == uninterrupted.digests()
 
 
-def test_zero_steps_export_the_initial_model(make_command: Callable[..., Command]) -> None:
+def test_zero_steps_export_the_initial_model(make_command: Callable[..., Any]) -> None:
     command = make_command(steps=0, model__layer_weighting="none")
     command.finish()
     manifest = read_manifest(command.output)
@@ -232,7 +151,7 @@ def test_zero_steps_export_the_initial_model(make_command: Callable[..., Command
     assert manifest.measures["steps"] == 0
 
 
-def test_a_crash_during_the_export_loses_no_training(make_command: Callable[..., Command]) -> None:
+def test_a_crash_during_the_export_loses_no_training(make_command: Callable[..., Any]) -> None:
     command = make_command(steps=6, long=None)
     in_the_way = command.output.with_name("model.safetensors")
     in_the_way.mkdir(parents=True)
@@ -247,7 +166,7 @@ def test_a_crash_during_the_export_loses_no_training(make_command: Callable[...,
 
 
 def test_a_loss_that_is_not_finite_ends_in_one_line_with_step_and_checkpoint(
-    make_command: Callable[..., Command],
+    make_command: Callable[..., Any],
 ) -> None:
     command = make_command(optimizer__learning_rate=1e38, schedule__warmup_fraction=0.2)
     process = command.start()
@@ -259,7 +178,7 @@ def test_a_loss_that_is_not_finite_ends_in_one_line_with_step_and_checkpoint(
     assert message.startswith("error: step 3: ") and "learning rate" in message
 
 
-def test_shards_of_another_tokenizer_are_refused(make_command: Callable[..., Command], tmp_path: Path) -> None:
+def test_shards_of_another_tokenizer_are_refused(make_command: Callable[..., Any], tmp_path: Path) -> None:
     command = make_command()
     other = tmp_path / "manifest.json"
     other.write_text(command.tokenizer.read_text().replace('"measures": {', '"measures": {"other": 1, '))
@@ -271,7 +190,7 @@ def test_shards_of_another_tokenizer_are_refused(make_command: Callable[..., Com
 
 
 def test_a_tokenizer_that_was_changed_after_its_manifest_is_refused_before_training(
-    make_command: Callable[..., Command], tmp_path: Path
+    make_command: Callable[..., Any], tmp_path: Path
 ) -> None:
     command = make_command()
     shutil.copytree(command.tokenizer.parent, tmp_path / "tokenizer")

@@ -27,7 +27,7 @@ def summary(project: Path, experiment: str) -> list[dict[str, str]]:
 def test_the_summary_has_the_contracts_columns_and_a_row_for_every_model(finished_project: Path) -> None:
     rows = summary(finished_project, "tiny")
     assert list(rows[0]) == COLUMNS
-    assert {row["model"] for row in rows} == {"random", "ltg_bert", "elc_bert"}
+    assert {row["model"] for row in rows} == {"random", "ltg_bert", "elc_bert", "roberta"}
     assert all(row["experiment"] == "tiny" for row in rows)
     finetuned = [row for row in rows if row["task"] == "demo_acceptability" and row["metric"].startswith("accuracy")]
     assert {int(row["n"]) + int(row["n_failed"]) for row in finetuned} == {2}

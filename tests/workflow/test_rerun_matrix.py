@@ -65,6 +65,14 @@ CHANGES = {
         "hidden_size: 16\nhidden_dropout_prob: 0.2",
         {"freeze_settings", *AFTER_TOKENS},
     ),
+    "a run's change of its model": Change(
+        EXPERIMENT, "{layer_weighting: zero}", "{layer_weighting: biased}", {"freeze_settings", *AFTER_TOKENS}
+    ),
+    "a run's change written in its model's file": Change(
+        "config/models/roberta_tiny.yaml", "family: roberta", "family: roberta\nlayer_weighting: zero", set()
+    ),
+    "masking of one run": Change(EXPERIMENT, "kind: whole_word", "kind: subword", {"freeze_settings", *AFTER_TOKENS}),
+    "start of the output bias": Change(EXPERIMENT, "kind: unigram", "kind: none", {"freeze_settings", *AFTER_TOKENS}),
     "two values swapped": Change(
         EXPERIMENT, "steps: 12\n  batch_size: 8", "steps: 8\n  batch_size: 12", {"freeze_settings", *AFTER_TOKENS}
     ),

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hatchery.config.checks import check_experiment, check_sources
+from hatchery.config.checks import check_experiment, check_model, check_sources
 from hatchery.config.overrides import merged
 from hatchery.config.schema import nearest, validate
 from hatchery.config.yaml_files import read_yaml
@@ -26,6 +26,7 @@ FOLDERS = {
     "selection": "selections",
     "tokenizer_sweep": "tokenizer_sweeps",
 }
+MODEL_SCHEMAS = {"ltg": "model", "roberta": "model_roberta"}
 RESERVED = (
     "corpora",
     "samples",
@@ -60,6 +61,20 @@ def corpus_kind(corpus: Mapping[str, Any]) -> str:
     return next(kind for kind in ("sources", "sample", "sequences") if kind in corpus)
 
 
+def schema_of(kind: str, raw: Mapping[str, Any], where: str) -> str:
+    """Name of the schema of a block: that of its kind, and for models that of their family.
+
+    Raises ConfigError for an unknown family.
+    """
+    if kind != "model":
+        return kind
+    family = raw.get("family", "ltg")
+    if family not in MODEL_SCHEMAS:
+        allowed = ", ".join(MODEL_SCHEMAS) + nearest(str(family), MODEL_SCHEMAS)
+        raise ConfigError(f"{where}: family: got {family!r}, allowed are: {allowed}")
+    return MODEL_SCHEMAS[family]
+
+
 class Project:
     """All configuration below a folder (`config/`).
 
@@ -92,7 +107,8 @@ class Project:
         if (kind, name) not in self._blocks:
             self._require(kind, name, str(self.folder / FOLDERS[kind]))
             path = self.folder / FOLDERS[kind] / f"{name}.yaml"
-            block = validate(read_yaml(path), kind, str(path))
+            raw = read_yaml(path)
+            block = validate(raw, schema_of(kind, raw, str(path)), str(path))
             self._check(kind, name, block, str(path))
             self._blocks[kind, name] = block
         return self._blocks[kind, name]
@@ -100,6 +116,26 @@ class Project:
     def experiment(self, name: str) -> dict[str, Any]:
         """The experiment called `name`."""
         return self.block("experiment", name)
+
+    def model_of(self, experiment: str, run: str) -> dict[str, Any]:
+        """The architecture of a run: its model's block with the run's `model_changes`."""
+        return self.model_of_run(self.experiment(experiment)["runs"][run], f"experiment {experiment}: runs.{run}")
+
+    def model_of_run(self, run: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """The architecture of a run's entry in an experiment; `where` names the entry.
+
+        Raises ConfigError when a change does not fit the model.
+        """
+        model = self.block("model", run["model"])
+        if not run["model_changes"]:
+            return model
+        where = f"{where}.model_changes"
+        changed = merged(model, run["model_changes"])
+        if changed["family"] != model["family"]:
+            raise ConfigError(f"{where}: family: a run cannot change it; name a model of that family instead")
+        block = validate(changed, MODEL_SCHEMAS[model["family"]], where)
+        check_model(block, where)
+        return block
 
     def loaded(self, kind: str) -> list[str]:
         """Names of the blocks of a kind that somebody asked for, in that order."""
@@ -160,11 +196,8 @@ class Project:
             self._require("vocabulary", block["vocabulary"], f"{where}: vocabulary")
         elif kind in ("suite", "task"):
             self._check_data(block, f"{where}: data")
-        elif kind == "model" and block["hidden_size"] % block["num_attention_heads"]:
-            raise ConfigError(
-                f"{where}: num_attention_heads: got {block['num_attention_heads']}, "
-                f"expected a divisor of hidden_size ({block['hidden_size']})"
-            )
+        elif kind == "model":
+            check_model(block, where)
 
     def _check_corpus(self, block: Mapping[str, Any], where: str) -> None:
         if block["card_tokenizer"] is not None:

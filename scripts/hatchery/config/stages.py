@@ -129,8 +129,8 @@ def _tokens(project: Project, corpus: str, tokenizer: str) -> dict[str, Any]:
 def _pretraining(project: Project, experiment: str, cell: str) -> dict[str, Any]:
     block = project.experiment(experiment)
     chosen = project.cell(experiment, cell)
-    model = project.block("model", block["runs"][chosen.run]["model"])
-    return {**pretraining_of(block, chosen.run), "model": _without(model, "description"), "seed": chosen.seed}
+    model = _without(project.model_of(experiment, chosen.run), "description")
+    return {**pretraining_of(block, chosen.run), "model": model, "seed": chosen.seed}
 
 
 def _minimal_pairs(project: Project, suite: str) -> dict[str, Any]:

@@ -72,6 +72,8 @@ class ProtocolSettings:
     # Stop after this many epochs without a better development value; null trains all epochs.
     patience_epochs: int | None
     selection_metric: str
+    # Where the classifier's bias starts: at 0, or at the logarithm of the class shares of the training rows.
+    output_bias: Literal["zero", "prior"] = "zero"
 
 
 @dataclass(frozen=True)

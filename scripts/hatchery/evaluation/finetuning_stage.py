@@ -26,8 +26,10 @@ from hatchery.evaluation.seed_results import SeedResult, SeedStore
 from hatchery.evaluation.seeds import derived_seed, generator
 from hatchery.evaluation.splits import hold_out, input_groups
 from hatchery.evaluation.tasks import read_task
-from hatchery.modeling.classifier import SequenceClassifier
-from hatchery.modeling.encoder import Encoder
+from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
+from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.output_bias import set_output_bias_
+from hatchery.modeling.output_prior import marginal_bias
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
 from hatchery.storage.checksums import digest, sha256_file
@@ -116,7 +118,7 @@ def _prepare(settings: FinetuneSettings, source: Path, tokenizer: Tokenizer) -> 
 
 
 def run_seed(
-    settings: FinetuneSettings, task: PreparedTask, encoder: Encoder, seed: int, device: torch.device
+    settings: FinetuneSettings, task: PreparedTask, encoder: LayeredEncoder, seed: int, device: torch.device
 ) -> SeedResult:
     """Train and test one classifier. A diverged run becomes a result with `failed` "nan", not an error."""
     protocol = settings.protocol
@@ -128,6 +130,9 @@ def run_seed(
     model = SequenceClassifier(
         copy.deepcopy(encoder), len(settings.task.labels), protocol.dropout, derived_seed(seed, "head")
     ).to(device)
+    if protocol.output_bias == "prior":
+        labels = task.train.labels[kept]
+        set_output_bias_(model.output_layer, marginal_bias("softmax", labels, len(settings.task.labels)))
     development = task.train.subset(held) if held else None
     try:
         with Progress(step_count(len(kept), protocol), f"{settings.task.name}, seed {seed}", "steps") as progress:

@@ -1,7 +1,8 @@
-"""The sizes and choices that define an encoder, with the checks that refuse impossible ones.
+"""The sizes and choices that define a model of the LTG-BERT family, with the checks that refuse impossible ones.
 
-Source: LTG-BERT section 3 and Table 9, ELC-BERT Table 4, and the configuration files published with both. Two models
-with equal configurations have the same parameters under the same names.
+Source: LTG-BERT section 3, Tables 2 and 9, ELC-BERT Table 4, and the configuration files published with both. The
+defaults are the final model; every ablation of Table 2 that concerns the architecture is a value of one field. Two
+models with equal configurations have the same parameters under the same names.
 """
 
 import dataclasses
@@ -13,13 +14,14 @@ from typing import Any, Literal, Self
 from hatchery.errors import ModelError
 from hatchery.typed import build
 
-LayerWeightingName = Literal["none", "biased", "zero", "normalized", "weighted_output"]
+LayerWeightingName = Literal["none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output"]
 PositionHeadLayout = Literal["bnc", "babylm"]
+Normalisation = Literal["normformer", "pre_norm", "post_norm"]
 
 
 @dataclass(frozen=True)
-class EncoderConfig:
-    """An encoder. Raises ModelError, naming key and value, when the values do not describe one."""
+class LtgBertConfig:
+    """A model. Raises ModelError, naming key and value, when the values do not describe one."""
 
     vocab_size: int
     """Number of subwords, special tokens included."""
@@ -28,7 +30,7 @@ class EncoderConfig:
     """Width of the hidden states; a multiple of `num_attention_heads`."""
 
     intermediate_size: int
-    """Width inside the feed-forward block after gating; its input projection is twice as wide."""
+    """Width inside the feed-forward block; the input projection of a gated block is twice as wide."""
 
     num_hidden_layers: int
     """Number of transformer layers, the embedding not counted."""
@@ -57,6 +59,42 @@ class EncoderConfig:
     position_head_layout: PositionHeadLayout = "babylm"
     """Which rows of the query-key projection a head uses for positions; "bnc" only to load LTG-BERT's BNC weights."""
 
+    position_embedding: Literal["relative", "absolute"] = "relative"
+    """Log-bucketed relative positions in every layer, or learned vectors added to the word embeddings (Table 2)."""
+
+    position_to_content_index: Literal["query_minus_key", "key_minus_query"] = "query_minus_key"
+    """Distance that looks up the position query for a key: the code's, one index for both terms, or the printed one."""
+
+    normalisation: Normalisation = "normformer"
+    """Where a layer normalises: before and inside both blocks, only before them, or only after the residual sums."""
+
+    block_norm_affine: bool | None = None
+    """Whether the norms of pre-norm and post-norm layers have parameters; null: those of post-norm layers."""
+
+    feed_forward_activation: Literal["geglu", "gelu"] = "geglu"
+    """Gated or plain GELU; as many parameters need an `intermediate_size` 3/2 as large without the gate (Table 2)."""
+
+    feed_forward_bias: bool = False
+    """Whether both projections of the feed-forward block have biases."""
+
+    feed_forward_initial_scaling: bool = True
+    """Whether the feed-forward weights of layer l (from 0) start smaller by 1 / sqrt(2 (l + 1))."""
+
+    head_dropout: Literal["after_norm", "before_norm"] = "after_norm"
+    """Order in the language-model head: the BabyLM code drops after its second norm, the BNC training code before."""
+
+    tie_word_embeddings: bool = True
+    """Whether the output matrix is the word embedding."""
+
+    vocabulary_bias: bool = True
+    """Whether the output layer has a bias."""
+
+    sentence_pair_head: bool = False
+    """Whether the model predicts if two texts belong together; set by the objective."""
+
+    family: Literal["ltg"] = "ltg"
+    """Tells the families of models apart in stored configurations."""
+
     def __post_init__(self) -> None:
         for name in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
@@ -68,11 +106,23 @@ class EncoderConfig:
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             _require(0 <= getattr(self, name) < 1, name, getattr(self, name), "0 <= probability < 1")
         _require(0 < self.layer_norm_eps < math.inf, "layer_norm_eps", self.layer_norm_eps, "a number above 0")
+        if self.normalisation == "normformer":
+            # The final model's norms are what they are; a value that changes nothing would look like an ablation.
+            _require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, "null for normformer")
 
     @property
     def head_size(self) -> int:
         """Width of one attention head."""
         return self.hidden_size // self.num_attention_heads
+
+    @property
+    def affine_block_norms(self) -> bool:
+        """`block_norm_affine` with its default filled in.
+
+        The norm that closes a block is affine in the final model and those before blocks are not; each ablation keeps
+        what it keeps as it is there (the paper does not say).
+        """
+        return self.normalisation == "post_norm" if self.block_norm_affine is None else self.block_norm_affine
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, ready for JSON."""

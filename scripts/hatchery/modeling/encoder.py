@@ -1,7 +1,7 @@
-"""The encoder: embedding, shared relative positions, and layers connected as the layer weighting says.
+"""The encoder of the LTG-BERT family: embedding, shared positions, disentangled attention, gated feed-forward blocks.
 
-Source: LTG-BERT section 3.1 and ELC-BERT section 3, after the published code of both. The same class is LTG-BERT and
-every ELC-BERT variant; tensors are batch first, and attention masks are True at tokens.
+Source: LTG-BERT section 3.1, Table 2 and Appendix C, ELC-BERT section 3, after the published code of both. The same
+class is LTG-BERT with all its ablations and every ELC-BERT variant.
 """
 
 import torch
@@ -9,107 +9,78 @@ from torch import Tensor, nn
 
 from hatchery.errors import ModelError
 from hatchery.modeling.attention import DisentangledSelfAttention
-from hatchery.modeling.configuration import EncoderConfig
-from hatchery.modeling.feed_forward import FeedForward
-from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerMixture, LayerWeighting
+from hatchery.modeling.attention_inputs import AttentionInputs
+from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.encoder_layer import EncoderLayer
+from hatchery.modeling.feed_forward import ltg_feed_forward
+from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
+from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.numerics import Dropout, LayerNorm
-from hatchery.modeling.relative_positions import PositionIndices, RelativePositions
+from hatchery.modeling.relative_positions import RelativePositions
 
 
 class Embedding(nn.Module):
-    """Word embeddings with layer norm and dropout, and the normalised relative embedding that all layers share."""
+    """Word embeddings with layer norm and dropout, and the positions: a relative table, or vectors that are added.
 
-    def __init__(self, config: EncoderConfig) -> None:
+    The relative table is normalised once and shared by all layers.
+    """
+
+    def __init__(self, config: LtgBertConfig) -> None:
         super().__init__()
         size = config.hidden_size
         self.word_embedding = nn.Embedding(config.vocab_size, size)
         self.word_layer_norm = LayerNorm(size, config.layer_norm_eps)
         self.dropout = Dropout(config.hidden_dropout_prob)
-        self.relative_embedding = nn.Parameter(torch.empty(2 * config.position_bucket_size - 1, size))
-        self.relative_layer_norm = LayerNorm(size, config.layer_norm_eps, affine=True)
+        if config.position_embedding == "relative":
+            self.relative_embedding = nn.Parameter(torch.empty(2 * config.position_bucket_size - 1, size))
+            self.relative_layer_norm = LayerNorm(size, config.layer_norm_eps, affine=True)
+        else:
+            self.position_embedding = nn.Embedding(config.max_position_embeddings, size)
+        self.is_relative = config.position_embedding == "relative"
 
-    def forward(self, input_ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Embed `input_ids` int64 [B, T]; returns tokens [B, T, D] and relative positions [2 * bucket_size - 1, D]."""
-        tokens = self.dropout(self.word_layer_norm(self.word_embedding(input_ids)))
-        return tokens, self.relative_layer_norm(self.relative_embedding)
+    def forward(self, input_ids: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Embed `input_ids` int64 [B, T]; returns tokens [B, T, D] and relative positions [2 * bucket_size - 1, D].
 
-
-class EncoderLayer(nn.Module):
-    """Attention and feed-forward block, with the residual paths that the layer weighting asks for."""
-
-    def __init__(self, config: EncoderConfig, weighting: LayerWeighting) -> None:
-        super().__init__()
-        self.weighting = weighting
-        self.attention = DisentangledSelfAttention(config)
-        self.feed_forward = FeedForward(config)
-        self.output_layer_norm = LayerNorm(config.hidden_size, config.layer_norm_eps)
-
-    def forward(
-        self, hidden: Tensor, relative_embedding: Tensor, positions: PositionIndices, padding: Tensor | None
-    ) -> Tensor:
-        """Transform `hidden` [B, T, D]; the other arguments are those of the attention."""
-        attention = self.attention(hidden, relative_embedding, positions, padding)
-        with_input = hidden + attention
-        feed_forward = self.feed_forward(with_input if self.weighting.input_in_feed_forward else attention)
-        output = (with_input if self.weighting.input_in_output else attention) + feed_forward
-        return self.output_layer_norm(output) if self.weighting.normalised_output else output
+        The latter is None with absolute positions. Raises ModelError when there are more of those than vectors.
+        """
+        if self.is_relative:
+            tokens = self.dropout(self.word_layer_norm(self.word_embedding(input_ids)))
+            return tokens, self.relative_layer_norm(self.relative_embedding)
+        length, most = input_ids.shape[1], self.position_embedding.num_embeddings
+        if length > most:
+            raise ModelError(f"a sequence of {length} tokens: the model has absolute positions for {most}")
+        summed = self.word_embedding(input_ids) + self.position_embedding.weight[:length]
+        return self.dropout(self.word_layer_norm(summed)), None
 
 
-class Encoder(nn.Module):
-    """A stack of layers over an embedding.
+class Encoder(LayeredEncoder):
+    """LTG-BERT's and ELC-BERT's stack of layers.
 
     `weighting` is the record that `config.layer_weighting` names; another record can be handed in to study a
     connection of layers that has no name.
     """
 
-    def __init__(self, config: EncoderConfig, weighting: LayerWeighting | None = None) -> None:
-        super().__init__()
+    def __init__(self, config: LtgBertConfig, weighting: LayerWeighting | None = None) -> None:
+        super().__init__(weighting or LAYER_WEIGHTINGS[config.layer_weighting])
         self.config = config
-        self.weighting = weighting or LAYER_WEIGHTINGS[config.layer_weighting]
         self.embedding = Embedding(config)
-        self.relative_positions = RelativePositions(config.position_bucket_size, config.max_position_embeddings)
-        self.layers = nn.ModuleList(EncoderLayer(config, self.weighting) for _ in range(config.num_hidden_layers))
-        self.mixture = LayerMixture(self.weighting, config.num_hidden_layers)
+        if config.position_embedding == "relative":
+            self.relative_positions = RelativePositions(config.position_bucket_size, config.max_position_embeddings)
+        self.add_layers(self._layer(config) for _ in range(config.num_hidden_layers))
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
-        """All hidden states, each [B, T, D]; the last one is what heads read.
+    def _layer(self, config: LtgBertConfig) -> EncoderLayer:
+        size, eps, affine = config.hidden_size, config.layer_norm_eps, config.affine_block_norms
+        norms = [LayerNorm(size, eps, affine) if config.normalisation == "post_norm" else None for _ in range(2)]
+        attention, feed_forward = DisentangledSelfAttention(config), ltg_feed_forward(config)
+        return EncoderLayer(attention, feed_forward, self.weighting, size, eps, *norms)
 
-        `input_ids` is int64 [B, T], `attention_mask` bool [B, T] with True at tokens (None: all are tokens; every
-        sequence needs at least one). Returns the embedding output and one state per layer: the residual stream after
-        the layer for LTG-BERT, the layer's own output for ELC-BERT; "weighted_output" appends the final mixture.
-        """
-        padding = _padding(attention_mask)
+    @property
+    def word_embedding(self) -> nn.Embedding:
+        """The word embedding [V, D]."""
+        return self.embedding.word_embedding
+
+    def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
+        """Embedded tokens [B, T, D] of int64 [B, T], and positions and mask for the layers."""
         tokens, relative_embedding = self.embedding(input_ids)
-        positions = self.relative_positions(input_ids.shape[1])
-        outputs = [tokens]
-        for layer in self.layers:
-            # A tuple: activation checkpointing calls the layer again later, when the list has grown.
-            outputs.append(layer(self.mixture(tuple(outputs)), relative_embedding, positions, padding))
-        if self.weighting.output_mixture:
-            outputs.append(self.mixture(tuple(outputs)))
-        return outputs
-
-    def set_dropout(self, probability: float) -> None:
-        """Use `probability` at every dropout of the encoder, as fine-tuning protocols do. Raises ModelError."""
-        set_dropout(self, probability)
-
-
-def set_dropout(module: nn.Module, probability: float) -> None:
-    """Use `probability` at every dropout inside `module`. Raises ModelError unless 0 <= probability < 1."""
-    if not 0 <= probability < 1:
-        raise ModelError(f"dropout: got {probability!r}, expected 0 <= probability < 1")
-    for child in module.modules():
-        if isinstance(child, Dropout):
-            child.probability = probability
-
-
-def _padding(attention_mask: Tensor | None) -> Tensor | None:
-    """True at padding, or None where it is known that there is none.
-
-    On the CPU looking at the mask is cheaper than applying it to all scores; on a GPU the look would be a wait for
-    the device, and under torch.compile a break of the graph.
-    """
-    if attention_mask is None:
-        return None
-    on_cpu = attention_mask.device.type == "cpu" and not torch.compiler.is_compiling()
-    return None if on_cpu and bool(attention_mask.all()) else ~attention_mask
+        positions = None if relative_embedding is None else self.relative_positions(input_ids.shape[1])
+        return tokens, AttentionInputs(relative_embedding, positions, attention_mask)

@@ -1,26 +1,68 @@
-"""The gated feed-forward block with an inner layer norm (LTG-BERT section 3.1: GEGLU and NormFormer)."""
+"""The feed-forward block in all its forms: gated or plain, with and without biases and inner norms.
+
+Source: LTG-BERT section 3.1 (GEGLU after Shazeer, NormFormer's inner norm) and its ablations in Table 2; the
+RoBERTa-like models use the plain form with biases. No form has a residual inside.
+"""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.numerics import Dropout, LayerNorm
 
 
 class FeedForward(nn.Module):
-    """Norm, projection to twice the inner width, gating, norm, projection back, dropout. No biases, no residual."""
+    """[Norm,] projection, activation, [norm,] projection back, dropout."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(
+        self,
+        hidden_size: int,
+        intermediate_size: int,
+        dropout: float,
+        *,
+        gated: bool,
+        bias: bool,
+        exact_gelu: bool = False,
+        pre_layer_norm: LayerNorm | None = None,
+        inner_layer_norm: LayerNorm | None = None,
+    ) -> None:
+        """`exact_gelu` is the GELU with the error function, otherwise the tanh approximation."""
         super().__init__()
-        self.pre_layer_norm = LayerNorm(config.hidden_size, config.layer_norm_eps)
-        self.input_projection = nn.Linear(config.hidden_size, 2 * config.intermediate_size, bias=False)
-        self.inner_layer_norm = LayerNorm(config.intermediate_size, config.layer_norm_eps)
-        self.output_projection = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
-        self.dropout = Dropout(config.hidden_dropout_prob)
+        self.gated, self.approximate = gated, "none" if exact_gelu else "tanh"
+        self.pre_layer_norm = pre_layer_norm
+        self.input_projection = nn.Linear(hidden_size, (1 + gated) * intermediate_size, bias=bias)
+        self.inner_layer_norm = inner_layer_norm
+        self.output_projection = nn.Linear(intermediate_size, hidden_size, bias=bias)
+        self.dropout = Dropout(dropout)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Transform `hidden` [..., D] position by position."""
-        value, gate = self.input_projection(self.pre_layer_norm(hidden)).chunk(2, dim=-1)
+        if self.pre_layer_norm is not None:
+            hidden = self.pre_layer_norm(hidden)
+        inner = self._activation(self.input_projection(hidden))
+        if self.inner_layer_norm is not None:
+            inner = self.inner_layer_norm(inner)
+        return self.dropout(self.output_projection(inner))
+
+    def _activation(self, projected: Tensor) -> Tensor:
+        if not self.gated:
+            return F.gelu(projected, approximate=self.approximate)
+        value, gate = projected.chunk(2, dim=-1)
         # On the CPU the GELU of a strided half costs twice as much as the copy and the GELU of a contiguous one.
-        gated = value * F.gelu(gate.contiguous(), approximate="tanh")
-        return self.dropout(self.output_projection(self.inner_layer_norm(gated)))
+        return value * F.gelu(gate.contiguous(), approximate=self.approximate)
+
+
+def ltg_feed_forward(config: LtgBertConfig) -> FeedForward:
+    """The block that a configuration of the LTG-BERT family describes."""
+    before = LayerNorm(config.hidden_size, config.layer_norm_eps, affine=config.affine_block_norms)
+    return FeedForward(
+        config.hidden_size,
+        config.intermediate_size,
+        config.hidden_dropout_prob,
+        gated=config.feed_forward_activation == "geglu",
+        bias=config.feed_forward_bias,
+        pre_layer_norm=None if config.normalisation == "post_norm" else before,
+        inner_layer_norm=LayerNorm(config.intermediate_size, config.layer_norm_eps)
+        if config.normalisation == "normformer"
+        else None,
+    )

@@ -31,8 +31,8 @@ class LayerWeighting:
     previous_layer_bias: float = 0.0
     """Initial logit of the previous layer; the other logits start at 0."""
 
-    normalised_output: bool = False
-    """Whether every layer's output goes through a layer norm without parameters."""
+    output_normalisation: Literal["none", "layer_norm", "unit_vector"] = "none"
+    """What every layer's output goes through: nothing, a layer norm without parameters, or division by its length."""
 
     output_mixture: bool = False
     """Whether the heads read a combination of all outputs, appended as one more state, instead of the last output."""
@@ -44,7 +44,9 @@ LAYER_WEIGHTINGS: dict[LayerWeightingName, LayerWeighting] = {
     "biased": LayerWeighting("softmax", False, input_in_feed_forward=False, previous_layer_bias=1.0),
     # Winner of the STRICT-SMALL track; the two below build on it.
     "zero": LayerWeighting("softmax", False, input_in_feed_forward=True),
-    "normalized": LayerWeighting("softmax", False, input_in_feed_forward=True, normalised_output=True),
+    # The code normalises by a layer norm (length about sqrt(D)); the paper's text speaks of unit vectors.
+    "normalized": LayerWeighting("softmax", False, input_in_feed_forward=True, output_normalisation="layer_norm"),
+    "normalized_unit_vector": LayerWeighting("softmax", False, True, output_normalisation="unit_vector"),
     "weighted_output": LayerWeighting("softmax", False, input_in_feed_forward=True, output_mixture=True),
 }
 

@@ -1,7 +1,8 @@
-"""The masked language model: the encoder and a head that predicts the original subword at labelled positions.
+"""The masked language model: an encoder and a head that predicts the original subword at labelled positions.
 
-Source: LTG-BERT section 3.1 and ELC-BERT section 3, after the published code. The output matrix is the word embedding
-itself. The loss is a sum and not a mean, so that the training engine can divide by the count of the global batch.
+Source: LTG-BERT sections 3.1 and 3.3, ELC-BERT section 3, after the published code. With a sentence-pair head the
+model also says whether the two texts of an input belong together. Losses are sums and not means, so that the training
+engine can divide by the counts of the global batch.
 """
 
 from typing import NamedTuple
@@ -10,16 +11,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hatchery.modeling.configuration import EncoderConfig
-from hatchery.modeling.encoder import Encoder
+from hatchery.modeling.families import ModelConfig, build_encoder, build_head
 from hatchery.modeling.layer_weighting import LayerWeighting
-from hatchery.modeling.numerics import Dropout, LayerNorm, full_precision
+from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.sentence_pair_head import SentencePairHead
 
 UNLABELLED = -100
 
 
 class MaskedLanguageModelOutput(NamedTuple):
-    """What one batch contributes to loss and accuracy; three scalar tensors."""
+    """What one batch contributes to loss and accuracy; scalar tensors."""
 
     loss_sum: Tensor
     """Sum of the cross-entropies (nats) over the labelled positions, fp32."""
@@ -27,55 +28,57 @@ class MaskedLanguageModelOutput(NamedTuple):
     """Number of labelled positions, int64."""
     n_correct: Tensor
     """Labelled positions at which the most probable subword is the right one, int64."""
-
-
-class MaskedLanguageModelHead(nn.Module):
-    """Norm, linear layer, exact GELU, norm, dropout, and the product with the word embedding.
-
-    The order norm-then-dropout is that of the BabyLM code and of ELC-BERT; the BNC training code drops before it
-    normalises.
-    """
-
-    def __init__(self, config: EncoderConfig) -> None:
-        super().__init__()
-        size = config.hidden_size
-        self.pre_layer_norm = LayerNorm(size, config.layer_norm_eps)
-        self.linear = nn.Linear(size, size)
-        self.post_layer_norm = LayerNorm(size, config.layer_norm_eps)
-        self.dropout = Dropout(config.hidden_dropout_prob)
-        self.vocabulary_bias = nn.Parameter(torch.zeros(config.vocab_size))
-
-    def forward(self, hidden: Tensor, word_embedding: Tensor) -> Tensor:
-        """Logits [..., V] of `hidden` [..., D]; `word_embedding` is the tied matrix [V, D]."""
-        hidden = F.gelu(self.linear(self.pre_layer_norm(hidden)))
-        hidden = self.dropout(self.post_layer_norm(hidden))
-        return F.linear(hidden, word_embedding, self.vocabulary_bias)
+    pair_loss_sum: Tensor | None = None
+    """Sum of the binary cross-entropies (nats) over the inputs; None where no pairs are judged."""
+    n_pairs_correct: Tensor | None = None
+    """Inputs judged rightly, int64; None where no pairs are judged."""
 
 
 class MaskedLanguageModel(nn.Module):
-    """Encoder and head; call `hatchery.modeling.initialisation.initialise_` before training it."""
+    """Encoder and heads; call `hatchery.modeling.initialisation.initialise_` before training it."""
 
-    def __init__(self, config: EncoderConfig, weighting: LayerWeighting | None = None) -> None:
+    def __init__(self, config: ModelConfig, weighting: LayerWeighting | None = None) -> None:
         super().__init__()
         self.config = config
-        self.encoder = Encoder(config, weighting)
-        self.head = MaskedLanguageModelHead(config)
+        self.encoder = build_encoder(config, weighting)
+        self.head = build_head(config)
+        self.pair_head: SentencePairHead | None = None
+        if config.sentence_pair_head:
+            self.pair_head = SentencePairHead(config.hidden_size, config.layer_norm_eps, config.hidden_dropout_prob)
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None, labels: Tensor) -> MaskedLanguageModelOutput:
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        labels: Tensor,
+        pair_labels: Tensor | None = None,
+    ) -> MaskedLanguageModelOutput:
         """Loss and accuracy of predicting `labels` int64 [B, T] (-100: nothing to predict).
 
-        `input_ids` int64 [B, T] and `attention_mask` bool [B, T] are those of the encoder. A batch without labels has
-        the loss 0, with a gradient of 0.
+        `input_ids` int64 [B, T] and `attention_mask` are those of the encoder. `pair_labels` int64 [B] is 1 where the
+        two texts belong together; it needs the sentence-pair head. A batch without labels has the loss 0, with a
+        gradient of 0.
         """
-        hidden = self.encoder(input_ids, attention_mask)[-1]
         # Some 15 % of the positions are labelled, and the product with the vocabulary is the widest of the model.
         labelled = (labels.flatten() != UNLABELLED).nonzero().squeeze(1)
         targets = labels.flatten()[labelled]
-        logits = full_precision(self.logits_at(hidden.flatten(0, 1)[labelled]))
+        rows = labelled
+        if pair_labels is not None:
+            firsts = torch.arange(len(input_ids), device=input_ids.device) * input_ids.shape[1]
+            rows = torch.cat([labelled, firsts])
+        hidden = self.encoder.hidden_at(input_ids, attention_mask, rows)
+        logits = full_precision(self.logits_at(hidden[: len(labelled)]))
         loss_sum = F.cross_entropy(logits, targets, reduction="sum")
         n_correct = (logits.detach().argmax(dim=-1) == targets).sum()
-        return MaskedLanguageModelOutput(loss_sum, torch.full_like(n_correct, len(targets)), n_correct)
+        output = MaskedLanguageModelOutput(loss_sum, torch.full_like(n_correct, len(targets)), n_correct)
+        if pair_labels is None:
+            return output
+        assert self.pair_head is not None, "the configuration has no sentence_pair_head"
+        pair_logits = self.pair_head(hidden[len(labelled) :])
+        pair_loss = F.binary_cross_entropy_with_logits(pair_logits, pair_labels.to(pair_logits), reduction="sum")
+        correct = ((pair_logits.detach() > 0) == pair_labels.bool()).sum()
+        return output._replace(pair_loss_sum=pair_loss, n_pairs_correct=correct)
 
     def logits_at(self, hidden: Tensor) -> Tensor:
         """Logits [..., V] of last hidden states [..., D]; softmax over the vocabulary gives the prediction."""
-        return self.head(hidden, self.encoder.embedding.word_embedding.weight)
+        return self.head(hidden, self.encoder.word_embedding.weight)

@@ -39,9 +39,14 @@ class Dropout(nn.Module):
         super().__init__()
         self.probability = probability
 
+    @property
+    def active_probability(self) -> float:
+        """The probability with which elements are dropped now: 0 in evaluation mode."""
+        return self.probability if self.training else 0.0
+
     def forward(self, tensor: Tensor) -> Tensor:
         """Zero elements of `tensor` with the probability and scale up the others, so that the mean is kept."""
-        if not self.training or self.probability == 0:
+        if self.active_probability == 0:
             return tensor
         if tensor.device.type != "cpu" or torch.compiler.is_compiling():
             return F.dropout(tensor, self.probability)

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from hatchery.errors import ConfigError, ModelError
-from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.families import ModelConfig, model_config
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.storage.atomic import atomic_path, write_json
 
@@ -53,12 +53,12 @@ def load_masked_language_model(folder: str | Path) -> MaskedLanguageModel:
     return model
 
 
-def load_config(folder: str | Path) -> EncoderConfig:
+def load_config(folder: str | Path) -> ModelConfig:
     """The configuration in `folder`. Raises ModelError naming the file when it is missing or invalid."""
     path = Path(folder) / CONFIG_FILE
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        return EncoderConfig.from_dict(values)
+        return model_config(values)
     except FileNotFoundError as error:
         raise ModelError(f"{path}: the model's configuration is missing") from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:

@@ -1,94 +1,115 @@
-"""Training examples drawn on the fly: a segment, perhaps shortened, framed, masked, and padded into a batch.
+"""Training examples drawn on the fly: a segment, a pair or a pack of them, framed, masked, and padded into a batch.
 
-Source: LTG-BERT section 3.2 and the data set class of the BabyLM code. Every example is a pure function of (seed,
-epoch, index): the same in any batch, process or order, and after a restart.
+Source: LTG-BERT sections 3.1 to 3.6, ELC-BERT sections 3.1 to 3.3, reduced-vocabulary sections 5.2 and 5.3. Every
+example is a pure function of (seed, epoch, index): the same in any batch, process or order, and after a restart.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.segments import N_ADDED_TOKENS, SegmentIndex
-from hatchery.objectives.span_masking import UNLABELLED, SpanMaskingSettings, mask_spans
+from hatchery.objectives.babylm_segments import BabylmSegments
+from hatchery.objectives.bnc_segments import BncSegments
+from hatchery.objectives.document_segments import DocumentSegments
+from hatchery.objectives.framing import FramedPacks, Framer, Sequences
+from hatchery.objectives.masking import MaskingRule, MaskingSettings, masking_rule
+from hatchery.objectives.packed_sequences import PackedSequences
+from hatchery.objectives.padding import MaskedExample, Padding
+from hatchery.objectives.segments import DocumentCollection, EncodedSplit, Segments
+from hatchery.objectives.sentence_pairs import SentencePairs
+from hatchery.objectives.single_segments import SingleSegments, single_target
 from hatchery.objectives.special_ids import SpecialIds
 
+SegmentKind = Literal["babylm", "bnc", "packed", "documents"]
+SentencePairKind = Literal["none", "document", "order"]
 
-class MaskedExample(NamedTuple):
-    """One example without padding: `[CLS] tokens [SEP]`."""
+SEGMENTS: dict[str, Callable[[DocumentCollection, int], Segments]] = {
+    "babylm": BabylmSegments,
+    "bnc": BncSegments,
+    "documents": DocumentSegments,
+}
+# Segments that may hold several sentences of a document which has more of them.
+PAIRED_SEGMENTS = ("babylm", "bnc")
 
-    input_ids: np.ndarray
-    """int64 [n], n <= sequence_length."""
-    labels: np.ndarray
-    """int64 [n], -100 where nothing is to be predicted."""
+
+@dataclass(frozen=True)
+class ExampleSettings:
+    """How text becomes examples. Raises TrainingError for impossible values, and for values that exclude each other."""
+
+    masking: MaskingSettings
+    short_probability: float = 0.1
+    """Share of the examples that are cut to a random shorter length; packed sequences never are."""
+    segments: SegmentKind = "babylm"
+    sentence_pairs: SentencePairKind = "none"
+    padding_in_loss: bool = False
+    """Whether padding is to be predicted, as published in the reduced-vocabulary study."""
+    padding_attended: bool = False
+    """Whether padding is attended to, as published there."""
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("segments", get_args(SegmentKind)), ("sentence_pairs", get_args(SentencePairKind))):
+            if getattr(self, name) not in allowed:
+                expected = " or ".join(allowed)
+                raise TrainingError(f"objective.{name}: got {getattr(self, name)!r}, expected {expected}")
+        if not 0 <= self.short_probability <= 1:
+            got = repr(self.short_probability)
+            raise TrainingError(f"objective.short_probability: got {got}, expected a number from 0 to 1")
+        if self.sentence_pairs != "none" and self.segments not in PAIRED_SEGMENTS:
+            expected = f"{' or '.join(PAIRED_SEGMENTS)} with sentence_pairs {self.sentence_pairs!r}"
+            raise TrainingError(f"objective.segments: got {self.segments!r}, expected {expected}")
+        for name in ("padding_in_loss", "padding_attended"):
+            if self.segments == "packed" and getattr(self, name):
+                raise TrainingError(f"objective.{name}: got true, expected false with segments 'packed' (no padding)")
 
 
-class MaskedExamples:
-    """The segments of a split as masked-language-model examples.
+class Examples:
+    """The masked sequences of a split; made by `build_examples`."""
 
-    Raises TrainingError when the segments are longer than the sequences, or when the vocabulary has no ordinary token.
-    """
-
-    def __init__(
-        self,
-        segments: SegmentIndex,
-        sequence_length: int,
-        vocab_size: int,
-        special: SpecialIds,
-        settings: SpanMaskingSettings | None = None,
-    ) -> None:
-        self.segments, self.sequence_length, self.vocab_size = segments, sequence_length, vocab_size
-        self.settings = settings or SpanMaskingSettings()
-        self.special = special
-        if segments.sequence_length > sequence_length:
-            expected = f"at least the {segments.sequence_length} that the segments were built for"
-            raise TrainingError(f"sequence_length: got {sequence_length}, expected {expected}")
-        if vocab_size <= self.special.n_protected:
-            raise TrainingError(f"vocab_size: got {vocab_size}, expected more than {self.special.n_protected}")
+    def __init__(self, sequences: Sequences, masking: MaskingRule, padding: Padding) -> None:
+        self._sequences, self._masking, self._padding = sequences, masking, padding
 
     def __len__(self) -> int:
-        return len(self.segments)
+        return len(self._sequences)
 
     @property
     def pad_id(self) -> int:
         """The id that fills the input behind a sequence."""
-        return self.special.pad
+        return self._padding.pad_id
 
     def example(self, seed: int, epoch: int, index: int) -> MaskedExample:
-        """Segment `index` as seen in `epoch`; all three numbers are 0 or more."""
+        """Sequence `index` as seen in `epoch`; all three numbers are 0 or more."""
         # Philox through a SeedSequence, not one generator with a changing key: 3 microseconds more, and no state.
         generator = np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, epoch, index))))
-        tokens = self.segments.tokens(index)
-        short_draw, length_draw = generator.random(2)
-        if short_draw < self.settings.short_probability:
-            # Uniform from 1 to sequence_length - 3; a segment that is shorter already stays whole.
-            tokens = tokens[: 1 + int(length_draw * (self.sequence_length - N_ADDED_TOKENS - 1))]
-        ids = np.empty(len(tokens) + N_ADDED_TOKENS, dtype=np.int64)
-        ids[0], ids[-1] = self.special.cls, self.special.sep
-        ids[1:-1] = tokens
-        inputs, labels = mask_spans(ids, self.sequence_length, self.vocab_size, self.settings, self.special, generator)
-        return MaskedExample(inputs, labels)
+        framed = self._sequences.draw(index, generator)
+        input_ids, labels = self._masking(framed.ids, framed.word_starts, generator)
+        return MaskedExample(input_ids, labels, framed.piece_lengths, framed.pair_label)
 
     def batch(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> dict[str, Tensor]:
-        """Examples `indices` of one epoch, padded on the right to the longest of them.
+        """Examples `indices` of one epoch as rows of one batch; see `hatchery.objectives.padding.Padding.batch`."""
+        return self._padding.batch([self.example(seed, epoch, int(index)) for index in indices])
 
-        Returns `input_ids` int64 [B, T], `attention_mask` bool [B, T] (True at tokens) and `labels` int64 [B, T]
-        (-100 where nothing is to be predicted). Padding up to `sequence_length` would only cost time: masking was
-        drawn for the nominal length, and attention does not see padding.
-        """
-        examples = [self.example(seed, epoch, int(index)) for index in indices]
-        lengths = np.array([len(example.labels) for example in examples])
-        shape = (len(examples), int(lengths.max(initial=0)))
-        input_ids = np.full(shape, self.special.pad, dtype=np.int64)
-        labels = np.full(shape, UNLABELLED, dtype=np.int64)
-        for row, example in enumerate(examples):
-            input_ids[row, : lengths[row]] = example.input_ids
-            labels[row, : lengths[row]] = example.labels
-        return {
-            "input_ids": torch.from_numpy(input_ids),
-            "attention_mask": torch.from_numpy(np.arange(shape[1]) < lengths[:, None]),
-            "labels": torch.from_numpy(labels),
-        }
+
+def build_examples(shards: EncodedSplit, sequence_length: int, settings: ExampleSettings) -> Examples:
+    """The examples of a split in sequences of at most `sequence_length` tokens, special tokens included.
+
+    The ids of the special tokens are those that the shards were encoded with. Raises TrainingError when the sequences
+    are too short for text, or when the vocabulary has no ordinary token.
+    """
+    special = SpecialIds.of(shards.special)
+    rule = masking_rule(settings.masking, sequence_length, shards.vocabulary_size, special)
+    sequences = _sequences(shards, sequence_length, settings, Framer(special, rule.needs_word_starts))
+    padding = Padding(special.pad, sequence_length, settings.padding_in_loss, settings.padding_attended)
+    return Examples(sequences, rule, padding)
+
+
+def _sequences(documents: DocumentCollection, length: int, settings: ExampleSettings, framer: Framer) -> Sequences:
+    if settings.segments == "packed":
+        return FramedPacks(PackedSequences(documents, length), length, framer)
+    segments = SEGMENTS[settings.segments](documents, length)
+    if settings.sentence_pairs == "none":
+        return SingleSegments(segments, single_target(length, settings.short_probability), framer)
+    return SentencePairs(segments, settings.sentence_pairs, length, settings.short_probability, framer)

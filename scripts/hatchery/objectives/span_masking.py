@@ -1,18 +1,17 @@
 """Span masking: hide a few short spans and predict the hidden subwords.
 
-Source: LTG-BERT section 3.2 (after SpanBERT) in the corrected form of the BabyLM revision, whose labels come from the
-clean sequence and whose budget counts distinct positions. The first BNC code labelled some 6 % of the positions with
-already corrupted tokens; that is not reproduced.
+Source: LTG-BERT section 3.5 (after SpanBERT) in the corrected form of the BabyLM revision, whose labels come from the
+clean sequence and whose budget counts distinct positions; ELC-BERT section 3.3 for the form without a least number of
+tokens. What the first BNC code did instead is in `published_span_masking`.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from hatchery.errors import TrainingError
-from hatchery.objectives.special_ids import SpecialIds
+from hatchery.objectives.corruption import UNLABELLED, Corruption
 
-UNLABELLED = -100
 MAX_SPANS = 100
 
 
@@ -27,84 +26,98 @@ SPAN_LENGTH_PROBABILITIES = _span_length_distribution()
 _LENGTH_BOUNDS = np.append(np.cumsum(SPAN_LENGTH_PROBABILITIES)[:-1], 1.0)
 
 
-@dataclass(frozen=True)
-class SpanMaskingSettings:
-    """Shares of the span objective. Raises TrainingError for impossible ones."""
+class Spans(NamedTuple):
+    """Spans in the order of their drawing, all int64 [spans]."""
 
-    mask_probability: float = 0.15
-    """Expected share of the maskable tokens that are to be predicted (spans overshoot it a little)."""
-    random_probability: float = 0.1
-    """Share of the spans whose tokens are replaced by random ones."""
-    keep_probability: float = 0.1
-    """Share of the spans whose tokens stay visible; the remaining spans become [MASK]."""
-    short_probability: float = 0.1
-    """Share of the examples that are cut to a random shorter length."""
-
-    def __post_init__(self) -> None:
-        for name in ("mask_probability", "random_probability", "keep_probability", "short_probability"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise TrainingError(f"objective.{name}: got {getattr(self, name)!r}, expected a number from 0 to 1")
-        if self.random_probability + self.keep_probability > 1:
-            total = self.random_probability + self.keep_probability
-            raise TrainingError(f"objective.random_probability + keep_probability: got {total}, expected at most 1")
+    lengths: np.ndarray
+    """0 to 9, before the span is cut at the borders."""
+    firsts: np.ndarray
+    """First position."""
+    ends: np.ndarray
+    """One behind the last position; not above `firsts` for an empty span."""
 
 
-def mask_spans(
-    ids: np.ndarray,
-    sequence_length: int,
-    vocab_size: int,
-    settings: SpanMaskingSettings,
-    special: SpecialIds,
-    generator: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Corrupt `ids` int64 [n] and say what to predict: (input ids, labels), both int64 [n], labels -100 elsewhere.
+def spans_from(length_draw: np.ndarray, start_draw: np.ndarray, sequence_length: int, n_tokens: int) -> Spans:
+    """Spans made of two uniform numbers each, within the `n_tokens` first positions of a padded sequence.
 
-    `ids` has its [CLS] and [SEP] but no padding, n <= `sequence_length`. Spans start anywhere in the nominal
-    `sequence_length`, padding included, as published: the chance of a position does not depend on how a batch is
-    trimmed. The last position of the nominal length is never covered. At least one token is aimed at; when 100 spans
-    have not met enough tokens (nearly all padding), fewer or none are labelled.
-    """
-    inputs, labels = ids.copy(), np.full(len(ids), UNLABELLED, dtype=np.int64)
-    maskable = ids >= special.n_protected
-    n_maskable = int(np.count_nonzero(maskable))
-    if n_maskable == 0:
-        return inputs, labels
-    # All draws are uniform numbers: their stream is the steadiest part of numpy's generators from version to version.
-    budget = max(1, int(np.count_nonzero(generator.random(n_maskable) < settings.mask_probability)))
-    length_draw, start_draw, decision = generator.random((3, MAX_SPANS))
-    span_of = _cover(maskable, sequence_length, budget, length_draw, start_draw)
-
-    positions = np.fromiter(span_of.keys(), dtype=np.int64, count=len(span_of))
-    decision = decision[np.fromiter(span_of.values(), dtype=np.int64, count=len(span_of))]
-    original = ids[positions]
-    n_random = vocab_size - special.first_random
-    random_ids = special.first_random + (generator.random(len(positions)) * n_random).astype(np.int64)
-    keep_from = 1 - settings.keep_probability
-    visible = np.where(decision < keep_from, random_ids, original)
-    masked = decision < keep_from - settings.random_probability
-    inputs[positions] = np.where(masked, special.mask, visible)
-    labels[positions] = original
-    return inputs, labels
-
-
-def _cover(
-    maskable: np.ndarray, sequence_length: int, budget: int, length_draw: np.ndarray, start_draw: np.ndarray
-) -> dict[int, int]:
-    """Maskable positions covered by the first spans that reach `budget`, each with the last span that covers it.
-
-    A span of length l starts at a uniform integer from -(l - 1) to sequence_length + l - 1.
+    A span of length l starts at a uniform integer from -(l - 1) to sequence_length + l - 1: spans start anywhere in the
+    nominal `sequence_length`, padding included, as published, so that the chance of a position does not depend on how a
+    batch is trimmed. The last position of the nominal length is never covered.
     """
     lengths = np.searchsorted(_LENGTH_BOUNDS, length_draw, side="right")
     starts = (start_draw * (sequence_length + 2 * lengths - 1)).astype(np.int64) - (lengths - 1)
-    firsts = np.maximum(starts, 0).tolist()
-    ends = np.minimum(starts + lengths, min(sequence_length - 1, len(maskable))).tolist()
-    allowed = maskable.tolist()
-    # Plain integers: spans hold three positions on average, too few for array operations to pay.
+    ends = np.minimum(starts + lengths, min(sequence_length - 1, n_tokens))
+    return Spans(lengths, np.maximum(starts, 0), ends)
+
+
+class Cover(NamedTuple):
+    """The tokens that spans have chosen."""
+
+    positions: np.ndarray
+    """int64 [labelled], distinct, in the order in which they were first covered."""
+    decision: np.ndarray
+    """float64 [labelled]: the uniform number of the last span over each position."""
+    drawn_lengths: np.ndarray
+    """int64 [spans]: lengths of all spans that were laid, empty ones included."""
+
+
+@dataclass(frozen=True)
+class SpanMasking:
+    """Lays spans until enough distinct tokens are covered; decides about each span as a whole.
+
+    Where spans overlap, the last one decides. With `at_least_one`, one token is aimed at even when the binomial budget
+    is 0; when 100 spans have not met enough tokens (nearly all padding), fewer or none are labelled all the same.
+    """
+
+    needs_word_starts: ClassVar[bool] = False
+
+    mask_probability: float
+    corruption: Corruption
+    special_tokens_maskable: bool
+    sequence_length: int
+    at_least_one: bool = True
+
+    def __call__(
+        self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(input ids, labels) int64 [n] of the framed example `ids` int64 [n]; `word_starts` is not looked at."""
+        inputs, labels = ids.copy(), np.full(len(ids), UNLABELLED, dtype=np.int64)
+        cover = self.cover(self.corruption.special.maskable(ids, self.special_tokens_maskable), generator)
+        original = ids[cover.positions]
+        labels[cover.positions] = original
+        inputs[cover.positions] = self.corruption(original, cover.decision, generator)
+        return inputs, labels
+
+    def cover(self, maskable: np.ndarray, generator: np.random.Generator) -> Cover:
+        """Positions of a sequence with `maskable` bool [n] that spans choose; nothing where nothing is maskable."""
+        n_maskable = int(np.count_nonzero(maskable))
+        if n_maskable == 0:
+            nothing = np.zeros(0, dtype=np.int64)
+            return Cover(nothing, np.zeros(0), nothing)
+        # All draws are uniform numbers: their stream is the steadiest part of numpy's generators from version to
+        # version. Their number and order are part of the results of every earlier run.
+        budget = int(np.count_nonzero(generator.random(n_maskable) < self.mask_probability))
+        if self.at_least_one:
+            budget = max(1, budget)
+        length_draw, start_draw, decision = generator.random((3, MAX_SPANS))
+        spans = spans_from(length_draw, start_draw, self.sequence_length, len(maskable))
+        span_of, n_spans = _lay(spans, maskable.tolist(), budget)
+        positions = np.fromiter(span_of.keys(), dtype=np.int64, count=len(span_of))
+        laid = np.fromiter(span_of.values(), dtype=np.int64, count=len(span_of))
+        return Cover(positions, decision[laid], spans.lengths[:n_spans])
+
+
+def _lay(spans: Spans, allowed: list[bool], budget: int) -> tuple[dict[int, int], int]:
+    """Allowed positions covered by the first spans that reach `budget`, each with the last span that covers it; and
+    the number of these spans."""
     span_of: dict[int, int] = {}
-    for span, (first, end) in enumerate(zip(firsts, ends, strict=True)):
+    if budget == 0:
+        return span_of, 0
+    # Plain integers: spans hold three positions on average, too few for array operations to pay.
+    for span, (first, end) in enumerate(zip(spans.firsts.tolist(), spans.ends.tolist(), strict=True)):
         for position in range(first, end):
             if allowed[position]:
                 span_of[position] = span
         if len(span_of) >= budget:
-            break
-    return span_of
+            return span_of, span + 1
+    return span_of, len(spans.lengths)

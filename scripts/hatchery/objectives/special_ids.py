@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
 from hatchery.tokenization.special_tokens import SpecialTokens
 
 
@@ -30,3 +32,10 @@ class SpecialIds:
         paragraph = len(special.order) if special.paragraph is None else ids[special.paragraph]
         n_protected = min(paragraph + 1, len(special.order))
         return cls(ids[special.cls], ids[special.sep], ids[special.pad], ids[special.mask], n_protected, paragraph)
+
+    def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
+        """Which of the tokens `ids` may be predicted, bool, in the shape of `ids`.
+
+        Ordinary tokens; with `special_tokens_too` all but padding, as in the reduced-vocabulary study (section 5.2).
+        """
+        return ids != self.pad if special_tokens_too else ids >= self.n_protected

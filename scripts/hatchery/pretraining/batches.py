@@ -33,7 +33,10 @@ class Examples(Protocol):
         ...
 
     def batch(self, seed: int, epoch: int, indices: np.ndarray) -> dict[str, Tensor]:
-        """`input_ids`, `attention_mask` and `labels`, each [len(indices), at most sequence_length]."""
+        """`input_ids` and `labels` [B, T], `attention_mask` [B, T] or [B, T, T], with sentence pairs `pair_labels` [B].
+
+        B is len(indices), T at most the sequence length; padding is on the right.
+        """
         ...
 
 
@@ -84,7 +87,8 @@ class TrainingBatches:
         return StepBatch(
             drawn,
             labelled=sum(int((batch["labels"] != UNLABELLED).sum()) for batch in drawn),
-            tokens=sum(int(batch["attention_mask"].sum()) for batch in drawn),
+            # Not from the masks, which may let padding be attended to or say who attends to whom.
+            tokens=sum(int((batch["input_ids"] != examples.pad_id).sum()) for batch in drawn),
         )
 
 
@@ -93,12 +97,17 @@ def _draw(examples: Examples, seed: int, slices: list[EpochSlice]) -> dict[str, 
 
 
 def concatenate(parts: list[dict[str, Tensor]], pad_id: int) -> dict[str, Tensor]:
-    """One batch from several, padded on the right to the longest of them; `pad_id` fills the input ids."""
+    """One batch from several, padded on the right to the longest of them; `pad_id` fills the input ids.
+
+    Masks [B, T, T] grow on both sides. `pair_labels` [B], if there are any, have no length to be padded.
+    """
     if len(parts) == 1:
         return parts[0]
     fillers: dict[str, int | bool] = {"input_ids": pad_id, "attention_mask": False, "labels": UNLABELLED}
     width = max(part["input_ids"].shape[1] for part in parts)
-    return {
-        key: torch.cat([pad(part[key], (0, width - part[key].shape[1]), value=filler) for part in parts])
-        for key, filler in fillers.items()
-    }
+
+    def widened(key: str, part: dict[str, Tensor]) -> Tensor:
+        tensor = part[key]
+        return pad(tensor, (0, width - tensor.shape[-1]) * (tensor.dim() - 1), value=fillers.get(key, 0))
+
+    return {key: torch.cat([widened(key, part) for part in parts]) for key in parts[0]}

@@ -25,6 +25,8 @@ class DevelopmentScore:
 
     loss: float
     perplexity: float
+    # Share of sentence pairs judged rightly; None where the objective has none.
+    pair_accuracy: float | None = None
 
 
 class DevelopmentSet:
@@ -46,6 +48,10 @@ class DevelopmentSet:
         outputs = [engine.evaluate(batch) for batch in self.batches]
         loss_sum = sum(float(output.loss_sum) for output in outputs)
         labelled = sum(float(output.n_labelled) for output in outputs)
-        loss_sum, labelled = sum_over_processes([loss_sum, labelled], engine.device)
+        rightly = [float(output.n_pairs_correct) for output in outputs if output.n_pairs_correct is not None]
+        pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)
+        loss_sum, labelled, correct, judged = sum_over_processes(
+            [loss_sum, labelled, sum(rightly), float(pairs)], engine.device
+        )
         loss = loss_sum / max(1.0, labelled)
-        return DevelopmentScore(loss, math.exp(min(loss, 700.0)))
+        return DevelopmentScore(loss, math.exp(min(loss, 700.0)), correct / judged if judged else None)

@@ -7,10 +7,8 @@ may be split without one; a run then has no development columns.
 from collections.abc import Callable
 from pathlib import Path
 
-from hatchery.objectives.examples import MaskedExamples
-from hatchery.objectives.segments import SegmentIndex
-from hatchery.objectives.span_masking import SpanMaskingSettings
-from hatchery.objectives.special_ids import SpecialIds
+from hatchery.objectives.examples import Examples, ExampleSettings, build_examples
+from hatchery.objectives.masking import MaskingSettings
 from hatchery.pretraining.settings import ObjectiveSettings, PretrainSettings
 from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.documents import shards_by_split
@@ -20,27 +18,38 @@ TRAINING_SPLIT = "train"
 DEVELOPMENT_SPLIT = "dev"
 
 
-def examples_maker(shards: TokenShards, objective: ObjectiveSettings) -> Callable[[int], MaskedExamples]:
-    """A function that makes the examples of `shards` for a sequence length (special tokens included).
-
-    The ids of the special tokens are those that the shards were encoded with.
-    """
-    special = SpecialIds.of(shards.special)
-    masking = SpanMaskingSettings(
+def example_settings(objective: ObjectiveSettings) -> ExampleSettings:
+    """What the settings of a run ask of its examples. Raises TrainingError where they exclude each other."""
+    masking = MaskingSettings(
+        kind=objective.kind,
+        reading=objective.reading,
         mask_probability=objective.mask_probability,
         random_probability=objective.random_probability,
         keep_probability=objective.keep_probability,
+        special_tokens_maskable=objective.special_tokens_maskable,
+        at_least_one=objective.at_least_one,
+    )
+    return ExampleSettings(
+        masking=masking,
         short_probability=objective.short_probability,
+        segments=objective.segments,
+        sentence_pairs=objective.sentence_pairs,
+        padding_in_loss=objective.padding_in_loss,
+        padding_attended=objective.padding_attended,
     )
 
-    def make(sequence_length: int) -> MaskedExamples:
-        segments = SegmentIndex.build(shards, sequence_length)
-        return MaskedExamples(segments, sequence_length, shards.vocabulary_size, special, masking)
+
+def examples_maker(shards: TokenShards, objective: ObjectiveSettings) -> Callable[[int], Examples]:
+    """A function that makes the examples of `shards` for a sequence length (special tokens included)."""
+    settings = example_settings(objective)
+
+    def make(sequence_length: int) -> Examples:
+        return build_examples(shards, sequence_length, settings)
 
     return make
 
 
-def development_examples(tokens: Path, settings: PretrainSettings) -> MaskedExamples | None:
+def development_examples(tokens: Path, settings: PretrainSettings) -> Examples | None:
     """The development examples in the short phase's length, so that a curve is comparable over the whole run.
 
     None when the corpus has no development split, when it is empty, or when the settings ask for no sequence.

@@ -6,9 +6,13 @@ micro-batches (the papers' code averages means of unequal parts instead).
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+
 from hatchery.errors import TrainingError
+from hatchery.modeling.masked_language_model import MaskedLanguageModelOutput
 from hatchery.pretraining.batches import StepBatch, TrainingBatches
 from hatchery.pretraining.checkpoints import Position
 from hatchery.pretraining.development import DevelopmentSet
@@ -39,7 +43,7 @@ def train(
             step, rate = record.position.step, _rate_of(settings, record.position.step)
             engine.begin_step(settings.seed, step, rate)
             measured = accumulate_gradients(engine, batch, request)
-            _require_finite(measured.loss, "loss", step, record)
+            _require_finite(measured.total_loss, "loss", step, record)
             norm = engine.step()
             _require_finite(norm, "gradient norm", step, record)
 
@@ -52,11 +56,15 @@ def train(
                 "learning_rate": rate,
                 "gradient_norm": norm,
             }
+            if measured.pairs is not None:
+                row |= {"pair_loss": measured.pairs.loss, "pair_accuracy": measured.pairs.accuracy}
             is_last = position.step == settings.steps
             if development is not None and (is_last or position.step % settings.evaluation_interval_steps == 0):
                 score = development.score(engine)
                 _require_finite(score.loss, "development loss", step, record)
                 row |= {"development_loss": score.loss, "development_perplexity": score.perplexity}
+                if score.pair_accuracy is not None:
+                    row |= {"development_pair_accuracy": score.pair_accuracy}
             record.append(position, row)
 
             must_stop = measured.stop and not is_last
@@ -69,28 +77,61 @@ def train(
                 )
 
 
-class Measured:
-    """Sums over the global batch of one step, the same in every process."""
+@dataclass(frozen=True)
+class MeasuredPairs:
+    """Mean binary cross-entropy (nats) and accuracy over the sentence pairs of a global batch."""
 
-    def __init__(self, loss: float, accuracy: float, tokens: int, stop: bool) -> None:
-        self.loss, self.accuracy, self.tokens, self.stop = loss, accuracy, tokens, stop
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Means over the global batch of one step, the same in every process."""
+
+    # Per labelled token, natural logarithm.
+    loss: float
+    accuracy: float
+    tokens: int
+    # Whether some process was asked to stop.
+    stop: bool
+    pairs: MeasuredPairs | None = None
+
+    @property
+    def total_loss(self) -> float:
+        """What the gradient is taken of: the losses of tokens and pairs weigh the same."""
+        return self.loss + (0.0 if self.pairs is None else self.pairs.loss)
 
 
 def accumulate_gradients(engine: Engine, batch: StepBatch, request: StopRequest) -> Measured:
     """Forward and backward over all micro-batches; every process learns the sums and whether anyone has to stop."""
-    labelled, tokens = sum_over_processes([float(batch.labelled), float(batch.tokens)], engine.device)
+    n_pairs = sum(len(part["pair_labels"]) for part in batch.micro_batches if "pair_labels" in part)
+    labelled, tokens, pairs = sum_over_processes(
+        [float(batch.labelled), float(batch.tokens), float(n_pairs)], engine.device
+    )
     if labelled == 0:
         raise TrainingError("a whole batch has no labelled token; is mask_probability 0?")
     outputs = []
     for micro_batch in batch.micro_batches:
         output = engine.forward(micro_batch)
-        engine.backward(output.loss_sum / labelled)
-        outputs.append((output.loss_sum.detach(), output.n_correct))
-    loss_sum, correct, stop = sum_over_processes(
-        [sum(float(loss) for loss, _ in outputs), sum(float(right) for _, right in outputs), float(request.is_made)],
-        engine.device,
-    )
-    return Measured(loss_sum / labelled, correct / labelled, int(tokens), stop > 0)
+        loss = output.loss_sum / labelled
+        if output.pair_loss_sum is not None:
+            loss = loss + output.pair_loss_sum / pairs
+        engine.backward(loss)
+        outputs.append(detached(output))
+    sums = [sum(float(output[part]) for output in outputs) for part in range(len(outputs[0]))]
+    *sums, stop = sum_over_processes([*sums, float(request.is_made)], engine.device)
+    loss_sum, correct, *of_pairs = sums
+    measured_pairs = MeasuredPairs(of_pairs[0] / pairs, of_pairs[1] / pairs) if of_pairs else None
+    return Measured(loss_sum / labelled, correct / labelled, int(tokens), stop > 0, measured_pairs)
+
+
+def detached(output: MaskedLanguageModelOutput) -> list[Tensor]:
+    """Loss sum and right answers of a micro-batch, then those of its pairs where there are any."""
+    kept = [output.loss_sum.detach(), output.n_correct]
+    if output.pair_loss_sum is not None and output.n_pairs_correct is not None:
+        kept += [output.pair_loss_sum.detach(), output.n_pairs_correct]
+    return kept
 
 
 def _rate_of(settings: PretrainSettings, step: int) -> float:

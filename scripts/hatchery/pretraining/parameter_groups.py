@@ -13,7 +13,7 @@ from torch import nn
 from hatchery.pretraining.lamb import Lamb
 from hatchery.pretraining.settings import OptimizerSettings
 
-UNDECAYED_NAMES = ("bias", "layer_norm", "embedding", "layer_weights")
+UNDECAYED_NAMES = ("bias", "norm", "embedding", "layer_weights")
 
 
 def is_decayed(name: str) -> bool:

@@ -11,19 +11,33 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hatchery.errors import ConfigError
+from hatchery.pretraining.output_bias_settings import OutputBiasSettings
 from hatchery.typed import build, stage_body
 
 
 @dataclass(frozen=True)
 class ObjectiveSettings:
-    """Which positions the model has to predict, and what it sees there."""
+    """How text becomes examples, which positions the model has to predict, and what it sees there."""
 
-    kind: Literal["span"]
+    kind: Literal["subword", "whole_word", "span"]
+    # "as_published" is the first BNC code, whose overlapping spans label some 6 % of the positions wrongly.
+    reading: Literal["corrected", "as_published"]
     mask_probability: float
     random_probability: float
     keep_probability: float
     # Share of the sequences that are cut to a random shorter length.
     short_probability: float
+    # Whether corrected span masking always asks for a token: yes in the BabyLM revision, no in the ELC-BERT code.
+    at_least_one: bool
+    # Whether the tokens that frame a sequence can be masked (reduced-vocabulary study).
+    special_tokens_maskable: bool
+    # How documents are cut into sequences.
+    segments: Literal["babylm", "bnc", "packed", "documents"]
+    # Whether two texts share a sequence and the model judges if they belong together.
+    sentence_pairs: Literal["none", "document", "order"]
+    # Quirks of the reduced-vocabulary study: padding as a label, and padding that is attended to.
+    padding_in_loss: bool
+    padding_attended: bool
 
 
 @dataclass(frozen=True)
@@ -60,9 +74,10 @@ class LongSequenceSettings:
 class PretrainSettings:
     """The settings that determine the weights, apart from the token shards and the tokenizer."""
 
-    # Fields of EncoderConfig except the vocabulary size, which the token shards know.
+    # Fields of LtgBertConfig except the vocabulary size, which the token shards know.
     model: dict[str, Any]
     objective: ObjectiveSettings
+    output_bias: OutputBiasSettings
     optimizer: OptimizerSettings
     schedule: ScheduleSettings
     # Optimiser steps; 0 exports the randomly initialised model, the baseline of every comparison.

@@ -8,11 +8,12 @@ manifest is the result, and a run that starts anew must not pick up the finished
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hatchery.errors import ConfigError
-from hatchery.modeling.configuration import EncoderConfig
+from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.layer_weighting import layer_weight_table
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
@@ -23,6 +24,7 @@ from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.engine import Engine, resolve_precision
 from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker
 from hatchery.pretraining.loop import train
+from hatchery.pretraining.output_bias import prepare_output_
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.processes import prepare_device, process_group, select_device
 from hatchery.pretraining.record import RunRecord
@@ -41,6 +43,16 @@ class Inputs:
 
     tokens: Path
     tokenizer: Path
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a run ends with in each process."""
+
+    model: MaskedLanguageModel
+    record: RunRecord
+    # Norms and divergences of the output layer at step 0, where the settings ask for them.
+    output_layer: dict[str, Any]
 
 
 def pretrain(
@@ -68,15 +80,22 @@ def pretrain(
         return
     with locked_run_folder(folder):
         with stage_run(output, settings, {"tokens": tokens, "tokenizer": tokenizer}) as run:
-            model, record = _train(typed, options, inputs, topology, folder, output)
-            _export(run, model, record, inputs, output.parent)
+            _export(run, _train(typed, options, inputs, topology, folder, output), inputs, output.parent)
         remove_run_folder(folder)
 
 
-def build_model(settings: PretrainSettings, vocabulary_size: int) -> MaskedLanguageModel:
+def build_model(settings: PretrainSettings, vocabulary_size: int, pad_id: int) -> MaskedLanguageModel:
     """The model of a run with its initial weights, which depend on the seed alone."""
-    config = EncoderConfig.from_dict({**settings.model, "vocab_size": vocabulary_size}, "pretrain.model")
-    model = MaskedLanguageModel(config)
+    values = {
+        **settings.model,
+        "vocab_size": vocabulary_size,
+        "vocabulary_bias": settings.output_bias.kind != "none",
+        "sentence_pair_head": settings.objective.sentence_pairs != "none",
+    }
+    if settings.model.get("family") == "roberta":
+        # Its absolute positions count the tokens that are not padding.
+        values["pad_token_id"] = pad_id
+    model = MaskedLanguageModel(model_config(values, "pretrain.model"))
     initialise_(model, settings.seed)
     return model
 
@@ -88,12 +107,17 @@ def _train(
     topology: Topology,
     folder: Path,
     output: Path,
-) -> tuple[MaskedLanguageModel, RunRecord]:
+) -> Trained:
     shards = TokenShards.open(inputs.tokens, TRAINING_SPLIT)
-    model = build_model(settings, shards.vocabulary_size)
+    model = build_model(settings, shards.vocabulary_size, shards.special.ids[shards.special.pad])
+    examples_of_length = examples_maker(shards, settings.objective)
+    first_examples = partial(examples_of_length, settings.sequence_length)
+    show = topology.is_first
+    # Before the checkpoint is read: a resumed run keeps the bias that it has learned.
+    start = prepare_output_(model, settings.output_bias, first_examples, shards, settings.seed, show)
     record = RunRecord(folder, topology.is_first, settings.steps, output.parent.name, options)
     if settings.steps == 0:
-        return model, record
+        return Trained(model, record, start)
     device = select_device(options.device, topology)
     prepare_device(device, options.threads)
     with process_group(topology, device):
@@ -103,7 +127,6 @@ def _train(
         record.resume(model, optimizer)
         precision = resolve_precision(settings.precision, device)
         engine = Engine(model, optimizer, settings.optimizer.max_gradient_norm, precision, device, topology)
-        examples_of_length = examples_maker(shards, settings.objective)
         phases, size = training_phases(settings), options.micro_batch_size
         batches = TrainingBatches(phases, settings.seed, topology, size, examples_of_length)
         held_out = development_examples(inputs.tokens, settings)
@@ -112,10 +135,11 @@ def _train(
             share = size or -(-settings.batch_size // topology.world_size)
             development = DevelopmentSet(held_out, settings.evaluation_sequences, share, topology)
         train(settings, engine, batches, development, record)
-    return model, record
+    return Trained(model, record, start)
 
 
-def _export(run: StageRun, model: MaskedLanguageModel, record: RunRecord, inputs: Inputs, folder: Path) -> None:
+def _export(run: StageRun, trained: Trained, inputs: Inputs, folder: Path) -> None:
+    model, record = trained.model, trained.record
     for path in save_model(folder, model):
         run.add_output(path)
     write_bytes(folder / "tokenizer.json", read_manifest(inputs.tokenizer).file("tokenizer.json").read_bytes())
@@ -130,6 +154,8 @@ def _export(run: StageRun, model: MaskedLanguageModel, record: RunRecord, inputs
     run.measures["steps"] = record.position.step
     run.measures["tokens"] = record.position.tokens
     run.measures["parameters"] = sum(parameter.numel() for parameter in model.parameters())
+    if trained.output_layer:
+        run.measures["output_layer"] = trained.output_layer
     run.volatile["tokens_per_second"] = round(record.tokens_per_second(), 1)
     run.volatile["training_seconds"] = round(record.training_seconds, 3)
     run.volatile["resumed_from_step"] = record.resumed_from.step

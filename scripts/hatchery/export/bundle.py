@@ -1,0 +1,239 @@
+"""One self-contained Python file out of a module and everything that it needs of this library.
+
+What is exported is the code that trains: definitions are copied verbatim from their modules, in the order of the
+imports, and what the root module does not reach is left out. No second implementation exists that could drift. The
+result depends on the sources alone and imports nothing of Hatchery.
+"""
+
+import ast
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hatchery.errors import ModelError
+
+LIBRARY = "hatchery"
+SOURCES = Path(__file__).resolve().parents[2]
+LINE_LENGTH = 120
+
+Definition = tuple[str, str]
+"""A module and a name that it defines."""
+
+
+@dataclass
+class Statement:
+    """A top-level statement: its text with the comments above it, what it defines, and the names that it reads."""
+
+    lines: list[str]
+    defines: frozenset[str]
+    reads: frozenset[str]
+    is_block: bool
+    """Whether it is a class or a function, which stand two lines apart."""
+    follows_closely: bool
+    """Whether nothing but its own comment stands between it and the statement before."""
+
+
+@dataclass
+class Module:
+    """A module taken apart. `external` and `internal` map the names that its imports bind to where they come from."""
+
+    name: str
+    docstring: str
+    statements: list[Statement] = field(default_factory=list)
+    external: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    """Module, and the name in it for `from module import name`."""
+    internal: dict[str, Definition] = field(default_factory=dict)
+
+
+def bundle(root: str, sources: Path = SOURCES) -> str:
+    """The module `root` (such as `hatchery.export.modeling_ltg_bert`) with all that it needs, as the text of one file.
+
+    `sources` is the folder that holds the library. Raises ModelError naming the module for a form of import or a clash
+    of names that cannot be merged.
+    """
+    modules = _modules(root, sources)
+    kept = _reachable(root, modules)
+    included = [name for name in modules if name == root or any(statement for statement in kept[name])]
+    _check_names(included, modules, kept)
+    head = _docstring(modules[root].docstring, included[:-1])
+    imports = _imports((modules[name], kept[name]) for name in included)
+    sections = [f"{_banner(modules[name], is_root=name == root)}\n\n\n{_text(kept[name])}" for name in included]
+    return "\n\n".join(part for part in (head, imports, "\n\n\n".join(sections)) if part) + "\n"
+
+
+def _modules(root: str, sources: Path) -> dict[str, Module]:
+    """The modules that `root` imports, directly or not, each after those that it imports; `root` is the last."""
+    ordered: dict[str, Module] = {}
+    visiting: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in ordered:
+            return
+        if name in visiting:
+            raise ModelError(f"{name}: imports itself through {', '.join(visiting[visiting.index(name) + 1 :])}")
+        visiting.append(name)
+        module = _parse(name, sources)
+        for needed, _ in module.internal.values():
+            visit(needed)
+        visiting.pop()
+        ordered[name] = module
+
+    visit(root)
+    return ordered
+
+
+def _parse(name: str, sources: Path) -> Module:
+    path = sources.joinpath(*name.split(".")).with_suffix(".py")
+    text = path.read_text(encoding="utf-8")
+    lines, tree = text.splitlines(), ast.parse(text, filename=str(path))
+    module = Module(name, ast.get_docstring(tree) or "")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom) and node not in tree.body:
+            raise ModelError(f"{path}, line {node.lineno}: an import inside a block cannot be merged")
+    end_before = 0
+    for index, node in enumerate(tree.body):
+        start = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))]) - 1
+        end = node.end_lineno or node.lineno
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            _bind(module, node)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            if index > 0:  # the sentence below a constant belongs to it; the first one is the module's docstring
+                module.statements[-1].lines.extend(lines[end_before:end])
+        else:
+            while start > end_before and lines[start - 1].startswith("#"):
+                start -= 1
+            module.statements.append(
+                Statement(
+                    lines=lines[start:end],
+                    defines=frozenset(_defined(node)),
+                    reads=frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name)),
+                    is_block=isinstance(node, ast.ClassDef | ast.FunctionDef),
+                    follows_closely=start == end_before,
+                )
+            )
+        end_before = end
+    return module
+
+
+def _defined(node: ast.stmt) -> Iterable[str]:
+    if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        return [node.name]
+    if isinstance(node, ast.Assign):
+        return [n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return [node.target.id]
+    raise ModelError(f"line {node.lineno}: a {type(node).__name__} outside functions cannot be exported")
+
+
+def _bind(module: Module, node: ast.Import | ast.ImportFrom) -> None:
+    """Note what an import binds."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if alias.name.partition(".")[0] == LIBRARY or (alias.asname is None and "." in alias.name):
+                raise ModelError(f"{module.name}: `import {alias.name}` cannot be merged; import names from it")
+            module.external[alias.asname or alias.name] = (alias.name, None)
+        return
+    source = node.module or ""
+    if node.level or source == "__future__":
+        raise ModelError(f"{module.name}: `from {'.' * node.level}{source} import` cannot be merged")
+    for alias in node.names:
+        if source.partition(".")[0] != LIBRARY:
+            module.external[alias.asname or alias.name] = (source, alias.name)
+        elif alias.asname is not None or alias.name == "*":
+            raise ModelError(f"{module.name}: `{alias.name}` of {source} must keep its name to be merged")
+        else:
+            module.internal[alias.name] = (source, alias.name)
+
+
+def _reachable(root: str, modules: dict[str, Module]) -> dict[str, list[Statement]]:
+    """The statements of every module that the root needs, in the order of the module; of the root all."""
+    providers = {
+        (name, defined): statement
+        for name, module in modules.items()
+        for statement in module.statements
+        for defined in statement.defines
+    }
+    needed: set[int] = set()
+    waiting = [(root, statement) for statement in modules[root].statements]
+    while waiting:
+        name, statement = waiting.pop()
+        if id(statement) in needed:
+            continue
+        needed.add(id(statement))
+        for read in statement.reads:
+            where = modules[name].internal.get(read, (name, read))
+            if where in providers:
+                waiting.append((where[0], providers[where]))
+            elif read in modules[name].internal:
+                raise ModelError(f"{name}: imports {read} of {where[0]}, which does not define it")
+    return {name: [s for s in module.statements if id(s) in needed] for name, module in modules.items()}
+
+
+def _check_names(included: Sequence[str], modules: dict[str, Module], kept: dict[str, list[Statement]]) -> None:
+    """Raise ModelError when one name would mean two things in the merged file."""
+    owners: dict[str, str] = {}
+    for name in included:
+        reads = frozenset().union(*(statement.reads for statement in kept[name]))
+        external = modules[name].external
+        meanings = {read: ".".join(filter(None, external[read])) for read in sorted(reads & external.keys())}
+        meanings |= {defined: f"{name}.{defined}" for statement in kept[name] for defined in statement.defines}
+        for meant, meaning in meanings.items():
+            if owners.setdefault(meant, meaning) != meaning:
+                raise ModelError(f"{meant}: is both {owners[meant]} and {meaning}; give one of them another name")
+
+
+def _docstring(root: str, included: Sequence[str]) -> str:
+    modules = "\n".join(f"    {name}" for name in included)
+    return f'"""{root}\n\nMade by Hatchery from the modules that trained the model:\n\n{modules}\n"""'
+
+
+def _banner(module: Module, is_root: bool) -> str:
+    """The module's docstring as a comment; the root's stands at the top of the file."""
+    head = f"# {'-' * 4} {module.name} ".ljust(LINE_LENGTH, "-")
+    if is_root:
+        return head
+    paragraphs = [textwrap.wrap(part, LINE_LENGTH - 2) for part in module.docstring.split("\n\n")]
+    lines = [line for paragraph in paragraphs for line in ["", *paragraph]]
+    return "\n".join([head, *(f"# {line}".rstrip() for line in lines[1:])])
+
+
+def _text(statements: Sequence[Statement]) -> str:
+    pieces: list[str] = []
+    for index, statement in enumerate(statements):
+        if index:
+            apart = statement.is_block or statements[index - 1].is_block
+            pieces.append("\n\n\n" if apart else "\n" if statement.follows_closely else "\n\n")
+        pieces.append("\n".join(statement.lines))
+    return "".join(pieces)
+
+
+def _imports(parts: Iterable[tuple[Module, Sequence[Statement]]]) -> str:
+    """The external imports that the kept statements use, each once: the standard library first, then the others."""
+    plain: set[tuple[str, str]] = set()
+    named: dict[str, set[str]] = {}
+    for module, statements in parts:
+        reads = frozenset().union(*(statement.reads for statement in statements))
+        for bound in sorted(reads & module.external.keys()):
+            source, name = module.external[bound]
+            if name is None:
+                plain.add((source, bound))
+            else:
+                named.setdefault(source, set()).add(name if name == bound else f"{name} as {bound}")
+    groups: list[list[str]] = [[], []]
+    for source, bound in sorted(plain):
+        line = f"import {source}" if source == bound else f"import {source} as {bound}"
+        groups[source.partition(".")[0] not in sys.stdlib_module_names].append(line)
+    for source, names in sorted(named.items()):
+        groups[source.partition(".")[0] not in sys.stdlib_module_names].append(_from_import(source, names))
+    return "\n\n".join("\n".join(lines) for lines in groups if lines)
+
+
+def _from_import(source: str, names: Iterable[str]) -> str:
+    # Constants, classes, functions: the order that the house's formatter keeps.
+    ordered = sorted(names, key=lambda name: (0 if name.isupper() else 1 if name[:1].isupper() else 2, name.lower()))
+    line = f"from {source} import {', '.join(ordered)}"
+    if len(line) <= LINE_LENGTH:
+        return line
+    return "\n".join([f"from {source} import (", *(f"    {name}," for name in ordered), ")"])

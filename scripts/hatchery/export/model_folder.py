@@ -1,0 +1,108 @@
+"""A folder that `transformers` loads: configuration, weights, tokenizer and the family's modelling file.
+
+The weights are those of pretraining, bit for bit, under the names of the classes in the modelling file; the tokenizer
+is that of pretraining and frames its inputs itself.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safetensors.torch import save_file
+
+from hatchery.errors import ModelError
+from hatchery.export.bundle import bundle
+from hatchery.modeling.families import ModelConfig
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.store import CONFIG_FILE, WEIGHTS_FILE
+from hatchery.storage.atomic import atomic_path, write_json, write_text
+from hatchery.tokenization.definitions import post_processor
+from hatchery.tokenization.special_tokens import SpecialTokens
+from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
+
+
+class Family(NamedTuple):
+    """How a family of models is called in the exported folder."""
+
+    module: str
+    """The modelling file, without its ending, and the module of `hatchery.export` that it is made from."""
+    classes: str
+    """What the names of its classes begin with."""
+
+
+FAMILIES = {
+    "ltg": Family("modeling_ltg_bert", "HatcheryLtgBert"),
+    "roberta": Family("modeling_roberta", "HatcheryRoberta"),
+}
+AUTO_CLASSES = {
+    "AutoConfig": "Config",
+    "AutoModel": "Model",
+    "AutoModelForMaskedLM": "ForMaskedLM",
+    "AutoModelForSequenceClassification": "ForSequenceClassification",
+}
+
+
+def write_model_folder(folder: Path, model: MaskedLanguageModel, tokenizer: Path) -> list[Path]:
+    """Write everything but the model card; returns the paths.
+
+    `tokenizer` is a tokenizer.json. Raises TokenizationError when it is unusable, and ModelError when it has ids that
+    the model has no embedding for, or pads with another id than the model was made for.
+    """
+    names, special = _write_tokenizer(folder, model.config, tokenizer)
+    family = FAMILIES[model.config.family]
+    write_json(folder / CONFIG_FILE, exported_config(model.config, special))
+    write_text(folder / f"{family.module}.py", bundle(f"hatchery.export.{family.module}"))
+    tensors = {exported_name(name): tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    with atomic_path(folder / WEIGHTS_FILE) as partial:
+        save_file(dict(sorted(tensors.items())), partial, metadata={"format": "pt"})
+    return [folder / name for name in (CONFIG_FILE, WEIGHTS_FILE, f"{family.module}.py", *names)]
+
+
+def exported_name(name: str) -> str:
+    """The name of our parameter `name` in the exported file: the encoder is inside the base model."""
+    return f"model.{name}" if name.startswith("encoder.") else name
+
+
+def exported_config(config: ModelConfig, special: SpecialTokens) -> dict[str, Any]:
+    """The content of config.json: our configuration, what finds the classes, and the ids of the special tokens."""
+    family = FAMILIES[config.family]
+    ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
+    return {
+        **config.to_dict(),
+        **ids,
+        "architectures": [f"{family.classes}ForMaskedLM"],
+        "auto_map": {auto: f"{family.module}.{family.classes}{name}" for auto, name in AUTO_CLASSES.items()},
+        "dtype": "float32",
+        "model_type": f"hatchery_{family.module.removeprefix('modeling_')}",
+    }
+
+
+def _write_tokenizer(folder: Path, config: ModelConfig, path: Path) -> tuple[list[str], SpecialTokens]:
+    tokenizer = load_tokenizer(path)
+    backend, special = tokenizer.backend, tokenizer.special
+    if tokenizer.vocabulary_size > config.vocab_size:
+        raise ModelError(
+            f"{path}: the tokenizer has {tokenizer.vocabulary_size} entries, "
+            f"the model only {config.vocab_size} embeddings: they do not belong together"
+        )
+    pad = getattr(config, "pad_token_id", tokenizer.pad_id)
+    if pad != tokenizer.pad_id:
+        raise ModelError(f"{path}: the tokenizer pads with the id {tokenizer.pad_id}, the model expects {pad}")
+    # The published tokenizers add nothing, so every program that used them framed their ids itself.
+    if backend.encode("").ids != [tokenizer.cls_id, tokenizer.sep_id]:
+        backend.post_processor = post_processor(special)
+    with atomic_path(folder / "tokenizer.json") as partial:
+        backend.save(str(partial), pretty=True)
+    settings = tokenizer_config(backend, special)
+    limit = position_limit(config)
+    if limit is not None:
+        settings["model_max_length"] = limit
+    write_json(folder / "tokenizer_config.json", settings)
+    write_json(folder / "special_tokens_map.json", special_tokens_map(special))
+    return ["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"], special
+
+
+def position_limit(config: ModelConfig) -> int | None:
+    """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
+    relative = getattr(config, "position_embedding", "absolute") == "relative"
+    return None if relative else config.max_position_embeddings

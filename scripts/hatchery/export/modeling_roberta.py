@@ -1,0 +1,49 @@
+"""The RoBERTa-like models of the reduced-vocabulary study for `transformers`: configuration, encoder, heads.
+
+Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM or AutoModelForSequenceClassification.
+"""
+
+from typing import Any, ClassVar
+
+from hatchery.export.transformers_classes import (
+    HatcheryConfig,
+    HatcheryForMaskedLM,
+    HatcheryForSequenceClassification,
+    HatcheryModel,
+)
+from hatchery.modeling.roberta_configuration import RobertaConfig
+from hatchery.modeling.roberta_encoder import RobertaEncoder
+from hatchery.modeling.roberta_head import RobertaHead
+
+
+class HatcheryRobertaConfig(HatcheryConfig):
+    """Configuration; the defaults are those of roberta-base."""
+
+    model_type = "hatchery_roberta"
+    architecture_class = RobertaConfig
+
+    def __init__(self, **values: Any) -> None:
+        sizes = {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12}
+        super().__init__(**{"vocab_size": 50265, **sizes, **values})
+
+
+class HatcheryRobertaModel(HatcheryModel):
+    """The encoder: `last_hidden_state` and `hidden_states`."""
+
+    config_class = HatcheryRobertaConfig
+    encoder_class: ClassVar[Any] = RobertaEncoder
+
+
+class HatcheryRobertaForMaskedLM(HatcheryForMaskedLM):
+    """The masked language model."""
+
+    config_class = HatcheryRobertaConfig
+    base_class: ClassVar[Any] = HatcheryRobertaModel
+    head_class: ClassVar[Any] = RobertaHead
+
+
+class HatcheryRobertaForSequenceClassification(HatcheryForSequenceClassification):
+    """The encoder with a classification head."""
+
+    config_class = HatcheryRobertaConfig
+    base_class: ClassVar[Any] = HatcheryRobertaModel

@@ -1,0 +1,59 @@
+"""Settings of the stages `export_model` and `list_exported_models`: what the configuration knows about a model."""
+
+from dataclasses import dataclass
+
+from hatchery.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """A raw input of the training data, and the terms on which it may be used."""
+
+    name: str
+    """Name in the configuration."""
+    licence: str = ""
+    """Name of the licence, empty where none is known."""
+    terms: str = ""
+    """What the source may be used for."""
+    obtain: str = ""
+    """Where the source comes from."""
+    dataset: str | None = None
+    """Its name on the Hugging Face hub, for sources that come from there."""
+
+
+@dataclass(frozen=True)
+class ExportSettings:
+    """One exported model: a run of an experiment with one pretraining seed."""
+
+    experiment: str
+    description: str
+    """What the experiment is, as in its configuration."""
+    cell: str
+    """Name of the model in paths."""
+    run: str
+    """Name of the model in tables; `seeds` are all its pretraining seeds, over which the scores are averaged."""
+    seed: int
+    seeds: tuple[int, ...]
+    model: str
+    model_description: str
+    corpus: str
+    corpus_description: str
+    sources: tuple[DataSource, ...]
+    languages: tuple[str, ...] = ("en",)
+    """ISO 639-1 codes."""
+
+    def __post_init__(self) -> None:
+        if self.seed not in self.seeds:
+            raise ConfigError(f"export.seeds: got {list(self.seeds)}, expected the model's seed {self.seed} among them")
+        names = [source.name for source in self.sources]
+        if len(set(names)) < len(names):
+            raise ConfigError(f"export.sources: a name occurs twice among {', '.join(names)}")
+
+
+@dataclass(frozen=True)
+class ListingSettings:
+    """The list of an experiment's exported models, in the order of the configuration."""
+
+    experiment: str
+    description: str
+    cells: tuple[str, ...]

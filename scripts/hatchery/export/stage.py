@@ -1,0 +1,116 @@
+"""The stages `export_model` and `list_exported_models`: folders for `transformers`, and a page that lists them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.tables import Row, read_rows
+from hatchery.errors import ConfigError
+from hatchery.export.card import ModelFacts, Score, licence_id, model_card
+from hatchery.export.model_folder import position_limit, write_model_folder
+from hatchery.export.settings import ExportSettings, ListingSettings
+from hatchery.modeling.store import WEIGHTS_FILE, load_masked_language_model
+from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import Manifest, read_manifest, stage_run
+from hatchery.typed import build, stage_body
+
+KEY = ("model", "suite", "task", "metric")
+COLUMNS = (*KEY, "mean", "std", "n", "n_failed", "published_mean")
+CARD = "README.md"
+# Averages over tasks and suites, and the perplexity; `summary_layout` shows the same in its overview.
+MAIN_TASKS = ("development", "average", "phenomenon_average")
+
+
+def export_model(settings: Mapping[str, Any], pretraining: Path, summary: Path | None, output: Path) -> None:
+    """Write the folder of one model beside the manifest `output`.
+
+    `pretraining` is the manifest of the model, `summary` the experiment's summary.csv, whose rows of this model the
+    card shows (None: the card says that the model was not evaluated). Raises ConfigError for wrong settings,
+    ManifestError, ModelError and TokenizationError for unusable inputs, EvaluationError for a damaged summary.
+    """
+    typed = build(ExportSettings, stage_body(settings), "export")
+    inputs = {"pretraining": pretraining, **({} if summary is None else {"summary": summary})}
+    with stage_run(output, settings, inputs) as run:
+        manifest = read_manifest(pretraining)
+        manifest.verify()
+        model = load_masked_language_model(manifest.folder)
+        for path in write_model_folder(output.parent, model, manifest.file("tokenizer.json")):
+            run.add_output(path)
+        scores = [] if summary is None else read_scores(summary, typed.run)
+        facts = ModelFacts(
+            name=f"{typed.experiment}: {typed.cell}",
+            parameters=sum(parameter.numel() for parameter in model.parameters()),
+            config=model.config.to_dict(),
+            training=manifest.settings,
+            measures=manifest.measures,
+            digests=_digests(manifest),
+            position_limit=position_limit(model.config),
+        )
+        write_text(output.parent / CARD, model_card(typed, facts, scores))
+        run.add_output(output.parent / CARD)
+        run.measures["parameters"] = facts.parameters
+        run.measures["licence"] = licence_id(typed.sources)
+        run.measures["scores"] = {
+            f"{s.suite}: {s.task}, {s.metric}": s.mean for s in scores if s.task in MAIN_TASKS and s.mean is not None
+        }
+
+
+def read_scores(summary: Path, model: str) -> list[Score]:
+    """The rows of `model` in summary.csv, in the order of the file. Raises EvaluationError when it is damaged."""
+    return [_score(row) for row in read_rows(summary, COLUMNS, KEY) if row.text("model") == model]
+
+
+def list_exported_models(settings: Mapping[str, Any], models: Mapping[str, Path], output: Path) -> None:
+    """Write the page that lists an experiment's exported models, given as manifests by cell.
+
+    Raises ConfigError when the models are not those of the settings, ManifestError for a damaged manifest.
+    """
+    typed = build(ListingSettings, stage_body(settings), "listing")
+    if sorted(models) != sorted(typed.cells):
+        raise ConfigError(
+            f"--model: got {', '.join(sorted(models))}, the settings list {', '.join(sorted(typed.cells))}"
+        )
+    manifests = {cell: read_manifest(models[cell]) for cell in typed.cells}
+    names = list(dict.fromkeys(name for m in manifests.values() for name in m.measures["scores"]))
+    header = ["model", "parameters", "weights (MB)", "licence", *names]
+    lines = [header, ["---"] * len(header)]
+    for cell, manifest in manifests.items():
+        size = next(o.bytes for o in manifest.outputs if o.path.name == WEIGHTS_FILE)
+        scores = manifest.measures["scores"]
+        lines.append(
+            [
+                f"[{cell}]({cell}/{CARD})",
+                f"{manifest.measures['parameters']:,}",
+                f"{size / 1e6:.1f}",
+                manifest.measures["licence"],
+                *(f"{scores[name]:.2f}" if name in scores else "-" for name in names),
+            ]
+        )
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    about = f"{typed.description}\n\n" if typed.description else ""
+    write_text(
+        output,
+        f"# Models of the experiment {typed.experiment}\n\n{about}Each folder loads in `transformers` with "
+        f"`trust_remote_code=True`; its README says how, and on which terms.\n\n{table}\n",
+    )
+
+
+def _score(row: Row) -> Score:
+    return Score(
+        suite=row.text("suite"),
+        task=row.text("task"),
+        metric=row.text("metric"),
+        mean=row.optional_number("mean"),
+        std=row.optional_number("std"),
+        n=row.count("n"),
+        n_failed=row.count("n_failed"),
+        published_mean=row.optional_number("published_mean"),
+    )
+
+
+def _digests(manifest: Manifest) -> dict[str, str]:
+    weights = next((o.sha256 for o in manifest.outputs if o.path.name == WEIGHTS_FILE), None)
+    found = {"manifest of the pretraining": manifest.digest}
+    if weights is not None:
+        found["weights as pretraining wrote them"] = weights
+    return {**found, **{f"{name} of the pretraining": digest for name, digest in sorted(manifest.inputs.items())}}

@@ -1,0 +1,298 @@
+"""What `transformers` expects of a model, around our encoders and heads; the same for every family.
+
+Weights, arithmetic and names below `model.encoder`, `head` and `pair_head` are those of the training code. Attention
+masks follow the convention of `transformers`: 1 at tokens, 0 at padding, none where all are tokens. A family's file
+names its classes and is then complete (`modeling_ltg_bert`, `modeling_roberta`).
+"""
+
+import contextlib
+import dataclasses
+import math
+from typing import Any, ClassVar, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import PretrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutput, MaskedLMOutput, SequenceClassifierOutput
+
+from hatchery.errors import ModelError
+from hatchery.modeling.heads.score_head import ScoreHead
+from hatchery.modeling.layer_weighting import LayerMixture
+from hatchery.modeling.layered_encoder import LayeredEncoder, set_dropout
+from hatchery.modeling.numerics import LayerNorm, full_precision
+from hatchery.modeling.sentence_pair_head import SentencePairHead
+
+
+class HatcheryConfig(PretrainedConfig):
+    """The fields of a model's configuration as attributes, beside those that `transformers` adds.
+
+    `classifier_dropout` is the dropout of a classification head; None means `hidden_dropout_prob`.
+    `classifier_transform` names the head's steps before its output layer (see `TRANSFORMS`). Families give values for
+    the fields without a default, because `transformers` builds configurations from nothing; their constructor has to
+    be written out, or it is replaced by that of a dataclass.
+    """
+
+    architecture_class: ClassVar[Any] = None
+    """Our configuration of the family, whose fields are taken over under their names."""
+
+    def __init__(self, **values: Any) -> None:
+        defaults = {f.name: f.default for f in dataclasses.fields(self.architecture_class)}
+        head = {"classifier_dropout": None, "classifier_transform": "ltg_wrapper"}
+        super().__init__(**{**head, **defaults, **values})
+
+    def architecture(self) -> Any:
+        """Our configuration. Raises ModelError naming key and value when the values do not describe a model."""
+        names = [f.name for f in dataclasses.fields(self.architecture_class)]
+        return self.architecture_class(**{name: getattr(self, name) for name in names})
+
+
+class HatcheryPreTrainedModel(PreTrainedModel):
+    """What the models below share: how weights start, and how the vocabulary grows."""
+
+    config_class = HatcheryConfig
+    base_model_prefix = "model"
+    main_input_name = "input_ids"
+    # Every checkpoint holds the language-model head, which the other two models have no use for.
+    _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^pair_head\."]  # noqa: RUF012
+    _no_split_modules = ["EncoderLayer"]  # noqa: RUF012
+
+    encoder_class: ClassVar[Any] = None
+    head_class: ClassVar[Any] = None
+    """Language-model head of the family."""
+
+    @property
+    def word_encoder(self) -> LayeredEncoder:
+        """The encoder inside the base model."""
+        return cast(LayeredEncoder, self.base_model.encoder)
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """The word embedding."""
+        return self.word_encoder.word_embedding
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Replace the word embedding, which a tied output layer reads too."""
+        encoder = self.word_encoder
+        for module in encoder.modules():
+            for name, child in module.named_children():
+                if child is encoder.word_embedding:
+                    setattr(module, name, value)
+                    return
+
+    def get_output_embeddings(self) -> None:
+        """No module of its own: the heads read the word embedding, or hold their matrix as a plain parameter."""
+        return
+
+    def resize_token_embeddings(
+        self, new_num_tokens: int | None = None, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
+    ) -> nn.Embedding:
+        """Grow or shrink the vocabulary at its end; new subwords get the lowest bias of the old ones."""
+        old_size = self.get_input_embeddings().num_embeddings
+        embedding = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
+        new_size = embedding.num_embeddings
+        if new_size != old_size:
+            if hasattr(self.config, "extra_vocabulary_rows"):
+                self.config.extra_vocabulary_rows = 0
+            self.word_encoder.config = self.config.architecture()
+            _resize_output_layer(getattr(self, "head", nn.Module()), old_size, new_size)
+        return embedding
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """Start what a checkpoint does not hold: a truncated normal for matrices, 0 for biases, 1 for norms.
+
+        Called for every module with parameters or tables of its own that loading did not fill.
+        """
+        deviation = math.sqrt(2 / (5 * self.config.hidden_size))
+        if any(True for _ in module.buffers(recurse=False)):
+            _restore_tables(module, self.word_encoder, type(self.word_encoder)(self.config.architecture()))
+        elif isinstance(module, nn.ParameterList):
+            for mixture in self.word_encoder.modules():
+                if isinstance(mixture, LayerMixture) and mixture.layer_weights is module:
+                    mixture.reset_parameters()
+        else:
+            for name, parameter in module.named_parameters(recurse=False):
+                if isinstance(module, LayerNorm) and name == "weight":
+                    nn.init.ones_(parameter)
+                elif parameter.ndim > 1:
+                    nn.init.trunc_normal_(parameter, std=deviation, a=-2 * deviation, b=2 * deviation)
+                else:
+                    nn.init.zeros_(parameter)
+
+
+class HatcheryModel(HatcheryPreTrainedModel):
+    """The encoder."""
+
+    def __init__(self, config: HatcheryConfig) -> None:
+        super().__init__(config)
+        self.encoder = self.encoder_class(config.architecture())
+        norms = {name.rpartition(".")[2] for name, module in self.named_modules() if isinstance(module, LayerNorm)}
+        # They compute in fp32, and on the CPU their parameters have to be of that type, too.
+        self._keep_in_fp32_modules_strict = sorted(norms)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> BaseModelOutput | tuple[Any, ...]:
+        """Hidden states of `input_ids` int64 [B, T].
+
+        `last_hidden_state` [B, T, D] is what heads read. `hidden_states` has the embedding output and one state per
+        layer, and with the layer weighting "weighted_output" the mixture of all as the last.
+        """
+        states = self.hidden_states(input_ids, attention_mask, output_attentions)
+        kept = states if _chosen(self, "output_hidden_states", output_hidden_states) else None
+        output = BaseModelOutput(last_hidden_state=states[-1], hidden_states=kept)
+        return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
+
+    def hidden_states(
+        self, input_ids: Tensor, attention_mask: Tensor | None, output_attentions: bool | None = None
+    ) -> tuple[Tensor, ...]:
+        """All states [B, T, D]. Raises ValueError when attention probabilities are asked for."""
+        if _chosen(self, "output_attentions", output_attentions):
+            raise ValueError("output_attentions: the attention probabilities are never held as a whole")
+        with working_precision(self):
+            return tuple(self.encoder(input_ids, None if attention_mask is None else attention_mask.bool()))
+
+
+class HatcheryForMaskedLM(HatcheryPreTrainedModel):
+    """The encoder with the head that predicts masked subwords, and the sentence-pair head if the model has one."""
+
+    base_class: ClassVar[Any] = None
+
+    def __init__(self, config: HatcheryConfig) -> None:
+        super().__init__(config)
+        self.model = self.base_class(config)
+        architecture = config.architecture()
+        self.head = self.head_class(architecture)
+        if architecture.sentence_pair_head:
+            self.pair_head = SentencePairHead(
+                architecture.hidden_size, architecture.layer_norm_eps, architecture.hidden_dropout_prob
+            )
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> MaskedLMOutput | tuple[Any, ...]:
+        """Logits [B, T, V], and with `labels` int64 [B, T] (-100: nothing to predict) the mean cross-entropy."""
+        states = self.model.hidden_states(input_ids, attention_mask, output_attentions)
+        with working_precision(self):
+            logits = full_precision(self.head(states[-1], self.get_input_embeddings().weight))
+        loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        kept = states if _chosen(self, "output_hidden_states", output_hidden_states) else None
+        output = MaskedLMOutput(loss=loss, logits=logits, hidden_states=kept)
+        return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
+
+    def sentence_pair_logits(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """Log-odds [B] that the two texts of each input belong together. Raises ModelError without such a head."""
+        if not self.config.sentence_pair_head:
+            raise ModelError("sentence_pair_logits: the model was trained without sentence pairs")
+        states = self.model.hidden_states(input_ids, attention_mask)
+        with working_precision(self):
+            return full_precision(self.pair_head(states[-1][:, 0]))
+
+
+class HatcheryForSequenceClassification(HatcheryPreTrainedModel):
+    """The encoder with a classification head on the first token, as fine-tuning here uses it."""
+
+    base_class: ClassVar[Any] = None
+
+    def __init__(self, config: HatcheryConfig) -> None:
+        super().__init__(config)
+        self.num_labels = cast(int, config.num_labels)
+        self.model = self.base_class(config)
+        self.classifier = ScoreHead(
+            config.hidden_size, self.num_labels, config.layer_norm_eps, config.classifier_transform
+        )
+        dropout = config.hidden_dropout_prob if config.classifier_dropout is None else config.classifier_dropout
+        set_dropout(self.classifier, dropout)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> SequenceClassifierOutput | tuple[Any, ...]:
+        """Logits [B, num_labels] and, with `labels`, the loss of the configuration's `problem_type`.
+
+        `labels` are int64 [B] for one label out of several, float [B, num_labels] for several at once, float [B] or
+        [B, num_labels] for regression. Without a problem type it is taken from the number and type of the labels.
+        """
+        states = self.model.hidden_states(input_ids, attention_mask, output_attentions)
+        with working_precision(self):
+            logits = full_precision(self.classifier(states[-1][:, 0]))
+        loss = None if labels is None else classification_loss(logits, labels, self.config)
+        kept = states if _chosen(self, "output_hidden_states", output_hidden_states) else None
+        output = SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=kept)
+        return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
+
+
+def classification_loss(logits: Tensor, labels: Tensor, config: PretrainedConfig) -> Tensor:
+    """The mean loss of `logits` [B, K] by problem type, which is settled at the first call and then kept."""
+    if config.problem_type is None:
+        if config.num_labels == 1:
+            config.problem_type = "regression"
+        elif labels.is_floating_point():
+            config.problem_type = "multi_label_classification"
+        else:
+            config.problem_type = "single_label_classification"
+    if config.problem_type == "regression":
+        return F.mse_loss(logits.view(labels.shape), labels.to(logits.dtype))
+    if config.problem_type == "multi_label_classification":
+        return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
+    return F.cross_entropy(logits, labels.flatten())
+
+
+def working_precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[Any]:
+    """Autocast to the type of the parameters where that is a half-precision one.
+
+    Layer norms and softmax compute in fp32 in these models, so products of half-precision weights need it.
+    """
+    device, dtype = model.device.type, next(model.get_input_embeddings().parameters()).dtype
+    if dtype in (torch.bfloat16, torch.float16) and not torch.is_autocast_enabled(device):
+        return torch.autocast(device, dtype)
+    return contextlib.nullcontext()
+
+
+def _chosen(model: PreTrainedModel, name: str, value: bool | None) -> bool:
+    """The argument of the call, or the configuration's where there is none."""
+    return bool(getattr(model.config, name)) if value is None else value
+
+
+@torch.no_grad()
+def _restore_tables(module: nn.Module, encoder: LayeredEncoder, fresh: LayeredEncoder) -> None:
+    """Compute the tables of `module` in `encoder` anew: they are not stored, and loading leaves them without values."""
+    for name, child in encoder.named_modules():
+        if child is module:
+            for key, table in fresh.get_submodule(name).named_buffers(recurse=False):
+                module.get_buffer(key).copy_(table)
+
+
+@torch.no_grad()
+def _resize_output_layer(head: nn.Module, old_size: int, new_size: int) -> None:
+    """Give every parameter of `head` that has one row per subword `new_size` rows.
+
+    New rows of a matrix are the mean of the old ones, new biases the lowest old one.
+    """
+    for module in head.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            if not name.startswith("vocabulary") or parameter.shape[0] != old_size:
+                continue
+            added = parameter.mean(dim=0, keepdim=True) if parameter.ndim > 1 else parameter.min().unsqueeze(0)
+            rows = torch.cat([parameter, added.expand(max(new_size - old_size, 0), *parameter.shape[1:])])
+            resized = nn.Parameter(rows[:new_size].clone(), requires_grad=parameter.requires_grad)
+            setattr(module, name, resized)

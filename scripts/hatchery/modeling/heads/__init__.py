@@ -1,0 +1,1 @@
+"""Heads for labelled tasks, composed of pooling, transform, output layer and target; they fit on every encoder."""

@@ -1,0 +1,51 @@
+"""A learned convex combination of all layers, as probes read them.
+
+Source: LTG-BERT section 5.2 and Appendix C. Since sub-layers add to an un-normalised residual stream, the paper
+mixes what each layer adds, s_k = l_k - l_(k-1); the published code hands the plain layer outputs l_k to a module that
+is missing. Both readings are here; the weights are the paper's Table 5.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from hatchery.errors import ModelError
+from hatchery.modeling.layered_encoder import LayeredEncoder
+
+LayerReading = Literal["differences", "outputs"]
+
+
+def layer_vectors(encoder: LayeredEncoder, states: Sequence[Tensor], reading: LayerReading) -> Tensor:
+    """What the layers 1 to L give, [L, B, T, D], from all states of `encoder`; the embedding itself is left out.
+
+    With layer weighting (ELC-BERT) a state already is what its layer gives, so only "outputs" makes sense there: raises
+    ModelError for "differences", and for an unknown reading.
+    """
+    # A weighted output appends its mixture to the states; that is no layer.
+    stacked = torch.stack(tuple(states[: len(encoder.layers) + 1]))
+    if reading == "outputs":
+        return stacked[1:]
+    if reading != "differences":
+        raise ModelError(f"layer_reading: got {reading!r}, expected differences or outputs")
+    if not encoder.weighting.input_in_output:
+        raise ModelError("layer_reading: got 'differences', expected 'outputs' for an encoder without residual stream")
+    return stacked[1:] - stacked[:-1]
+
+
+class LayerMix(nn.Module):
+    """Softmax weights over layers, equal at the start."""
+
+    def __init__(self, n_layers: int) -> None:
+        super().__init__()
+        self.layer_weights = nn.Parameter(torch.zeros(n_layers))
+
+    @property
+    def shares(self) -> Tensor:
+        """The weights [L], summing to 1."""
+        return torch.softmax(self.layer_weights, dim=0)
+
+    def forward(self, layers: Tensor) -> Tensor:
+        """The combination [...] of `layers` [L, ...]."""
+        return torch.einsum("l,l...->...", self.shares.to(layers.dtype), layers)

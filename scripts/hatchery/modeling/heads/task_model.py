@@ -1,0 +1,95 @@
+"""What every fine-tuned or probed model is: an encoder, a fresh head, and a target.
+
+A training loop needs no knowledge of the task: it calls the model with the inputs of a batch, hands the scores and
+the labels to `loss`, and reads `predictions`. Promise: the fresh weights depend on a seed and their names alone.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from hatchery.errors import ModelError
+from hatchery.modeling.heads.score_head import ScoreHead
+from hatchery.modeling.heads.targets import SummedLoss, Target
+from hatchery.modeling.initialisation import initial_standard_deviation
+from hatchery.modeling.layered_encoder import LayeredEncoder, set_dropout
+from hatchery.modeling.seeded_weights import truncated_normal_
+
+EncoderMode = Literal["trained", "frozen", "frozen_with_dropout"]
+
+
+class TaskModel(nn.Module):
+    """An encoder with a fresh head; subclasses say in `forward` how inputs become the scores of `target`.
+
+    `dropout` is used in the head and, where the encoder is trained, replaces its pretraining values there. The encoder
+    is not copied. A frozen encoder gets no gradients and keeps its own dropout probabilities, which are off even while
+    the head trains, unless `encoder_mode` is "frozen_with_dropout" (LTG-BERT's published probing code; trap 20 of the
+    reference). Raises ModelError for an impossible dropout or mode.
+    """
+
+    def __init__(
+        self,
+        encoder: LayeredEncoder,
+        head: nn.Module,
+        target: Target,
+        dropout: float,
+        seed: int,
+        encoder_mode: EncoderMode = "trained",
+    ) -> None:
+        super().__init__()
+        if encoder_mode not in ("trained", "frozen", "frozen_with_dropout"):
+            raise ModelError(f"encoder_mode: got {encoder_mode!r}, expected trained, frozen or frozen_with_dropout")
+        self.encoder, self.head, self.target, self.encoder_mode = encoder, head, target, encoder_mode
+        self.add_fresh(head, seed)
+        encoder.requires_grad_(encoder_mode == "trained")
+        self.set_dropout(dropout)
+
+    def add_fresh(self, module: nn.Module, seed: int, name: str = "") -> None:
+        """Initialise a module that was not pretrained and put it where the encoder is, in the encoder's precision."""
+        initialise_fresh_(module, seed, name)
+        module.to(next(self.encoder.parameters()))
+
+    @property
+    def output_layer(self) -> nn.Linear:
+        """The last linear layer of the head, whose bias can be given a prior (`hatchery.modeling.output_bias`)."""
+        return next(module.output for module in self.head.modules() if isinstance(module, ScoreHead))
+
+    def fresh_parameters(self) -> list[nn.Parameter]:
+        """What was not pretrained, for protocols that give it a learning rate of its own (LTG-BERT's code: 1e-3)."""
+        return [parameter for name, parameter in self.named_parameters() if not name.startswith("encoder.")]
+
+    def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
+        """The loss of `scores`, as `forward` gives them; see the target for the labels and the unit that is counted."""
+        return self.target.loss(scores, labels)
+
+    def predictions(self, scores: Tensor) -> Tensor:
+        """The labels that `scores` speak for, in the form of the task's labels."""
+        return self.target.predictions(scores)
+
+    def set_dropout(self, probability: float) -> None:
+        """Use `probability` at every dropout of the head, and of the encoder if that is trained. Raises ModelError."""
+        for name, child in self.named_children():
+            if name != "encoder" or self.encoder_mode == "trained":
+                set_dropout(child, probability)
+
+    def train(self, mode: bool = True) -> "TaskModel":
+        """Training mode; a frozen encoder stays in evaluation mode."""
+        super().train(mode)
+        if self.encoder_mode == "frozen":
+            self.encoder.eval()
+        return self
+
+
+@torch.no_grad()
+def initialise_fresh_(module: nn.Module, seed: int, prefix: str = "") -> None:
+    """Draw the weights of all linear layers inside `module` and set their biases to 0.
+
+    LTG-BERT's truncated normal, with the width of each layer's input in place of the hidden size: the same in heads as
+    wide as the encoder. The stream of a weight is named `prefix` and its name inside `module`.
+    """
+    for name, child in module.named_modules():
+        if isinstance(child, nn.Linear):
+            truncated_normal_(child.weight, initial_standard_deviation(child.in_features), seed, prefix + name)
+            if child.bias is not None:
+                child.bias.zero_()

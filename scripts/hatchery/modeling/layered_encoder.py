@@ -1,0 +1,109 @@
+"""What all encoders are: an embedding, layers connected as a layer weighting says, and the states that heads read.
+
+Source: ELC-BERT section 3. Any family of layers composes with any layer weighting here; the plain residual transformer
+is the weighting "none". Tensors are batch first, and attention masks are True at tokens.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hatchery.errors import ModelError
+from hatchery.modeling.attention_inputs import AttentionInputs, Packing, with_all_tokens
+from hatchery.modeling.layer_weighting import LayerMixture, LayerWeighting
+from hatchery.modeling.numerics import Dropout
+
+# Below this share of padding, laying sequences out anew in every layer costs more than the padding.
+PACKING_PAYS_FROM = 0.05
+
+
+class LayeredEncoder(nn.Module):
+    """A stack of layers over an embedding; subclasses provide both and `embed`.
+
+    Layers are called as `layer(hidden, inputs)` (see `EncoderLayer`).
+    """
+
+    config: Any
+    """The configuration of the subclass's family."""
+
+    def __init__(self, weighting: LayerWeighting) -> None:
+        super().__init__()
+        self.weighting = weighting
+
+    def add_layers(self, layers: Iterable[nn.Module]) -> None:
+        """Register the layers and the mixture between them; subclasses call this last in their constructor."""
+        self.layers = nn.ModuleList(layers)
+        self.mixture = LayerMixture(self.weighting, len(self.layers))
+
+    @property
+    def word_embedding(self) -> nn.Embedding:
+        """The word embedding, whose matrix the output layer may share."""
+        raise NotImplementedError
+
+    def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
+        """Embedded tokens [B, T, D] of int64 [B, T], and what the layers' attention needs to know."""
+        raise NotImplementedError
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
+        """All hidden states, each [B, T, D]; the last one is what heads read.
+
+        `input_ids` is int64 [B, T]. `attention_mask` is bool [B, T] with True at tokens, or [B, T, T] with True where
+        a query may attend to a key (None: all are tokens; every sequence needs at least one). Padded positions are
+        computed like all others, as in the published code. Returns the embedding output and one state per layer: the
+        residual stream after the layer without layer weighting, the layer's own output with it; "weighted_output"
+        appends the final mixture.
+        """
+        embedded, inputs = self.embed(input_ids, with_all_tokens(attention_mask))
+        return self._run(embedded, inputs)
+
+    def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor) -> Tensor:
+        """The last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
+
+        The same numbers as `forward`, up to rounding, without the cost of the padding where there is much of it.
+        """
+        mask = with_all_tokens(attention_mask)
+        packing = self._packing(mask, rows)
+        embedded, inputs = self.embed(input_ids, mask)
+        if packing is None:
+            return self._run(embedded, inputs)[-1].flatten(0, 1).index_select(0, rows)
+        states = self._run(packing.pack(embedded), inputs._replace(packing=packing))
+        return states[-1].index_select(0, torch.searchsorted(packing.rows, rows))
+
+    def set_dropout(self, probability: float) -> None:
+        """Use `probability` at every dropout of the encoder, as fine-tuning protocols do. Raises ModelError."""
+        set_dropout(self, probability)
+
+    def _run(self, embedded: Tensor, inputs: AttentionInputs) -> list[Tensor]:
+        outputs = [embedded]
+        for layer in self.layers:
+            # A tuple: activation checkpointing calls the layer again later, when the list has grown.
+            outputs.append(layer(self.mixture(tuple(outputs)), inputs))
+        if self.weighting.output_mixture:
+            outputs.append(self.mixture(tuple(outputs)))
+        return outputs
+
+    @staticmethod
+    def _packing(mask: Tensor | None, rows: Tensor) -> Packing | None:
+        """The tokens and the wanted positions of a batch with padding; None where computing it all is better.
+
+        Counting tokens is a wait for the device on a GPU and breaks the graph of torch.compile, so both compute all.
+        """
+        if mask is None or mask.ndim == 3 or mask.device.type != "cpu" or torch.compiler.is_compiling():
+            return None
+        batch, length = mask.shape
+        kept = mask.flatten().clone()
+        kept[rows] = True
+        if int(kept.sum()) > (1 - PACKING_PAYS_FROM) * batch * length:
+            return None
+        return Packing(kept.nonzero().squeeze(1), batch, length)
+
+
+def set_dropout(module: nn.Module, probability: float) -> None:
+    """Use `probability` at every dropout inside `module`. Raises ModelError unless 0 <= probability < 1."""
+    if not 0 <= probability < 1:
+        raise ModelError(f"dropout: got {probability!r}, expected 0 <= probability < 1")
+    for child in module.modules():
+        if isinstance(child, Dropout):
+            child.probability = probability

@@ -1,0 +1,121 @@
+"""What an output layer says before the first update: norms, and how far its prediction is from the prior.
+
+Source: reference notes to "A Natural Bias for Language Generation Models", sections 2 and 3. The paper's scaling rule
+is ambiguous, so these numbers are what lets a reader tell which one was run. Everything is in nats.
+"""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hatchery.errors import ModelError
+from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.output_bias import vocabulary_head
+from hatchery.modeling.output_prior import entropy
+
+# More would differ between machines, and manifests must not.
+_SIGNIFICANT_DIGITS, _DECIMALS = 5, 4
+
+
+@torch.no_grad()
+def output_measures(
+    weight: Tensor,
+    bias: Tensor | None,
+    features: Tensor,
+    distribution: np.ndarray | None = None,
+    frequencies: np.ndarray | None = None,
+    targets: Tensor | None = None,
+) -> dict[str, float]:
+    """Measures of softmax(weight @ phi + bias) over the rows phi of `features` [M, d], M at least 1.
+
+    `weight` [V, d] and `bias` [V] are those of the output layer; norms leave spare rows out.
+
+    With the prior `distribution` [n], n at most V (later rows are spare): `divergence_from_prior` is KL(prior || p) as
+    mean over the rows of `features`, `predicted_divergence` half the variance of the logits without bias, which holds
+    while that is small and the rows of the matrix are independent, and `bias_divergence_from_prior` is
+    KL(prior || softmax(bias)): 0 where the prior arrived, more if training moves it. With `frequencies` [n] of the
+    labels, not smoothed: `prior_loss`, their cross-entropy under the prior, and `expected_first_loss`, that under p.
+    With `targets` int64 [M]: `first_loss`.
+    """
+    if not len(features):
+        raise ModelError("output_measures: got no position, expected at least one to predict at")
+    n_types = len(weight) if distribution is None else len(distribution)
+    weight, features = weight.double(), features.double()
+    rows = weight[:n_types]
+    logits = features @ weight.T
+    deviation = logits[:, :n_types].std(dim=-1, correction=0).square().mean().sqrt()
+    measures = {
+        "weight_frobenius_norm": rows.norm(),
+        # The largest singular value through a d x d matrix: V x d would take minutes for a large vocabulary.
+        "weight_spectral_norm": torch.linalg.eigvalsh(rows.T @ rows)[-1].clamp_min(0).sqrt(),
+        "features_rms": features.square().mean().sqrt(),
+        "logit_deviation": deviation,
+        "uniform_loss": math.log(n_types),
+    }
+    if bias is not None:
+        logits = logits + bias.double()
+        values = bias[:n_types].double()
+        measures |= {"bias_norm": values.norm(), "centred_bias_norm": (values - values.mean()).norm()}
+    log_probability = torch.log_softmax(logits, dim=-1)
+    if distribution is not None:
+        prior = torch.from_numpy(distribution).to(log_probability)
+        mean_log_probability = log_probability[:, :n_types].mean(dim=0)
+        prior_entropy = entropy(distribution)
+        if bias is not None:
+            of_bias = -(torch.log_softmax(bias.double(), dim=0)[:n_types] @ prior)
+            measures["bias_divergence_from_prior"] = of_bias - prior_entropy
+        measures |= {
+            "prior_entropy": prior_entropy,
+            "divergence_from_prior": -(mean_log_probability @ prior) - prior_entropy,
+            "predicted_divergence": deviation.square() / 2,
+        }
+        if frequencies is not None:
+            shares = torch.from_numpy(frequencies / frequencies.sum()).to(prior)
+            measures |= {
+                "prior_loss": -(prior.log() @ shares),
+                "expected_first_loss": -(mean_log_probability @ shares),
+            }
+    if targets is not None:
+        measures["first_loss"] = F.nll_loss(log_probability, targets)
+    return {name: _rounded(float(value)) for name, value in measures.items()}
+
+
+@torch.no_grad()
+def language_model_measures(
+    model: MaskedLanguageModel,
+    batch: dict[str, Tensor],
+    distribution: np.ndarray | None = None,
+    frequencies: np.ndarray | None = None,
+) -> dict[str, float]:
+    """`output_measures` of a masked language model at the labelled positions of `batch`, without dropout.
+
+    The batch is one of the training examples' (`input_ids`, `attention_mask`, `labels`). Raises ModelError when it has
+    no label, or when the head does not offer what the report needs.
+    """
+    head = vocabulary_head(model.head)
+    rows = (batch["labels"].flatten() != UNLABELLED).nonzero().squeeze(1)
+    was_training = model.training
+    model.eval()
+    try:
+        hidden = model.encoder.hidden_at(batch["input_ids"], batch.get("attention_mask"), rows)
+        features = full_precision(head.features(hidden))
+    finally:
+        model.train(was_training)
+    return output_measures(
+        output_matrix(model), head.vocabulary_bias, features, distribution, frequencies, batch["labels"].flatten()[rows]
+    )
+
+
+def output_matrix(model: MaskedLanguageModel) -> Tensor:
+    """The matrix [V, d] that gives the logits of `model`: its own, or the word embedding."""
+    own = vocabulary_head(model.head).vocabulary_weight
+    return model.encoder.word_embedding.weight if own is None else own
+
+
+def _rounded(value: float) -> float:
+    # Adding 0 makes a negative zero positive.
+    return round(float(f"{value:.{_SIGNIFICANT_DIGITS}g}"), _DECIMALS) + 0.0

@@ -1,0 +1,87 @@
+"""Segments of whole sentences, one behind the other: the sequences of the BabyLM models.
+
+Source: the caching script of these models (ELC-BERT section 3.1; LTG-BERT section 3.7). Per segment the index holds
+three int32 numbers, and nothing per sentence or document.
+"""
+
+from array import array
+from collections.abc import Iterator
+
+import numpy as np
+
+from hatchery.objectives.segments import DocumentCollection, Segment, room_for_tokens
+
+# Documents are worked on in groups of about so many sentences, which bounds the memory of the build.
+_SENTENCES_PER_GROUP = 500_000
+
+
+class BabylmSegments:
+    """Segments in the order of the documents, each of at most `sequence_length` - 2 tokens.
+
+    A segment starts at a sentence and takes whole sentences until one does not fit; the overflowing sentence is cut at
+    the end of this segment and begins the next one in full. What follows the limit within one sentence is never seen,
+    and a document that opens with a sentence beyond the limit yields its first segment twice, as published. Raises
+    TrainingError when `sequence_length` is below 4.
+    """
+
+    def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
+        limit = room_for_tokens(sequence_length)
+        self._documents = documents
+        empty = np.zeros(0, dtype=np.int32)
+        numbers, starts, lengths = [empty], [empty], [empty]
+        for first, sizes, sentences in _groups(documents):
+            number, start = _cut(sentences, sizes, limit)
+            numbers.append((number + first).astype(np.int32))
+            starts.append(start.astype(np.int32))
+            lengths.append(np.minimum(limit, sizes[number] - start).astype(np.int32))
+        self._numbers, self._starts, self._lengths = map(np.concatenate, (numbers, starts, lengths))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, index: int) -> Segment:
+        number, start = self._numbers.item(index), self._starts.item(index)
+        return Segment(number, self._documents.document(number), start, start + self._lengths.item(index))
+
+
+def _groups(documents: DocumentCollection) -> Iterator[tuple[int, np.ndarray, list[np.ndarray]]]:
+    """Runs of documents: number of the first one, number of tokens and sentence starts of each."""
+    sizes = documents.document_lengths()
+    first, sentences, n_sentences = 0, [], 0
+    for index in range(documents.n_documents):
+        sentences.append(documents.document(index).sentence_starts)
+        n_sentences += len(sentences[-1])
+        if n_sentences >= _SENTENCES_PER_GROUP or index + 1 == documents.n_documents:
+            yield first, sizes[first : index + 1], sentences
+            first, sentences, n_sentences = index + 1, [], 0
+
+
+def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
+    """Document and start of the segments of one group of documents."""
+    # Documents without tokens would have sentences that no segment can hold.
+    counts = np.array([len(starts) if length else 0 for starts, length in zip(sentence_starts, lengths, strict=True)])
+    if not counts.sum():
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    document_starts = np.cumsum(lengths) - lengths
+    document = np.repeat(np.arange(len(lengths)), counts)
+    local = np.concatenate([starts for starts, count in zip(sentence_starts, counts, strict=True) if count])
+    starts = local.astype(np.int64) + document_starts[document]
+    ends = np.append(starts[1:], lengths.sum())
+
+    # The sentence that overflows a segment begun at each sentence, or the first sentence of the next document.
+    last = np.cumsum(counts)
+    overflow = np.minimum(np.searchsorted(ends, starts + limit, side="right"), last[document])
+    # The memoryview makes one Python integer per step of the walk, not one per sentence.
+    following = np.maximum(overflow, np.arange(len(starts)) + 1).data
+    chosen = array("q")
+    for first, end in zip((last - counts).tolist(), last.tolist(), strict=True):
+        if first < end and overflow[first] == first:
+            # The published script writes the buffer when it appends a sentence, begins a new one with that sentence,
+            # and looks at its length only at the next sentence: here the new buffer is the old one.
+            chosen.append(first)
+        sentence = first
+        while sentence < end:
+            chosen.append(sentence)
+            sentence = following[sentence]
+    rows = np.frombuffer(chosen, dtype=np.int64)
+    return document[rows], local[rows]

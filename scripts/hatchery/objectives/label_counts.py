@@ -1,0 +1,153 @@
+"""How often each id is what a model has to predict: the counts from which an output layer's prior is made.
+
+Source: "A Natural Bias for Language Generation Models" section 3; reference notes, sections 2 and 11. What counts is
+what the loss sees: subwords and not words, targets and not inputs. For masked models that means the labels of the
+real masking code, since spans and whole words, shortened examples and quirks of published code all change them.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+import numpy as np
+from torch import Tensor
+
+from hatchery.errors import TrainingError
+from hatchery.objectives.masking import UNLABELLED
+from hatchery.objectives.special_ids import SpecialIds
+from hatchery.progress import Progress
+
+DEFAULT_LIMIT = 100_000
+"""Examples that are masked for counting: about 2 million labels at 128 tokens, so that a type with 100 of them is known
+to 10 %, in seconds to a minute."""
+
+_EXAMPLES_PER_BATCH = 128
+# Ids are gathered to about so many before they are counted: a count costs the size of the vocabulary.
+_IDS_PER_COUNT = 1_000_000
+
+
+class LabelledExamples(Protocol):
+    """What is counted: `hatchery.objectives.examples.Examples`."""
+
+    def __len__(self) -> int:
+        """Number of examples in an epoch."""
+        ...
+
+    def batch(self, seed: int, epoch: int, indices: np.ndarray) -> dict[str, Tensor]:
+        """`labels` int64 [B, T] among others, -100 where nothing is to be predicted."""
+        ...
+
+
+class EncodedDocument(Protocol):
+    """A document whose `ids` [tokens] are unsigned integers."""
+
+    @property
+    def ids(self) -> np.ndarray:
+        """The token ids."""
+        ...
+
+
+def label_counts(
+    examples: LabelledExamples, seed: int, vocab_size: int, limit: int | None = DEFAULT_LIMIT, show: bool = True
+) -> np.ndarray:
+    """Labels of the first epoch of `examples` as training with `seed` sees them: int64 [vocab_size].
+
+    At most `limit` examples (None: all), evenly spaced over the corpus, because its parts lie one after the other.
+    `show` reports progress. Only one batch is in memory at a time. Raises TrainingError for a limit below 1, for a
+    label outside of the vocabulary, and when there is no label at all.
+    """
+    if limit is not None and limit < 1:
+        raise TrainingError(f"limit: got {limit}, expected at least 1, or None for all examples")
+    chosen = counted_examples(len(examples), limit)
+    pieces = [chosen[first : first + _EXAMPLES_PER_BATCH] for first in range(0, len(chosen), _EXAMPLES_PER_BATCH)]
+    if not show:
+        return _counted((_labels(examples, seed, piece) for piece in pieces), vocab_size)
+    with Progress(len(chosen), "counting labels", "examples") as progress:
+
+        def labels() -> Iterator[np.ndarray]:
+            for piece in pieces:
+                yield _labels(examples, seed, piece)
+                progress.update(len(piece))
+
+        return _counted(labels(), vocab_size)
+
+
+def counted_examples(n_examples: int, limit: int | None) -> np.ndarray:
+    """The indices that `label_counts` looks at, ascending: all, or `limit` of them at equal distances."""
+    n_chosen = n_examples if limit is None else min(n_examples, limit)
+    return np.arange(n_chosen, dtype=np.int64) * n_examples // max(1, n_chosen)
+
+
+def corpus_counts(documents: Iterable[EncodedDocument], special: SpecialIds, vocab_size: int) -> np.ndarray:
+    """Tokens of `documents` (`TokenShards` is such a collection) that masking can choose: int64 [vocab_size].
+
+    This is the distribution of the labels when masking is uniform over the corpus; ids below `special.n_protected` are
+    never chosen and count 0. Raises TrainingError for an id outside of the vocabulary, and when nothing is left.
+    """
+    counts = _counted((document.ids for document in documents), vocab_size)
+    counts[: special.n_protected] = 0
+    return _with_something(counts)
+
+
+def next_token_counts(sentences: Iterable[np.ndarray], end_id: int, start_id: int, vocab_size: int) -> np.ndarray:
+    """Targets of a decoder that reads `start y1 .. yn` and predicts `y1 .. yn end`: int64 [vocab_size].
+
+    `sentences` are the ids y1 .. yn alone: the end counts once for each of them, the start never. Raises TrainingError
+    for a sentence that is framed already, whose ends would count twice, and as above.
+    """
+    n_sentences = 0
+
+    def ids() -> Iterator[np.ndarray]:
+        nonlocal n_sentences
+        for sentence in sentences:
+            if len(sentence) and (sentence[0] == start_id or sentence[-1] == end_id):
+                raise TrainingError(f"sentence {n_sentences}: is framed with {start_id} or {end_id}, expected bare ids")
+            n_sentences += 1
+            yield sentence
+
+    counts = _counted(ids(), vocab_size, allow_nothing=True)
+    counts[end_id] += n_sentences
+    return _with_something(counts)
+
+
+def class_counts(labels: np.ndarray, n_labels: int) -> np.ndarray:
+    """Class indices (any shape, -100 where there is nothing to predict) as counts: int64 [n_labels].
+
+    Raises TrainingError for an index outside of the classes, and when there is no label at all.
+    """
+    return _counted([labels[labels != UNLABELLED]], n_labels)
+
+
+def _labels(examples: LabelledExamples, seed: int, indices: np.ndarray) -> np.ndarray:
+    labels = examples.batch(seed, 0, indices)["labels"].numpy()
+    return labels[labels != UNLABELLED]
+
+
+def _counted(parts: Iterable[np.ndarray], size: int, allow_nothing: bool = False) -> np.ndarray:
+    counts = np.zeros(size, dtype=np.int64)
+    for ids in _gathered(parts):
+        if ids.min() < 0 or ids.max() >= size:
+            wrong = ids.min() if ids.min() < 0 else ids.max()
+            raise TrainingError(f"labels: got {wrong}, expected 0 to {size - 1}")
+        counts += np.bincount(ids, minlength=size)
+    return counts if allow_nothing else _with_something(counts)
+
+
+def _gathered(parts: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """The same ids in pieces of about `_IDS_PER_COUNT`, none of them empty."""
+    waiting: list[np.ndarray] = []
+    n_waiting = 0
+    for part in parts:
+        for first in range(0, len(part), _IDS_PER_COUNT):
+            waiting.append(part[first : first + _IDS_PER_COUNT])
+            n_waiting += len(waiting[-1])
+            if n_waiting >= _IDS_PER_COUNT:
+                yield np.concatenate(waiting)
+                waiting, n_waiting = [], 0
+    if n_waiting:
+        yield np.concatenate(waiting)
+
+
+def _with_something(counts: np.ndarray) -> np.ndarray:
+    if not counts.any():
+        raise TrainingError("labels: there is none to count, so there is no prior")
+    return counts

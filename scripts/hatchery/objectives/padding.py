@@ -1,0 +1,78 @@
+"""Examples of different lengths laid into one batch: padding, and who may attend to whom.
+
+Source: LTG-BERT section 3.2. The two quirks of the reduced-vocabulary study (section 5.3), padding as a target and
+padding that is attended to, are switches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hatchery.objectives.masking import UNLABELLED
+
+
+class MaskedExample(NamedTuple):
+    """One masked sequence without padding, special tokens included."""
+
+    input_ids: np.ndarray
+    """int64 [n], n <= sequence_length."""
+    labels: np.ndarray
+    """int64 [n], -100 where nothing is to be predicted."""
+    piece_lengths: list[int] | None = None
+    """Lengths of the independent pieces that the sequence is made of, n in all; None for one piece."""
+    pair_label: int | None = None
+    """1 where two texts follow each other in this order, 0 otherwise; None where no pair is judged."""
+
+
+@dataclass(frozen=True)
+class Padding:
+    """How a batch is filled up on the right."""
+
+    pad_id: int
+    sequence_length: int
+    in_loss: bool = False
+    """Whether padding is to be predicted: its label is then its id."""
+    attended: bool = False
+    """Whether tokens attend to padding: the mask then hides nothing."""
+
+    def batch(self, examples: Sequence[MaskedExample]) -> dict[str, Tensor]:
+        """The examples as rows of one batch.
+
+        Returns `input_ids` int64 [B, T], `labels` int64 [B, T] and `attention_mask` bool [B, T], True at tokens; for
+        examples of several pieces it is [B, T, T], True where a token and another one are of the same piece. With pair
+        labels also `pair_labels` int64 [B]. T is the longest example: masking was drawn for the nominal length, and
+        padding up to it would only cost time. Where padding is in the loss or attended to, T is `sequence_length`.
+        """
+        lengths = np.array([len(example.labels) for example in examples], dtype=np.int64)
+        nominal = self.in_loss or self.attended
+        shape = (len(examples), self.sequence_length if nominal else int(lengths.max(initial=0)))
+        input_ids = np.full(shape, self.pad_id, dtype=np.int64)
+        labels = np.full(shape, self.pad_id if self.in_loss else UNLABELLED, dtype=np.int64)
+        for row, example in enumerate(examples):
+            input_ids[row, : lengths[row]] = example.input_ids
+            labels[row, : lengths[row]] = example.labels
+        if any(example.piece_lengths is not None for example in examples):
+            mask = _same_piece(examples, shape[1])
+        else:
+            mask = np.ones(shape, dtype=np.bool_) if self.attended else np.arange(shape[1]) < lengths[:, None]
+        batch = {"input_ids": input_ids, "attention_mask": mask, "labels": labels}
+        pair_labels = [example.pair_label for example in examples if example.pair_label is not None]
+        if pair_labels:
+            batch["pair_labels"] = np.array(pair_labels, dtype=np.int64)
+        return {key: torch.from_numpy(values) for key, values in batch.items()}
+
+
+def _same_piece(examples: Sequence[MaskedExample], length: int) -> np.ndarray:
+    """Bool [B, T, T]: blocks along the diagonal; padding attends to nothing and nothing to it."""
+    # Blocks are written, not found by comparing all pairs of positions, which would cost more than the masking.
+    mask = np.zeros((len(examples), length, length), dtype=np.bool_)
+    for block, example in zip(mask, examples, strict=True):
+        end = 0
+        for piece_length in example.piece_lengths or [len(example.labels)]:
+            start, end = end, end + piece_length
+            block[start:end, start:end] = True
+    return mask

@@ -1,0 +1,52 @@
+"""Whole-word masking: all tokens of a word are chosen together, and share one fate.
+
+Source: LTG-BERT section 3.4. The share of chosen tokens is right in expectation only; a word that a segment cut left
+without its first token belongs to no word and is never chosen, as published.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hatchery.errors import TrainingError
+from hatchery.objectives.corruption import UNLABELLED, Corruption
+
+
+@dataclass(frozen=True)
+class WholeWordMasking:
+    """Chooses each word with `mask_probability`; decides about each word as a whole."""
+
+    needs_word_starts: ClassVar[bool] = True
+
+    mask_probability: float
+    corruption: Corruption
+    special_tokens_maskable: bool = False
+
+    def __call__(
+        self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(input ids, labels) int64 [n] of the framed example `ids` int64 [n] with `word_starts` bool [n].
+
+        A word starts where `word_starts` is True at an ordinary token, and ends before the next start or special token.
+        A special token is never part of a word; where special tokens are maskable, each is a unit of its own.
+        Raises TrainingError without `word_starts`.
+        """
+        if word_starts is None:
+            raise TrainingError("objective.kind whole_word: got tokens without word starts, expected word starts")
+        inputs, labels = ids.copy(), np.full(len(ids), UNLABELLED, dtype=np.int64)
+        special = self.corruption.special
+        ordinary = special.maskable(ids)
+        unit_starts = word_starts | ~ordinary
+        firsts = np.flatnonzero(unit_starts)
+        choice, decision = generator.random((2, len(firsts)))
+        # One extra unit in front, never chosen, takes tokens that continue before anything has started.
+        unit = np.cumsum(unit_starts)
+        in_word = np.append(False, ordinary[firsts])[unit]
+        alone = unit_starts & special.maskable(ids, self.special_tokens_maskable)
+        chosen = np.append(False, choice < self.mask_probability)[unit] & (in_word | alone)
+        positions = np.flatnonzero(chosen)
+        original = ids[positions]
+        labels[positions] = original
+        inputs[positions] = self.corruption(original, decision[unit[positions] - 1], generator)
+        return inputs, labels

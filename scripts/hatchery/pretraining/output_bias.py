@@ -1,0 +1,81 @@
+"""The prior of a pretraining run's output layer: from settings and training examples into the model.
+
+Source: "A Natural Bias for Language Generation Models" section 3; reference notes, sections 2, 3 and 11. Every process
+counts the same labels and arrives at the same bias, and so does every attempt of a run; a checkpoint that is resumed
+afterwards overwrites it with what was learned.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.output_bias import (
+    check_output_bias,
+    check_weight_scale,
+    scale_output_weight_,
+    set_output_bias_,
+    vocabulary_head,
+)
+from hatchery.modeling.output_prior import label_smoothed_distribution, log_prior, smoothed_distribution
+from hatchery.modeling.output_report import language_model_measures, output_matrix
+from hatchery.objectives.label_counts import (
+    LabelledExamples,
+    corpus_counts,
+    counted_examples,
+    label_counts,
+)
+from hatchery.objectives.special_ids import SpecialIds
+from hatchery.pretraining.output_bias_settings import OutputBiasSettings
+from hatchery.tokenization.token_reader import TokenShards
+
+# Enough positions for two digits of the divergence, few enough for a large vocabulary in memory.
+_REPORTED_EXAMPLES = 32
+
+
+def prepare_output_(
+    model: MaskedLanguageModel,
+    settings: OutputBiasSettings,
+    make_examples: Callable[[], LabelledExamples],
+    shards: TokenShards,
+    seed: int,
+    show: bool = True,
+) -> dict[str, Any]:
+    """Give the output layer of the initialised `model`, on the CPU, its first bias and matrix.
+
+    `make_examples` gives those of the first phase of training and is called only if they are counted; `shards` is the
+    split they come from; `show` reports progress. Returns what the run's manifest should record of it: nothing for
+    zero and none without a report. Raises ModelError when the settings do not fit the model (tied matrix, no bias),
+    TrainingError when there is nothing to count.
+    """
+    head = vocabulary_head(model.head)
+    # Before anything is counted.
+    check_weight_scale(head, settings.weight_scale)
+    if settings.kind != "unigram" and not settings.report:
+        scale_output_weight_(head, settings.weight_scale, seed)
+        return {}
+    examples = make_examples()
+    if settings.counts == "labels":
+        counts = label_counts(examples, seed, shards.vocabulary_size, settings.counted_examples, show)
+    else:
+        counts = corpus_counts(shards, SpecialIds.of(shards.special), shards.vocabulary_size)
+    distribution = prior_distribution(counts, settings)
+    bias = None
+    if settings.kind == "unigram":
+        bias = log_prior(distribution, len(output_matrix(model)), settings.centred)
+        set_output_bias_(head, bias)
+    # Spare rows of the vocabulary must not decide a norm.
+    scale_output_weight_(head, settings.weight_scale, seed, None if bias is None else bias[: len(distribution)])
+    batch = examples.batch(seed, 0, counted_examples(len(examples), _REPORTED_EXAMPLES))
+    measures = language_model_measures(model, batch, distribution, counts)
+    if bias is not None:
+        check_output_bias(head, bias)
+    return {"counted_labels": int(counts.sum()), "label_types": int(np.count_nonzero(counts)), **measures}
+
+
+def prior_distribution(counts: np.ndarray, settings: OutputBiasSettings) -> np.ndarray:
+    """The distribution of the labels, float64 [V], smoothed as the settings say."""
+    if settings.label_smoothing:
+        return label_smoothed_distribution(counts, settings.label_smoothing)
+    return smoothed_distribution(counts, settings.smoothing)

@@ -1,0 +1,167 @@
+"""Small pretrained models as pretraining leaves them, and `transformers` without network, with its own cache."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from hatchery.export.stage import export_model
+from hatchery.modeling.families import model_config
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.store import save_model
+from hatchery.storage.manifests import stage_run
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.trainer import TokenizerSettings, train
+
+LTG: dict[str, Any] = {
+    "vocab_size": 340,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "max_position_embeddings": 64,
+    "position_bucket_size": 8,
+}
+ROBERTA: dict[str, Any] = {**{k: v for k, v in LTG.items() if k != "position_bucket_size"}, "family": "roberta"}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "ltg": LTG,
+    "bnc_layout_with_pair_head": {**LTG, "position_head_layout": "bnc", "sentence_pair_head": True},
+    "elc_biased": {**LTG, "layer_weighting": "biased"},
+    "elc_zero": {**LTG, "layer_weighting": "zero"},
+    "elc_normalized": {**LTG, "layer_weighting": "normalized"},
+    "elc_unit_vector": {**LTG, "layer_weighting": "normalized_unit_vector"},
+    "elc_weighted_output": {**LTG, "layer_weighting": "weighted_output"},
+    "untied_without_bias": {**LTG, "tie_word_embeddings": False, "vocabulary_bias": False},
+    "absolute_post_norm_gelu": {
+        **LTG,
+        "position_embedding": "absolute",
+        "normalisation": "post_norm",
+        "feed_forward_activation": "gelu",
+        "feed_forward_bias": True,
+    },
+    "roberta_tied": ROBERTA,
+    "roberta_untied_projected": {
+        **ROBERTA,
+        "embedding_size": 10,
+        "tie_word_embeddings": False,
+        "extra_vocabulary_rows": 3,
+    },
+}
+SENTENCES = ("The old dogs near the house sleep.", "A cat chases the dogs.", "She likes old houses, and sleeps.")
+EXPORT_SETTINGS: dict[str, Any] = {
+    "stage": "export_model",
+    "stage_version": 1,
+    "experiment": "tiny",
+    "description": "A tiny experiment",
+    "cell": "elc-s7",
+    "run": "elc",
+    "seed": 7,
+    "seeds": [7, 8],
+    "model": "elc_tiny",
+    "model_description": "Narrow and shallow.",
+    "corpus": "tales",
+    "corpus_description": "Tales, retold.",
+    "sources": [{"name": "tales", "licence": "CC BY 4.0", "terms": "any use | with attribution", "dataset": "a/tales"}],
+}
+
+
+@pytest.fixture(scope="session")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """`transformers`, kept off the network, with its copies of modelling files in a temporary folder."""
+    transformers = pytest.importorskip("transformers")
+    from huggingface_hub import constants
+    from transformers import dynamic_module_utils
+
+    cache = tmp_path_factory.mktemp("modules")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        patch.setattr(constants, "HF_HUB_OFFLINE", True)
+        patch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(cache))
+        patch.setattr(sys, "path", [*sys.path])
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+        yield transformers
+
+
+@pytest.fixture(scope="session")
+def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A tokenizer.json per family."""
+    folder = tmp_path_factory.mktemp("tokenizers")
+    paths = {}
+    for family, special in (("ltg", "babylm"), ("roberta", "roberta")):
+        settings = TokenizerSettings("byte_bpe", vocabulary_size=320, min_frequency=2, special_tokens=special)
+        paths[family] = folder / f"{family}.json"
+        train(iter([*SENTENCES] * 20), settings).save(str(paths[family]))
+    return paths
+
+
+@pytest.fixture(scope="session")
+def pretrained(tmp_path_factory: pytest.TempPathFactory, tokenizers: dict[str, Path]) -> Callable[[str], Path]:
+    """The manifest of a model of one of VARIANTS, in which no parameter is 0 or 1, laid out as pretraining does."""
+    made: dict[str, Path] = {}
+
+    def make(variant: str) -> Path:
+        if variant not in made:
+            folder = tmp_path_factory.mktemp(variant)
+            model = MaskedLanguageModel(model_config(VARIANTS[variant]))
+            initialise_(model, seed=3)
+            generator = torch.Generator().manual_seed(5)
+            for parameter in model.parameters():
+                parameter.data += 0.2 * torch.randn(parameter.shape, generator=generator)
+            tokenizer = tokenizers[model.config.family]
+            (folder / "tokenizer.json").write_bytes(tokenizer.read_bytes())
+            settings = {"stage": "pretrain", "stage_version": 1, "steps": 5, "objective": {"kind": "span"}, "seed": 7}
+            with stage_run(folder / "manifest.json", settings, {"tokenizer": tokenizer}) as run:
+                for path in [*save_model(folder, model), folder / "tokenizer.json"]:
+                    run.add_output(path)
+                run.measures.update(steps=5, tokens=12345)
+            made[variant] = folder / "manifest.json"
+        return made[variant]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory, pretrained: Callable[[str], Path]) -> Callable[[str], Path]:
+    """The exported folder of a model of one of VARIANTS."""
+    made: dict[str, Path] = {}
+
+    def make(variant: str) -> Path:
+        if variant not in made:
+            folder = tmp_path_factory.mktemp(f"exported_{variant}")
+            export_model(EXPORT_SETTINGS, pretrained(variant), None, folder / "manifest.json")
+            made[variant] = folder
+        return made[variant]
+
+    return make
+
+
+@pytest.fixture(params=VARIANTS)
+def variant(request: pytest.FixtureRequest) -> str:
+    """The name of every variant in turn."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def padded_batch() -> Callable[[MaskedLanguageModel], tuple[torch.Tensor, torch.Tensor]]:
+    """Ids [3, 12] and mask of sequences of 12, 9 and 5 tokens, padded as the model's tokenizer pads."""
+
+    def make(model: MaskedLanguageModel) -> tuple[torch.Tensor, torch.Tensor]:
+        generator = torch.Generator().manual_seed(11)
+        ids = torch.randint(7, 320, (3, 12), generator=generator)
+        mask = torch.arange(12) < torch.tensor([12, 9, 5])[:, None]
+        special = SPECIAL_SETS["roberta" if model.config.family == "roberta" else "babylm"]
+        return ids.where(mask, special.ids[special.pad]), mask
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def export_settings() -> dict[str, Any]:
+    """Settings of the stage that exports a model."""
+    return EXPORT_SETTINGS

@@ -1,0 +1,156 @@
+import ast
+import py_compile
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hatchery.errors import ModelError
+from hatchery.export.bundle import bundle
+from hatchery.export.model_folder import FAMILIES
+
+ROOTS = [f"hatchery.export.{family.module}" for family in FAMILIES.values()]
+
+
+def definitions(text: str) -> dict[str, str]:
+    """The top-level classes and functions of a source by name, as their trees."""
+    blocks = (ast.ClassDef, ast.FunctionDef)
+    return {node.name: ast.dump(node) for node in ast.parse(text).body if isinstance(node, blocks)}
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Callable[..., Path]:
+    """Write modules of a library of one's own, `hatchery/<name>.py`, and return the folder above."""
+
+    def write(**modules: str) -> Path:
+        for name, text in modules.items():
+            path = tmp_path / "hatchery" / f"{name}.py"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_a_modelling_file_needs_torch_and_transformers_alone(root: str) -> None:
+    imported = set()
+    for node in ast.walk(ast.parse(bundle(root))):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            imported.add(str(node.module).partition(".")[0])
+    assert imported - set(sys.stdlib_module_names) == {"torch", "transformers"}
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_a_modelling_file_is_whole_and_tidy(root: str, repository: Path, tmp_path: Path) -> None:
+    path = tmp_path / "modeling.py"
+    path.write_text(bundle(root))
+    py_compile.compile(str(path), cfile=str(tmp_path / "compiled"), doraise=True)
+    # F821 and F811 would be a definition that was left out, or one that hides another.
+    for command in (["check", "--select", "E,F,I"], ["format", "--check"]):
+        config = ["--no-cache", "--config", str(repository / "pyproject.toml")]
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", command[0], *config, *command[1:], str(path)], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_every_definition_is_that_of_the_library(root: str, repository: Path) -> None:
+    text = bundle(root)
+    library: dict[str, set[str]] = {}
+    for path in (repository / "scripts" / "hatchery").rglob("*.py"):
+        for name, tree in definitions(path.read_text()).items():
+            library.setdefault(name, set()).add(tree)
+    found = definitions(text)
+    assert {"LayeredEncoder", "EncoderLayer", "LayerMixture", "ScoreHead"} <= found.keys()
+    assert not {name for name, tree in found.items() if tree not in library.get(name, set())}
+
+
+def test_families_do_not_carry_each_other() -> None:
+    ltg, roberta = (definitions(bundle(root)) for root in ROOTS)
+    assert "DisentangledSelfAttention" in ltg and "DisentangledSelfAttention" not in roberta
+    assert "RobertaSelfAttention" in roberta and "RobertaSelfAttention" not in ltg
+    # Needed by neither, though it lies in a module that both need.
+    assert not {"layer_weight_table", "CheckpointError"} & (ltg.keys() | roberta.keys())
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_the_same_sources_give_the_same_text(root: str) -> None:
+    assert bundle(root) == bundle(root)
+    code = f"import hashlib; from hatchery.export.bundle import bundle; print(bundle({root!r}), end='')"
+    scripts = Path(bundle.__code__.co_filename).parents[2]
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONPATH": str(scripts), "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert texts == {bundle(root)}
+
+
+def test_order_comments_and_constants_are_kept_and_the_unneeded_is_left_out(library: Callable[..., Path]) -> None:
+    folder = library(
+        base='"""The base.\n\nMore."""\nimport math\nimport os\n\n# Why it is two.\nTWO = 2\n"""A number."""\nTHREE'
+        " = 3\n\n\ndef twice(x):\n    return math.floor(TWO * x)\n\n\ndef unneeded():\n    return os.sep\n",
+        middle="from hatchery.base import twice, unneeded\n\n\nclass Middle:\n    value = twice(1)\n",
+        root='"""The root."""\nfrom hatchery.middle import Middle\n\n\nclass Root(Middle):\n    pass\n',
+    )
+    text = bundle("hatchery.root", folder)
+    assert '# Why it is two.\nTWO = 2\n"""A number."""\n' in text
+    assert "# The base.\n#\n# More.\n" in text and text.startswith('"""The root.')
+    assert "import math" in text and "import os" not in text
+    assert "THREE" not in text and "unneeded" not in text
+    assert text.index("def twice") < text.index("class Middle") < text.index("class Root")
+    names: dict[str, object] = {}
+    exec(compile(text, "root", "exec"), names)
+    assert names["Root"].value == 2  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("modules", "complaint"),
+    [
+        (
+            {"a": "def same():\n    return 1\n", "root": "from hatchery.a import same as other\nx = other()\n"},
+            "must keep its name",
+        ),
+        ({"a": "x = 1\n", "root": "import hatchery.a\ny = 1\n"}, "cannot be merged"),
+        ({"root": "from .a import x\ny = x\n"}, "cannot be merged"),
+        ({"root": "def f():\n    from hatchery import a\n    return a\n"}, "inside a block"),
+        ({"a": "y = 1\n", "root": "from hatchery.a import x\nz = x\n"}, "which does not define it"),
+        ({"root": "for x in []:\n    pass\n"}, "a For outside functions"),
+        (
+            {
+                "a": "def _help():\n    return 1\n\n\ndef a():\n    return _help()\n",
+                "b": "def _help():\n    return 2\n\n\ndef b():\n    return _help()\n",
+                "root": "from hatchery.a import a\nfrom hatchery.b import b\nx = a() + b()\n",
+            },
+            "_help: is both hatchery.a._help and hatchery.b._help",
+        ),
+        (
+            {
+                "a": "from math import floor as f\n\n\ndef a():\n    return f(1)\n",
+                "root": "from hatchery.a import a\nfrom math import ceil as f\nx = a() + f(2)\n",
+            },
+            "f: is both math.floor and math.ceil",
+        ),
+        (
+            {"a": "from hatchery.root import y\nx = y\n", "root": "from hatchery.a import x\ny = x\n"},
+            "imports itself",
+        ),
+    ],
+)
+def test_what_would_change_its_meaning_is_refused(
+    library: Callable[..., Path], modules: dict[str, str], complaint: str
+) -> None:
+    with pytest.raises(ModelError, match=complaint):
+        bundle("hatchery.root", library(**modules))

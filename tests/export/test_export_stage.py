@@ -1,0 +1,191 @@
+import csv
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from safetensors.torch import load_file
+from tokenizers import Tokenizer as Backend
+
+from hatchery.analysis.summary import SummaryRow
+from hatchery.errors import ConfigError, EvaluationError, ManifestError, ModelError
+from hatchery.export.card import licence_id, licence_statement
+from hatchery.export.model_folder import write_model_folder
+from hatchery.export.settings import DataSource
+from hatchery.export.stage import export_model, list_exported_models
+from hatchery.modeling.store import load_masked_language_model
+from hatchery.storage.manifests import read_manifest
+
+COLUMNS = [field.name for field in dataclasses.fields(SummaryRow)]
+FILES = {
+    "README.md",
+    "config.json",
+    "model.safetensors",
+    "modeling_ltg_bert.py",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+}
+
+
+@pytest.fixture
+def summary(tmp_path: Path) -> Path:
+    rows = [
+        ("elc", "pretraining", "development", "perplexity", "41.25", "1.5", 2, 0, ""),
+        ("elc", "blimp", "phenomenon_average", "accuracy_percent", "71.125", "0.5", 2, 0, "80.1"),
+        ("elc", "finetuning", "rte", "f1_percent", "", "", 0, 2, ""),
+        ("other", "blimp", "phenomenon_average", "accuracy_percent", "13.37", "", 1, 0, ""),
+    ]
+    path = tmp_path / "summary.csv"
+    with path.open("w", newline="") as handle:
+        writer = csv.DictWriter(handle, COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        names = ("model", "suite", "task", "metric", "mean", "std", "n", "n_failed", "published_mean")
+        writer.writerows(dict(zip(names, row, strict=True)) for row in rows)
+    return path
+
+
+def front_matter(card: str) -> dict[str, object]:
+    _, block, _ = card.split("---\n", 2)
+    return yaml.safe_load(block)
+
+
+def test_the_folder_holds_what_the_manifest_names_and_the_weights_of_pretraining(
+    pretrained, export_settings, summary, tmp_path
+):
+    output = tmp_path / "export" / "manifest.json"
+    export_model(export_settings, pretrained("ltg"), summary, output)
+    manifest = read_manifest(output)
+    manifest.verify()
+    assert {path.name for path in manifest.files()} == FILES
+    ours = load_file(pretrained("ltg").parent / "model.safetensors")
+    theirs = load_file(output.parent / "model.safetensors")
+    assert {name.removeprefix("model."): tensor.tolist() for name, tensor in theirs.items()} == {
+        name: tensor.tolist() for name, tensor in ours.items()
+    }
+    assert manifest.measures["parameters"] == sum(tensor.numel() for tensor in ours.values())
+
+
+def test_two_exports_are_the_same_to_the_byte(pretrained, export_settings, summary, tmp_path):
+    digests = []
+    for name in ("one", "two"):
+        export_model(export_settings, pretrained("elc_zero"), summary, tmp_path / name / "manifest.json")
+        digests.append(read_manifest(tmp_path / name / "manifest.json").digest)
+    assert digests[0] == digests[1]
+
+
+def test_the_card_says_what_the_files_say(pretrained, export_settings, summary, tmp_path):
+    export_model(export_settings, pretrained("ltg"), summary, tmp_path / "manifest.json")
+    card = (tmp_path / "README.md").read_text()
+    assert front_matter(card) == {
+        "language": ["en"],
+        "license": "other",
+        "license_name": "terms-of-the-training-data",
+        "license_link": "README.md",
+        "library_name": "transformers",
+        "pipeline_tag": "fill-mask",
+        "tags": ["fill-mask", "masked-lm", "custom_code", "hatchery"],
+        "datasets": ["a/tales"],
+        "metrics": ["accuracy", "f1", "perplexity"],
+    }
+    assert "| tales | CC BY 4.0 | any use \\| with attribution | a/tales |" in card
+    assert "| blimp | phenomenon_average | accuracy_percent | 71.12 | 0.50 | 2 | 80.10 |" in card
+    assert "| finetuning | rte | f1_percent | failed | - | 0, 2 more failed | - |" in card
+    assert "13.37" not in card, "the row of another model"
+    assert "pretraining seeds 7, 8" in card and "5 steps and 12,345 tokens" in card
+    assert "| `objective.kind` | span |" in card and "| `hidden_size` | 24 |" in card
+    assert read_manifest(pretrained("ltg")).digest in card
+    parameters = sum(p.numel() for p in load_masked_language_model(pretrained("ltg").parent).parameters())
+    assert f"{parameters:,} parameters" in card
+    assert "no limit on the length" in card
+
+
+def test_the_example_of_the_card_runs(hub, exported, monkeypatch, capsys):
+    folder = exported("roberta_tied")
+    card = (folder / "README.md").read_text()
+    assert "at most 64 tokens" in card
+    code = card.split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(folder)
+    exec(compile(code, "card", "exec"), {})
+    assert "'token_str'" in capsys.readouterr().out
+
+
+def test_without_a_summary_the_card_says_so(exported):
+    assert "The model was not evaluated." in (exported("ltg") / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("licences", "identifier", "words"),
+    [
+        (["Apache-2.0", "Apache-2.0"], "apache-2.0", "and so is the model"),
+        (["CC BY 4.0", "CC BY-SA 3.0 and GFDL"], "other", "no licence is granted beyond them"),
+        (["CC BY 4.0", ""], "unknown", "No licence is known for source_1, so none can be named"),
+        (["none; the books stay under their authors' copyright"], "unknown", "No licence is known for source_0"),
+        (["not stated by the collection", "Apache-2.0"], "unknown", "before you pass the model on"),
+        (["BNC User Licence"], "other", "licences and terms in the table above"),
+        ([], "unknown", "Nothing is known about the training data"),
+    ],
+)
+def test_no_licence_is_made_up(licences, identifier, words):
+    sources = [DataSource(f"source_{index}", licence) for index, licence in enumerate(licences)]
+    assert licence_id(sources) == identifier
+    assert words in licence_statement(sources)
+
+
+def test_a_tokenizer_without_a_frame_gets_one(pretrained, tokenizers, tmp_path):
+    definition = json.loads(tokenizers["ltg"].read_text("utf-8"))
+    definition["post_processor"] = None
+    path = tmp_path / "published.json"
+    path.write_text(json.dumps(definition), "utf-8")
+    write_model_folder(tmp_path / "out", load_masked_language_model(pretrained("ltg").parent), path)
+    written = Backend.from_file(str(tmp_path / "out" / "tokenizer.json"))
+    assert written.encode("dogs").tokens[0] == "[CLS]" and written.encode("dogs").tokens[-1] == "[SEP]"
+    assert Backend.from_file(str(path)).encode("dogs").ids == written.encode("dogs").ids[1:-1]
+
+
+def test_a_limit_on_positions_is_told_to_the_tokenizer(exported):
+    limits = {}
+    for variant in ("ltg", "absolute_post_norm_gelu", "roberta_tied"):
+        limits[variant] = json.loads((exported(variant) / "tokenizer_config.json").read_text())["model_max_length"]
+    assert limits == {"ltg": int(1e30), "absolute_post_norm_gelu": 64, "roberta_tied": 64}
+
+
+def test_a_tokenizer_that_does_not_belong_to_the_model_is_refused(pretrained, tokenizers, tmp_path):
+    model = load_masked_language_model(pretrained("roberta_tied").parent)
+    with pytest.raises(ModelError, match="pads with the id 3, the model expects 1"):
+        write_model_folder(tmp_path, model, tokenizers["ltg"])
+
+
+def test_unusable_inputs_are_named(pretrained, export_settings, summary, tmp_path):
+    with pytest.raises(ConfigError, match=r"export\.seed"):
+        export_model({**export_settings, "seed": 9}, pretrained("ltg"), summary, tmp_path / "o" / "manifest.json")
+    with pytest.raises(ManifestError, match=r"nowhere\.json"):
+        export_model(export_settings, tmp_path / "nowhere.json", summary, tmp_path / "o" / "manifest.json")
+    summary.write_text(summary.read_text().replace("41.25", "many"))
+    with pytest.raises(EvaluationError, match="mean is 'many'"):
+        export_model(export_settings, pretrained("ltg"), summary, tmp_path / "o" / "manifest.json")
+    assert not (tmp_path / "o" / "manifest.json").exists()
+
+
+def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_path, repository):
+    def command(name: str, *arguments: str) -> None:
+        script = repository / "scripts" / f"{name}.py"
+        subprocess.run([sys.executable, str(script), *arguments], check=True, capture_output=True, text=True)
+
+    output = tmp_path / "elc-s7" / "manifest.json"
+    settings, pretraining = json.dumps(export_settings), str(pretrained("elc_biased"))
+    files = ["--pretraining", pretraining, "--summary", str(summary), "--output", str(output)]
+    command("export_model", "--settings", settings, *files)
+    listing = {"stage": "list_exported_models", "stage_version": 1, "experiment": "tiny", "description": ""}
+    settings = json.dumps({**listing, "cells": ["elc-s7"]})
+    page = tmp_path / "README.md"
+    command("list_exported_models", "--settings", settings, "--model", f"elc-s7={output}", "--output", str(page))
+    text = page.read_text()
+    parameters = read_manifest(output).measures["parameters"]
+    assert f"| [elc-s7](elc-s7/README.md) | {parameters:,} |" in text
+    assert "blimp: phenomenon_average, accuracy_percent" in text and "| 71.12 | 41.25 |" in text
+    with pytest.raises(ConfigError, match="--model"):
+        list_exported_models({**listing, "cells": ["a"]}, {"elc-s7": output}, page)

@@ -1,0 +1,269 @@
+"""Checkpoints under the authors' names: golden models come in with their outputs, hostile files with one clear line."""
+
+import argparse
+import json
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from hatchery.errors import HatcheryError, ModelError
+from hatchery.evaluation.pretrained import load_pretrained
+from hatchery.export.published_checkpoint import checkpoint_config, import_checkpoint, load_published
+from hatchery.export.weight_files import read_weights
+from hatchery.modeling.published_names import to_published
+from hatchery.modeling.store import load_masked_language_model
+
+LTG_BERT = "ltg_bert/tiny_eps1e-5"
+CONFIG = {
+    "vocab_size": 340,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "max_position_embeddings": 64,
+    "position_bucket_size": 8,
+}
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**CONFIG, "hidden_act": "gelu", "pad_token_id": 4}))
+    return path
+
+
+@pytest.fixture
+def published(pretrained):
+    """The state dict of a variant under the authors' names."""
+
+    def make(variant):
+        model = load_masked_language_model(pretrained(variant).parent)
+        state = to_published(model.state_dict(), model.encoder.relative_positions.rows(64))
+        return {name: tensor.clone() for name, tensor in state.items()}
+
+    return make
+
+
+def save(state, path, kind):
+    path = path.with_suffix(kind)
+    if kind == ".safetensors":
+        save_file({name: tensor.contiguous() for name, tensor in state.items()}, path)
+    elif kind == ".npz":
+        np.savez(path, **{name: tensor.numpy() for name, tensor in state.items()})
+    else:
+        torch.save(state, path)
+    return path
+
+
+@pytest.fixture
+def attempt(published, config, tokenizers, tmp_path):
+    """Import a state dict of the plain LTG-BERT after `change`; returns the manifest."""
+
+    def run(change=lambda state: state, *, variant="ltg", kind=".bin", **choices):
+        path = save(change(published(variant)), tmp_path / "weights", kind)
+        output = tmp_path / "imported" / "manifest.json"
+        import_checkpoint(path, config, tokenizers["ltg"], output, **{"position_head_layout": "babylm", **choices})
+        return output
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("path", "outputs", "choices"),
+    [
+        (LTG_BERT, LTG_BERT, {"position_head_layout": "bnc"}),
+        (LTG_BERT, f"{LTG_BERT}.babylm_outputs", {"position_head_layout": "babylm"}),
+        ("elc_bert/base", "elc_bert/base", {"layer_weighting": "biased"}),
+        ("elc_bert/zero", "elc_bert/zero", {"layer_weighting": "zero"}),
+    ],
+)
+@torch.no_grad()
+def test_a_golden_model_comes_in_with_its_logits(golden_directory, tmp_path, tokenizers, path, outputs, choices):
+    facts = json.loads((golden_directory / f"{path}.json").read_text())["config"]
+    arrays = np.load(golden_directory / f"{path}.npz")
+    # More entries than the tiny vocabularies have: only the weights of these models matter here.
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(facts))
+    with pytest.raises(ModelError, match="entries, the model of"):
+        import_checkpoint(golden_directory / f"{path}.npz", config, tokenizers["ltg"], tmp_path / "m.json", **choices)
+    state = read_weights(golden_directory / f"{path}.npz")
+    model = load_published(state, checkpoint_config(state, facts, path, **choices), path).eval()
+    ids = torch.from_numpy(arrays["input_ids"]).t().contiguous()
+    hidden = model.encoder(ids, ~torch.from_numpy(arrays["attention_mask"]))[-1]
+    expected = torch.from_numpy(np.load(golden_directory / f"{outputs}.npz")["logits"]).transpose(0, 1)
+    torch.testing.assert_close(model.logits_at(hidden), expected, atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("kind", [".bin", ".pt", ".safetensors", ".npz"])
+def test_every_kind_of_file_gives_a_model_that_evaluation_reads(attempt, pretrained, kind):
+    model, tokenizer = load_pretrained(attempt(kind=kind))
+    expected = load_masked_language_model(pretrained("ltg").parent).state_dict()
+    assert tokenizer.mask_id == 4
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in model.state_dict().items())
+
+
+def test_a_checkpoint_of_the_training_loop_is_read(attempt, pretrained):
+    def wrap(state):
+        parallel = {f"module.{name}": tensor for name, tensor in state.items()}
+        return {"model": parallel, "optimizer": {"state": {}}, "global_step": 7, "args": argparse.Namespace(seed=42)}
+
+    model, _ = load_pretrained(attempt(wrap))
+    expected = load_masked_language_model(pretrained("ltg").parent).state_dict()
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("variant", "choices", "expected"),
+    [
+        ("ltg", {"position_head_layout": "bnc"}, {"position_head_layout": "bnc", "head_dropout": "before_norm"}),
+        ("ltg", {}, {"layer_weighting": "none", "head_dropout": "after_norm"}),
+        ("elc_biased", {"layer_weighting": "biased"}, {"layer_weighting": "biased"}),
+        ("elc_biased", {"layer_weighting": "normalized"}, {"layer_weighting": "normalized"}),
+        ("elc_weighted_output", {"position_head_layout": None}, {"layer_weighting": "weighted_output"}),
+        ("bnc_layout_with_pair_head", {"position_head_layout": "bnc"}, {"sentence_pair_head": True}),
+    ],
+)
+def test_what_the_tensors_tell_is_detected(attempt, variant, choices, expected):
+    model, _ = load_pretrained(attempt(variant=variant, **choices))
+    assert {key: getattr(model.config, key) for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("variant", "choices", "complaint"),
+    [
+        ("ltg", {"position_head_layout": None}, "position_head_layout: got None, expected one of bnc, babylm: the BNC"),
+        ("ltg", {"layer_weighting": "zero"}, "layer_weighting: got 'zero', but the tensors are those of 'none'"),
+        ("elc_zero", {}, "layer_weighting: got None, expected one of biased, zero, normalized"),
+        ("elc_zero", {"layer_weighting": "weighted_output"}, "got 'weighted_output', expected one of"),
+        ("elc_weighted_output", {"layer_weighting": "zero"}, "but the tensors are those of 'weighted_output'"),
+        (
+            "elc_zero",
+            {"layer_weighting": "zero", "position_head_layout": "bnc"},
+            "position_head_layout: got 'bnc', but ELC-BERT has only 'babylm'",
+        ),
+    ],
+)
+def test_a_choice_that_is_missing_or_contradicts_is_told(attempt, variant, choices, complaint):
+    with pytest.raises(ModelError, match=complaint):
+        attempt(variant=variant, **choices)
+
+
+def replaced(name, make):
+    return lambda state: {**state, name: make(state[name])}
+
+
+VALUE = "transformer.layers.1.attention.in_proj_v.weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda s: {k: v for k, v in s.items() if k != VALUE}, f"lacks the tensor {VALUE}"),
+        (
+            lambda s: {k: v for k, v in s.items() if ".layers.2." not in k},
+            r"lacks the tensor transformer\.layers\.2\.",
+        ),
+        (replaced(VALUE, lambda t: t[:-1]), rf"tensor {VALUE} has the shape \(23, 24\), the configuration asks for"),
+        (replaced(VALUE, lambda t: t.long()), f"tensor {VALUE} holds torch.int64"),
+        (replaced(VALUE, lambda t: t * float("nan")), f"tensor {VALUE} holds numbers that are not finite"),
+        (lambda s: {**s, "extra.weight": torch.zeros(2)}, "extra.weight: not a tensor of the published"),
+        (
+            lambda s: {**s, "transformer.layers.3.attention.in_proj_v.bias": torch.zeros(24)},
+            r"holds the tensor transformer\.layers\.3\.attention\.in_proj_v\.bias, which the configuration has no",
+        ),
+        (replaced("classifier.nonlinearity.5.weight", lambda t: t + 1), "which it has to repeat"),
+        (
+            replaced("transformer.layers.2.attention.position_indices", lambda t: t.flip(0)),
+            r"layers\.2\.attention\.position_indices is not the table for 8 buckets and 64 positions",
+        ),
+        (lambda s: {}, "holds no tensors"),
+        (lambda s: {"model": 3}, "'model' is a int, expected a state dict of tensors"),
+        (lambda s: [1, 2], "holds a list, expected a state dict"),
+    ],
+)
+def test_wrong_tensors_are_named(attempt, change, complaint):
+    with pytest.raises(ModelError, match=complaint) as raised:
+        attempt(change)
+    assert "\n" not in str(raised.value)
+
+
+class Intruder:
+    """Runs a command when it is unpickled."""
+
+    def __reduce__(self):
+        return os.system, ("echo stolen > " + os.environ["INTRUDER_FILE"],)
+
+
+def test_code_in_a_pickle_is_never_run(attempt, tmp_path, monkeypatch):
+    trace = tmp_path / "stolen"
+    monkeypatch.setenv("INTRUDER_FILE", str(trace))
+    with pytest.raises(ModelError, match="holds more than tensors, and nothing else is loaded from it") as raised:
+        attempt(lambda state: {**state, "intruder": Intruder()})
+    assert "\n" not in str(raised.value)
+    (tmp_path / "old.bin").write_bytes(pickle.dumps(Intruder(), protocol=2))
+    with pytest.raises(ModelError):
+        read_weights(tmp_path / "old.bin")
+    array = np.empty(1, dtype=object)
+    array[0] = Intruder()
+    np.savez(tmp_path / "objects.npz", weights=array)
+    with pytest.raises(ModelError, match="not a readable npz file of numbers"):
+        read_weights(tmp_path / "objects.npz")
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("kind", [".bin", ".safetensors", ".npz"])
+def test_a_truncated_file_is_told(published, tmp_path, kind):
+    path = save(published("ltg"), tmp_path / "weights", kind)
+    whole = path.read_bytes()
+    for length in (0, 10, len(whole) // 2, len(whole) - 50):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ModelError, match=str(path)) as raised:
+            read_weights(path)
+        assert "\n" not in str(raised.value)
+
+
+def test_files_that_are_no_weights_are_told(tmp_path):
+    with pytest.raises(ModelError, match=r"weights\.onnx: got a file that ends in '\.onnx'"):
+        (tmp_path / "weights.onnx").write_bytes(b"x")
+        read_weights(tmp_path / "weights.onnx")
+    with pytest.raises(ModelError, match="is missing"):
+        read_weights(tmp_path / "weights.bin")
+    with zipfile.ZipFile(tmp_path / "other.npz", "w") as archive:
+        archive.writestr("readme.txt", "no array")
+    with pytest.raises(ModelError, match=r"other\.npz"):
+        read_weights(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{", "not a readable JSON file"),
+        ("[1]", "holds a list, expected an object"),
+        (json.dumps({"vocab_size": 3}), "lacks hidden_size, intermediate_size"),
+        (json.dumps({**CONFIG, "hidden_size": "wide"}), "hidden_size"),
+        (json.dumps({**CONFIG, "num_attention_heads": 5}), "num_attention_heads"),
+    ],
+)
+def test_an_unusable_configuration_is_named(attempt, config, text, complaint):
+    config.write_text(text)
+    with pytest.raises(HatcheryError, match=complaint):
+        attempt()
+
+
+def test_the_command_imports_and_complains_in_one_line(published, config, tokenizers, tmp_path, repository):
+    weights = save(published("elc_biased"), tmp_path / "weights", ".bin")
+    output = tmp_path / "imported" / "manifest.json"
+    script = [sys.executable, str(repository / "scripts" / "import_checkpoint.py")]
+    files = ["--weights", weights, "--config", config, "--tokenizer", tokenizers["ltg"], "--output", output]
+    done = subprocess.run([*script, *map(str, files)], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    assert not output.exists()
+    subprocess.run([*script, *map(str, files), "--layer-weighting", "biased"], check=True)
+    assert load_pretrained(output)[0].config.layer_weighting == "biased"

@@ -1,0 +1,219 @@
+"""Exported folders in the `transformers` library: the same numbers as ours, and the behaviour that its users expect."""
+
+import pytest
+import torch
+
+from hatchery.evaluation.pretrained import load_pretrained
+from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
+from hatchery.modeling.store import load_masked_language_model
+
+TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
+
+
+@pytest.fixture
+def ours(pretrained, variant):
+    return load_masked_language_model(pretrained(variant).parent).eval()
+
+
+@pytest.fixture
+def load(hub, exported, variant):
+    def from_pretrained(name, folder=None, **options):
+        return getattr(hub, name).from_pretrained(folder or exported(variant), trust_remote_code=True, **options)
+
+    return from_pretrained
+
+
+@torch.no_grad()
+def test_auto_model_gives_our_hidden_states(load, ours, padded_batch):
+    ids, mask = padded_batch(ours)
+    model = load("AutoModel")
+    output = model(ids, attention_mask=mask.long(), output_hidden_states=True)
+    states = ours.encoder(ids, mask)
+    assert len(output.hidden_states) == len(states)
+    for found, expected in zip(output.hidden_states, states, strict=True):
+        torch.testing.assert_close(found, expected, **TOLERANCE)
+    torch.testing.assert_close(output.last_hidden_state, states[-1], **TOLERANCE)
+    assert model(ids, attention_mask=mask.long()).hidden_states is None
+    torch.testing.assert_close(model(ids).last_hidden_state, ours.encoder(ids)[-1], **TOLERANCE)
+
+
+@torch.no_grad()
+def test_the_masked_language_model_gives_our_logits_and_loss(load, ours, padded_batch):
+    ids, mask = padded_batch(ours)
+    labels = ids.where(mask & (torch.arange(12) % 3 == 1), -100)
+    output = load("AutoModelForMaskedLM")(ids, attention_mask=mask.long(), labels=labels)
+    torch.testing.assert_close(output.logits, ours.logits_at(ours.encoder(ids, mask)[-1]), **TOLERANCE)
+    result = ours(ids, mask, labels)
+    torch.testing.assert_close(output.loss, result.loss_sum / result.n_labelled, **TOLERANCE)
+
+
+@torch.no_grad()
+def test_loading_leaves_no_parameter_out_and_starts_none_anew(load, ours):
+    model, report = load("AutoModelForMaskedLM", output_loading_info=True)
+    assert not any(report.values())
+    found = {name.removeprefix("model."): p for name, p in model.named_parameters()}
+    expected = dict(ours.named_parameters())
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+@torch.no_grad()
+def test_the_classifier_gives_our_logits_with_the_same_head(load, ours, padded_batch):
+    ids, mask = padded_batch(ours)
+    model, report = load("AutoModelForSequenceClassification", num_labels=3, output_loading_info=True)
+    names = {"classifier.linear.weight", "classifier.linear.bias", "classifier.output.weight", "classifier.output.bias"}
+    assert set(report["missing_keys"]) == names, "only the head is fresh"
+    classifier = SequenceClassifier(ours.encoder, 3, dropout=0.0, seed=1)
+    classifier.head.load_state_dict(model.classifier.state_dict())
+    classifier.eval()
+    output = model(ids, attention_mask=mask.long())
+    torch.testing.assert_close(output.logits, classifier(ids, mask), **TOLERANCE)
+    assert float(model.classifier.output.weight.std()) > 0
+
+
+@torch.no_grad()
+def test_a_saved_model_loads_again_with_the_same_logits(load, ours, padded_batch, tmp_path):
+    ids, mask = padded_batch(ours)
+    model = load("AutoModelForMaskedLM")
+    model.save_pretrained(tmp_path)
+    again = load("AutoModelForMaskedLM", tmp_path)
+    assert torch.equal(again(ids, attention_mask=mask).logits, model(ids, attention_mask=mask).logits)
+
+
+@torch.no_grad()
+def test_a_grown_vocabulary_keeps_the_old_logits_and_survives_saving(load, ours, padded_batch, tmp_path):
+    ids, mask = padded_batch(ours)
+    model = load("AutoModelForMaskedLM")
+    before = model(ids, attention_mask=mask).logits
+    model.resize_token_embeddings(350)
+    ids[0, 3] = 349
+    changed = model(ids, attention_mask=mask).logits
+    assert changed.shape == (3, 12, 350)
+    torch.testing.assert_close(changed[1:, :, : before.shape[-1]], before[1:], **TOLERANCE)
+    model.save_pretrained(tmp_path)
+    torch.testing.assert_close(load("AutoModelForMaskedLM", tmp_path)(ids, attention_mask=mask).logits, changed)
+    model.resize_token_embeddings(330)
+    ids[0, 3] = 9
+    assert model(ids, attention_mask=mask).logits.shape == (3, 12, 330)
+
+
+@torch.no_grad()
+def test_half_precision_weights_compute(load, ours, padded_batch):
+    ids, mask = padded_batch(ours)
+    expected = ours.logits_at(ours.encoder(ids, mask)[-1])
+    for dtype, share in ((torch.bfloat16, 0.1), (torch.float16, 0.02)):
+        model = load("AutoModelForMaskedLM", dtype=dtype)
+        assert model.dtype == dtype
+        error = (model(ids, attention_mask=mask).logits - expected).abs().max()
+        assert error < share * expected.abs().max()
+
+
+def test_training_mode_drops_and_evaluation_mode_does_not(load, ours, padded_batch):
+    ids, mask = padded_batch(ours)
+    model = load("AutoModelForMaskedLM")
+    assert not model.training, "from_pretrained gives a model ready for use"
+    assert torch.equal(model(ids, attention_mask=mask).logits, model(ids, attention_mask=mask).logits)
+    model.train()
+    output = model(ids, attention_mask=mask, labels=ids)
+    assert not torch.equal(output.logits, model(ids, attention_mask=mask).logits)
+    output.loss.backward()
+    without = {name for name, p in model.named_parameters() if p.grad is None or not bool(p.grad.any())}
+    # The first layer has one producer to choose from, and pairs take no part in this loss.
+    unused = ("layer_weights.0", "pair_head", "token_type")
+    assert not {name for name in without if not any(part in name for part in unused)}
+
+
+def test_tuples_come_where_no_dictionary_is_wanted(load, ours, padded_batch):
+    ids, mask = padded_batch(ours)
+    for name in ("AutoModel", "AutoModelForMaskedLM", "AutoModelForSequenceClassification"):
+        model = load(name)
+        first, *rest = model(ids, attention_mask=mask, return_dict=False)
+        assert torch.equal(first, model(ids, attention_mask=mask)[0]) and not rest
+
+
+def test_a_model_from_a_configuration_alone_starts_near_the_uniform_loss(hub, load, ours, padded_batch):
+    ids, mask = padded_batch(ours)
+    config = load("AutoConfig")
+    model = hub.AutoModelForMaskedLM.from_config(config, trust_remote_code=True)
+    loss = float(model(ids, attention_mask=mask, labels=ids).loss.detach())
+    assert 5.0 < loss < 7.0  # log 340 is 5.8
+
+
+@pytest.mark.parametrize("variant", ["ltg", "roberta_tied"], indirect=True)
+def test_the_tokenizer_gives_our_ids_in_a_frame(hub, exported, pretrained, variant):
+    _, tokenizer = load_pretrained(pretrained(variant))
+    theirs = hub.AutoTokenizer.from_pretrained(exported(variant))
+    for text in ("The old dogs sleep.", "A  cat, near the house!", "naïve — 12"):
+        (ids,) = tokenizer.encode_sentences([text])
+        assert theirs(text)["input_ids"] == [tokenizer.cls_id, *ids, tokenizer.sep_id]
+    assert (theirs.mask_token_id, theirs.pad_token_id) == (tokenizer.mask_id, tokenizer.pad_id)
+    pair = theirs("The dogs", "sleep", return_tensors="pt", padding=True)
+    assert set(pair) == {"input_ids", "attention_mask"}
+    assert int((pair["input_ids"] == tokenizer.sep_id).sum()) == (2 if variant == "ltg" else 3)
+
+
+@pytest.mark.parametrize("variant", ["elc_zero", "roberta_untied_projected"], indirect=True)
+def test_the_fill_mask_pipeline_gives_the_most_probable_subwords(hub, exported, pretrained, variant):
+    model, tokenizer = load_pretrained(pretrained(variant))
+    fill = hub.pipeline("fill-mask", model=str(exported(variant)), trust_remote_code=True)
+    found = fill(f"The old dogs{fill.tokenizer.mask_token} near the house.", top_k=5)
+    ids = fill.tokenizer(f"The old dogs{fill.tokenizer.mask_token} near the house.", return_tensors="pt")["input_ids"]
+    position = int((ids[0] == tokenizer.mask_id).nonzero())
+    with torch.no_grad():
+        logits = model.eval().logits_at(model.encoder(ids)[-1])[0, position]
+    expected = logits.softmax(-1).topk(5)
+    assert [entry["token"] for entry in found] == expected.indices.tolist()
+    assert [entry["score"] for entry in found] == pytest.approx(expected.values.tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "problem_type", "labels"),
+    [
+        (3, "single_label_classification", torch.tensor([0, 2, 1])),
+        (3, "multi_label_classification", torch.tensor([[0.0, 1, 1], [0, 0, 0], [1, 0, 0]])),
+        (1, "regression", torch.tensor([0.5, -1.0, 2.0])),
+        (2, "regression", torch.tensor([[0.5, 1.0], [-1.0, 0.0], [2.0, 2.0]])),
+    ],
+)
+@pytest.mark.parametrize("variant", ["ltg"], indirect=True)
+def test_every_problem_type_has_its_loss(load, ours, padded_batch, n_labels, problem_type, labels):
+    ids, mask = padded_batch(ours)
+    options = {"problem_type": problem_type} if (n_labels, problem_type) == (2, "regression") else {}
+    model = load("AutoModelForSequenceClassification", num_labels=n_labels, **options)
+    output = model(ids, attention_mask=mask, labels=labels)
+    logits = output.logits.double()
+    expected = {
+        "single_label_classification": lambda: -logits.log_softmax(-1)[torch.arange(3), labels].mean(),
+        "multi_label_classification": lambda: (
+            -(labels * logits.sigmoid().log() + (1 - labels) * (1 - logits.sigmoid()).log()).mean()
+        ),
+        "regression": lambda: (logits.view(labels.shape) - labels).square().mean(),
+    }[problem_type]()
+    assert float(output.loss.detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
+    assert model.config.problem_type == problem_type
+
+
+@pytest.mark.parametrize("variant", ["bnc_layout_with_pair_head"], indirect=True)
+@torch.no_grad()
+def test_the_sentence_pair_head_is_kept(load, ours, padded_batch):
+    ids, mask = padded_batch(ours)
+    expected = ours.pair_head(ours.encoder(ids, mask)[-1][:, 0])
+    found = load("AutoModelForMaskedLM").sentence_pair_logits(ids, mask)
+    torch.testing.assert_close(found, expected, **TOLERANCE)
+
+
+@pytest.mark.parametrize("variant", ["ltg"], indirect=True)
+def test_what_the_model_cannot_give_is_refused(load, ours, padded_batch):
+    ids, mask = padded_batch(ours)
+    model = load("AutoModelForMaskedLM")
+    with pytest.raises(ValueError, match="output_attentions"):
+        model(ids, attention_mask=mask, output_attentions=True)
+    with pytest.raises(Exception, match="trained without sentence pairs"):
+        model.sentence_pair_logits(ids)
+
+
+@pytest.mark.parametrize("variant", ["ltg", "roberta_tied"], indirect=True)
+def test_the_base_model_can_be_frozen_apart_from_the_head(load):
+    model = load("AutoModelForSequenceClassification")
+    model.base_model.requires_grad_(False)
+    assert {name.partition(".")[0] for name, p in model.named_parameters() if p.requires_grad} == {"classifier"}

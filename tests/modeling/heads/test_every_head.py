@@ -1,0 +1,218 @@
+"""What holds for every entry of the registry, on every kind of encoder, with every pooling and transform."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from hatchery.errors import ConfigError, ModelError
+from hatchery.modeling.heads.checks import IMPOSSIBLE_SCORE
+from hatchery.modeling.heads.pooling import POOLINGS
+from hatchery.modeling.heads.registry import HEADS, HeadContext, SequenceOptions, build_task_model
+from hatchery.modeling.heads.score_head import TRANSFORMS
+from hatchery.modeling.numerics import Dropout
+from hatchery.modeling.output_bias import set_output_bias_
+from hatchery.modeling.output_prior import entropy, marginal_bias
+
+ALL_ENCODERS = ("ltg", "elc", "roberta")
+
+
+def options_of(name, transform, pooling):
+    declared = HEADS[name].options.__dataclass_fields__
+    chosen = {"transform": transform, "pooling": pooling, "n_positions": 20}
+    return {key: value for key, value in chosen.items() if key in declared}
+
+
+def variants():
+    """Every head with every pooling and transform that it takes."""
+    seen = {}
+    for name in HEADS:
+        for transform in TRANSFORMS:
+            for pooling in POOLINGS:
+                options = options_of(name, transform, pooling)
+                seen[(name, *sorted(options.items()))] = (name, options)
+    return list(seen.values())
+
+
+@pytest.mark.parametrize(("name", "options"), variants())
+def test_shapes_and_gradients(make_head, cases, name, options):
+    if name == "multiple_choice":
+        options = {**options, "independent_choices": True}  # a softmax over choices takes away what they share
+    model, case = make_head(name, encoder_mode="trained", **options), cases[name]
+    scores = model(**case.inputs)
+    assert tuple(scores.shape) == case.scores and scores.dtype == torch.float32
+    assert bool(torch.isfinite(scores).all())
+    assert tuple(model.predictions(scores).shape) == case.predictions
+    loss = model.loss(scores, case.labels)
+    loss.mean.backward()
+    torch.testing.assert_close(loss.mean, loss.loss_sum / int(loss.n_labelled))
+    for parameter_name, parameter in model.named_parameters():
+        # A norm takes away what a constant over all channels adds.
+        if parameter_name == "pooling.position_weights.bias" and options.get("transform") == "ltg_wrapper":
+            continue
+        assert parameter.grad is not None and parameter.grad.abs().max() > 0, parameter_name
+
+
+@pytest.mark.parametrize("encoder", ALL_ENCODERS)
+@pytest.mark.parametrize(
+    ("name", "pooling"),
+    [(n, p) for n in HEADS for p in POOLINGS if p == "first_token" or n == "sequence_classification"],
+)
+def test_more_padding_changes_no_score(make_head, cases, encoder, name, pooling):
+    model, case = make_head(name, encoder, **options_of(name, "ltg_wrapper", pooling)).eval(), cases[name]
+    scores, longer = model(**case.inputs), model(**case.padded(5).inputs)
+    if name == "token_classification":
+        assert not scores[~case.inputs["attention_mask"]].any() and not longer[:, scores.shape[1] :].any()
+        longer = longer[:, : scores.shape[1]]
+    if name == "extractive_span":
+        assert (longer[:, scores.shape[1] :] == IMPOSSIBLE_SCORE).all()
+        torch.testing.assert_close(model.predictions(longer), model.predictions(scores))
+        longer = longer[:, : scores.shape[1]]
+    torch.testing.assert_close(longer, scores, atol=2e-6, rtol=0)
+    torch.testing.assert_close(model.predictions(longer), model.predictions(scores), atol=2e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_fresh_weights_depend_on_the_seed_alone(make_head, name):
+    torch.manual_seed(1)
+    first = make_head(name)
+    torch.manual_seed(2)
+    again, other = make_head(name), make_head(name, seed=6)
+    fresh = {key for key, _ in first.named_parameters() if not key.startswith("encoder.")}
+    assert len(fresh) == len(first.fresh_parameters())
+    states = [model.state_dict() for model in (first, again, other)]
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
+    matrices = [key for key in fresh if states[0][key].ndim == 2]
+    assert matrices and not any(torch.equal(states[0][key], states[2][key]) for key in matrices)
+    # No two tensors share a stream of random numbers.
+    firsts = [float(states[0][key].flatten()[0]) for key in matrices]
+    assert len(set(firsts)) == len(firsts)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_dropout_is_that_of_the_protocol_and_can_be_set(make_head, cases, name):
+    model = make_head(name, dropout=0.25, encoder_mode="trained")
+    found = {child.probability for child in model.modules() if isinstance(child, Dropout)}
+    assert found == {0.25}
+    torch.manual_seed(0)
+    noisy = [model(**cases[name].inputs) for _ in range(2)]
+    assert not torch.equal(*noisy)
+    model.set_dropout(0.0)
+    assert torch.equal(model(**cases[name].inputs), model(**cases[name].inputs))
+    with pytest.raises(ModelError, match="dropout"):
+        model.set_dropout(1.0)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_frozen_encoder_is_left_as_it_was(make_head, cases, name):
+    model = make_head(name, dropout=0.25, encoder_mode="frozen")
+    model.encoder.set_dropout(0.1)
+    model.set_dropout(0.5)
+    assert {child.probability for child in model.encoder.modules() if isinstance(child, Dropout)} == {0.1}
+    model.train()
+    assert model.head.training and not any(child.training for child in model.encoder.modules())
+    model.loss(model(**cases[name].inputs), cases[name].labels).mean.backward()
+    assert all(parameter.grad is None for parameter in model.encoder.parameters())
+    assert all(parameter.grad is not None for parameter in model.fresh_parameters())
+    noisy = make_head(name, encoder_mode="frozen_with_dropout").train()
+    assert noisy.encoder.training and not any(parameter.requires_grad for parameter in noisy.encoder.parameters())
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_the_output_layer_takes_a_prior(make_head, cases, name):
+    model = make_head(name).eval()
+    before = model(**cases[name].inputs)
+    assert isinstance(model.output_layer, nn.Linear)
+    with torch.no_grad():
+        model.output_layer.bias.add_(0.75)
+    after = model(**cases[name].inputs)
+    # Missing choices and padding have no score to shift.
+    shifted = (after - before)[before.abs() < 1e6]
+    expected = torch.full_like(shifted, 0.75).where(shifted.abs() > 0.1, 0.0)
+    torch.testing.assert_close(shifted, expected, atol=1e-5, rtol=0)
+    assert float((shifted > 0.1).float().mean()) > 0.5
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_prior_over_the_labels_is_where_an_uninformed_head_starts(make_head, cases, name):
+    """With features that say nothing, the first loss is that of the labels' own frequencies (or variance)."""
+    model, case = make_head(name).eval(), cases[name]
+    if model.target.link is None:
+        assert name in ("multiple_choice", "extractive_span")
+        return
+    outputs = model.output_layer.out_features
+    labels = case.labels.numpy()
+    set_output_bias_(model.output_layer, marginal_bias(model.target.link, labels, outputs, smoothing=1e-6))
+    torch.nn.init.zeros_(model.output_layer.weight)
+    loss = float(model.loss(model(**case.inputs), case.labels).mean.detach())
+    if name == "regression":
+        assert loss == pytest.approx(labels.var(), rel=1e-5)
+    elif name == "span_classification":
+        shares = labels.mean(axis=0)
+        assert loss == pytest.approx(np.mean([entropy(np.array([p, 1 - p])) for p in shares]), rel=1e-4)
+    else:
+        counts = np.unique(labels[labels >= 0], return_counts=True)[1]
+        assert loss == pytest.approx(entropy(counts / counts.sum()), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", [name for name in HEADS if name != "multiple_choice"])
+def test_the_traced_graph_computes_the_same(make_head, cases, name):
+    """In one graph, where no value can be looked at, as on a GPU. Choices that exist are counted, so they stay out."""
+    model, case = make_head(name).eval(), cases[name]
+    scores = torch.compile(model, backend="eager", fullgraph=True)(**case.inputs)
+    torch.testing.assert_close(scores, model(**case.inputs), atol=1e-5, rtol=0)
+    loss = torch.compile(model.loss, backend="eager", fullgraph=True)(scores, case.labels)
+    torch.testing.assert_close(loss.loss_sum, model.loss(scores, case.labels).loss_sum)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_scores_and_losses_are_in_full_precision_under_autocast(make_head, cases, name):
+    model, case = make_head(name).eval(), cases[name]
+    exact = model(**case.inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        scores = model(**case.inputs)
+        loss = model.loss(scores, case.labels)
+    assert scores.dtype == loss.loss_sum.dtype == torch.float32
+    torch.testing.assert_close(scores, exact, atol=0.1, rtol=0.05)
+
+
+def test_every_entry_is_described_and_every_choice_has_a_source():
+    assert all(len(head.description) > 10 for head in HEADS.values())
+    assert all(len(transform.source) > 10 for transform in TRANSFORMS.values())
+    assert all(len(source) > 10 for source in POOLINGS.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "n_labels", "options", "message"),
+    [
+        ("sequence_clasification", 2, {}, "head: got 'sequence_clasification'"),
+        ("regression", 2, {}, r"head\.regression: got n_labels 2"),
+        ("token_classification", None, {}, r"head\.token_classification: got n_labels None"),
+        ("sequence_classification", 2, {"pooling": "last"}, r"head\.sequence_classification\.pooling"),
+        ("sequence_classification", 2, {"transform": "ltg"}, r"head\.sequence_classification\.transform"),
+        ("extractive_span", None, {"pooling": "mean"}, r"head\.extractive_span\.pooling"),
+        ("span_classification", 2, {"encoder_mode": "thawed"}, r"head\.span_classification\.encoder_mode"),
+    ],
+)
+def test_wrong_settings_are_named_by_their_key(make_encoder, name, n_labels, options, message):
+    with pytest.raises(ConfigError, match=message):
+        build_task_model(name, make_encoder(), HeadContext(n_labels, 0.1, 1, 1), options)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_labels", "options", "message"),
+    [
+        ("sequence_classification", 0, {}, "n_labels"),
+        ("sequence_classification", 2, {"pooling": "position_linear", "n_positions": 0}, "n_positions"),
+        ("extractive_span", None, {"max_span_length": 0}, "max_span_length"),
+        ("span_classification", 2, {"n_spans": 0}, "n_spans"),
+        ("span_classification", 2, {"probe_size": 30}, "pooling_heads"),
+    ],
+)
+def test_impossible_sizes_are_named(make_encoder, name, n_labels, options, message):
+    with pytest.raises(ModelError, match=message):
+        build_task_model(name, make_encoder(), HeadContext(n_labels, 0.1, 1, 1), options)
+
+
+def test_options_default_to_the_head_of_the_released_checkpoints():
+    assert (SequenceOptions().transform, SequenceOptions().pooling) == ("ltg_wrapper", "first_token")

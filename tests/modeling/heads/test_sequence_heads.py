@@ -1,0 +1,141 @@
+"""Heads with one vector per sequence: the published ones written out plainly, and yesterday's numbers."""
+
+import hashlib
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from hatchery.errors import EvaluationError, ModelError
+from hatchery.modeling.heads.checks import IMPOSSIBLE_SCORE
+from hatchery.modeling.heads.pooling import FirstToken, MeanOverTokens, PositionLinear
+from hatchery.modeling.heads.score_head import ScoreHead
+from hatchery.modeling.heads.sequence_classifier import MultipleChoice, SequenceClassifier, SequenceRegressor
+
+# Measured with the first version of the classifier (make_model(), 3 labels, dropout 0.1, seed 5), before heads were
+# composed of parts. The digest is over names and bytes of all parameters, in order.
+PINNED_DIGEST = "7c3406f36135b84f5bb5db68a4d3bc302e772e4917a9f3f956eb9aca5744dc93"
+PINNED_LOGITS = [
+    [-0.5605255961418152, 0.40021103620529175, -0.12335183471441269],
+    [0.28803762793540955, 0.13046902418136597, -0.10792768001556396],
+    [-0.464334636926651, -0.6715291738510132, 0.051945269107818604],
+]
+
+
+def test_names_initial_weights_and_logits_of_the_default_head_have_not_changed(make_model, batch):
+    model = SequenceClassifier(make_model().encoder, 3, 0.1, 5).eval()
+    digest = hashlib.sha256()
+    for name, parameter in model.named_parameters():
+        digest.update(name.encode())
+        digest.update(parameter.detach().numpy().tobytes())
+    assert digest.hexdigest() == PINNED_DIGEST
+    torch.testing.assert_close(model(*batch[:2]), torch.tensor(PINNED_LOGITS), atol=1e-6, rtol=0)
+
+
+def normalised(x):
+    return (x - x.mean(-1, keepdim=True)) / (x.var(-1, unbiased=False, keepdim=True) + 1e-7).sqrt()
+
+
+def dense(layer, x):
+    return x @ layer.weight.T + layer.bias
+
+
+PLAIN = {
+    "ltg_wrapper": lambda head, x: normalised(F.gelu(dense(head.linear, normalised(x)))),
+    "ltg_code": lambda head, x: normalised(dense(head.linear, x).clamp(min=0)),
+    "roberta": lambda head, x: torch.tanh(dense(head.linear, x)),
+    "none": lambda head, x: x,
+    "probe": lambda head, x: F.gelu(dense(head.linear, x)),
+}
+
+
+@pytest.mark.parametrize("transform", PLAIN)
+def test_transforms_are_the_published_ones(transform):
+    torch.manual_seed(0)
+    head, x = ScoreHead(16, 4, 1e-7, transform).eval(), torch.randn(5, 16)
+    torch.testing.assert_close(head(x), dense(head.output, PLAIN[transform](head, x)), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("transform", "drops"), [("ltg_wrapper", 1), ("ltg_code", 2), ("roberta", 2), ("none", 0), ("probe", 1)]
+)
+def test_transforms_drop_where_the_published_ones_do(monkeypatch, transform, drops):
+    head, widths = ScoreHead(16, 4, 1e-7, transform, hidden_size=8), []
+    monkeypatch.setattr(head.dropout, "forward", lambda x: widths.append(x.shape[-1]) or x)
+    head(torch.randn(2, 16))
+    assert widths == {0: [], 1: [8], 2: [16, 8]}[drops]
+
+
+def test_the_first_token_is_the_last_state_of_position_0(make_encoder, tokens):
+    encoder = make_encoder()
+    torch.testing.assert_close(FirstToken()(encoder, *tokens), encoder(*tokens)[-1][:, 0], atol=1e-6, rtol=0)
+
+
+def test_the_mean_is_over_tokens_alone(make_encoder, tokens):
+    encoder, (ids, mask) = make_encoder(), tokens
+    states = encoder(ids, mask)[-1]
+    expected = torch.stack([states[i, :n].mean(0) for i, n in enumerate((12, 9, 5))])
+    torch.testing.assert_close(MeanOverTokens()(encoder, ids, mask), expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(MeanOverTokens()(encoder, ids[:1], None), expected[:1], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("attend", [True, False])
+def test_the_position_layer_weighs_padding_too(make_encoder, tokens, attend):
+    """The published head: one linear layer over all positions, no attention mask."""
+    encoder, (ids, mask) = make_encoder(), tokens
+    pooling = PositionLinear(16, pad_id=1, attend_padding=attend)
+    padded, padded_mask = F.pad(ids, (0, 4), value=1), F.pad(mask, (0, 4))
+    states = encoder(padded, None if attend else padded_mask)[-1]
+    weights = pooling.position_weights
+    expected = sum(weights.weight[0, t] * states[:, t] for t in range(16)) + weights.bias
+    torch.testing.assert_close(pooling(encoder, ids, mask), expected, atol=1e-5, rtol=0)
+    # What a loader left in padded positions is not read.
+    assert torch.equal(pooling(encoder, ids.where(mask, 40), mask), pooling(encoder, ids, mask))
+
+
+def test_inputs_that_a_pooling_cannot_read_are_refused(make_encoder, tokens):
+    encoder, (ids, mask) = make_encoder(), tokens
+    with pytest.raises(EvaluationError, match="got 12 positions, expected at most the 8"):
+        PositionLinear(8, pad_id=1)(encoder, ids, mask)
+    with pytest.raises(EvaluationError, match="begins with padding"):
+        FirstToken()(encoder, ids.flip(1), mask.flip(1))
+    with pytest.raises(ModelError, match="attention_mask: got shape"):
+        MeanOverTokens()(encoder, ids, mask.unsqueeze(1).expand(-1, 12, -1))
+
+
+def test_a_regressor_starts_at_the_given_value(make_encoder, tokens):
+    model = SequenceRegressor(make_encoder(), 0.0, 1, initial_value=2.5)
+    assert float(model.output_layer.bias.detach()) == 2.5
+    predictions = model.predictions(model(*tokens))
+    assert predictions.shape == (3,) and (predictions - 2.5).abs().max() < 2.5
+    with torch.no_grad():
+        model.output_layer.weight.zero_()
+    assert model.predictions(model(*tokens)).tolist() == [2.5, 2.5, 2.5]
+
+
+def test_choices_are_scored_one_by_one(make_encoder, cases):
+    case = cases["multiple_choice"]
+    model = MultipleChoice(make_encoder(), 0.0, 1).eval()
+    scores = model(**case.inputs)
+    alone = SequenceClassifier(make_encoder(), 1, 0.0, 1).eval()
+    for i in range(2):
+        expected = alone(case.inputs["input_ids"][:, i], case.inputs["attention_mask"][:, i])
+        torch.testing.assert_close(scores[:, i : i + 1], expected, atol=1e-6, rtol=0)
+
+
+def test_a_missing_choice_is_never_chosen_and_costs_nothing(make_encoder, cases):
+    case = cases["multiple_choice"]
+    ids, mask = (F.pad(tensor, (0, 0, 0, 1)) for tensor in case.inputs.values())
+    for independent in (False, True):
+        model = MultipleChoice(make_encoder(), 0.0, 1, independent_choices=independent).eval()
+        two, three = model(**case.inputs), model(ids, mask)
+        torch.testing.assert_close(three[:, :2], two, atol=1e-6, rtol=0)
+        assert (three[:, 2] == IMPOSSIBLE_SCORE).all()
+        assert torch.equal(model.predictions(three), model.predictions(two))
+        with_missing, without = model.loss(three, case.labels), model.loss(two, case.labels)
+        torch.testing.assert_close(with_missing.loss_sum, without.loss_sum)
+        assert int(with_missing.n_labelled) == int(without.n_labelled) == (6 if independent else 3)
+        with pytest.raises(EvaluationError, match="a choice or a position that the input does not have"):
+            model.loss(three, torch.tensor([0, 2, 1]))
+    with pytest.raises(EvaluationError, match="no choice"):
+        model(ids, mask & torch.tensor([True, False, True])[:, None, None])

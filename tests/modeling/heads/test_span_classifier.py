@@ -1,0 +1,161 @@
+"""The edge probe against a computation span by span, its layer weights, and spans that it must refuse."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from hatchery.errors import EvaluationError, ModelError
+from hatchery.modeling.heads.extractive_span import ExtractiveSpan
+from hatchery.modeling.heads.span_classifier import SpanClassifier
+
+SPANS = torch.tensor([[[1, 4], [7, 8]], [[8, 11], [0, 12]], [[0, 2], [0, 2]], [[2, 5], [1, 2]]])
+SENTENCES = torch.tensor([0, 0, 1, 2])
+
+
+def disturbed(model):
+    """The probe away from its symmetric start."""
+    torch.manual_seed(3)
+    with torch.no_grad():
+        for parameter in model.fresh_parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return model.eval()
+
+
+def plain_scores(model, encoder, ids, mask, differences):
+    """Steps 1 to 6 of the reference, section 6.5, in their order: project every layer, then mix, then pool."""
+    states = encoder(ids, mask)[: len(encoder.layers) + 1]
+    layers = [after - before for before, after in pairwise(states)] if differences else states[1:]
+    head, rows = model.head, []
+    for sentence, spans in zip(SENTENCES.tolist(), SPANS.tolist(), strict=True):
+        pooled = []
+        for i, (start, end) in enumerate(spans[: model.n_spans]):
+            projected = [
+                F.linear(layer[sentence], head.down_projection.weight, head.down_projection.bias) for layer in layers
+            ]
+            gamma = head.mixes[i].layer_weights.exp() / head.mixes[i].layer_weights.exp().sum()
+            mixed = sum(g * layer for g, layer in zip(gamma, projected, strict=True))[start:end]
+            pooling = head.poolings[i]
+            size = mixed.shape[1] // pooling.n_heads
+            values = F.linear(mixed, pooling.values.weight, pooling.values.bias)
+            for h in range(pooling.n_heads):
+                attention = torch.softmax(mixed @ pooling.token_scores.weight[h], dim=0)
+                pooled.append(attention @ values[:, h * size : (h + 1) * size])
+        hidden = F.gelu(F.linear(torch.cat(pooled), head.classifier.linear.weight, head.classifier.linear.bias))
+        rows.append(F.linear(hidden, head.classifier.output.weight, head.classifier.output.bias))
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("n_spans", [1, 2])
+@pytest.mark.parametrize(
+    ("kind", "reading"), [("ltg", "differences"), ("ltg", "outputs"), ("elc", "outputs"), ("roberta", "outputs")]
+)
+def test_the_probe_is_the_published_sequence_of_steps(make_encoder, tokens, kind, reading, n_spans):
+    encoder = make_encoder(kind)
+    model = disturbed(SpanClassifier(encoder, 5, 0.25, 1, n_spans=n_spans, layer_reading=reading, probe_size=32))
+    scores = model(*tokens, spans=SPANS[:, :n_spans], sentences=SENTENCES)
+    expected = plain_scores(model, encoder, *tokens, reading == "differences")
+    torch.testing.assert_close(scores, expected, atol=2e-5, rtol=1e-5)
+
+
+def test_sizes_are_the_published_ones(make_encoder):
+    model = SpanClassifier(make_encoder(), 7, 0.25, 1, n_spans=2)
+    shapes = {name: tuple(p.shape) for name, p in model.head.named_parameters()}
+    assert shapes["down_projection.weight"] == (256, 24)
+    assert shapes["poolings.1.token_scores.weight"] == (4, 256)
+    assert shapes["classifier.linear.weight"] == (256, 512) and shapes["classifier.output.weight"] == (7, 256)
+    assert model.head.classifier.dropout.probability == 0.25
+
+
+def test_layer_weights_are_exposed_and_their_mean_is_the_contribution(make_encoder):
+    model = SpanClassifier(make_encoder(), 2, 0.25, 1, n_spans=2)
+    assert torch.equal(model.layer_weights(), torch.full((2, 3), 1 / 3))
+    with torch.no_grad():
+        model.head.mixes[1].layer_weights.copy_(torch.tensor([0.0, 0.0, 100.0]))
+    torch.testing.assert_close(model.layer_weights()[1], torch.tensor([0.0, 0.0, 1.0]))
+    torch.testing.assert_close(model.layer_contribution(), torch.tensor([1 / 6, 1 / 6, 2 / 3]))
+    assert not model.layer_weights().requires_grad
+
+
+def test_one_label_per_span_is_a_softmax(make_encoder, tokens):
+    model = SpanClassifier(make_encoder(), 5, 0.0, 1, multi_label=False)
+    scores = model(*tokens, spans=SPANS[:, :1], sentences=SENTENCES)
+    labels = torch.tensor([4, 0, -100, 2])
+    torch.testing.assert_close(model.loss(scores, labels).mean, F.cross_entropy(scores, labels))
+    assert torch.equal(model.predictions(scores), scores.argmax(-1))
+
+
+def test_a_span_is_scored_the_same_in_any_company(make_encoder, tokens):
+    model = disturbed(SpanClassifier(make_encoder(), 5, 0.0, 1, n_spans=2))
+    together = model(*tokens, spans=SPANS, sentences=SENTENCES)
+    for i in range(4):
+        alone = model(*tokens, spans=SPANS[i : i + 1], sentences=SENTENCES[i : i + 1])
+        torch.testing.assert_close(alone[0], together[i], atol=1e-5, rtol=1e-5)
+
+
+def test_tokens_outside_of_the_span_do_not_enter_the_pooling(make_encoder, tokens, monkeypatch):
+    """With states that are independent of context, only the span's own tokens can change its score."""
+    ids, mask = tokens
+    encoder = make_encoder()
+    model = disturbed(SpanClassifier(encoder, 5, 0.0, 1, layer_reading="outputs"))
+    monkeypatch.setattr(encoder, "forward", lambda ids, mask: [encoder.word_embedding(ids)] * 4)
+    span = {"spans": torch.tensor([[[3, 6]]]), "sentences": torch.tensor([0])}
+    scores = model(ids, mask, **span)
+    for position in range(12):
+        changed = ids.clone()
+        changed[0, position] = (ids[0, position] + 1) % 61
+        assert torch.equal(model(changed, mask, **span), scores) == (position not in (3, 4, 5))
+
+
+def test_a_batch_without_targets_gives_no_scores(make_encoder, tokens):
+    model = SpanClassifier(make_encoder(), 5, 0.0, 1)
+    scores = model(*tokens, spans=torch.zeros(0, 1, 2, dtype=torch.int64), sentences=torch.zeros(0, dtype=torch.int64))
+    assert scores.shape == (0, 5) and not model.loss(scores, torch.zeros(0, 5)).mean.detach()
+
+
+@pytest.mark.parametrize(
+    ("span", "sentence", "message"),
+    [
+        ([3, 3], 0, r"\[3, 3\) is empty"),
+        ([5, 3], 0, r"\[5, 3\) is empty"),
+        ([-1, 3], 0, "leaves the sequence"),
+        ([3, 13], 0, "leaves the sequence"),
+        ([3, 10], 1, r"\[3, 10\) covers padding"),
+        ([6, 7], 2, "covers padding"),
+        ([1, 2], 3, "sentence number"),
+        ([1, 2], -1, "sentence number"),
+    ],
+)
+def test_spans_without_tokens_are_refused(make_encoder, tokens, span, sentence, message):
+    model = SpanClassifier(make_encoder(), 5, 0.0, 1)
+    with pytest.raises(EvaluationError, match=message):
+        model(*tokens, spans=torch.tensor([[[1, 2]], [span]]), sentences=torch.tensor([0, sentence]))
+
+
+def test_the_number_of_spans_must_be_that_of_the_task(make_encoder, tokens):
+    with pytest.raises(EvaluationError, match="got 2 per target, expected 1"):
+        SpanClassifier(make_encoder(), 5, 0.0, 1)(*tokens, spans=SPANS, sentences=SENTENCES)
+    with pytest.raises(EvaluationError, match="spans: got shapes"):
+        SpanClassifier(make_encoder(), 5, 0.0, 1)(*tokens, spans=SPANS[:, 0], sentences=SENTENCES)
+
+
+def test_differences_need_a_residual_stream(make_encoder, tokens):
+    model = SpanClassifier(make_encoder("elc"), 5, 0.0, 1)
+    with pytest.raises(ModelError, match="layer_reading"):
+        model(*tokens, spans=SPANS[:, :1], sentences=SENTENCES)
+
+
+def test_answers_come_from_candidates_alone(make_encoder, tokens):
+    ids, mask = tokens
+    model = ExtractiveSpan(make_encoder(), 0.0, 1, max_span_length=4).eval()
+    for allowed in range(5):
+        candidates = torch.zeros_like(mask)
+        candidates[:, allowed] = True
+        assert model.predictions(model(ids, mask, candidates)).tolist() == [[allowed, allowed + 1]] * 3
+    spans = model.predictions(model(ids, mask))
+    assert (spans[:, 1] <= mask.sum(1)).all() and (spans[:, 1] - spans[:, 0] <= 4).all()
+    with pytest.raises(EvaluationError, match="candidates"):
+        model(ids, mask, ~mask)
+    with pytest.raises(EvaluationError, match="a choice or a position that the input does not have"):
+        model.loss(model(ids, mask), torch.tensor([[1, 2], [1, 2], [6, 8]]))

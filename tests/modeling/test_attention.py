@@ -1,0 +1,217 @@
+"""The fast attention against the plain definition, and what the core promises on every path."""
+
+import pytest
+import torch
+from plain_attention import PlainAttention
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from hatchery.modeling.attention import DisentangledSelfAttention
+from hatchery.modeling.attention_core import attend
+from hatchery.modeling.attention_inputs import AttentionInputs, Packing, with_all_tokens
+from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.numerics import Dropout
+from hatchery.modeling.relative_positions import RelativePositions
+
+BATCH, SIZE, HEADS = 3, 24, 3
+LENGTHS = (1, 2, 17, 63, 130)
+MASKS = ("none", "padded", "packed", "pairs")
+
+
+class Case:
+    """Both attentions over the same parameters, and inputs for them; 63 and 130 exceed the bucket table of 40."""
+
+    def __init__(self, length: int, mask: str = "none", **choices):
+        fields = {"position_bucket_size": 8, "max_position_embeddings": 40, "attention_probs_dropout_prob": 0.0}
+        self.config = LtgBertConfig(50, SIZE, 40, 1, HEADS, **{**fields, **choices})
+        generator = torch.Generator().manual_seed(length)
+        self.fast = DisentangledSelfAttention(self.config)
+        for parameter in self.fast.parameters():
+            torch.nn.init.normal_(parameter, std=SIZE**-0.5, generator=generator)
+        positions = RelativePositions(8, 40)
+        self.plain = PlainAttention(self.fast, self.config, positions.rows(length))
+        rows = 2 * self.config.position_bucket_size - 1
+        self.relative = torch.randn(rows, SIZE, generator=generator, requires_grad=True)
+        hidden = torch.randn(BATCH, length, SIZE, generator=generator)
+        keys = torch.arange(length) < torch.tensor([length, max(1, 2 * length // 3), max(1, length // 4)])[:, None]
+        attended, packing = None, None
+        if mask == "pairs":
+            # Two sequences packed into one row, as the packed segments have them.
+            part = (torch.arange(length) >= length // 2)[None].expand(BATCH, -1)
+            attended = part[:, :, None] == part[:, None, :]
+        elif mask != "none":
+            attended = keys
+        if mask == "packed":
+            packing = Packing(keys.flatten().nonzero().squeeze(1), BATCH, length)
+            hidden = packing.pack(hidden)
+        self.hidden = hidden.requires_grad_()
+        relative = self.relative if self.config.position_embedding == "relative" else None
+        self.inputs = AttentionInputs(relative, positions(length), attended, packing)
+        self.weights = torch.randn(hidden.shape, generator=generator) / hidden.numel() ** 0.5
+
+    def results(self, attention) -> dict[str, torch.Tensor]:
+        """The output, and the gradients of a weighted sum of it, of everything that has one."""
+        leaves = {"hidden": self.hidden, "relative": self.relative, **dict(self.fast.named_parameters())}
+        for leaf in leaves.values():
+            leaf.grad = None
+        output = attention(self.hidden, self.inputs)
+        (output * self.weights).sum().backward()
+        return {"output": output.detach(), **{k: v.grad for k, v in leaves.items() if v.grad is not None}}
+
+    def check(self, attention, expected: dict[str, torch.Tensor]) -> None:
+        results = self.results(attention)
+        assert results.keys() == expected.keys()
+        for name, result in results.items():
+            torch.testing.assert_close(result, expected[name], atol=1e-5, rtol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("index", ["query_minus_key", "key_minus_query"])
+@pytest.mark.parametrize("layout", ["bnc", "babylm"])
+def test_outputs_and_gradients_are_those_of_the_plain_definition(layout, index, length, mask):
+    case = Case(length, mask, position_head_layout=layout, position_to_content_index=index)
+    case.check(case.fast, case.results(case.plain))
+
+
+ABLATIONS = (
+    {"normalisation": "pre_norm"},
+    {"normalisation": "pre_norm", "block_norm_affine": True},
+    {"normalisation": "post_norm"},
+    {"position_embedding": "absolute"},
+    {"position_embedding": "absolute", "normalisation": "post_norm"},
+)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("choices", ABLATIONS, ids=lambda choices: "-".join(map(str, choices.values())))
+def test_ablations_are_those_of_the_plain_definition(choices, mask):
+    case = Case(17, mask, **choices)
+    case.check(case.fast, case.results(case.plain))
+
+
+def test_layouts_and_readings_differ():
+    """Otherwise the comparisons above would not tell them apart."""
+    outputs = [
+        Case(17, position_head_layout=layout, position_to_content_index=index)
+        for layout in ("bnc", "babylm")
+        for index in ("query_minus_key", "key_minus_query")
+    ]
+    outputs = [case.fast(case.hidden, case.inputs).detach() for case in outputs]
+    for first in range(4):
+        for second in range(first):
+            assert not torch.allclose(outputs[first], outputs[second], atol=1e-3)
+
+
+@pytest.mark.parametrize("mask", ["none", "padded", "pairs"])
+def test_compiled_attention_computes_the_same_outputs_and_gradients(mask):
+    """aot_eager traces forward and backward as every compiler does, and needs none on the machine."""
+    case = Case(17, mask)
+    compiled = torch.compile(case.fast, backend="aot_eager", fullgraph=True)
+    case.check(compiled, case.results(case.fast))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_no_tensor_of_every_pair_times_the_hidden_size_is_made(compiled):
+    length = 130
+    case = Case(length, "padded")
+    attention = torch.compile(case.fast, backend="aot_eager", fullgraph=True) if compiled else case.fast
+    with LargestTensor() as largest:
+        case.results(attention)
+    assert largest.n_elements <= BATCH * HEADS * length**2 < length**2 * SIZE
+    with LargestTensor() as largest:
+        case.results(case.plain)
+    assert largest.n_elements >= length**2 * SIZE
+
+
+class LargestTensor(TorchDispatchMode):
+    """Notes the largest tensor that any operation returns, forward or backward."""
+
+    n_elements = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+        result = function(*arguments, **(keywords or {}))
+        sizes = [leaf.numel() for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        self.n_elements = max([self.n_elements, *sizes])
+        return result
+
+
+@pytest.mark.parametrize("position_embedding", ["relative", "absolute"])
+@pytest.mark.parametrize("mask", MASKS)
+def test_inference_computes_what_training_computes(mask, position_embedding):
+    """Without gradients another kernel may be taken."""
+    case = Case(63, mask, position_embedding=position_embedding)
+    expected = case.fast(case.hidden, case.inputs).detach()
+    case.fast.eval()
+    with torch.no_grad():
+        torch.testing.assert_close(case.fast(case.hidden, case.inputs), expected, atol=1e-5, rtol=1e-5)
+    with torch.inference_mode():
+        torch.testing.assert_close(case.fast(case.hidden, case.inputs), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_packing_changes_nothing_at_the_tokens():
+    padded, packed = Case(17, "padded"), Case(17, "packed")
+    packing = packed.inputs.packing
+    outputs = padded.fast(padded.hidden, padded.inputs)
+    torch.testing.assert_close(packed.fast(packed.hidden, packed.inputs), packing.pack(outputs), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mask_dimensions", [2, 3])
+@pytest.mark.parametrize("position_embedding", ["relative", "absolute"])
+@pytest.mark.parametrize("gradients", [False, True])
+def test_a_row_that_may_attend_to_nothing_stays_finite(mask_dimensions, position_embedding, gradients):
+    case = Case(17, position_embedding=position_embedding)
+    mask = torch.ones((BATCH, 17, 17)[:mask_dimensions], dtype=torch.bool)
+    mask[1] = False
+    case.inputs = case.inputs._replace(mask=mask)
+    if gradients:
+        assert all(result.isfinite().all() for result in case.results(case.fast).values())
+    else:
+        with torch.no_grad():
+            assert case.fast(case.hidden, case.inputs).isfinite().all()
+
+
+def test_hidden_keys_and_queries_have_no_influence():
+    case = Case(17, "padded")
+    tokens = case.inputs.mask
+    output = case.fast(case.hidden, case.inputs)
+    scrambled = case.hidden.detach().where(tokens[:, :, None], 7.0)
+    assert torch.equal(case.fast(scrambled, case.inputs)[tokens], output[tokens])
+
+
+def test_bf16_autocast_gives_the_same_up_to_its_rounding():
+    case = Case(63, "padded")
+    expected = case.results(case.fast)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        results = case.results(case.fast)
+    assert results["output"].dtype == torch.float32
+    for name, result in results.items():
+        error = (result - expected[name]).norm() / expected[name].norm()
+        assert float(error) < 0.03, name
+
+
+def test_probabilities_are_dropped_and_keep_their_mean():
+    torch.manual_seed(1)
+    query, key = torch.randn(2, 2, 4, 40, 8).unbind(0)
+    context = attend(query, key, torch.ones(2, 4, 40, 8), 1.0, None, Dropout(0.3))
+    assert float(context.std(dim=2).mean()) > 0.05
+    assert float(context.mean()) == pytest.approx(1, abs=0.05)
+    torch.testing.assert_close(
+        attend(query, key, torch.ones(2, 4, 40, 8), 1.0, None, Dropout(0.3).eval()), torch.ones(2, 4, 40, 8)
+    )
+
+
+def test_the_attention_mask_is_dropped_only_where_it_hides_nothing():
+    mask = torch.ones(2, 5, dtype=torch.bool)
+    assert with_all_tokens(None) is None and with_all_tokens(mask) is None
+    mask[0, 4] = False
+    assert with_all_tokens(mask) is mask
+
+
+def test_packing_and_unpacking_are_inverse():
+    packing = Packing(torch.tensor([0, 2, 5]), 2, 3)
+    values = torch.randn(3, 4)
+    laid_out = packing.unpack(values)
+    assert laid_out.shape == (2, 3, 4)
+    assert torch.equal(packing.pack(laid_out), values)
+    assert not laid_out.flatten(0, 1)[[1, 3, 4]].any()

@@ -1,0 +1,251 @@
+"""How many parameters every named model and every published size has: ours against published, and docs/models.md."""
+
+import csv
+import itertools
+import math
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+import yaml
+
+from hatchery.modeling.families import ModelConfig, model_config
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.roberta_configuration import RobertaConfig
+from hatchery.modeling.roberta_parameters import embedding_parameters, roberta_parameters
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+MODELS = REPOSITORY / "config" / "models"
+PUBLISHED = REPOSITORY / "config" / "published" / "models" / "parameters.csv"
+TABLE = REPOSITORY / "docs" / "models.md"
+STUDY_SUBWORDS = 19_000
+
+
+class Size(NamedTuple):
+    """One model: a file of config/models, what differs from it, and the size of the vocabulary."""
+
+    model: str
+    changes: str
+    subwords: int
+
+    def config(self) -> ModelConfig:
+        values = yaml.safe_load((MODELS / f"{self.model}.yaml").read_text())
+        values.pop("description", None)
+        return model_config({**values, **yaml.safe_load(f"{{{self.changes}}}"), "vocab_size": self.subwords})
+
+
+class PublishedCount(NamedTuple):
+    """A row of config/published/models/parameters.csv."""
+
+    size: Size
+    paper: str
+    source: str
+    measure: str
+    value: str
+    unit: str
+    printed_heads: str
+    size_of: str
+
+
+@cache
+def published_counts() -> list[PublishedCount]:
+    with PUBLISHED.open(newline="") as file:
+        return [
+            PublishedCount(
+                Size(row["model"], row["changes"], int(row["subwords"])),
+                *(row[key] for key in PublishedCount._fields[1:]),
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+@cache
+def ours(size: Size) -> int:
+    """Parameters of the model that would be trained; a shared matrix counts once."""
+    with torch.device("meta"):
+        model = MaskedLanguageModel(size.config())
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def family(config: ModelConfig) -> str:
+    if not isinstance(config, RobertaConfig):
+        return config.family
+    return f"{config.family}, {'tied' if config.tie_word_embeddings else 'untied'}"
+
+
+def agrees(count: int, published: PublishedCount) -> bool:
+    """Exactly, or as a number of millions that was rounded or cut after the printed digits."""
+    if published.unit == "parameters":
+        return count == int(published.value)
+    digits = len(published.value.partition(".")[2])
+    scaled = count / 10 ** (6 - digits)
+    printed = int(published.value.replace(".", ""))
+    return printed in (math.floor(scaled), math.floor(scaled + 0.5))
+
+
+def counted(published: PublishedCount) -> int:
+    """What of our model the published number is about."""
+    size = published.size
+    if published.measure == "added_parameters":
+        return ours(size) - ours(size._replace(subwords=STUDY_SUBWORDS))
+    if published.measure == "embedding_parameters":
+        config = size.config()
+        assert isinstance(config, RobertaConfig)
+        return embedding_parameters(config.vocabulary_rows, config.embedding_width)
+    if published.size_of == "untied":
+        assert size.model.endswith("_tied")
+        return ours(Size(size.model.removesuffix("_tied"), "", size.subwords))
+    return ours(size)
+
+
+def test_an_ungated_block_of_three_halves_the_width_has_the_same_size_and_biases_add_what_they_are():
+    base = ours(Size("ltg_base", "", 16384))
+    assert ours(Size("ltg_base_gelu", "", 16384)) == base
+    assert ours(Size("ltg_base_feed_forward_biases", "", 16384)) == base + 12 * (2 * 2048 + 768) == base + 58_368
+
+
+@pytest.mark.parametrize(
+    ("source", "n"), [("Table 3", 19), ("Table 7", 8), ("run ", 84), ("authors' code", 21), ("paper", 1)]
+)
+def test_every_published_count_is_the_size_of_the_model_that_it_is_about(source, n):
+    rows = [row for row in published_counts() if row.source.startswith(source)]
+    assert len(rows) == n
+    for row in rows:
+        assert agrees(counted(row), row), row
+
+
+def test_the_unconstrained_vocabulary_adds_what_table_4_prints():
+    rows = [row for row in published_counts() if row.measure == "added_parameters"]
+    assert len(rows) == 10
+    for row in rows:
+        config = row.size.config()
+        assert isinstance(config, RobertaConfig)
+        assert family(config) == "roberta, untied"
+        assert counted(row) == 10_000 * (config.embedding_width + config.hidden_size + 1)
+        assert agrees(counted(row), row), row
+
+
+def test_sizes_printed_for_a_model_of_the_other_family_are_those_of_the_anchor_and_of_the_varied_heads():
+    others = [row for row in published_counts() if row.size_of]
+    assert [(row.source, row.printed_heads) for row in others] == [
+        *(("Table 3", heads) for heads in "8124"),
+        ("Table 7", "2"),
+    ]
+    for row in others:
+        assert not agrees(ours(row.size), row)
+        assert (ours(row.size), counted(row)) == (11_304_258, 16_237_122)
+
+
+def sizes_of(row: dict[str, str]) -> tuple[int, ...]:
+    return tuple(int(row[key]) for key in "EHIL")
+
+
+def model_sizes(config: ModelConfig) -> tuple[int, ...]:
+    assert isinstance(config, RobertaConfig)
+    return config.embedding_width, config.hidden_size, config.intermediate_size, config.num_hidden_layers
+
+
+def test_our_table_has_the_logged_runs_with_their_families_and_sizes(shared_directory):
+    path = shared_directory / "reference" / "published" / "reduced_vocabulary_repo_runs_jan2023.csv"
+    with path.open(newline="") as file:
+        runs = list(csv.DictReader(file))
+    assert len(runs) == 42
+    assert sum(run["family"].startswith("tied") for run in runs) == 7
+    carried = {(row.source, row.measure): row for row in published_counts()}
+    for run in runs:
+        total = carried[f"run {run['run']}", "parameters"]
+        config = total.size.config()
+        assert family(config) == ("roberta, tied" if run["family"].startswith("tied") else "roberta, untied")
+        assert (config.embedding_size is None) == ("no projection" in run["family"])
+        assert model_sizes(config) == sizes_of(run)
+        assert config.num_attention_heads == (int(run["A"]) if config.tie_word_embeddings else 8)
+        assert total.printed_heads == run["A"]
+        assert ours(total.size) == roberta_parameters(config) == int(run["total_params"]) == int(total.value)
+        embedding = carried[f"run {run['run']}", "embedding_parameters"]
+        assert counted(embedding) == int(run["embedding_params"]) == int(embedding.value)
+
+
+@pytest.mark.parametrize("table", [3, 7])
+def test_our_table_has_the_printed_sizes_with_their_families(shared_directory, table):
+    path = shared_directory / "reference" / "published" / f"reduced_vocabulary_table{table}.csv"
+    with path.open(newline="") as file:
+        printed = list(csv.DictReader(file))
+    carried = [row for row in published_counts() if row.source == f"Table {table}"]
+    assert len(printed) == len(carried)
+    for theirs, row in zip(printed, carried, strict=True):
+        config = row.size.config()
+        assert model_sizes(config) == sizes_of(theirs)
+        assert (row.printed_heads, row.value) == (theirs["A"], theirs["params_millions"])
+        # Tied are the seven runs that vary A or I, and the anchor; Table 7 repeats the best of them.
+        varies_heads_or_width = sizes_of(theirs)[:2] == (256, 256) and sizes_of(theirs)[3] == 8
+        assert config.tie_word_embeddings == varies_heads_or_width
+        assert config.num_attention_heads == (int(theirs["A"]) if varies_heads_or_width else 8)
+
+
+# The table of docs/models.md
+
+HEADER = "| model | changes | family | subwords | parameters | published | equal |"
+
+
+def published_of(size: Size) -> list[PublishedCount]:
+    return [row for row in published_counts() if row.size == size and row.measure != "embedding_parameters"]
+
+
+def in_words(row: PublishedCount, config: ModelConfig) -> str:
+    number = f"{row.value} M" if row.unit == "million" else f"{int(row.value):,}"
+    sign = "+" if row.measure == "added_parameters" else ""
+    heads = f", A = {row.printed_heads}" if row.printed_heads not in ("", str(config.num_attention_heads)) else ""
+    return f"{sign}{number} ({row.source}{heads})"
+
+
+def verdict(rows: list[PublishedCount]) -> str:
+    if not rows:
+        return "not published"
+    lines = []
+    if equal := [row for row in rows if not row.size_of and agrees(counted(row), row)]:
+        lines.append("yes" if len(equal) == len(rows) else f"{sources(equal)}: yes")
+    if other := [row for row in rows if row.size_of]:
+        lines.append(f"{sources(other)}: no, the size of the {other[0].size_of} model, {counted(other[0]):,}")
+    if wrong := [row for row in rows if not row.size_of and not agrees(counted(row), row)]:
+        lines.append(f"{sources(wrong)}: no")
+    return "; ".join(lines)
+
+
+def sources(rows: list[PublishedCount]) -> str:
+    return ", ".join("run" if row.source.startswith("run ") else row.source for row in rows)
+
+
+def table_row(size: Size) -> str:
+    """The line of docs/models.md for `size`."""
+    config = size.config()
+    rows = published_of(size)
+    spare = f" + {config.extra_vocabulary_rows}" if isinstance(config, RobertaConfig) else ""
+    published = "; ".join(in_words(row, config) for row in rows) or "-"
+    changes = f"`{size.changes}`" if size.changes else ""
+    cells = (f"`{size.model}`", changes, family(config), f"{size.subwords:,}{spare}", f"{ours(size):,}", published)
+    return f"| {' | '.join((*cells, verdict(rows)))} |".replace("|  |", "| |")
+
+
+def table_lines() -> Iterator[tuple[Size, str]]:
+    lines = TABLE.read_text().splitlines()
+    start = lines.index(HEADER) + 2
+    for line in itertools.takewhile(lambda line: line.startswith("|"), lines[start:]):
+        model, changes, _, subwords, *_ = (cell.strip().strip("`") for cell in line.strip("|").split("|"))
+        yield Size(model, changes, int(subwords.split(" + ")[0].replace(",", ""))), line
+
+
+def test_every_line_of_the_table_is_what_the_models_give():
+    for size, line in table_lines():
+        assert line == table_row(size)
+
+
+def test_every_named_model_and_every_published_size_has_one_line():
+    listed = [size for size, _ in table_lines()]
+    assert len(set(listed)) == len(listed)
+    named = {path.stem for path in MODELS.glob("*.yaml")}
+    without = sorted(named - {size.model for size in listed if not size.changes})
+    assert not without, f"docs/models.md lacks a line such as: {table_row(Size(without[0], '', 16384))}"
+    assert not {row.size for row in published_counts()} - set(listed)

@@ -1,0 +1,308 @@
+"""The RoBERTa-like family against `transformers`, against its written-out definition, and with all that composes."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hatchery.errors import ModelError
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.numerics import Dropout
+from hatchery.modeling.roberta_configuration import RobertaConfig
+from hatchery.modeling.roberta_encoder import position_ids
+from hatchery.modeling.store import load_masked_language_model, save_model
+
+PAD = 1
+SIZES: dict[str, Any] = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 16,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+PROJECTED = {"embedding_size": 16, "tie_word_embeddings": False, "extra_vocabulary_rows": 3}
+
+
+def make(seed: int = 1, **changes: Any) -> MaskedLanguageModel:
+    """A small initialised model without dropout whose constants are disturbed, so that none can hide."""
+    model = MaskedLanguageModel(RobertaConfig(**{**SIZES, **changes}))
+    initialise_(model, seed)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
+    return model
+
+
+@pytest.fixture
+def inputs() -> tuple[Tensor, Tensor, Tensor]:
+    """Ids, mask and labels [3, 12] of sequences of 12, 9 and 5 tokens; padding has the id 1."""
+    generator = torch.Generator().manual_seed(7)
+    ids = torch.randint(5, 61, (3, 12), generator=generator)
+    mask = torch.arange(12) < torch.tensor([12, 9, 5])[:, None]
+    labelled = (torch.rand(3, 12, generator=generator) < 0.4) & mask
+    return ids.where(mask, PAD), mask, ids.where(labelled, -100)
+
+
+def name_in_transformers(name: str) -> str:
+    """Where `transformers` keeps what is called `name` here."""
+    embeddings = "roberta.embeddings."
+    fixed = {
+        "encoder.embedding.word_embedding.weight": f"{embeddings}word_embeddings.weight",
+        "encoder.embedding.position_embedding.weight": f"{embeddings}position_embeddings.weight",
+        "encoder.embedding.token_type_embedding.weight": f"{embeddings}token_type_embeddings.weight",
+        "head.vocabulary_bias": "lm_head.bias",
+    }
+    if name in fixed:
+        return fixed[name]
+    for ours, theirs in (
+        ("encoder.embedding.layer_norm", "roberta.embeddings.LayerNorm"),
+        ("encoder.layers", "roberta.encoder.layer"),
+        ("attention_norm", "attention.output.LayerNorm"),
+        ("feed_forward_norm", "output.LayerNorm"),
+        ("attention.query_projection", "attention.self.query"),
+        ("attention.key_projection", "attention.self.key"),
+        ("attention.value_projection", "attention.self.value"),
+        ("attention.output_projection", "attention.output.dense"),
+        ("feed_forward.input_projection", "intermediate.dense"),
+        ("feed_forward.output_projection", "output.dense"),
+        ("head.linear", "lm_head.dense"),
+        ("head.layer_norm", "lm_head.layer_norm"),
+    ):
+        name = name.replace(ours, theirs)
+    return name
+
+
+@pytest.mark.parametrize("attends_to_padding", [False, True])
+def test_the_stock_family_is_the_roberta_of_transformers(inputs, attends_to_padding):
+    transformers = pytest.importorskip("transformers")
+    ids, mask, labels = inputs
+    ours = make()
+    config = transformers.RobertaConfig(
+        vocab_size=61,
+        hidden_size=24,
+        intermediate_size=40,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        max_position_embeddings=18,
+        type_vocab_size=2,
+        layer_norm_eps=1e-5,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        pad_token_id=PAD,
+    )
+    theirs = transformers.RobertaForMaskedLM(config)
+    weights = {name_in_transformers(name): parameter.detach() for name, parameter in ours.named_parameters()}
+    missing, unexpected = theirs.load_state_dict(weights, strict=False)
+    assert not unexpected
+    assert set(missing) <= {"lm_head.decoder.weight", "lm_head.decoder.bias", "roberta.embeddings.position_ids"}
+    theirs.tie_weights()
+
+    expected = theirs(
+        input_ids=ids,
+        attention_mask=torch.ones_like(mask).long() if attends_to_padding else mask.long(),
+        labels=labels,
+        output_hidden_states=True,
+    )
+    given = None if attends_to_padding else mask
+    states = ours.encoder(ids, given)
+    for state, reference in zip(states, expected.hidden_states, strict=True):
+        torch.testing.assert_close(state, reference, atol=1e-5, rtol=0)
+    torch.testing.assert_close(ours.logits_at(states[-1]), expected.logits, atol=1e-5, rtol=0)
+    output = ours(ids, given, labels)
+    torch.testing.assert_close(output.loss_sum / output.n_labelled, expected.loss, atol=1e-5, rtol=0)
+
+    (output.loss_sum / output.n_labelled).backward()
+    expected.loss.backward()
+    gradients = {name: parameter.grad for name, parameter in theirs.named_parameters()}
+    for name, parameter in ours.named_parameters():
+        torch.testing.assert_close(parameter.grad, gradients[name_in_transformers(name)], atol=1e-5, rtol=1e-4)
+
+
+def written_out(model: MaskedLanguageModel, ids: Tensor, mask: Tensor) -> Tensor:
+    """Logits [B, T, V] of the projected family, one head and one sentence of the definition at a time."""
+    weights = dict(model.named_parameters())
+    heads, layers = model.config.num_attention_heads, model.config.num_hidden_layers
+
+    def linear(x: Tensor, name: str) -> Tensor:
+        return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+    def norm(x: Tensor, name: str) -> Tensor:
+        centred = x - x.mean(-1, keepdim=True)
+        deviation = (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        return centred / deviation * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def gelu(x: Tensor) -> Tensor:
+        return x * 0.5 * (1 + torch.erf(x / math.sqrt(2)))
+
+    logits = []
+    for row, tokens in zip(ids, mask, strict=True):
+        places = [int((row[: t + 1] != PAD).sum()) + 1 if row[t] != PAD else 1 for t in range(len(row))]
+        embedding = "encoder.embedding"
+        x = weights[f"{embedding}.word_embedding.weight"][row]
+        x = x + weights[f"{embedding}.position_embedding.weight"][places]
+        x = x + weights[f"{embedding}.token_type_embedding.weight"][0]
+        x = norm(x, f"{embedding}.layer_norm")
+        x = norm(linear(x, "encoder.projection"), "encoder.projection_layer_norm")
+        for n in range(layers):
+            layer = f"encoder.layers.{n}"
+            query, key, value = (linear(x, f"{layer}.attention.{p}_projection") for p in ("query", "key", "value"))
+            width = x.shape[-1] // heads
+            contexts = []
+            for head in range(heads):
+                columns = slice(head * width, (head + 1) * width)
+                scores = query[:, columns] @ key[:, columns].T / math.sqrt(width)
+                scores[:, ~tokens] = -math.inf
+                contexts.append(scores.softmax(-1) @ value[:, columns])
+            attention = linear(torch.cat(contexts, dim=-1), f"{layer}.attention.output_projection")
+            x = norm(x + attention, f"{layer}.attention_norm")
+            inner = gelu(linear(x, f"{layer}.feed_forward.input_projection"))
+            x = norm(x + linear(inner, f"{layer}.feed_forward.output_projection"), f"{layer}.feed_forward_norm")
+        x = norm(gelu(linear(x, "head.linear")), "head.layer_norm")
+        logits.append(x @ weights["head.vocabulary_weight"].T + weights["head.vocabulary_bias"])
+    return torch.stack(logits)
+
+
+@pytest.mark.parametrize("embedding_size", [16, 24, 40])
+@pytest.mark.parametrize("attends_to_padding", [False, True])
+def test_the_projected_family_is_its_written_out_definition(inputs, embedding_size, attends_to_padding):
+    ids, mask, labels = inputs
+    model = make(**{**PROJECTED, "embedding_size": embedding_size}).double()
+    seen = torch.ones_like(mask) if attends_to_padding else mask
+    expected = written_out(model, ids, seen)
+    assert expected.shape == (3, 12, 64)
+    given = None if attends_to_padding else mask
+    logits = model.logits_at(model.encoder(ids, given)[-1])
+    torch.testing.assert_close(logits, expected, atol=1e-10, rtol=0)
+    output = model(ids, given, labels)
+    loss = F.cross_entropy(expected.flatten(0, 1), labels.flatten(), ignore_index=-100)
+    torch.testing.assert_close(output.loss_sum / output.n_labelled, loss, atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("changes", [{}, PROJECTED])
+def test_what_stands_at_padding_changes_no_token(inputs, changes):
+    ids, mask, _ = inputs
+    model = make(**changes)
+    alone = model.encoder(ids[2:, :5], None)[-1]
+    torch.testing.assert_close(model.encoder(ids, mask)[-1][2:, :5], alone, atol=1e-5, rtol=0)
+    rows = mask.flatten().nonzero().squeeze(1)
+    without_padding = model.encoder.hidden_at(ids, mask, rows)
+    torch.testing.assert_close(without_padding, model.encoder(ids, mask)[-1].flatten(0, 1)[rows], atol=1e-5, rtol=0)
+
+
+def test_texts_packed_into_one_input_have_the_states_that_they_have_alone(inputs):
+    ids = inputs[0]
+    texts = [ids[0, :4], ids[1, :5], ids[2, :2]]
+    text_of = torch.tensor([0] * 4 + [1] * 5 + [2] * 2 + [3])
+    packed = torch.cat([*texts, torch.tensor([PAD])])[None]
+    model = make(**PROJECTED)
+    states = model.encoder(packed, (text_of[:, None] == text_of[None, :])[None])[-1][0]
+    alone = torch.cat([model.encoder(text[None])[-1][0] for text in texts])
+    torch.testing.assert_close(states[:11], alone, atol=1e-5, rtol=0)
+
+
+def test_positions_count_from_two_and_padding_has_one():
+    ids = torch.tensor([[0, 7, 8, 2, PAD, PAD], [PAD, 0, 9, PAD, 2, PAD]])
+    assert position_ids(ids, PAD).tolist() == [[2, 3, 4, 5, 1, 1], [1, 2, 3, 1, 4, 1]]
+    assert position_ids(ids, pad_token_id=60).tolist() == [[2, 3, 4, 5, 6, 7]] * 2
+
+
+def test_the_longest_input_of_the_study_has_128_tokens_and_130_positions():
+    model = make(max_position_embeddings=128)
+    assert model.encoder.embedding.position_embedding.weight.shape == (130, 24)
+    longest = torch.full((1, 128), 7)
+    assert model.encoder(longest)[-1].shape == (1, 128, 24)
+    with pytest.raises(ModelError, match="129 tokens: the model has absolute positions for 128"):
+        model.encoder(torch.full((1, 129), 7))
+
+
+def test_looking_up_padding_gives_its_rows_no_gradient_even_where_it_is_attended_to(inputs):
+    ids, _, labels = inputs
+    model = make(**PROJECTED)
+    model(ids, None, labels).loss_sum.backward()
+    embedding = model.encoder.embedding
+    assert not embedding.word_embedding.weight.grad[PAD].any()
+    assert not embedding.position_embedding.weight.grad[1].any()
+    assert embedding.word_embedding.weight.grad[ids[0, 0]].any()
+
+
+def test_spare_rows_of_the_vocabulary_have_logits_and_take_part_in_the_softmax(inputs):
+    ids, mask, labels = inputs
+    model = make(**PROJECTED)
+    assert model.config.vocabulary_rows == 64
+    before = model(ids, mask, labels).loss_sum
+    with torch.no_grad():
+        model.head.vocabulary_bias[61:] = 9.0
+    assert model(ids, mask, labels).loss_sum > before + 1
+
+
+@pytest.mark.parametrize("weighting", LAYER_WEIGHTINGS)
+def test_every_layer_weighting_composes_with_post_norm_layers(inputs, weighting):
+    ids, mask, labels = inputs
+    model = make(layer_weighting=weighting, **PROJECTED)
+    model(ids, mask, labels).loss_sum.backward()
+    mixtures = list(model.encoder.mixture.layer_weights)
+    assert len(mixtures) == {"none": 0, "weighted_output": 4}.get(weighting, 3)
+    # The first consumer has one producer and no choice.
+    assert all(vector.grad.abs().max() > 1e-6 for vector in mixtures[1:])
+    others = [name for name, p in model.named_parameters() if "layer_weights" not in name and p.grad is None]
+    assert not others
+
+
+def test_a_layer_weighting_mixes_the_outputs_of_earlier_layers_as_elc_bert_does(inputs):
+    ids, mask, _ = inputs
+    model = make(layer_weighting="zero", **PROJECTED)
+    states = model.encoder(ids, mask)
+    layer, mixture = model.encoder.layers[2], model.encoder.mixture
+    shares = torch.softmax(mixture.layer_weights[2], dim=0)
+    hidden = sum(share * state for share, state in zip(shares, states[:3], strict=True))
+    _, attention_inputs = model.encoder.embed(ids, mask)
+    attention = layer.attention(hidden, attention_inputs)
+    inner = layer.feed_forward(layer.attention_norm(hidden + attention))
+    expected = layer.feed_forward_norm(layer.attention_norm(attention) + inner)
+    torch.testing.assert_close(states[3], expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("changes", [{}, PROJECTED, {"vocabulary_bias": False, "sentence_pair_head": True}])
+def test_a_stored_model_comes_back_as_it_was(tmp_path, inputs, changes):
+    ids, mask, labels = inputs
+    model = make(**changes)
+    save_model(tmp_path, model)
+    loaded = load_masked_language_model(tmp_path)
+    assert loaded.config == model.config
+    assert torch.equal(loaded(ids, mask, labels).loss_sum, model(ids, mask, labels).loss_sum)
+    assert torch.equal(loaded.encoder(ids, mask)[-1], model.encoder(ids, mask)[-1])
+
+
+@pytest.mark.parametrize(
+    ("place", "n"),
+    [("embedding.dropout", 1), ("probability_dropout", 3), ("output_dropout", 3), ("feed_forward.dropout", 3)],
+)
+def test_dropout_acts_in_training_at_every_place_of_the_definition(place, n):
+    model = make(**PROJECTED)
+    dropouts = {name: module for name, module in model.named_modules() if isinstance(module, Dropout)}
+    here = [module for name, module in dropouts.items() if name.endswith(place)]
+    assert (len(dropouts), len(here)) == (10, n)
+    ids = torch.full((2, 6), 7)
+    without = model.train().encoder(ids)[-1]
+    for module in here:
+        module.probability = 0.5
+        assert not torch.allclose(model.train().encoder(ids)[-1], without, atol=1e-3)
+        torch.testing.assert_close(model.eval().encoder(ids)[-1], without)
+        module.probability = 0.0
+
+
+def test_dropout_probabilities_of_the_configuration_reach_their_places():
+    model = make(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.3)
+    for name, module in model.named_modules():
+        if isinstance(module, Dropout):
+            assert module.probability == (0.3 if name.endswith("probability_dropout") else 0.2)

@@ -1,0 +1,53 @@
+localrules:
+    export_model,
+    list_exported_models,
+
+
+rule export_model:
+    input:
+        pretraining="results/{experiment}/pretraining/{cell}/manifest.json",
+        summary="results/{experiment}/summary.csv",
+    output:
+        "results/{experiment}/export/{cell}/manifest.json",
+    log:
+        "logs/export_model/{experiment}/{cell}.log",
+    benchmark:
+        "results/benchmarks/export_model/{experiment}/{cell}.tsv"
+    conda:
+        "../../envs/evaluation.yaml"
+    resources:
+        mem_mb=3000,
+        runtime=10,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "export_model", experiment=wildcards.experiment, cell=wildcards.cell
+        ),
+    shell:
+        "python scripts/export_model.py --settings {params.settings:q} --pretraining {input.pretraining}"
+        " --summary {input.summary} --output {output} > {log} 2>&1"
+
+
+rule list_exported_models:
+    input:
+        lambda wildcards: LAYOUT.exported(wildcards.experiment).values(),
+    output:
+        "results/{experiment}/export/README.md",
+    log:
+        "logs/list_exported_models/{experiment}.log",
+    benchmark:
+        "results/benchmarks/list_exported_models/{experiment}.tsv"
+    conda:
+        "../../envs/evaluation.yaml"
+    resources:
+        mem_mb=500,
+        runtime=10,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "list_exported_models", experiment=wildcards.experiment
+        ),
+        models=lambda wildcards: arguments(
+            "--model", LAYOUT.exported(wildcards.experiment)
+        ),
+    shell:
+        "python scripts/list_exported_models.py --settings {params.settings:q} {params.models} --output {output}"
+        " > {log} 2>&1"
