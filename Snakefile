@@ -2,6 +2,7 @@
 #
 #   snakemake results/<experiment>/summary.csv      the table
 #   snakemake results/<experiment>/index.html       the table, the figures and a page that holds them
+#   snakemake results/<experiment>/export/README.md the models as folders for the transformers library
 #   snakemake                                       the page of every experiment under `experiments` in config.yaml
 import sys
 from pathlib import Path
@@ -42,6 +43,7 @@ include: "workflow/rules/tokenizer_selection.smk"
 include: "workflow/rules/pretraining.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analysis.smk"
+include: "workflow/rules/export.smk"
 
 
 localrules:

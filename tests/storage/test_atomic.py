@@ -30,3 +30,12 @@ def test_json_has_sorted_keys_and_refuses_nan(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Out of range"):
         write_json(tmp_path / "b.json", {"x": float("nan")})
     assert not (tmp_path / "b.json").exists()
+
+
+def test_an_output_gets_the_permissions_of_any_new_file_whoever_writes_it(tmp_path: Path) -> None:
+    with atomic_path(tmp_path / "weights") as partial:
+        own = tmp_path / "own"
+        own.touch(mode=0o600)
+        own.replace(partial)
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "weights").stat().st_mode == (tmp_path / "plain").stat().st_mode

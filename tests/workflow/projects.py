@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+TINY = ("results/tiny/index.html", "results/tiny/export/README.md")
 LINKED = ("Snakefile", "scripts", "workflow", "envs", "profiles", "slurm")
 EMBEDDED = "embedded: {documents: 60, pairs_per_paradigm: 10, examples_per_task: 40}\n"
 
@@ -40,9 +41,9 @@ def snakemake(folder: Path, *arguments: str, timeout: float = 600) -> subprocess
     )
 
 
-def planned_rules(folder: Path, target: str) -> dict[str, int]:
-    """Rules that a dry run for `target` would run, with the number of their jobs."""
-    result = snakemake(folder, "--dry-run", target)
+def planned_rules(folder: Path, *targets: str) -> dict[str, int]:
+    """Rules that a dry run for `targets` would run, with the number of their jobs."""
+    result = snakemake(folder, "--dry-run", *targets)
     assert result.returncode == 0, result.stdout + result.stderr
     output = result.stdout + result.stderr
     if "Nothing to be done" in output:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from lxml import etree
-from projects import make_project, snakemake
+from projects import TINY, make_project, snakemake
 
 from hatchery.storage.manifests import read_manifest
 
@@ -65,6 +65,18 @@ def test_figures_are_drawings_and_the_page_holds_them(finished_project: Path) ->
         assert (finished_project / f"results/cards/{corpus}/card.html").is_file()
 
 
+def test_every_model_is_exported_with_its_scores_on_its_card(finished_project: Path) -> None:
+    folder = finished_project / "results/tiny/export"
+    listed = (folder / "README.md").read_text(encoding="utf-8")
+    models = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    assert models == ["elc_bert-s42", "ltg_bert-s42", "random-s42", "roberta-s42"]
+    for name in models:
+        assert name in listed
+        card = (folder / name / "README.md").read_text(encoding="utf-8")
+        assert card.startswith("---\n") and "paradigm_average" in card
+        assert {"config.json", "model.safetensors", "tokenizer.json"} <= {path.name for path in (folder / name).iterdir()}
+
+
 def test_no_unfinished_file_is_left_behind(finished_project: Path) -> None:
     assert not list((finished_project / "results").rglob("*.partial"))
     checkpoints = finished_project / "results/checkpoints"
@@ -89,7 +101,7 @@ def test_snakemakes_report_holds_table_and_figures(finished_project: Path) -> No
 
 def test_two_runs_from_scratch_give_the_same_bytes(finished_project: Path, tmp_path: Path, repository: Path) -> None:
     second = make_project(tmp_path / "another place" / "project", repository)
-    result = snakemake(second, "--cores", "2", "results/tiny/index.html")
+    result = snakemake(second, "--cores", "2", *TINY)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     compared = 0
     for path in sorted((finished_project / "results").rglob("*")):

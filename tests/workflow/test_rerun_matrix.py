@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from projects import planned_rules
+from projects import TINY, planned_rules
 
 pytestmark = pytest.mark.slow
 
-TARGET = "results/tiny/index.html"
 EXPERIMENT = "config/experiments/tiny.yaml"
 FIGURES = {"plot_learning_curves", "plot_layer_weights", "plot_phenomena"}
-SUMMARY = {"summarise", "write_page"}
+EXPORT = {"export_model", "list_exported_models"}
+SUMMARY = {"summarise", "write_page", *EXPORT}
 AFTER_PRETRAINING = {"score_minimal_pairs", "finetune", *FIGURES, *SUMMARY}
 AFTER_TOKENS = {"pretrain", *AFTER_PRETRAINING}
 AFTER_TOKENIZER = {"encode_corpus", *AFTER_TOKENS}
@@ -44,7 +44,7 @@ CHANGES = {
     ),
     "threads": Change("config/config.yaml", "evaluation_threads: 1", "evaluation_threads: 2", set()),
     "another experiment": Change("config/experiments/strict.yaml", "steps: 15625", "steps: 15626", set()),
-    "description": Change(EXPERIMENT, "As small as", "So small as", {"write_page"}),
+    "description": Change(EXPERIMENT, "As small as", "So small as", {"write_page", *EXPORT}),
     "figure width": Change(EXPERIMENT, "width_inches: 8", "width_inches: 7", {*FIGURES, "write_page"}),
     "fine-tuning rate": Change(
         EXPERIMENT, "learning_rate: 5.0e-4", "learning_rate: 6.0e-4", {"freeze_settings", "finetune", *SUMMARY}
@@ -107,7 +107,7 @@ CHANGES = {
     "processes of a conversion": Change(
         "config/config.yaml", "device: auto", "device: auto\n  corpus_threads: 3", set()
     ),
-    "description of a corpus": Change("config/corpora/tiny.yaml", "One written", "A written", CARD),
+    "description of a corpus": Change("config/corpora/tiny.yaml", "One written", "A written", {*CARD, *EXPORT}),
     "licence of a raw input": Change("config/config.yaml", "licence: ", "licence: by agreement, ", set()),
     "reading of the vocabulary": Change(
         "config/vocabularies/demo.yaml",
@@ -163,7 +163,7 @@ def test_one_change_reruns_exactly_the_stages_that_depend_on_it(
     change = CHANGES[name]
     path = finished_project / change.file
     with own_copy_of_code(finished_project, change.file), changed(path, change.old, change.new):
-        assert set(planned_rules(finished_project, TARGET)) == change.expected
+        assert set(planned_rules(finished_project, *TINY)) == change.expected
 
 
 @contextmanager
@@ -188,5 +188,5 @@ def own_copy_of_code(project: Path, file: str) -> Iterator[None]:
 def test_a_change_of_one_run_leaves_the_others_alone(finished_project: Path) -> None:
     run = "elc_bert: {model: elc_tiny}"
     with changed(finished_project / EXPERIMENT, run, run.replace("}", ", pretraining: {steps: 5}}")):
-        planned = planned_rules(finished_project, TARGET)
+        planned = planned_rules(finished_project, *TINY)
     assert planned["pretrain"] == planned["score_minimal_pairs"] == planned["finetune"] == 1

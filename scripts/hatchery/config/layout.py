@@ -189,6 +189,13 @@ class Layout:
             for task in self.project.experiment(experiment)["finetuning"]["tasks"]
         }
 
+    def exported(self, experiment: str) -> dict[str, str]:
+        """Manifests of an experiment's models as folders for `transformers`, by cell."""
+        return {
+            cell.name: f"results/{experiment}/export/{cell.name}/manifest.json"
+            for cell in self.project.cells(experiment)
+        }
+
     def published(self, experiment: str) -> list[str]:
         """The table of published values of an experiment, if it names one."""
         name = self.project.experiment(experiment)["published"]

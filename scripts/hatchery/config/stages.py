@@ -35,6 +35,8 @@ VERSIONS = {
     "plot_layer_weights": 1,
     "plot_phenomena": 1,
     "write_page": 2,
+    "export_model": 1,
+    "list_exported_models": 1,
 }
 
 
@@ -167,6 +169,37 @@ def _page(project: Project, experiment: str) -> dict[str, Any]:
     return {"experiment": experiment, "description": project.experiment(experiment)["description"]}
 
 
+def _export(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+    block = project.experiment(experiment)
+    chosen = project.cell(experiment, cell)
+    run = block["runs"][chosen.run]
+    sources = {source["name"]: source for source in raw_inputs(project, block["corpus"])}
+    return {
+        "experiment": experiment,
+        "description": block["description"],
+        "cell": cell,
+        "run": chosen.run,
+        "seed": chosen.seed,
+        "seeds": run["seeds"],
+        "model": run["model"],
+        "model_description": project.block("model", run["model"])["description"],
+        "corpus": block["corpus"],
+        "corpus_description": project.block("corpus", block["corpus"])["description"],
+        "sources": [{**sources[name], "dataset": _hub_dataset(project, name)} for name in sorted(sources)],
+    }
+
+
+def _hub_dataset(project: Project, source: str) -> str | None:
+    """The data set of the hub that a raw input comes from; None for embedded ones and where the user gives a path."""
+    data = project.config["data"].get(source, {"path": None, "hub": None})
+    return None if data["hub"] is None or data["path"] is not None else data["hub"]["dataset"]
+
+
+def _exports(project: Project, experiment: str) -> dict[str, Any]:
+    names = [cell.name for cell in project.cells(experiment)]
+    return {"experiment": experiment, "description": project.experiment(experiment)["description"], "cells": names}
+
+
 SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "generate_embedded_sources": _embedded,
     "register_source": _source,
@@ -187,4 +220,6 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "plot_layer_weights": _figure,
     "plot_phenomena": _figure,
     "write_page": _page,
+    "export_model": _export,
+    "list_exported_models": _exports,
 }

@@ -10,7 +10,7 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
     "corpora": ("build_vocabulary", "select_text", "convert_corpus", "sample_corpus", "group_sequences"),
     "tokenization": ("train_tokenizer", "encode_corpus", "select_tokenizer"),
     "pretraining": ("pretrain",),
-    "evaluation": ("score_minimal_pairs", "finetune"),
+    "evaluation": ("score_minimal_pairs", "finetune", "export_model", "list_exported_models"),
     "analysis": (
         "describe_corpus",
         "summarise",
@@ -23,6 +23,7 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
 
 # Commands that people or the Makefile start, never a rule; they run in `.venv` or before it exists.
 DEVELOPMENT_COMMANDS: tuple[str, ...] = (
+    "import_checkpoint",
     "install_environment",
     "lock_environments",
     "record_stage_code",

@@ -92,7 +92,7 @@ class DisentangledSelfAttention(nn.Module):
         # In fp32 also under autocast: many gradients are summed into one bucket, and the CPU looks fp32 up faster. On
         # the CPU index_select from the flattened table is faster than torch.gather, forward and backward.
         scores = full_precision(by_query).flatten(1).index_select(1, positions.by_query)
-        scores = scores + full_precision(by_key).flatten(1).index_select(1, positions.by_key)
+        scores += full_precision(by_key).flatten(1).index_select(1, positions.by_key)
         return scores.view(batch, heads, length, length)
 
     def _position_vectors(self, table: Tensor) -> tuple[Tensor, Tensor]:

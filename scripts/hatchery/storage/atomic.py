@@ -7,6 +7,7 @@ most a file whose name starts with a dot and ends in `.partial`.
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,11 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial"
     try:
+        # Some libraries write a file of their own that nobody else may read, and move it here; outputs are shared.
+        partial.touch()
+        mode = stat.S_IMODE(partial.stat().st_mode)
         yield partial
+        partial.chmod(mode)
         with partial.open("rb+") as handle:
             os.fsync(handle.fileno())
         partial.replace(path)

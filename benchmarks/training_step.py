@@ -1,0 +1,258 @@
+"""Tokens per second of a training step of the masked language model, forward and backward, against two baselines.
+
+`plain` is the same model with the attention as its formula is printed (T x T x 2D position values, as in the papers'
+code; tests/modeling/plain_attention.py); `bert` is a BERT of `transformers` with as many parameters per layer. All take
+turns in one process; on the CPU processor time counts, so that other jobs do not. Fails below the limits.
+
+    python benchmarks/training_step.py [--precision bf16] [--tokens 512 4096] [--padding 0.3] [--device cuda]
+"""
+
+import argparse
+import importlib.util
+import multiprocessing
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY / "scripts"))
+sys.path.insert(0, str(REPOSITORY / "tests" / "modeling"))
+
+import torch
+from plain_attention import PlainAttention
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from hatchery.modeling import layered_encoder
+from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+
+LIMITS = {128: 1.5, 512: 12.0}
+"""Least speed-up over the plain definition, by sequence length."""
+VOCABULARY, HIDDEN, HEADS, INTERMEDIATE = 16384, 768, 12, 2048
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One comparison."""
+
+    device: str
+    precision: str
+    layers: int
+    length: int
+    tokens: int
+    padding: float
+    threads: int
+
+    @property
+    def sequences(self) -> int:
+        """Sequences in the batch; at least one."""
+        return max(1, self.tokens // self.length)
+
+    def autocast(self) -> torch.autocast:
+        """bf16 autocast, or none for fp32."""
+        return torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bf16")
+
+
+def make_batch(setting: Setting) -> tuple[Tensor, Tensor, Tensor]:
+    """Ids, mask and labels: 15 % of the tokens labelled, sequences shortened evenly up to twice the padding."""
+    generator = torch.Generator().manual_seed(0)
+    shape = (setting.sequences, setting.length)
+    ids = torch.randint(5, VOCABULARY, shape, generator=generator)
+    shares = 1 - 2 * setting.padding * (torch.arange(setting.sequences) + 0.5) / setting.sequences
+    mask = torch.arange(setting.length) < (shares * setting.length).round().clamp(min=1)[:, None]
+    labelled = (torch.rand(shape, generator=generator) < 0.15) & mask
+    labels = ids.where(labelled, UNLABELLED)
+    return ids.to(setting.device), mask.to(setting.device), labels.to(setting.device)
+
+
+def ours(setting: Setting) -> nn.Module:
+    config = LtgBertConfig(VOCABULARY, HIDDEN, INTERMEDIATE, setting.layers, HEADS)
+    model = MaskedLanguageModel(config)
+    initialise_(model, 1)
+    return model.to(setting.device)
+
+
+def plain(setting: Setting) -> nn.Module:
+    model = ours(setting)
+    rows = model.encoder.relative_positions.rows(setting.length)
+    for layer in model.encoder.layers:
+        layer.attention = PlainAttention(layer.attention, model.config, rows)
+    return model
+
+
+def bert(setting: Setting) -> nn.Module:
+    from transformers import BertConfig, BertForMaskedLM
+
+    # A width of 3/2 without the gate makes as many parameters as ours with it.
+    config = BertConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=HIDDEN,
+        num_hidden_layers=setting.layers,
+        num_attention_heads=HEADS,
+        intermediate_size=3 * INTERMEDIATE // 2,
+    )
+    return BertForMaskedLM(config).to(setting.device)
+
+
+MODELS = {"ours": ours, "plain": plain, "bert": bert}
+
+
+def make_step(name: str, setting: Setting) -> Callable[[], None]:
+    """A function that does one forward and backward pass."""
+    model = MODELS[name](setting).train()
+    ids, mask, labels = make_batch(setting)
+    n_labelled = int((labels != UNLABELLED).sum())
+
+    def step() -> None:
+        model.zero_grad(set_to_none=True)
+        with setting.autocast():
+            if name == "bert":
+                loss = model(input_ids=ids, attention_mask=mask.long(), labels=labels).loss
+            else:
+                loss = model(ids, mask, labels).loss_sum / n_labelled
+        loss.backward()
+
+    return step
+
+
+def seconds_of(function: Callable[[], object], device: str) -> float:
+    """Processor time per thread on the CPU, elapsed time on a GPU."""
+    if device != "cpu":
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        function()
+        torch.cuda.synchronize()
+        return time.perf_counter() - started
+    started = time.process_time()
+    function()
+    return (time.process_time() - started) / torch.get_num_threads()
+
+
+def best_in_turns(steps: dict[str, Callable[[], None]], repetitions: int, device: str) -> dict[str, float]:
+    """Least seconds of each step, after one that does not count."""
+    best = dict.fromkeys(steps, float("inf"))
+    for repetition in range(repetitions + 1):
+        for name, step in steps.items():
+            seconds = seconds_of(step, device)
+            if repetition > 0:
+                best[name] = min(best[name], seconds)
+    return best
+
+
+def matmul_rate(device: str, precision: str) -> float:
+    """Floating-point operations per second of one large product."""
+    size = 2048 if device == "cpu" else 8192
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    left, right = torch.randn(2, size, size, device=device).to(dtype).unbind(0)
+    return 2 * size**3 / best_in_turns({"product": lambda: torch.mm(left, right)}, 5, device)["product"]
+
+
+def peak_memory(name: str, setting: Setting) -> float:
+    """GiB that two steps take beyond the model itself, in a process of their own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_peak_memory, (name, setting))
+
+
+def _peak_memory(name: str, setting: Setting) -> float:
+    torch.set_num_threads(setting.threads)
+    step = make_step(name, setting)
+    before = _memory(setting.device)
+    step()
+    step()
+    return (_memory(setting.device) - before) / 2**30
+
+
+def _memory(device: str) -> int:
+    if device != "cpu":
+        return torch.cuda.max_memory_allocated()
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def compare(setting: Setting, names: list[str], repetitions: int) -> bool:
+    """Print one table; True if our speed-up over the plain definition is within its limit."""
+    steps = {name: make_step(name, setting) for name in names}
+    seconds = best_in_turns(steps, repetitions, setting.device)
+    tokens = int(make_batch(setting)[1].sum())
+    print(f"\nlength {setting.length}, {setting.sequences} sequences, {tokens} tokens, {setting.precision}")
+    limit, speed_up = LIMITS.get(setting.length), seconds["plain"] / seconds["ours"]
+    for name in names:
+        ratio = seconds[name] / seconds["ours"]
+        print(f"  {name:6} {tokens / seconds[name]:10.0f} tokens/s   ours is {ratio:6.2f} times", end="")
+        print(f" (limit {limit})" if name == "plain" and limit else "")
+    print(f"  ours reaches {utilisation(steps['ours'], seconds['ours'], setting)}")
+    return limit is None or speed_up >= limit
+
+
+def utilisation(step: Callable[[], None], seconds: float, setting: Setting) -> str:
+    with FlopCounterMode(display=False) as counter:
+        step()
+    rate = counter.get_total_flops() / seconds
+    shares = [f"{100 * rate / matmul_rate(setting.device, p):.0f} % of a large {p} product" for p in ("bf16", "fp32")]
+    return f"{rate / 1e9:.0f} GFLOP/s: " + ", ".join(shares if setting.precision == "fp32" else shares[:1])
+
+
+def packing_gain(setting: Setting, repetitions: int) -> str:
+    """How much faster the tokens alone are than the padded batch."""
+    step = make_step("ours", setting)
+    threshold = layered_encoder.PACKING_PAYS_FROM
+
+    def padded() -> None:
+        layered_encoder.PACKING_PAYS_FROM = 1.0
+        step()
+        layered_encoder.PACKING_PAYS_FROM = threshold
+
+    seconds = best_in_turns({"packed": step, "padded": padded}, repetitions, setting.device)
+    return f"{seconds['padded'] / seconds['packed']:.2f} times the padded computation"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument("--lengths", type=int, nargs="+", default=sorted(LIMITS))
+    parser.add_argument("--tokens", type=int, nargs="+", default=[1024], help="positions per batch, padding included")
+    parser.add_argument("--layers", type=int, default=2, help="at 512 the plain definition takes some 3 GiB for each")
+    parser.add_argument("--padding", type=float, default=0.0, help="share of padding, up to 0.5; tests the packing too")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads of torch")
+    parser.add_argument("--repetitions", type=int, default=3, help="steps per measurement; the best one counts")
+    parser.add_argument("--no-memory", action="store_true", help="leave the comparison of memory out")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    names = list(MODELS)
+    if importlib.util.find_spec("transformers") is None:
+        names.remove("bert")
+        print("bert is left out: transformers is not installed here")
+    print(
+        f"base width ({HIDDEN}, {HEADS} heads, feed-forward {INTERMEDIATE}), {VOCABULARY} subwords, {arguments.layers} "
+        f"layers: the ratios hold per layer, and embedding and head, the same on both sides, pull those of few layers "
+        f"towards 1; {arguments.device}, {arguments.threads} thread(s)"
+    )
+    within = True
+    for length in arguments.lengths:
+        for tokens in arguments.tokens:
+            setting = Setting(
+                arguments.device,
+                arguments.precision,
+                arguments.layers,
+                length,
+                tokens,
+                arguments.padding,
+                arguments.threads,
+            )
+            within &= compare(setting, names, arguments.repetitions)
+            if arguments.padding:
+                print(f"  ours without the padding: {packing_gain(setting, arguments.repetitions)}")
+        if not arguments.no_memory:
+            memory = {name: peak_memory(name, setting) for name in names}
+            print(f"  peak memory of a step of {setting.tokens} positions: ", end="")
+            print(", ".join(f"{name} {gib:.2f} GiB" for name, gib in memory.items()))
+    sys.exit(0 if within else 1)
+
+
+if __name__ == "__main__":
+    main()

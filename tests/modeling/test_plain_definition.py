@@ -1,0 +1,157 @@
+"""Whole models against a second implementation, written from the formulas of the papers in the plainest way.
+
+Sizes, variants and lengths that the golden files do not hold: one position vector per pair of tokens, one layer after
+the other, double precision, and weights under the names of the published code.
+"""
+
+import itertools
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.published_names import published_name
+
+EPS = 1e-7
+
+
+def norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+    return F.layer_norm(x, x.shape[-1:], weight, bias, EPS)
+
+
+def bucket(distance: int, size: int, most: int) -> float:
+    """LTG-BERT, section 4.4 of the reference."""
+    middle, far = size // 2, min(abs(distance), most - 1)
+    if far > middle:
+        far = middle + math.ceil((middle - 1) * math.log(far / middle) / math.log((most - 1) / middle))
+    return math.copysign(min(far, size - 1), distance)
+
+
+def attention(w: dict[str, Tensor], name: str, x: Tensor, table: Tensor, mask: Tensor, config: LtgBertConfig) -> Tensor:
+    batch, length, size = x.shape
+    heads, width = config.num_attention_heads, size // config.num_attention_heads
+    x = norm(x)
+    projection, offset = w[f"{name}.in_proj_qk.weight"], w[f"{name}.in_proj_qk.bias"]
+    query, key = (x @ projection.T + offset).split(size, dim=-1)
+    value = x @ w[f"{name}.in_proj_v.weight"].T + w[f"{name}.in_proj_v.bias"]
+    rows = [
+        [int(bucket(i - j, config.position_bucket_size, config.max_position_embeddings)) for j in range(length)]
+        for i in range(length)
+    ]
+    pairs = (table @ projection.T + offset)[torch.tensor(rows) + config.position_bucket_size - 1]
+    if config.position_head_layout == "bnc":
+        position_query, position_key = pairs.view(length, length, heads, 2 * width).split(width, dim=-1)
+    else:
+        position_query, position_key = (part.view(length, length, heads, width) for part in pairs.split(size, -1))
+    query, key, value = (part.view(batch, length, heads, width) for part in (query, key, value))
+    if config.position_to_content_index == "key_minus_query":
+        position_query = position_query.transpose(0, 1)
+    scores = torch.einsum("bihd,bjhd->bhij", query, key)
+    scores = scores + torch.einsum("bihd,ijhd->bhij", query, position_key)
+    scores = scores + torch.einsum("bjhd,ijhd->bhij", key, position_query)
+    scores = (scores / math.sqrt(3 * width)).masked_fill(~mask[:, None, None, :], -math.inf)
+    context = torch.einsum("bhij,bjhd->bihd", scores.softmax(-1), value).reshape(batch, length, size)
+    output = context @ w[f"{name}.out_proj.weight"].T + w[f"{name}.out_proj.bias"]
+    return norm(output, w[f"{name}.post_layer_norm.weight"], w[f"{name}.post_layer_norm.bias"])
+
+
+def feed_forward(w: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
+    value, gate = (norm(x) @ w[f"{name}.mlp.1.weight"].T).chunk(2, dim=-1)
+    return norm(value * F.gelu(gate, approximate="tanh")) @ w[f"{name}.mlp.4.weight"].T
+
+
+def plain_forward(
+    w: dict[str, Tensor], ids: Tensor, mask: Tensor, config: LtgBertConfig
+) -> tuple[list[Tensor], Tensor]:
+    """All states and the logits; ELC-BERT's table of variants is section 4.4 of the reference."""
+    variant = config.layer_weighting
+    table = norm(
+        w["embedding.relative_embedding"],
+        w["embedding.relative_layer_norm.weight"],
+        w["embedding.relative_layer_norm.bias"],
+    )
+    states = [norm(w["embedding.word_embedding.weight"][ids])]
+    for number in range(config.num_hidden_layers):
+        layer = f"transformer.layers.{number}"
+        if variant == "none":
+            before = states[-1]
+        else:
+            alphas = w[f"{layer}.prev_layer_weights"].softmax(0)
+            before = sum(alpha * state for alpha, state in zip(alphas, states, strict=True))
+        attended = attention(w, f"{layer}.attention", before, table, mask, config)
+        if variant == "none":
+            after = before + attended
+            states.append(after + feed_forward(w, f"{layer}.mlp", after))
+            continue
+        inner = attended if variant == "biased" else before + attended
+        output = attended + feed_forward(w, f"{layer}.mlp", inner)
+        if variant == "normalized":
+            output = norm(output)
+        elif variant == "normalized_unit_vector":
+            output = output / output.norm(dim=-1, keepdim=True)
+        states.append(output)
+    if variant == "weighted_output":
+        alphas = w["transformer.prev_layer_weights"].softmax(0)
+        states.append(sum(alpha * state for alpha, state in zip(alphas, states, strict=True)))
+    hidden = norm(states[-1]) @ w["classifier.nonlinearity.1.weight"].T + w["classifier.nonlinearity.1.bias"]
+    hidden = norm(F.gelu(hidden))
+    return states, hidden @ w["embedding.word_embedding.weight"].T + w["classifier.nonlinearity.5.bias"]
+
+
+WEIGHTINGS = ("none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output")
+# Hidden size, heads, feed-forward, layers, buckets, positions, length: odd ones, and beyond the table of positions.
+SIZES = [(20, 5, 33, 2, 4, 12, 7), (24, 2, 16, 4, 8, 20, 33), (16, 1, 40, 1, 32, 512, 70), (36, 6, 24, 3, 16, 128, 1)]
+
+
+@pytest.mark.parametrize(("weighting", "sizes"), list(itertools.product(WEIGHTINGS, SIZES)))
+@pytest.mark.parametrize("layout", ["bnc", "babylm"])
+@pytest.mark.parametrize("index", ["query_minus_key", "key_minus_query"])
+def test_states_logits_and_gradients_are_those_of_the_formulas(weighting, sizes, layout, index):
+    size, heads, inner, layers, buckets, positions, length = sizes
+    config = LtgBertConfig(
+        vocab_size=53,
+        hidden_size=size,
+        intermediate_size=inner,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        max_position_embeddings=positions,
+        position_bucket_size=buckets,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        layer_weighting=weighting,
+        position_head_layout=layout,
+        position_to_content_index=index,
+    )
+    model = MaskedLanguageModel(config)
+    initialise_(model, 5)
+    model.double()
+    generator = torch.Generator().manual_seed(length)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    ids = torch.randint(0, 53, (3, length), generator=generator)
+    mask = torch.arange(length) < torch.tensor([length, max(1, length // 2), max(1, length - 1)])[:, None]
+    labels = torch.where((torch.rand(ids.shape, generator=generator) < 0.4) & mask, ids, -100)
+    labels[0, 0] = 7
+
+    published = {published_name(name, layers): parameter for name, parameter in model.named_parameters()}
+    states, logits = plain_forward(published, ids, mask, config)
+    loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    expected = torch.autograd.grad(loss, parameters)
+
+    output = model(ids, mask, labels)
+    output.loss_sum.backward()
+    torch.testing.assert_close(output.loss_sum, loss, atol=1e-9, rtol=1e-9)
+    for ours, theirs in zip(model.encoder(ids, mask), states, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=1e-9)
+    torch.testing.assert_close(model.logits_at(model.encoder(ids, mask)[-1]), logits, atol=1e-9, rtol=1e-9)
+    for name, parameter, gradient in zip(names, parameters, expected, strict=True):
+        torch.testing.assert_close(
+            parameter.grad, gradient, atol=1e-9, rtol=1e-7, msg=lambda text, n=name: f"{n}: {text}"
+        )
