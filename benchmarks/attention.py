@@ -1,8 +1,10 @@
-"""Speed of the disentangled attention scores against the plain definition, forward and backward on the CPU.
+"""Speed of the attention's parts on the CPU: the disentangled scores, and the paths of the core behind them.
 
 The baseline writes the position vector of every pair of tokens out (T x T x head size), as the formula is printed in
-LTG-BERT section 3.1. `gather` is the usual way to look scores up, `torch.gather` along the bucket dimension. The limit
-is the content term alone, one batched product: no position scores can be faster than none.
+LTG-BERT section 3.1; training_step.py compares whole models. `gather` is the usual way to look scores up,
+`torch.gather` along the bucket dimension. The limit is the content term alone, one batched product: no position scores
+can be faster than none. The second table has the time of the core's written-out steps over that of torch's fused
+kernel, wherever that serves: `attend` chooses by it.
 
     PYTHONPATH=scripts python benchmarks/attention.py --threads 1
 """
@@ -15,10 +17,13 @@ import torch
 from torch import Tensor
 
 from hatchery.modeling.attention import DisentangledSelfAttention
+from hatchery.modeling.attention_core import attend_fused, attend_written_out
 from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.numerics import Dropout
 from hatchery.modeling.relative_positions import RelativePositions
 
 SIZES = ((128, 4, 32, 32), (128, 4, 32, 64), (192, 6, 32, 128), (192, 3, 32, 128))
+CORE_SIZES = ((32, 4, 32, 32), (2, 12, 128, 64), (8, 12, 128, 64), (2, 12, 512, 64))
 
 
 class Case:
@@ -84,6 +89,25 @@ def best_milliseconds(function: Callable[[], Tensor], repetitions: int) -> float
     return 1000 * min(times) / torch.get_num_threads()
 
 
+def core_ratio(size: tuple[int, ...], dtype: torch.dtype, positions: bool, training: bool, repetitions: int) -> float:
+    """Processor time of the written-out steps over that of the fused kernel, both with a padding mask."""
+    batch, heads, length, width = size
+    inputs = [torch.randn(batch, length, heads, width).to(dtype).transpose(1, 2) for _ in range(3)]
+    query, key, value = (tensor.requires_grad_(training) for tensor in inputs)
+    position_scores = torch.randn(batch, heads, length, length) if positions else None
+    mask = (torch.arange(length) < 3 * length // 4).expand(batch, 1, 1, length)
+    best = {attend_fused: float("inf"), attend_written_out: float("inf")}
+    for _ in range(repetitions):
+        for path in best:
+            start = time.process_time()
+            with torch.set_grad_enabled(training):
+                context = path(query, key, value, width**-0.5, mask, Dropout(0.0), position_scores)
+                if training:
+                    context.sum().backward()
+            best[path] = min(best[path], time.process_time() - start)
+    return best[attend_written_out] / best[attend_fused]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of torch")
@@ -103,6 +127,14 @@ def main() -> None:
             ratios = f"{milliseconds / measured['plain']:8.2f} {milliseconds / measured['limit']:8.2f}"
             print(" ".join(f"{n:{w}}" for n, w in zip(size, (4, 3, 3, 4), strict=True)), f"{name:>9}", end=" ")
             print(f"{milliseconds:8.2f} {ratios}")
+    print("\nwritten-out steps over fused kernel (above 1 the kernel is faster)")
+    print(f"{'B':>4} {'H':>3} {'T':>4} {'d':>3} {'dtype':>9} {'inference':>10} {'+ positions':>12} {'training':>9}")
+    for size in CORE_SIZES:
+        for dtype in (torch.float32, torch.bfloat16):
+            uses = ((False, False), (True, False), (False, True))
+            ratios = [core_ratio(size, dtype, *use, arguments.repetitions) for use in uses]
+            print(" ".join(f"{n:{w}}" for n, w in zip(size, (4, 3, 4, 3), strict=True)), end=" ")
+            print(f"{str(dtype).removeprefix('torch.'):>9} {ratios[0]:10.2f} {ratios[1]:12.2f} {ratios[2]:9.2f}")
 
 
 if __name__ == "__main__":

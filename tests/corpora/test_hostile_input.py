@@ -229,7 +229,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        # Lazily: a worker that was just killed may not have let go of its file yet.
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def incompressible(megabytes: float, seed: int) -> bytes:

@@ -45,8 +45,8 @@ def attend(
     if mask is not None:
         mask = mask[:, None, None, :] if mask.dim() == 2 else mask[:, None]
     if _fused_is_faster(query, position_scores, dropout):
-        return _fused(query, key, value, scale, mask, dropout, position_scores)
-    return _written_out(query, key, value, scale, mask, dropout, position_scores)
+        return attend_fused(query, key, value, scale, mask, dropout, position_scores)
+    return attend_written_out(query, key, value, scale, mask, dropout, position_scores)
 
 
 def _fused_is_faster(query: Tensor, position_scores: Tensor | None, dropout: Dropout) -> bool:
@@ -62,7 +62,7 @@ def _fused_is_faster(query: Tensor, position_scores: Tensor | None, dropout: Dro
     return query.dtype != torch.bfloat16 and dropout.active_probability == 0 and not learns_positions
 
 
-def _fused(
+def attend_fused(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -71,6 +71,7 @@ def _fused(
     dropout: Dropout,
     position_scores: Tensor | None,
 ) -> Tensor:
+    """`attend` by torch's fused kernel; `mask` can be broadcast to [B, H, T, T]."""
     bias = mask
     if position_scores is not None:
         lowest = torch.finfo(query.dtype).min
@@ -81,7 +82,7 @@ def _fused(
     )
 
 
-def _written_out(
+def attend_written_out(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -90,6 +91,7 @@ def _written_out(
     dropout: Dropout,
     position_scores: Tensor | None,
 ) -> Tensor:
+    """`attend` step by step; `mask` can be broadcast to [B, H, T, T]."""
     batch_and_heads = query.shape[:2]
     query, key, value = (tensor.flatten(0, 1) for tensor in (query, key, value))
     if position_scores is None:

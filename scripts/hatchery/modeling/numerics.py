@@ -29,7 +29,10 @@ class LayerNorm(nn.Module):
 
     def forward(self, tensor: Tensor) -> Tensor:
         """Normalise `tensor` [..., size]."""
-        return F.layer_norm(full_precision(tensor), (self.size,), self.weight, self.bias, self.eps)
+        # The parameters too, for a model that was converted to half precision as a whole.
+        weight = None if self.weight is None else full_precision(self.weight)
+        bias = None if self.bias is None else full_precision(self.bias)
+        return F.layer_norm(full_precision(tensor), (self.size,), weight, bias, self.eps)
 
 
 class Dropout(nn.Module):
