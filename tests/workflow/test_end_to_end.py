@@ -74,7 +74,9 @@ def test_every_model_is_exported_with_its_scores_on_its_card(finished_project: P
         assert name in listed
         card = (folder / name / "README.md").read_text(encoding="utf-8")
         assert card.startswith("---\n") and "paradigm_average" in card
-        assert {"config.json", "model.safetensors", "tokenizer.json"} <= {path.name for path in (folder / name).iterdir()}
+        assert {"config.json", "model.safetensors", "tokenizer.json"} <= {
+            path.name for path in (folder / name).iterdir()
+        }
 
 
 def test_no_unfinished_file_is_left_behind(finished_project: Path) -> None:

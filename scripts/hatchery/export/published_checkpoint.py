@@ -8,6 +8,7 @@ ELC-BERT.
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,7 +29,7 @@ from hatchery.modeling.published_names import (
     published_name,
 )
 from hatchery.modeling.relative_positions import RelativePositions
-from hatchery.modeling.store import save_model
+from hatchery.modeling.store import check_tensors, save_model
 from hatchery.storage.atomic import write_bytes
 from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.tokenizer_file import load_tokenizer
@@ -131,20 +132,11 @@ def load_published(state: Mapping[str, Tensor], config: LtgBertConfig, where: st
     _check_output_matrix(state, where)
     tensors = from_published(state)
     model = MaskedLanguageModel(config)
-    expected = model.state_dict()
-    for name in sorted(expected.keys() | tensors.keys()):
-        theirs = published_name(name, config.num_hidden_layers)
-        if name not in tensors:
-            raise ModelError(f"{where}: lacks the tensor {theirs}")
-        if name not in expected:
-            raise ModelError(f"{where}: holds the tensor {theirs}, which the configuration has no place for")
-        found, wanted = tuple(tensors[name].shape), tuple(expected[name].shape)
-        if found != wanted:
-            raise ModelError(f"{where}: tensor {theirs} has the shape {found}, the configuration asks for {wanted}")
-        if not tensors[name].is_floating_point():
-            raise ModelError(f"{where}: tensor {theirs} holds {tensors[name].dtype}, expected floating-point numbers")
-        if not bool(torch.isfinite(tensors[name]).all()):
-            raise ModelError(f"{where}: tensor {theirs} holds numbers that are not finite")
+    name_in_file = partial(published_name, n_layers=config.num_hidden_layers)
+    check_tensors(model, tensors, where, name_in_file)
+    for name, tensor in tensors.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise ModelError(f"{where}: tensor {name_in_file(name)} holds numbers that are not finite")
     model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
     return model
 

@@ -5,7 +5,7 @@ exactly the tensors that the configuration asks for and names the file and the t
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -67,19 +67,28 @@ def load_config(folder: str | Path) -> ModelConfig:
         raise ModelError(f"{path}: {error}") from error
 
 
-def check_tensors(model: MaskedLanguageModel, tensors: Mapping[str, Tensor], path: str | Path) -> None:
-    """Raise ModelError, naming `path`, unless `tensors` has the names, shapes and types of the model's parameters."""
+def check_tensors(
+    model: MaskedLanguageModel,
+    tensors: Mapping[str, Tensor],
+    path: str | Path,
+    name_in_file: Callable[[str], str] = str,
+) -> None:
+    """Raise ModelError, naming `path`, unless `tensors` has the names, shapes and types of the model's parameters.
+
+    `name_in_file` gives the name under which the message speaks of a tensor.
+    """
     expected = model.state_dict()
     for name in sorted(expected.keys() | tensors.keys()):
+        shown = name_in_file(name)
         if name not in tensors:
-            raise ModelError(f"{path}: lacks the tensor {name}")
+            raise ModelError(f"{path}: lacks the tensor {shown}")
         if name not in expected:
-            raise ModelError(f"{path}: holds the tensor {name}, which the configuration has no place for")
+            raise ModelError(f"{path}: holds the tensor {shown}, which the configuration has no place for")
         found, wanted = tuple(tensors[name].shape), tuple(expected[name].shape)
         if found != wanted:
-            raise ModelError(f"{path}: tensor {name} has the shape {found}, the configuration asks for {wanted}")
+            raise ModelError(f"{path}: tensor {shown} has the shape {found}, the configuration asks for {wanted}")
         if not tensors[name].is_floating_point():
-            raise ModelError(f"{path}: tensor {name} holds {tensors[name].dtype}, expected floating-point numbers")
+            raise ModelError(f"{path}: tensor {shown} holds {tensors[name].dtype}, expected floating-point numbers")
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:

@@ -5,7 +5,6 @@ layers are mixed, projected to 256 channels, pooled over each span's tokens with
 a network with one hidden layer. Tasks with two spans have a pooler and layer weights for each.
 """
 
-
 import torch
 from torch import Tensor, nn
 
