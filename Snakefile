@@ -2,6 +2,7 @@
 #
 #   snakemake results/<experiment>/summary.csv      the table
 #   snakemake results/<experiment>/index.html       the table, the figures and a page that holds them
+#   snakemake results/<experiment>/cost.md          what it will cost, before any data is there
 #   snakemake results/<experiment>/export/README.md the models as folders for the transformers library
 #   snakemake                                       the page of every experiment under `experiments` in config.yaml
 import sys
@@ -40,6 +41,7 @@ include: "workflow/rules/vocabulary.smk"
 include: "workflow/rules/corpora.smk"
 include: "workflow/rules/tokenization.smk"
 include: "workflow/rules/tokenizer_selection.smk"
+include: "workflow/rules/cost.smk"
 include: "workflow/rules/pretraining.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analysis.smk"

@@ -22,9 +22,10 @@ from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
 from hatchery.pretraining.batches import StepBatch
 from hatchery.pretraining.engine import Engine
-from hatchery.pretraining.interruption import StopRequest
 from hatchery.pretraining.loop import accumulate_gradients
+from hatchery.pretraining.measures import StepMeasures
 from hatchery.pretraining.parameter_groups import build_optimizer
+from hatchery.pretraining.precision import Precision
 from hatchery.pretraining.processes import prepare_device, process_group, select_device
 from hatchery.pretraining.settings import OptimizerSettings
 from hatchery.pretraining.topology import SINGLE_PROCESS
@@ -70,13 +71,16 @@ def plain_step(device: torch.device, batch: dict[str, Tensor]) -> Callable[[int]
 def engine_step(device: torch.device, batch: dict[str, Tensor]) -> Callable[[int], None]:
     model = make_model(device)
     optimizer = build_optimizer(model, OPTIMIZER)
-    engine = Engine(model, optimizer, OPTIMIZER.max_gradient_norm, "fp32", device, SINGLE_PROCESS)
+    engine = Engine(model, optimizer, OPTIMIZER.max_gradient_norm, Precision("fp32"), device, SINGLE_PROCESS)
     labelled, tokens = int((batch["labels"] != UNLABELLED).sum()), int(batch["attention_mask"].sum())
+    measures = StepMeasures("tokens", SINGLE_PROCESS, device)
 
     def step(number: int) -> None:
         engine.begin_step(42, number, 0.001)
-        accumulate_gradients(engine, StepBatch([batch], labelled, tokens), StopRequest())
-        engine.step()
+        drawn = StepBatch([batch], labelled, tokens)
+        sums = accumulate_gradients(engine, drawn, "tokens")
+        measures.add(number, drawn, sums, engine.step(), stop=False)
+        measures.read()
 
     return step
 

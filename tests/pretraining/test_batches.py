@@ -2,18 +2,24 @@
 
 import json
 import shutil
+import signal
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
+from hatchery.errors import TrainingError
 from hatchery.modeling.masked_language_model import UNLABELLED
-from hatchery.pretraining.batches import TrainingBatches, concatenate
+from hatchery.pretraining.batches import StepBatch, TrainingBatches, concatenate
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker
+from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.pretraining.topology import SINGLE_PROCESS, Topology
 from hatchery.tokenization.special_tokens import SPECIAL_IDS, SPECIAL_SETS
@@ -57,6 +63,11 @@ def rows(micro_batches: list[dict[str, torch.Tensor]]) -> list[list[Any]]:
     return found
 
 
+def drawn(loader: BatchLoader, first_step: int) -> list[StepBatch]:
+    with loader.from_step(first_step) as batches:
+        return list(batches)
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
 @pytest.mark.parametrize("world_size", [2, 4])
 def test_all_processes_together_see_the_sequences_and_masks_of_one(
@@ -78,8 +89,8 @@ def test_a_restarted_run_sees_the_batches_of_an_uninterrupted_one(
     pretrain_slice: Factory, token_data: Any, objective: dict[str, Any]
 ) -> None:
     settings = pretrain_settings(pretrain_slice(steps=8, long=(0.5, 2), **objective))
-    through = list(make_batches(settings, token_data, SINGLE_PROCESS, 3).from_step(0))
-    restarted = list(make_batches(settings, token_data, SINGLE_PROCESS, 3).from_step(5))
+    through = drawn(BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, 3)), 0)
+    restarted = drawn(BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, 3)), 5)
     assert [rows(batch.micro_batches) for batch in restarted] == [rows(batch.micro_batches) for batch in through[5:]]
 
 
@@ -100,7 +111,7 @@ def test_drawing_ahead_gives_the_batches_of_each_step_and_the_long_phase_has_few
 ) -> None:
     settings = pretrain_settings(pretrain_slice(steps=6, batch_size=8, sequence_length=16, long=(0.5, 2)))
     batches = make_batches(settings, token_data, SINGLE_PROCESS, None)
-    ahead = list(batches.from_step(2))
+    ahead = drawn(BatchLoader(batches), 2)
     assert len(ahead) == 4
     for step, batch in zip(range(2, 6), ahead, strict=True):
         for key, tensor in batches.at(step).micro_batches[0].items():
@@ -186,3 +197,74 @@ def test_sequences_are_framed_padded_and_masked_with_the_ids_that_the_shards_nam
         assert ids[row, length - 1] == sep
         assert (ids[row, length:] == pad).all()
     assert (ids[batch["labels"] != UNLABELLED] == mask).float().mean() > 0.5
+
+
+def assert_equal(one: StepBatch, other: StepBatch) -> None:
+    assert (one.labelled, one.tokens, one.pairs) == (other.labelled, other.tokens, other.pairs)
+    assert len(one.micro_batches) == len(other.micro_batches)
+    for part, expected in zip(one.micro_batches, other.micro_batches, strict=True):
+        assert list(part) == list(expected)
+        assert all(torch.equal(part[key], expected[key]) and part[key].dtype == expected[key].dtype for key in part)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("objective", ["babylm", "packed", "order pairs"])
+def test_any_number_of_worker_processes_draws_the_batches_of_the_thread(
+    pretrain_slice: Factory, token_data: Any, objective: str, workers: int
+) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=8, long=(0.5, 2), **OBJECTIVES[objective]))
+    by_thread = drawn(BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, 3)), 1)
+    by_processes = drawn(BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, 3), workers), 1)
+    for one, other in zip(by_processes, by_thread, strict=True):
+        assert_equal(one, other)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_who_draws_ends_with_the_block_even_in_the_middle_of_the_run(
+    pretrain_slice: Factory, token_data: Any, workers: int
+) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=1000))
+    loader = BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, None), workers)
+    threads, children = threading.active_count(), set(psutil.Process().children())
+    with pytest.raises(ZeroDivisionError), loader.from_step(0) as batches:
+        next(batches)
+        started = set(psutil.Process().children()) - children
+        assert len(started) == workers and (workers or threading.active_count() > threads)
+        raise ZeroDivisionError
+    deadline = time.monotonic() + 30
+    while threading.active_count() > threads and time.monotonic() < deadline:
+        # The feeders of torch's queues are told to end, not waited for.
+        time.sleep(0.01)
+    assert threading.active_count() == threads
+    assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in started)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_mistake_that_a_worker_finds_arrives_as_it_is(pretrain_slice: Factory, token_data: Any, workers: int) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=10, batch_size=2))
+    loader = BatchLoader(make_batches(settings, token_data, Topology(0, 4, 0, "a", 1), None), workers)
+    with pytest.raises(TrainingError, match=r"^a batch of 2 sequences cannot be shared by 4 processes$"):
+        drawn(loader, 0)
+
+
+def test_a_worker_that_was_killed_ends_the_training_with_one_line(pretrain_slice: Factory, token_data: Any) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=100_000))
+    loader = BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, None), workers=1)
+    before = set(psutil.Process().children())
+    with pytest.raises(TrainingError, match=r"^runtime\.workers: .* has died"), loader.from_step(0) as batches:
+        next(batches)
+        (worker,) = set(psutil.Process().children()) - before
+        worker.kill()
+        list(batches)
+
+
+def test_a_terminal_s_signals_do_not_reach_the_workers(pretrain_slice: Factory, token_data: Any) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=50))
+    loader = BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, None), workers=2)
+    before = set(psutil.Process().children())
+    with loader.from_step(0) as batches:
+        next(batches)
+        for worker in set(psutil.Process().children()) - before:
+            worker.terminate()
+            worker.send_signal(signal.SIGINT)
+        assert len(list(batches)) == 49

@@ -12,13 +12,15 @@ from torch import Tensor, nn
 from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
-from hatchery.pretraining.engine import Engine, deepspeed_configuration, resolve_precision
+from hatchery.pretraining.engine import Engine, Update, deepspeed_configuration
 from hatchery.pretraining.parameter_groups import build_optimizer
+from hatchery.pretraining.precision import LossScaler, Precision, resolve_precision
 from hatchery.pretraining.processes import sum_over_processes
 from hatchery.pretraining.settings import OptimizerSettings
 from hatchery.pretraining.topology import SINGLE_PROCESS
 
 CPU = torch.device("cpu")
+FP32 = Precision("fp32")
 VOCABULARY, LENGTH = 50, 12
 # The epsilon is large, because Adam's m / sqrt(v) would blow up the rounding of gradients that are almost zero.
 OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-3, max_gradient_norm=0.5)
@@ -66,7 +68,9 @@ def train_with_engine(
 ) -> tuple[nn.Module, list[float]]:
     model = make_model()
     optimizer = build_optimizer(model, replace(OPTIMIZER, name=name))
-    engine = Engine(model, optimizer, OPTIMIZER.max_gradient_norm, precision, CPU, SINGLE_PROCESS)
+    engine = Engine(
+        model, optimizer, OPTIMIZER.max_gradient_norm, resolve_precision(precision, CPU), CPU, SINGLE_PROCESS
+    )
     norms = []
     for step in range(4):
         batch = make_batch(6, step)
@@ -74,7 +78,7 @@ def train_with_engine(
         engine.begin_step(seed=3, step=step, learning_rate=0.02)
         for piece in cut(batch, micro_batch_size):
             engine.backward(engine.forward(piece).loss_sum / labelled)
-        norms.append(engine.step())
+        norms.append(engine.step().gradient_norm.item())
     return model, norms
 
 
@@ -118,7 +122,7 @@ def test_bf16_autocast_keeps_parameters_and_optimizer_in_fp32_and_comes_close() 
 
 def test_dropout_depends_on_seed_and_step_and_nothing_else() -> None:
     model = make_model(dropout=0.2)
-    engine = Engine(model, build_optimizer(model, OPTIMIZER), 1.0, "fp32", CPU, SINGLE_PROCESS)
+    engine = Engine(model, build_optimizer(model, OPTIMIZER), 1.0, FP32, CPU, SINGLE_PROCESS)
     batch, losses = make_batch(4, 0), []
     for seed, step in [(1, 1), (1, 1), (1, 2), (2, 1)]:
         torch.rand(5)
@@ -129,7 +133,7 @@ def test_dropout_depends_on_seed_and_step_and_nothing_else() -> None:
 
 def test_evaluation_drops_nothing_and_leaves_the_model_in_training_mode() -> None:
     model = make_model(dropout=0.5)
-    engine = Engine(model, build_optimizer(model, OPTIMIZER), 1.0, "fp32", CPU, SINGLE_PROCESS)
+    engine = Engine(model, build_optimizer(model, OPTIMIZER), 1.0, FP32, CPU, SINGLE_PROCESS)
     first, second = (float(engine.evaluate(make_batch(4, 0)).loss_sum) for _ in range(2))
     assert first == second
     assert model.training and all(parameter.grad is None for parameter in model.parameters())
@@ -140,18 +144,68 @@ def test_sums_of_one_process_are_its_own_values() -> None:
 
 
 def test_the_configuration_leaves_tensors_whole() -> None:
-    configuration = deepspeed_configuration("bf16")
+    configuration = deepspeed_configuration()
     assert configuration["zero_optimization"] == {"stage": 0}
     assert "bf16" not in configuration and "fp16" not in configuration and "optimizer" not in configuration
 
 
-def test_auto_precision_is_fp32_on_the_cpu() -> None:
-    assert resolve_precision("auto", CPU) == "fp32"
-    assert resolve_precision("bf16", CPU) == "bf16"
+def one_step(engine: Engine, batch: dict[str, Tensor]) -> Update:
+    engine.begin_step(seed=3, step=0, learning_rate=0.02)
+    engine.backward(engine.forward(batch).loss_sum / 10)
+    return engine.step()
+
+
+def test_without_a_limit_nothing_is_clipped_and_the_norm_is_known_all_the_same() -> None:
+    weights, norms = [], []
+    for limit in (None, 1e9, 0.01):
+        model = make_model()
+        # Plain gradient descent, because Adam would hide the length of a gradient.
+        engine = Engine(model, torch.optim.SGD(model.parameters(), lr=0.1), limit, FP32, CPU, SINGLE_PROCESS)
+        norms.append(one_step(engine, make_batch(6, 0)).gradient_norm.item())
+        weights.append(torch.cat([parameter.detach().flatten() for parameter in model.parameters()]))
+    assert norms[0] == norms[1] == norms[2] > 1
+    assert torch.equal(weights[0], weights[1]) and not torch.allclose(weights[0], weights[2])
+
+
+def test_fp16_scales_the_loss_and_takes_the_scale_out_of_the_gradients() -> None:
+    plain, scaled = make_model(), make_model()
+    scaler = LossScaler(2.0**10)
+    # fp32 arithmetic with the scaler: what the scaling does, without the rounding of fp16.
+    precisions = (FP32, Precision("fp32", scaler))
+    updates = [
+        one_step(
+            Engine(model, build_optimizer(model, OPTIMIZER), 0.5, precision, CPU, SINGLE_PROCESS), make_batch(6, 0)
+        )
+        for model, precision in zip((plain, scaled), precisions, strict=True)
+    ]
+    assert updates[0].gradient_norm.item() == pytest.approx(updates[1].gradient_norm.item(), rel=1e-6)
+    assert (updates[0].loss_scale, updates[1].loss_scale) == (None, 2.0**10) and not updates[1].skipped
+    for one, other in zip(plain.parameters(), scaled.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-7)
+
+
+def test_an_overflow_in_fp16_changes_neither_model_nor_optimizer_and_halves_the_scale() -> None:
+    model, scaler = make_model(), LossScaler(2.0**127)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    optimizer = build_optimizer(model, OPTIMIZER)
+    update = one_step(Engine(model, optimizer, 0.5, Precision("fp16", scaler), CPU, SINGLE_PROCESS), make_batch(6, 0))
+    assert update.skipped and scaler.scale == 2.0**126
+    assert all(torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
+    assert not optimizer.state
+
+
+def test_compiling_keeps_the_names_of_the_parameters() -> None:
+    model = make_model()
+    names = list(model.state_dict())
+    # Compilation itself happens at the first forward pass, which is not reached: it needs a compiler.
+    Engine(model, build_optimizer(model, OPTIMIZER), 1.0, FP32, CPU, SINGLE_PROCESS, compiled=True)
+    assert list(model.state_dict()) == names and not any("_orig_mod" in name for name in names)
+    assert model._compiled_call_impl is not None
 
 
 PROBE = """
 import sys
+from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import torch, torch.utils.cpp_extension
 def refuse(*arguments, **options):
@@ -159,15 +213,23 @@ def refuse(*arguments, **options):
 torch.utils.cpp_extension.load = refuse
 from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.lamb import Lamb
+from hatchery.pretraining.precision import Precision
 from hatchery.pretraining.processes import process_group
 from hatchery.pretraining.topology import SINGLE_PROCESS
-with process_group(SINGLE_PROCESS, torch.device("cpu")):
+cpu = torch.device("cpu")
+with process_group(SINGLE_PROCESS, cpu):
     model = torch.nn.Linear(2, 1)
-    Engine(model, Lamb(model.parameters(), lr=0.1), 1.0, "fp32", torch.device("cpu"), SINGLE_PROCESS)
+    with Engine(model, Lamb(model.parameters(), lr=0.1), 1.0, Precision("fp32"), cpu, SINGLE_PROCESS) as engine:
+        pass
+del engine
+alive = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+left = [name for name in alive if "gloo" in name]
+if left:
+    raise SystemExit(f"threads of the process group outlive it: {left}")
 """
 
 
-def test_starting_compiles_nothing_says_nothing_and_leaves_the_home_folder_alone(
+def test_starting_compiles_nothing_says_nothing_and_leaves_neither_threads_nor_traces_in_the_home_folder(
     repository: Path, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"

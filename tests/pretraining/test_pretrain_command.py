@@ -14,11 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from hatchery.pretraining.checkpoints import MODEL, checkpoint_folders
+from hatchery.modeling.store import load_masked_language_model
+from hatchery.pretraining.checkpoints import MODEL, checkpoint_folders, checkpoint_step
 from hatchery.storage.checksums import sha256_file
 from hatchery.storage.manifests import read_manifest
 
@@ -201,3 +203,59 @@ def test_a_tokenizer_that_was_changed_after_its_manifest_is_refused_before_train
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1 and err.count("\n") == 1 and "tokenizer.json: the content differs" in err
     assert command.run_folder is None
+
+
+def test_workers_milestones_divergences_and_a_foreground_writer_change_no_weight(
+    make_command: Callable[..., Any], uninterrupted: Any
+) -> None:
+    runtime = {"workers": 2, "milestones": [0.25, 1.0], "background_checkpoints": False, "log_interval_steps": 7}
+    command = make_command(runtime)
+    command.settings["divergences"] = True
+    command.finish()
+    folder = command.output.parent
+    assert command.digests()[MODEL] == uninterrupted.digests()[MODEL]
+    # The model of the last step is the exported one, and each milestone is a whole model.
+    last = folder / "milestones" / "step_00000040"
+    assert (last / MODEL).read_bytes() == (folder / MODEL).read_bytes()
+    early, final = (load_masked_language_model(path) for path in (last.with_name("step_00000010"), folder))
+    assert not all(torch.equal(one, other) for one, other in zip(early.parameters(), final.parameters(), strict=True))
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows if "kl_unigram" in row] == [0, 1, 2, 4, 8, 10, 16, 20, 30, 32, 40]
+    speed = [json.loads(line)["step"] for line in (folder / "speed.jsonl").read_text().splitlines()]
+    assert speed == [7, 14, 21, 28, 35, 40]
+
+
+def test_workers_end_with_a_training_that_is_killed(make_command: Callable[..., Any]) -> None:
+    command = make_command({"workers": 2}, steps=100_000)
+    process = command.start()
+    command.wait_for_step(process, 3)
+    workers = psutil.Process(process.pid).children()
+    assert len(workers) == 2
+    process.kill()
+    _, alive = psutil.wait_procs(workers, timeout=60)
+    assert not alive
+
+
+def test_sigterm_to_all_processes_of_a_step_saves_although_it_reaches_the_workers(
+    make_command: Callable[..., Any],
+) -> None:
+    command = make_command({"workers": 2}, steps=100_000)
+    process = command.start()
+    command.wait_for_step(process, 3)
+    for worker in psutil.Process(process.pid).children():
+        worker.terminate()
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 75, err
+    assert "Traceback" not in err
+
+
+def test_a_time_limit_ends_a_run_with_a_checkpoint_and_the_status_that_asks_for_another_attempt(
+    make_command: Callable[..., Any],
+) -> None:
+    command = make_command({"time_limit_minutes": 0.1, "grace_seconds": 1.0}, steps=100_000)
+    process = command.start()
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 75 and "time limit" in err.splitlines()[-1]
+    assert command.run_folder is not None
+    assert checkpoint_step(checkpoint_folders(command.run_folder)[0]) == command.finished_steps() > 0

@@ -25,8 +25,11 @@ def test_a_complete_slice_is_understood(pretrain_slice: Factory) -> None:
         ({"optimizer__beta2": 1.0}, "optimizer.beta2"),
         ({"optimizer__max_gradient_norm": 0.0}, "max_gradient_norm"),
         ({"objective__mask_probability": 1.5}, "mask_probability: got 1.5, expected a number from 0 to 1"),
-        ({"precision": "fp16"}, "fp16 needs loss scaling.*use bf16"),
-        ({"precision": "int8"}, "expected fp32, bf16 or auto"),
+        ({"optimizer__head_weight_decay": -1.0}, "head_weight_decay"),
+        ({"optimizer__tied_embedding": "both"}, "embedding, output"),
+        ({"schedule__warmup_steps_limit": 0}, "warmup_steps_limit"),
+        ({"loss_average": "batches"}, "tokens, processes"),
+        ({"precision": "int8"}, "expected fp32, bf16, fp16 or auto"),
         ({"steps": -1}, "steps: got -1"),
         ({"batch_size": 30, "long": (0.9, 4)}, "multiple of long_sequence.factor"),
         ({"long": (1.1, 4)}, "from_fraction"),
@@ -48,7 +51,19 @@ def test_zero_stages_are_refused_with_the_reason(runtime_slice: Factory, optimiz
 
 
 @pytest.mark.parametrize(
-    "changes", [{"keep_checkpoints": 0}, {"micro_batch_size": 0}, {"threads": 0}, {"device": "tpu"}, {"speed": 1}]
+    "changes",
+    [
+        {"keep_checkpoints": 0},
+        {"micro_batch_size": 0},
+        {"threads": 0},
+        {"device": "tpu"},
+        {"speed": 1},
+        {"workers": -1},
+        {"milestones": [0.0]},
+        {"time_limit_minutes": 0},
+        {"grace_seconds": -1.0},
+        {"sinks": ["wandb"]},
+    ],
 )
 def test_impossible_runtime_settings_are_refused(runtime_slice: Factory, changes: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(changes))):

@@ -36,6 +36,13 @@ class Compute(Layout):
                     "checkpoint_interval_steps",
                     "keep_checkpoints",
                     "log_interval_steps",
+                    "milestones",
+                    "background_checkpoints",
+                    "workers",
+                    "compile",
+                    "time_limit_minutes",
+                    "grace_seconds",
+                    "sinks",
                 ]
                 return canonical_json({**{k: compute[k] for k in keys}, "threads": compute["pretraining_threads"]})
             case "score_minimal_pairs":

@@ -27,6 +27,7 @@ VERSIONS = {
     "train_tokenizer": 2,
     "encode_corpus": 2,
     "select_tokenizer": 1,
+    "write_cost": 1,
     "pretrain": 1,
     "score_minimal_pairs": 1,
     "finetune": 1,
@@ -135,6 +136,39 @@ def _pretraining(project: Project, experiment: str, cell: str) -> dict[str, Any]
     return {**pretraining_of(block, chosen.run), "model": model, "seed": chosen.seed}
 
 
+def _cost(project: Project, experiment: str) -> dict[str, Any]:
+    block, compute, cluster = project.experiment(experiment), project.config["compute"], project.config["cluster"]
+    embedded, seeds = project.config["embedded"], len(block["finetuning"]["seeds"])
+    names = [cell.name for cell in project.cells(experiment)]
+    suites = []
+    for name in block["minimal_pairs"]:
+        suite = project.block("suite", name)
+        limit = embedded["pairs_per_paradigm"] if "embedded" in suite else None
+        suites.append({"name": name, "pairs_per_paradigm": suite["pairs_per_paradigm"] or limit})
+    tasks = []
+    for name in block["finetuning"]["tasks"]:
+        task, protocol = project.block("task", name), protocol_of(block, name)
+        limit = embedded["examples_per_task"] if "embedded" in task else None
+        chosen = {key: protocol[key] for key in ("epochs", "max_length", "development_fraction")}
+        tasks.append({"name": name, "examples": task["train_limit"] or limit, "seeds": seeds, **chosen})
+    return {
+        "experiment": experiment,
+        "vocabulary_size": project.block("tokenizer", block["tokenizer"])["vocabulary_size"],
+        "plan": {
+            "device": cluster["planned_device"],
+            # Without GPUs in the configuration the plan is for one device.
+            "devices": max(1, cluster["gpus"]),
+            "threads": compute["pretraining_threads"],
+            "mfu": cluster["planned_mfu"],
+            "keep_checkpoints": compute["keep_checkpoints"],
+            "milestones": compute["milestones"],
+        },
+        "cells": [{"cell": name, "pretraining": _pretraining(project, experiment, name)} for name in names],
+        "suites": suites,
+        "tasks": tasks,
+    }
+
+
 def _minimal_pairs(project: Project, suite: str) -> dict[str, Any]:
     return {"suite": suite, **_without(project.block("suite", suite), "description", "data", "embedded")}
 
@@ -212,6 +246,7 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "train_tokenizer": _tokenizer,
     "encode_corpus": _tokens,
     "select_tokenizer": _tokenizer_sweep,
+    "write_cost": _cost,
     "pretrain": _pretraining,
     "score_minimal_pairs": _minimal_pairs,
     "finetune": _finetuning,

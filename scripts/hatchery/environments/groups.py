@@ -9,7 +9,7 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
     "sources": ("generate_embedded_sources", "register_source"),
     "corpora": ("build_vocabulary", "select_text", "convert_corpus", "sample_corpus", "group_sequences"),
     "tokenization": ("train_tokenizer", "encode_corpus", "select_tokenizer"),
-    "pretraining": ("pretrain",),
+    "pretraining": ("write_cost", "pretrain"),
     "evaluation": ("score_minimal_pairs", "finetune", "export_model", "list_exported_models"),
     "analysis": (
         "describe_corpus",
@@ -23,6 +23,7 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
 
 # Commands that people or the Makefile start, never a rule; they run in `.venv` or before it exists.
 DEVELOPMENT_COMMANDS: tuple[str, ...] = (
+    "estimate_cost",
     "import_checkpoint",
     "install_environment",
     "lock_environments",

@@ -19,6 +19,11 @@ from hatchery.modeling.sentence_pair_head import SentencePairHead
 UNLABELLED = -100
 
 
+def labelled_positions(labels: Tensor) -> Tensor:
+    """Flat positions int64 [M] (b * T + t) of `labels` int64 [B, T] at which there is something to predict."""
+    return (labels.flatten() != UNLABELLED).nonzero().squeeze(1)
+
+
 class MaskedLanguageModelOutput(NamedTuple):
     """What one batch contributes to loss and accuracy; scalar tensors."""
 
@@ -52,15 +57,16 @@ class MaskedLanguageModel(nn.Module):
         attention_mask: Tensor | None,
         labels: Tensor,
         pair_labels: Tensor | None = None,
+        labelled: Tensor | None = None,
     ) -> MaskedLanguageModelOutput:
         """Loss and accuracy of predicting `labels` int64 [B, T] (-100: nothing to predict).
 
         `input_ids` int64 [B, T] and `attention_mask` are those of the encoder. `pair_labels` int64 [B] is 1 where the
-        two texts belong together; it needs the sentence-pair head. A batch without labels has the loss 0, with a
-        gradient of 0.
+        two texts belong together; it needs the sentence-pair head. `labelled` are the `labelled_positions`, for callers
+        that have them already. A batch without labels has the loss 0, with a gradient of 0.
         """
         # Some 15 % of the positions are labelled, and the product with the vocabulary is the widest of the model.
-        labelled = (labels.flatten() != UNLABELLED).nonzero().squeeze(1)
+        labelled = labelled_positions(labels) if labelled is None else labelled
         targets = labels.flatten()[labelled]
         rows = labelled
         if pair_labels is not None:

@@ -1,11 +1,11 @@
-"""The micro-batches of each step for one process, drawn one step ahead in a background thread.
+"""The micro-batches of each step for one process: a pure function of the step.
 
 Masks are drawn by the examples from (seed, epoch, index), so drawing ahead, in another thread or in another process
-changes nothing. The examples of a phase are indexed when the phase begins, for its sequence length.
+changes nothing (`hatchery.pretraining.loader`). The examples of a phase are indexed when they are first asked for, for
+the phase's sequence length.
 """
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -49,6 +49,18 @@ class StepBatch:
     labelled: int
     # Tokens, padding not counted.
     tokens: int
+    # Sentence pairs that are judged.
+    pairs: int = 0
+
+    @property
+    def sequences(self) -> int:
+        """Sequences of this process."""
+        return sum(len(batch["input_ids"]) for batch in self.micro_batches)
+
+    def pin_memory(self) -> "StepBatch":
+        """The same tensors in page-locked memory, from where a GPU fetches them on its own."""
+        pinned = [{key: value.pin_memory() for key, value in batch.items()} for batch in self.micro_batches]
+        return StepBatch(pinned, self.labelled, self.tokens, self.pairs)
 
 
 class TrainingBatches:
@@ -66,21 +78,22 @@ class TrainingBatches:
         self.micro_batch_size = micro_batch_size
         self._examples = lru_cache(maxsize=1)(examples_of_length)
 
-    def from_step(self, first_step: int) -> Iterator[StepBatch]:
-        """The batches of `first_step` and all later steps."""
-        last_step = self.phases[-1].last_step
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as pool:
-            following = pool.submit(self.at, first_step)
-            for step in range(first_step, last_step):
-                current = following
-                if step + 1 < last_step:
-                    following = pool.submit(self.at, step + 1)
-                yield current.result()
+    @property
+    def steps(self) -> int:
+        """Steps of the whole run."""
+        return self.phases[-1].last_step
+
+    def phase_of(self, step: int) -> Phase:
+        """The phase that step number `step`, counted from 0, belongs to."""
+        return next(phase for phase in self.phases if phase.first_step <= step < phase.last_step)
+
+    def examples_at(self, step: int) -> Examples:
+        """The examples of the phase of `step`; indexed at the first call for a phase."""
+        return self._examples(self.phase_of(step).sequence_length)
 
     def at(self, step: int) -> StepBatch:
         """The batch of step number `step`, counted from 0 over all phases."""
-        phase = next(phase for phase in self.phases if phase.first_step <= step < phase.last_step)
-        examples = self._examples(phase.sequence_length)
+        phase, examples = self.phase_of(step), self.examples_at(step)
         whole = global_batch(self.seed, step - phase.first_step, phase.batch_size, len(examples))
         share = share_of_process(whole, self.topology.rank, self.topology.world_size)
         drawn = [_draw(examples, self.seed, piece) for piece in micro_batches(share, self.micro_batch_size)]
@@ -89,6 +102,7 @@ class TrainingBatches:
             labelled=sum(int((batch["labels"] != UNLABELLED).sum()) for batch in drawn),
             # Not from the masks, which may let padding be attended to or say who attends to whom.
             tokens=sum(int((batch["input_ids"] != examples.pad_id).sum()) for batch in drawn),
+            pairs=sum(len(batch["pair_labels"]) for batch in drawn if "pair_labels" in batch),
         )
 
 

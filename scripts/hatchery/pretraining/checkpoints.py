@@ -2,15 +2,17 @@
 
 A run folder lies outside the outputs that Snakemake declares, because Snakemake deletes those before a rerun. Its
 name is the digest of everything that determines the run, so a changed setting never meets an old checkpoint. Tensors
-are stored as safetensors, which cannot carry code. Generator states are not stored: data order, masks and dropout
-are functions of (seed, step, rank).
+are stored as safetensors, which cannot carry code. Nothing in them depends on the number of processes, and generator
+states are not stored: data order, masks and dropout are functions of (seed, step, rank).
 """
 
 import json
+import math
 import os
 import re
 import shutil
 import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,16 +21,18 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from hatchery.errors import CheckpointError
+from hatchery.errors import CheckpointError, ConfigError
 from hatchery.storage.checksums import sha256_file
 
-MODEL, OPTIMIZER, METRICS, STATE, CHECKSUMS = (
+MODEL, OPTIMIZER, EXTRA, METRICS, STATE, CHECKSUMS = (
     "model.safetensors",
     "optimizer.safetensors",
+    "extra.safetensors",
     "metrics.jsonl",
     "state.json",
     "checksums.json",
 )
+CONTENT = (MODEL, OPTIMIZER, EXTRA, METRICS, STATE)
 FOLDER_NAME = re.compile(r"step_(\d{8,})")
 # Joins a parameter's name and the name of its optimiser state.
 SEPARATOR = "::"
@@ -42,25 +46,61 @@ class Position:
     tokens: int
 
 
-def save_checkpoint(
-    run_folder: Path, position: Position, model: nn.Module, optimizer: torch.optim.Optimizer, metrics: str
-) -> Path:
-    """Write `step_<position.step>` under a temporary name, then rename it.
+@dataclass(frozen=True)
+class Snapshot:
+    """The tensors of a run between two steps, by name; `extra` is what else changes from step to step."""
 
-    Raises CheckpointError when it cannot be written (a full disk, missing rights).
+    model: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    extra: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a checkpoint holds besides the tensors that were copied into model and optimiser; `extra` is on the CPU."""
+
+    position: Position
+    metrics: str
+    extra: dict[str, Tensor]
+
+
+def take_snapshot(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    extra: Mapping[str, Tensor] | None = None,
+    copy: bool = True,
+) -> Snapshot:
+    """The state of a run as it is now, as copies in main memory; `extra` is for example a loss scaler's state.
+
+    Without `copy` the tensors share memory with the model: to be saved before the next step, and not in a thread.
     """
-    target = run_folder / f"step_{position.step:08d}"
-    partial = run_folder / f".{target.name}.partial"
+
+    def taken(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+        return {name: tensor.to("cpu", copy=True) for name, tensor in plain.items()} if copy else plain
+
+    return Snapshot(taken(model.state_dict()), taken(_optimizer_tensors(model, optimizer)), taken(extra or {}))
+
+
+def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, metrics: str) -> Path:
+    """Write `step_<position.step>` under a temporary name, then rename it; returns the folder.
+
+    A kill at any moment leaves either no such folder or a whole one, on the disk. Raises CheckpointError when it
+    cannot be written (a full disk, missing rights).
+    """
+    target = checkpoint_folder(run_folder, position.step)
+    partial = _partial(target)
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        save_file(_model_tensors(model), partial / MODEL)
-        save_file(_optimizer_tensors(model, optimizer), partial / OPTIMIZER)
+        save_file(snapshot.model, partial / MODEL)
+        save_file(snapshot.optimizer, partial / OPTIMIZER)
+        save_file(snapshot.extra, partial / EXTRA)
         (partial / METRICS).write_text(metrics, encoding="utf-8")
         (partial / STATE).write_text(json.dumps(asdict(position), sort_keys=True), encoding="utf-8")
-        checksums = {name: sha256_file(partial / name) for name in (MODEL, OPTIMIZER, METRICS, STATE)}
+        checksums = {name: sha256_file(partial / name) for name in CONTENT}
         (partial / CHECKSUMS).write_text(json.dumps(checksums, sort_keys=True, indent=1), encoding="utf-8")
-        for name in (*checksums, CHECKSUMS):
+        for name in (*CONTENT, CHECKSUMS, "."):
             _sync(partial / name)
         shutil.rmtree(target, ignore_errors=True)
         partial.replace(target)
@@ -70,16 +110,40 @@ def save_checkpoint(
     return target
 
 
-def prune_checkpoints(run_folder: Path, keep: int) -> None:
-    """Remove all but the newest `keep` checkpoints."""
+def prune_checkpoints(run_folder: Path, keep: int, milestones: Collection[int] = ()) -> None:
+    """Remove all but the newest `keep` checkpoints and those whose step is among `milestones`."""
     for folder in checkpoint_folders(run_folder)[keep:]:
-        shutil.rmtree(folder, ignore_errors=True)
+        if checkpoint_step(folder) not in milestones:
+            _remove(folder)
+
+
+def milestone_steps(fractions: Sequence[float], steps: int) -> tuple[int, ...]:
+    """The steps, in order and each once, that lie nearest to `fractions` of a run of `steps`; none where it has none.
+
+    Raises ConfigError for a fraction that is not above 0 and at most 1.
+    """
+    for fraction in fractions:
+        if not 0 < fraction <= 1:
+            raise ConfigError(f"runtime.milestones: got {fraction!r}, expected fractions of the run above 0, at most 1")
+    if steps == 0:
+        return ()
+    return tuple(sorted({max(1, math.floor(fraction * steps + 0.5)) for fraction in fractions}))
 
 
 def checkpoint_folders(run_folder: Path) -> list[Path]:
     """The checkpoints of a run, newest first."""
-    found = [(int(match[1]), path) for path in run_folder.glob("step_*") if (match := FOLDER_NAME.fullmatch(path.name))]
-    return [path for _, path in sorted(found, reverse=True)]
+    found = [path for path in run_folder.glob("step_*") if FOLDER_NAME.fullmatch(path.name)]
+    return sorted(found, key=checkpoint_step, reverse=True)
+
+
+def checkpoint_folder(run_folder: Path, step: int) -> Path:
+    """Where the checkpoint after `step` finished steps lies, if there is one."""
+    return run_folder / f"step_{step:08d}"
+
+
+def checkpoint_step(folder: Path) -> int:
+    """The number of finished steps that a checkpoint's folder is named after."""
+    return int(folder.name.removeprefix("step_"))
 
 
 def newest_sound_checkpoint(run_folder: Path) -> Path | None:
@@ -94,17 +158,17 @@ def newest_sound_checkpoint(run_folder: Path) -> Path | None:
             verify_checkpoint(folder)
         except CheckpointError as error:
             print(f"warning: {error}; going back to the checkpoint before it", file=sys.stderr, flush=True)
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
             continue
         return folder
     return None
 
 
 def verify_checkpoint(folder: Path) -> None:
-    """Raises CheckpointError naming the first file that is missing or differs from its checksum."""
+    """Raises CheckpointError naming the first file that is missing, differs from its checksum or tells another step."""
     try:
         checksums = json.loads((folder / CHECKSUMS).read_text(encoding="utf-8"))
-        expected = {name: checksums[name] for name in (MODEL, OPTIMIZER, METRICS, STATE)}
+        expected = {name: checksums[name] for name in CONTENT}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{folder / CHECKSUMS}: the checksums cannot be read") from error
     for name, checksum in expected.items():
@@ -113,40 +177,45 @@ def verify_checkpoint(folder: Path) -> None:
             raise CheckpointError(f"{path}: the file is missing")
         if sha256_file(path) != checksum:
             raise CheckpointError(f"{path}: the content differs from its checksum")
+    step = _read_position(folder).step
+    if step != checkpoint_step(folder):
+        raise CheckpointError(f"{folder / STATE}: it tells step {step}, expected that of the folder's name")
 
 
-def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Position, str]:
-    """Fill `model` and `optimizer` from a verified checkpoint; returns the position and the metrics up to it.
+def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Loaded:
+    """Fill `model` and `optimizer` from a verified checkpoint; returns everything else that it holds.
 
-    Raises CheckpointError when the tensors do not fit the model.
+    Raises CheckpointError when the tensors do not fit the model; the model is then unchanged.
     """
-    try:
-        tensors, states = load_file(folder / MODEL), load_file(folder / OPTIMIZER)
-        metrics = (folder / METRICS).read_text(encoding="utf-8")
-        position = Position(**json.loads((folder / STATE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, SafetensorError) as error:
-        raise CheckpointError(f"{folder}: the checkpoint cannot be read: {error}") from error
-    own = _model_tensors(model)
-    if {name: tensor.shape for name, tensor in own.items()} != {name: t.shape for name, t in tensors.items()}:
-        raise CheckpointError(f"{folder / MODEL}: names or shapes of tensors differ from those of the model")
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(tensors[name])
+    states, extra = _read_tensors(folder / OPTIMIZER), _read_tensors(folder / EXTRA)
+    position, metrics = _read_position(folder), _read_text(folder / METRICS)
     parameters = dict(model.named_parameters())
     for key, tensor in states.items():
-        name, _, state = key.rpartition(SEPARATOR)
+        name = key.rpartition(SEPARATOR)[0]
         if name not in parameters:
             raise CheckpointError(f"{folder / OPTIMIZER}: there is no parameter {name!r} in the model")
-        parameter = parameters[name]
+        if tensor.ndim and tensor.shape != parameters[name].shape:
+            raise CheckpointError(f"{folder / OPTIMIZER}: the shape of {key!r} differs from that of the parameter")
+    load_model(folder, model)
+    for key, tensor in states.items():
+        name, _, state = key.rpartition(SEPARATOR)
         # Step counts stay on the CPU, as both optimisers keep them there.
-        device = torch.device("cpu") if tensor.ndim == 0 and state == "step" else parameter.device
-        optimizer.state[parameter][state] = tensor.to(device)
-    return position, metrics
+        device = torch.device("cpu") if tensor.ndim == 0 and state == "step" else parameters[name].device
+        optimizer.state[parameters[name]][state] = tensor.to(device)
+    return Loaded(position, metrics, extra)
 
 
-def _model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """The persistent tensors of the model by name; they share memory with it."""
-    return {name: tensor.detach() for name, tensor in model.state_dict().items()}
+def load_model(folder: Path, model: nn.Module) -> None:
+    """Fill only `model` from a verified checkpoint, to export a milestone.
+
+    Raises CheckpointError when names or shapes differ from those of the model, which is then unchanged.
+    """
+    tensors = _read_tensors(folder / MODEL)
+    own = {name: tensor.detach() for name, tensor in model.state_dict().items()}
+    if {name: tensor.shape for name, tensor in own.items()} != {name: t.shape for name, t in tensors.items()}:
+        raise CheckpointError(f"{folder / MODEL}: names or shapes of tensors differ from those of the model")
+    for name, tensor in own.items():
+        tensor.copy_(tensors[name])
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -155,6 +224,42 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
         for name, parameter in model.named_parameters()
         for key, value in optimizer.state.get(parameter, {}).items()
     }
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: the tensors cannot be read: {error}") from error
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: the file cannot be read: {error}") from error
+
+
+def _read_position(folder: Path) -> Position:
+    try:
+        return Position(**json.loads(_read_text(folder / STATE)))
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(f"{folder / STATE}: expected a step and a number of tokens as JSON: {error}") from error
+
+
+def _partial(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.partial")
+
+
+def _remove(folder: Path) -> None:
+    """Remove a checkpoint so that a kill meanwhile leaves nothing under its name."""
+    partial = _partial(folder)
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        folder.replace(partial)
+    except OSError:
+        partial = folder
+    shutil.rmtree(partial, ignore_errors=True)
 
 
 def _sync(path: Path) -> None:

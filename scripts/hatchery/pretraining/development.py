@@ -8,8 +8,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from hatchery.modeling.masked_language_model import MaskedLanguageModelOutput
 from hatchery.pretraining.batches import Examples
 from hatchery.pretraining.data_order import EpochSlice, epoch_permutation, micro_batches, share_of_process
 from hatchery.pretraining.engine import Engine
@@ -27,6 +29,13 @@ class DevelopmentScore:
     perplexity: float
     # Share of sentence pairs judged rightly; None where the objective has none.
     pair_accuracy: float | None = None
+
+    def row(self) -> dict[str, float]:
+        """The columns of the metrics file."""
+        columns = {"development_loss": self.loss, "development_perplexity": self.perplexity}
+        if self.pair_accuracy is not None:
+            columns["development_pair_accuracy"] = self.pair_accuracy
+        return columns
 
 
 class DevelopmentSet:
@@ -46,12 +55,18 @@ class DevelopmentSet:
     def score(self, engine: Engine) -> DevelopmentScore:
         """Score the model as it is now, without dropout."""
         outputs = [engine.evaluate(batch) for batch in self.batches]
-        loss_sum = sum(float(output.loss_sum) for output in outputs)
-        labelled = sum(float(output.n_labelled) for output in outputs)
-        rightly = [float(output.n_pairs_correct) for output in outputs if output.n_pairs_correct is not None]
         pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)
+        # Each output is a wait for the device if it is read; all of them together are one.
+        values = torch.stack([_values(output) for output in outputs]).tolist()
+        loss_sum, labelled, rightly = (sum(column) for column in zip(*values, strict=True))
         loss_sum, labelled, correct, judged = sum_over_processes(
-            [loss_sum, labelled, sum(rightly), float(pairs)], engine.device
+            [loss_sum, labelled, rightly, float(pairs)], engine.device
         )
         loss = loss_sum / max(1.0, labelled)
         return DevelopmentScore(loss, math.exp(min(loss, 700.0)), correct / judged if judged else None)
+
+
+def _values(output: MaskedLanguageModelOutput) -> Tensor:
+    """Loss sum, labelled positions and pairs judged rightly: fp64 [3]."""
+    rightly = output.n_pairs_correct if output.n_pairs_correct is not None else torch.zeros_like(output.n_labelled)
+    return torch.stack([part.double() for part in (output.loss_sum, output.n_labelled, rightly)])

@@ -1,32 +1,26 @@
-"""The model inside DeepSpeed: ZeRO stage 0, our own optimiser, fp32 parameters, bf16 by autocast.
+"""The model inside DeepSpeed: ZeRO stage 0, our own optimiser, fp32 parameters, half precision by autocast.
 
 ZeRO 1-3 and DeepSpeed's bf16 optimiser flatten parameters into buffers, which would destroy LAMB's norm per tensor;
 stage 0 keeps them whole. Gradients are summed over micro-batches and processes, never averaged: the loss is divided
-by the labelled tokens of the whole global batch beforehand, so every labelled token weighs the same however the batch
-is split.
+beforehand (`hatchery.pretraining.measures`). Nothing here waits for a GPU, except fp16, whose loss scale has to know
+whether the gradients are finite.
 """
 
-import logging
-import os
-import sys
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from hatchery.modeling.masked_language_model import MaskedLanguageModel, labelled_positions
+from hatchery.pretraining.precision import InPrecision, Precision
+from hatchery.pretraining.processes import import_deepspeed
 from hatchery.pretraining.topology import Topology
 
 
-def resolve_precision(requested: str, device: torch.device) -> str:
-    """`fp32` or `bf16`: "auto" is bf16 on a CUDA device that computes in it, otherwise fp32."""
-    if requested != "auto":
-        return requested
-    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
-
-
-def deepspeed_configuration(precision: str) -> dict[str, Any]:
-    """DeepSpeed's configuration of a run; our loop owns accumulation, clipping and the learning rate."""
+def deepspeed_configuration() -> dict[str, Any]:
+    """DeepSpeed's configuration of a run; we own accumulation, precision, clipping and the learning rate."""
     return {
         # DeepSpeed wants a batch size for its own speed report, which is off; nothing else reads it here.
         "train_micro_batch_size_per_gpu": 1,
@@ -36,10 +30,21 @@ def deepspeed_configuration(precision: str) -> dict[str, Any]:
         # Clipping happens in `Engine`, because DeepSpeed at stage 0 clips without telling the norm.
         "gradient_clipping": 0.0,
         "zero_optimization": {"stage": 0},
-        "torch_autocast": {"enabled": precision == "bf16", "dtype": "bfloat16"},
         "steps_per_print": None,
         "wall_clock_breakdown": False,
     }
+
+
+@dataclass(frozen=True)
+class Update:
+    """What is known of an update once it has been handed to the device."""
+
+    # Global L2 norm before clipping, zero-dimensional, on the device.
+    gradient_norm: Tensor
+    # Whether fp16 gradients overflowed, so that nothing was changed.
+    skipped: bool = False
+    # By what the loss of this step was multiplied; null without loss scaling.
+    loss_scale: float | None = None
 
 
 class Engine:
@@ -47,27 +52,33 @@ class Engine:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: MaskedLanguageModel,
         optimizer: torch.optim.Optimizer,
-        max_gradient_norm: float,
-        precision: str,
+        max_gradient_norm: float | None,
+        precision: Precision,
         device: torch.device,
         topology: Topology,
+        compiled: bool = False,
     ) -> None:
-        """`model` must lie on `device`; process 0's parameters are sent to all others here."""
+        """`model` must lie on `device`; process 0's parameters are sent to all others here.
+
+        Without `max_gradient_norm` nothing is clipped. `compiled` hands the model to torch.compile, in place, so that
+        its parameters keep their names.
+        """
         self.model, self.optimizer = model, optimizer
-        self.device, self.topology = device, topology
-        self.autocast = precision == "bf16"
+        self.device, self.topology, self.precision = device, topology, precision
         self.max_gradient_norm = max_gradient_norm
-        self.gradient_norm = 0.0
+        self._update = Update(torch.zeros((), device=device))
+        if compiled:
+            model.compile()
         # The gradients are complete only between DeepSpeed's reduction and the update: this hook runs there.
-        optimizer.register_step_pre_hook(self._clip)
-        deepspeed = _import_deepspeed(device)
+        self._hook = optimizer.register_step_pre_hook(self._before_update)
+        deepspeed = import_deepspeed(device)
         deepspeed.init_distributed(dist_backend=torch.distributed.get_backend(), auto_mpi_discovery=False)
         self._engine = deepspeed.initialize(
-            model=model,
+            model=InPrecision(model, precision, device.type),
             optimizer=optimizer,
-            config=deepspeed_configuration(precision),
+            config=deepspeed_configuration(),
             dist_init_required=False,
         )[0]
         self._engine.train()
@@ -87,47 +98,49 @@ class Engine:
         return self._engine(**self._on_device(batch))
 
     def backward(self, loss: Tensor) -> None:
-        """Add the gradients of `loss`, which must already be divided by the tokens of the global batch."""
-        self._engine.backward(loss, scale_wrt_gas=False)
+        """Add the gradients of `loss`, which must already be divided for the whole global batch."""
+        self._engine.backward(self.precision.scaled(loss), scale_wrt_gas=False)
 
-    def step(self) -> float:
-        """Sum gradients over processes, clip, update, clear; returns the global L2 norm before clipping."""
+    def step(self) -> Update:
+        """Sum gradients over processes, unscale, clip, update, clear; in fp16 an overflow leaves out the update."""
         self._engine.step()
-        return self.gradient_norm
+        return self._update
 
     @torch.no_grad()
     def evaluate(self, batch: dict[str, Tensor]) -> Any:
         """The model's output without dropout and without gradients."""
         self.model.eval()
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
+        with self.precision.autocast(self.device.type):
             output = self.model(**self._on_device(batch))
         self.model.train()
         return output
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of DeepSpeed's objects, so that none of them outlives the process group."""
+        self._hook.remove()
+        self._engine.destroy()
+        del self._engine
+
     def _on_device(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         if self.device.type == "cpu":
             return batch
-        return {key: value.pin_memory().to(self.device, non_blocking=True) for key, value in batch.items()}
+        # Found here and not by the model: a GPU would have to be waited for to learn how many there are.
+        batch = {**batch, "labelled": labelled_positions(batch["labels"])}
+        return {
+            key: (value if value.is_pinned() else value.pin_memory()).to(self.device, non_blocking=True)
+            for key, value in batch.items()
+        }
 
-    def _clip(self, *_: Any) -> None:
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.max_gradient_norm, foreach=True)
-        self.gradient_norm = norm.item()
-
-
-def _import_deepspeed(device: torch.device) -> Any:
-    """Import DeepSpeed for `device`, quietly and without compiling anything."""
-    os.environ["DS_ACCELERATOR"] = device.type
-    os.environ["LOCAL_RANK"] = str(device.index or 0)
-    import deepspeed
-    import deepspeed.ops
-
-    for handler in logging.getLogger("DeepSpeed").handlers:
-        # Its lines belong to the log, not to the command's output. Handlers of others (pytest's) are left alone.
-        if type(handler) is logging.StreamHandler:
-            handler.setStream(sys.stderr)
-    if device.type == "cpu":
-        # DeepSpeed compiles a shared-memory all-reduce at the first use of gloo (40 seconds, and a compiler must be
-        # there), though only its inference code calls it. This table is what it asks before it builds; there is no
-        # switch for it.
-        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
-    return deepspeed
+    def _before_update(self, *_: Any) -> None:
+        parameters = list(self.model.parameters())
+        scale = None if self.precision.scaler is None else self.precision.scaler.scale
+        taken = self.precision.unscale_(parameters)
+        # A skipped step has no gradients any more.
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        norm = nn.utils.get_total_norm(gradients, foreach=True).to(self.device)
+        if taken and self.max_gradient_norm is not None:
+            nn.utils.clip_grads_with_norm_(parameters, self.max_gradient_norm, norm, foreach=True)
+        self._update = Update(norm, not taken, scale)

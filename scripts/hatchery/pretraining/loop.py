@@ -1,141 +1,131 @@
 """The training loop, top to bottom: draw, forward, backward, update, evaluate, note, save.
 
-One loop for one process or many, on CPU or GPU, from the start or from a checkpoint. The loss of a step is the sum
-over the labelled tokens of the global batch divided by their number, whatever the split into processes and
-micro-batches (the papers' code averages means of unequal parts instead).
+One loop for one process or many, on CPU or GPU, from the start or from a checkpoint. On a GPU the loop does not wait
+for the losses: they are read once per interval, and before anything that depends on them, so a run that diverges is
+noticed then, and never after a checkpoint of it was written. On the CPU there is nothing to wait for, and every step
+is read at once.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from hatchery.errors import TrainingError
-from hatchery.modeling.masked_language_model import MaskedLanguageModelOutput
-from hatchery.pretraining.batches import StepBatch, TrainingBatches
-from hatchery.pretraining.checkpoints import Position
+from hatchery.pretraining.batches import StepBatch
 from hatchery.pretraining.development import DevelopmentSet
+from hatchery.pretraining.divergences import DivergenceProbe, is_logged
 from hatchery.pretraining.engine import Engine
-from hatchery.pretraining.interruption import StopRequest, TrainingInterrupted, stop_request
-from hatchery.pretraining.processes import sum_over_processes
+from hatchery.pretraining.interruption import stop_request
+from hatchery.pretraining.loader import BatchLoader
+from hatchery.pretraining.measures import LossAverage, Measured, StepMeasures, divisors, loss_of, sums_of
 from hatchery.pretraining.record import RunRecord
 from hatchery.pretraining.schedules import learning_rate
 from hatchery.pretraining.settings import PretrainSettings
+from hatchery.pretraining.time_limit import Deadline
 
 
 def train(
     settings: PretrainSettings,
     engine: Engine,
-    batches: TrainingBatches,
+    loader: BatchLoader,
     development: DevelopmentSet | None,
     record: RunRecord,
+    probe: DivergenceProbe | None = None,
+    deadline: Deadline | None = None,
 ) -> None:
     """Train from where `record` stands to the last step.
 
-    Raises TrainingError when the loss or the gradient is no longer finite, and TrainingInterrupted, with a checkpoint
-    saved, after SIGTERM or Ctrl-C.
+    `probe` measures divergences of the output at log-spaced steps. Raises TrainingError when the loss or the gradient
+    is no longer finite, and TrainingInterrupted, with a checkpoint saved, after SIGTERM, Ctrl-C or near `deadline`.
     """
     if record.position.step >= settings.steps:
         return
-    with stop_request() as request, record:
-        for batch in batches.from_step(record.position.step):
-            step, rate = record.position.step, _rate_of(settings, record.position.step)
-            engine.begin_step(settings.seed, step, rate)
-            measured = accumulate_gradients(engine, batch, request)
-            _require_finite(measured.total_loss, "loss", step, record)
-            norm = engine.step()
-            _require_finite(norm, "gradient norm", step, record)
+    # Several processes on GPUs learn of a request at the next read only: the grace time has to hold that many steps.
+    reads_late = engine.topology.world_size > 1 and engine.device.type == "cuda"
+    with (
+        stop_request(deadline, record.runtime.log_interval_steps if reads_late else 1) as request,
+        record,
+        loader.from_step(record.position.step) as batches,
+    ):
+        measures = StepMeasures(settings.loss_average, engine.topology, engine.device)
+        if probe is not None and record.position.step == 0:
+            record.append({"step": 0, "tokens": 0, **probe.score(engine)})
+        for step, batch in enumerate(batches, record.position.step):
+            engine.begin_step(settings.seed, step, _rate_of(settings, step))
+            sums = accumulate_gradients(engine, batch, settings.loss_average)
+            update = engine.step()
+            stops = request.is_made
+            measures.add(step, batch, sums, update, stops)
+            record.count(batch, engine)
 
-            position = Position(step + 1, record.position.tokens + measured.tokens)
-            row: dict[str, Any] = {
-                "step": position.step,
-                "tokens": position.tokens,
-                "loss": measured.loss,
-                "masked_accuracy": measured.accuracy,
-                "learning_rate": rate,
-                "gradient_norm": norm,
-            }
-            if measured.pairs is not None:
-                row |= {"pair_loss": measured.pairs.loss, "pair_accuracy": measured.pairs.accuracy}
-            is_last = position.step == settings.steps
-            if development is not None and (is_last or position.step % settings.evaluation_interval_steps == 0):
-                score = development.score(engine)
-                _require_finite(score.loss, "development loss", step, record)
-                row |= {"development_loss": score.loss, "development_perplexity": score.perplexity}
-                if score.pair_accuracy is not None:
-                    row |= {"development_pair_accuracy": score.pair_accuracy}
-            record.append(position, row)
-
-            must_stop = measured.stop and not is_last
-            if is_last or must_stop or position.step % record.runtime.checkpoint_interval_steps == 0:
-                record.checkpoint(engine.model, engine.optimizer)
-            if must_stop:
-                raise TrainingInterrupted(
-                    f"stopped by {request.signal_name or 'a signal to another process'} after step {position.step} of "
-                    f"{settings.steps}; a checkpoint is saved in {record.folder}: run the same command again to go on"
-                )
-
-
-@dataclass(frozen=True)
-class MeasuredPairs:
-    """Mean binary cross-entropy (nats) and accuracy over the sentence pairs of a global batch."""
-
-    loss: float
-    accuracy: float
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Means over the global batch of one step, the same in every process."""
-
-    # Per labelled token, natural logarithm.
-    loss: float
-    accuracy: float
-    tokens: int
-    # Whether some process was asked to stop.
-    stop: bool
-    pairs: MeasuredPairs | None = None
-
-    @property
-    def total_loss(self) -> float:
-        """What the gradient is taken of: the losses of tokens and pairs weigh the same."""
-        return self.loss + (0.0 if self.pairs is None else self.pairs.loss)
+            done = step + 1
+            is_last = done == settings.steps
+            evaluates = development is not None and (is_last or done % settings.evaluation_interval_steps == 0)
+            probes = probe is not None and (is_last or is_logged(done, settings.evaluation_interval_steps))
+            saves = is_last or record.saves_after(done)
+            # Several processes learn of a request to stop when they next read together.
+            alone_and_stops = stops and engine.topology.world_size == 1
+            if evaluates or probes or saves or alone_and_stops or record.reads_after(done):
+                read = measures.read()
+                rows = _rows(settings, record, read)
+                scores: dict[str, Any] = {}
+                with record.paused():
+                    if evaluates and development is not None:
+                        scores |= development.score(engine).row()
+                        _require_finite(scores["development_loss"], "development loss", step, record)
+                    if probes and probe is not None:
+                        scores |= probe.score(engine)
+                rows[-1] |= scores
+                for row in rows:
+                    record.append(row)
+                must_stop = any(measured.stop for measured in read) and not is_last
+                if saves or must_stop:
+                    record.checkpoint(engine)
+                if must_stop:
+                    record.wait()
+                    raise request.interruption(done, settings.steps, record.folder)
+            request.step_finished()
 
 
-def accumulate_gradients(engine: Engine, batch: StepBatch, request: StopRequest) -> Measured:
-    """Forward and backward over all micro-batches; every process learns the sums and whether anyone has to stop."""
-    n_pairs = sum(len(part["pair_labels"]) for part in batch.micro_batches if "pair_labels" in part)
-    labelled, tokens, pairs = sum_over_processes(
-        [float(batch.labelled), float(batch.tokens), float(n_pairs)], engine.device
-    )
-    if labelled == 0:
-        raise TrainingError("a whole batch has no labelled token; is mask_probability 0?")
-    outputs = []
+def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage) -> Tensor:
+    """Forward and backward over all micro-batches; returns this process's sums of losses and right answers."""
+    divisor = divisors(batch, average, engine.topology, engine.device)
+    sums: Tensor | None = None
     for micro_batch in batch.micro_batches:
         output = engine.forward(micro_batch)
-        loss = output.loss_sum / labelled
-        if output.pair_loss_sum is not None:
-            loss = loss + output.pair_loss_sum / pairs
-        engine.backward(loss)
-        outputs.append(detached(output))
-    sums = [sum(float(output[part]) for output in outputs) for part in range(len(outputs[0]))]
-    *sums, stop = sum_over_processes([*sums, float(request.is_made)], engine.device)
-    loss_sum, correct, *of_pairs = sums
-    measured_pairs = MeasuredPairs(of_pairs[0] / pairs, of_pairs[1] / pairs) if of_pairs else None
-    return Measured(loss_sum / labelled, correct / labelled, int(tokens), stop > 0, measured_pairs)
-
-
-def detached(output: MaskedLanguageModelOutput) -> list[Tensor]:
-    """Loss sum and right answers of a micro-batch, then those of its pairs where there are any."""
-    kept = [output.loss_sum.detach(), output.n_correct]
-    if output.pair_loss_sum is not None and output.n_pairs_correct is not None:
-        kept += [output.pair_loss_sum.detach(), output.n_pairs_correct]
-    return kept
+        engine.backward(loss_of(output, divisor))
+        sums = sums_of(output) if sums is None else sums + sums_of(output)
+    assert sums is not None, "a share of a batch has at least one sequence"
+    return sums
 
 
 def _rate_of(settings: PretrainSettings, step: int) -> float:
     return learning_rate(settings.optimizer.learning_rate, settings.schedule, step, settings.steps)
+
+
+def _rows(settings: PretrainSettings, record: RunRecord, steps: list[Measured]) -> list[dict[str, Any]]:
+    """The lines of the metrics file for these steps; raises TrainingError at the first one that diverged."""
+    rows, tokens, skipped = [], record.position.tokens, record.skipped_steps
+    for measured in steps:
+        _require_finite(measured.total_loss, "loss", measured.step, record)
+        _require_finite(measured.gradient_norm, "gradient norm", measured.step, record)
+        tokens += measured.tokens
+        skipped += measured.skipped
+        row: dict[str, Any] = {
+            "step": measured.step + 1,
+            "tokens": tokens,
+            "loss": measured.loss,
+            "masked_accuracy": measured.accuracy,
+            "learning_rate": _rate_of(settings, measured.step),
+            "gradient_norm": measured.gradient_norm,
+        }
+        if measured.pairs is not None:
+            row |= {"pair_loss": measured.pairs.loss, "pair_accuracy": measured.pairs.accuracy}
+        if measured.loss_scale is not None:
+            row |= {"loss_scale": measured.loss_scale, "skipped_steps": skipped}
+        rows.append(row)
+    return rows
 
 
 def _require_finite(value: float, what: str, step: int, record: RunRecord) -> None:

@@ -4,14 +4,19 @@ A single process needs no network at all: its group lives in an in-memory store,
 cannot clash over a port. Several processes meet at the address that the topology names. CPU training uses gloo.
 """
 
+import gc
+import importlib
+import logging
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed
+from torch import Tensor
 
 from hatchery.errors import ConfigError, TrainingError
 from hatchery.pretraining.topology import Topology
@@ -48,10 +53,33 @@ def prepare_device(device: torch.device, threads: int | None) -> None:
         torch.cuda.set_device(device)
 
 
+def import_deepspeed(device: torch.device) -> Any:
+    """Import DeepSpeed for `device`, quietly and without compiling anything."""
+    os.environ["DS_ACCELERATOR"] = device.type
+    os.environ["LOCAL_RANK"] = str(device.index or 0)
+    import deepspeed
+    import deepspeed.ops
+
+    for handler in logging.getLogger("DeepSpeed").handlers:
+        # Its lines belong to the log, not to the command's output. Handlers of others (pytest's) are left alone.
+        if type(handler) is logging.StreamHandler:
+            handler.setStream(sys.stderr)
+    if device.type == "cpu":
+        # DeepSpeed compiles a shared-memory all-reduce at the first use of gloo (40 seconds, and a compiler must be
+        # there), though only its inference code calls it. This table is what it asks before it builds; there is no
+        # switch for it.
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    return deepspeed
+
+
 @contextmanager
 def process_group(topology: Topology, device: torch.device) -> Iterator[None]:
     """Open torch's process group for the duration of the block. Raises TrainingError when the processes do not meet."""
     backend = "gloo" if device.type == "cpu" else "nccl"
+    # Before the group is open: default arguments of functions in these modules would hold it as long as the interpreter
+    # lives, and with it threads that can end the interpreter in "terminate called without an active exception".
+    importlib.import_module("torch.distributed.nn.functional")
+    import_deepspeed(device)
     try:
         if topology.world_size == 1:
             if sys.platform == "linux":
@@ -75,16 +103,40 @@ def process_group(topology: Topology, device: torch.device) -> Iterator[None]:
     try:
         yield
     finally:
+        _leave_process_group()
+
+
+def _leave_process_group() -> None:
+    """Close the group and end its threads, which go with the last reference to it."""
+    deepspeed: Any = sys.modules.get("deepspeed.comm.comm")
+    if deepspeed is not None and deepspeed.cdb is not None:
+        # It holds the group, too, and forgets it in the same go.
+        deepspeed.destroy_process_group()
+        deepspeed.cdb = None
+    if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
+    # DeepSpeed's objects refer to each other in circles, and some of them to the group.
+    gc.collect()
+
+
+def on_device(values: list[float] | list[list[float]], device: torch.device) -> Tensor:
+    """The numbers as an fp64 tensor on `device`, copied there without waiting for what the device does."""
+    tensor = torch.tensor(values, dtype=torch.float64)
+    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
+
+
+def sum_tensor_over_processes(tensor: Tensor) -> Tensor:
+    """The sum of `tensor`, which is overwritten, over all processes; on a GPU nobody waits for it."""
+    if torch.distributed.get_world_size() > 1:
+        torch.distributed.all_reduce(tensor)
+    return tensor
 
 
 def sum_over_processes(values: list[float], device: torch.device) -> list[float]:
     """The sum of each value over all processes, in double precision; every process gets the same numbers."""
     if torch.distributed.get_world_size() == 1:
         return values
-    tensor = torch.tensor(values, dtype=torch.float64, device=device)
-    torch.distributed.all_reduce(tensor)
-    return list(tensor.tolist())
+    return list(sum_tensor_over_processes(on_device(values, device)).tolist())
 
 
 def from_first_process(value: int) -> int:

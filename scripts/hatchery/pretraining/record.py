@@ -1,87 +1,174 @@
 """What the first process keeps of a run while it trains: metrics, checkpoints and the progress line.
 
-The other processes have a record without a folder, which keeps nothing, so the loop reads the same in every process.
+The other processes have a record without files, which keeps nothing, so the loop reads the same in every process.
 """
 
+import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from hatchery.errors import CheckpointError
+from hatchery.pretraining.batches import StepBatch
+from hatchery.pretraining.checkpoint_writer import CheckpointWriter
 from hatchery.pretraining.checkpoints import (
-    METRICS,
     Position,
+    checkpoint_folder,
     checkpoint_folders,
+    checkpoint_step,
     load_checkpoint,
+    milestone_steps,
     newest_sound_checkpoint,
-    prune_checkpoints,
-    save_checkpoint,
 )
+from hatchery.pretraining.engine import Engine
+from hatchery.pretraining.flops import PassShape, peak_flops_of, training_flops
+from hatchery.pretraining.precision import Precision
 from hatchery.pretraining.processes import from_first_process
 from hatchery.pretraining.settings import RuntimeSettings
-from hatchery.pretraining.telemetry import MetricsFile
+from hatchery.pretraining.sinks import open_sinks
+from hatchery.pretraining.telemetry import Speedometer, Telemetry
+from hatchery.pretraining.topology import Topology
 from hatchery.progress import Progress
 
 FROM_THE_START = Position(step=0, tokens=0)
+SKIPPED_STEPS = "skipped_steps"
 
 
 class RunRecord:
-    """The memory of one run in `folder`; only with `is_writer` is anything written."""
+    """The memory of one run in `folder`; only the first process writes anything."""
 
-    def __init__(self, folder: Path, is_writer: bool, steps: int, label: str, runtime: RuntimeSettings) -> None:
-        self.folder, self.is_writer, self.steps, self.label, self.runtime = folder, is_writer, steps, label, runtime
+    def __init__(
+        self,
+        folder: Path,
+        topology: Topology,
+        steps: int,
+        label: str,
+        runtime: RuntimeSettings,
+        device: torch.device,
+        precision: Precision,
+        sinks_folder: Path | None = None,
+    ) -> None:
+        """`sinks_folder` is where TensorBoard or trackio write, if they are asked for; by default `folder`."""
+        self.folder, self.topology, self.steps, self.label, self.runtime = folder, topology, steps, label, runtime
+        self.device, self.precision, self.sinks_folder = device, precision, sinks_folder or folder
+        self.milestones = milestone_steps(runtime.milestones, steps)
         self.position = self.resumed_from = FROM_THE_START
+        # Updates that fp16 left out so far.
+        self.skipped_steps = 0
         self.training_seconds = 0.0
-        self._metrics: MetricsFile | None = None
+        # On the CPU there is no queue that reading a loss would empty.
+        self._read_interval = 1 if device.type == "cpu" else runtime.log_interval_steps
+        self._peak = peak_flops_of(device, precision.name)
+        self._speed = Speedometer(device, topology.world_size, self._peak)
+        self._text, self._speed_text = "", ""
+        self._telemetry: Telemetry | None = None
+        self._writer: CheckpointWriter | None = None
         self._progress: Progress | None = None
-        self._shown_at, self._shown_tokens = time.monotonic(), 0
 
     def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Fill model and optimiser from the newest sound checkpoint, if there is one.
+        """Fill model, optimiser and loss scaler from the newest sound checkpoint, if there is one.
 
         The first process chooses and verifies it; all processes read it from the shared file system.
         """
-        found = newest_sound_checkpoint(self.folder) if self.is_writer else None
-        step = from_first_process(int(found.name.removeprefix("step_")) if found else -1)
-        text = ""
-        if step >= 0:
-            chosen = self.folder / f"step_{step:08d}"
-            self.position, text = load_checkpoint(chosen, model, optimizer)
-            self.resumed_from = self.position
-        if self.is_writer:
-            self._metrics = MetricsFile(self.folder / METRICS, text)
+        found = newest_sound_checkpoint(self.folder) if self.topology.is_first else None
+        step = from_first_process(checkpoint_step(found) if found else -1)
+        if step < 0:
+            return
+        loaded = load_checkpoint(checkpoint_folder(self.folder, step), model, optimizer)
+        self.precision.load(loaded.extra)
+        self.skipped_steps = int(loaded.extra.get(SKIPPED_STEPS, torch.zeros(())))
+        self.position = self.resumed_from = loaded.position
+        self._text = loaded.metrics
 
     def __enter__(self) -> Self:
-        self._started = self._shown_at = time.monotonic()
-        self._shown_tokens = self.position.tokens
-        if self.is_writer:
+        self._started = time.monotonic()
+        self._speed = Speedometer(self.device, self.topology.world_size, self._peak)
+        if self.topology.is_first:
+            sinks = open_sinks(self.runtime.sinks, self.sinks_folder, self.label, self.position.step)
+            self._telemetry = Telemetry(self.folder, self._text, sinks)
+            keep, background = self.runtime.keep_checkpoints, self.runtime.background_checkpoints
+            self._writer = CheckpointWriter(self.folder, keep, self.milestones, background)
             self._progress = Progress(self.steps, self.label, "steps", initial=self.position.step).__enter__()
             if self.position.step:
-                self._progress.note(f"{self.label}: goes on after step {self.position.step:,} from {self.folder}")
+                self.note(f"goes on after step {self.position.step:,} from {self.folder}")
+            if self.runtime.compile:
+                self.note("the model is compiled by torch.compile, so the first steps take long")
         return self
 
-    def append(self, position: Position, row: dict[str, Any]) -> None:
-        """Note that a step is finished."""
-        self.position = position
-        if self._metrics is not None and self._progress is not None:
-            self._metrics.append(row)
-            self._progress.update(1, **self._fields(row))
+    def note(self, text: str) -> None:
+        """One line for the log."""
+        if self._progress is not None:
+            self._progress.note(f"{self.label}: {text}")
 
-    def checkpoint(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    def saves_after(self, step: int) -> bool:
+        """Whether a checkpoint is due after `step` finished steps."""
+        return step in self.milestones or step % self.runtime.checkpoint_interval_steps == 0
+
+    def reads_after(self, step: int) -> bool:
+        """Whether losses are read after `step` finished steps, even if nothing else needs them."""
+        return step % self._read_interval == 0
+
+    def count(self, batch: StepBatch, engine: Engine) -> None:
+        """Note that a step has been handed to the device; a process stands for all, whose shares are alike."""
+        size = self.topology.world_size
+        flops = 0.0
+        if self._peak is not None:
+            share = batch.labelled / batch.sequences
+            for part in batch.micro_batches:
+                rows, length = part["input_ids"].shape
+                shape = PassShape(rows, length, share * rows, pairs="pair_labels" in part)
+                flops += size * training_flops(engine.model.config, shape)
+        self._speed.count(size * batch.tokens, flops)
+
+    def paused(self) -> AbstractContextManager[None]:
+        """The time of the block does not count as training, but for the run as a whole."""
+        return self._speed.paused()
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Note a finished step in order: its row of metrics, with `step` and `tokens` since the start of the run."""
+        finished = row["step"] - self.position.step
+        self.position = Position(row["step"], row["tokens"])
+        self.skipped_steps = row.get(SKIPPED_STEPS, self.skipped_steps)
+        if self._telemetry is None or self._progress is None:
+            return
+        is_due = self.position.step % self.runtime.log_interval_steps == 0 or self.position.step == self.steps
+        volatile = self._speed.read() if is_due and finished else {}
+        self._telemetry.step(row, volatile)
+        self._progress.update(finished, **_fields(row, volatile))
+
+    def checkpoint(self, engine: Engine) -> None:
         """Save the run as it is after the last finished step, and remove the oldest checkpoints."""
-        if self._metrics is not None:
-            save_checkpoint(self.folder, self.position, model, optimizer, self._metrics.text())
-            prune_checkpoints(self.folder, self.runtime.keep_checkpoints)
+        if self._writer is not None and self._telemetry is not None:
+            extra: dict[str, Tensor] = self.precision.state()
+            if extra:
+                extra[SKIPPED_STEPS] = torch.tensor(self.skipped_steps)
+            with self.paused():
+                self._writer.save(self.position, engine.model, engine.optimizer, extra, self._telemetry.text())
+
+    def wait(self) -> None:
+        """Wait until the last checkpoint is on the disk. Raises CheckpointError when it could not be written."""
+        if self._writer is not None:
+            self._writer.wait()
 
     def metrics_text(self) -> str:
         """The metrics of all finished steps; only the first process has them."""
-        return self._metrics.text() if self._metrics is not None else ""
+        return self._text if self._telemetry is None else self._telemetry.text()
+
+    def speed_text(self) -> str:
+        """The readings of speed of all attempts; only the first process has them."""
+        return self._speed_text if self._telemetry is None else self._telemetry.speed_text()
 
     def last_checkpoint(self) -> str:
         """The newest checkpoint in words, for messages."""
+        try:
+            self.wait()
+        except CheckpointError as error:
+            print(f"warning: {error}", file=sys.stderr, flush=True)
         folders = checkpoint_folders(self.folder)
         return f"the last good checkpoint is {folders[0]}" if folders else "there is no checkpoint yet"
 
@@ -89,20 +176,29 @@ class RunRecord:
         """Mean speed of this process's part of the run, over all processes, evaluation and checkpoints included."""
         return (self.position.tokens - self.resumed_from.tokens) / max(self.training_seconds, 1e-9)
 
-    def _fields(self, row: dict[str, Any]) -> dict[str, str]:
-        if self.position.step % self.runtime.log_interval_steps and self.position.step != self.steps:
-            return {}
-        now = time.monotonic()
-        rate = (self.position.tokens - self._shown_tokens) / max(now - self._shown_at, 1e-9)
-        self._shown_at, self._shown_tokens = now, self.position.tokens
-        fields = {"loss": f"{row['loss']:.3f}", "tokens/s": f"{rate:,.0f}"}
-        if "development_loss" in row:
-            fields["development_loss"] = f"{row['development_loss']:.3f}"
-        return fields
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.training_seconds = time.monotonic() - self._started
-        if self._progress is not None:
-            self._progress.__exit__(kind, error, traceback)
+        try:
+            if self._progress is not None:
+                self._progress.__exit__(kind, error, traceback)
+            if self._writer is not None:
+                self._writer.__exit__(kind, error, traceback)
+        finally:
+            if self._telemetry is not None:
+                self._text, self._speed_text = self._telemetry.text(), self._telemetry.speed_text()
+                self._telemetry.close()
+                self._telemetry = None
+
+
+def _fields(row: dict[str, Any], volatile: dict[str, Any]) -> dict[str, str]:
+    """What the progress line says; the loss where there is a new speed, so that the line does not flicker."""
+    if not volatile:
+        return {}
+    fields = {"loss": f"{row['loss']:.3f}", "tokens/s": f"{volatile['tokens_per_second']:,.0f}"}
+    if volatile["mfu"] is not None:
+        fields["mfu"] = f"{volatile['mfu']:.3f}"
+    if "development_loss" in row:
+        fields["development_loss"] = f"{row['development_loss']:.3f}"
+    return fields

@@ -23,6 +23,7 @@ def locked_run_folder(folder: Path) -> Iterator[Path]:
     """
     lock = folder / "lock"
     descriptor = _acquire(folder, lock)
+    _clear(folder)
     try:
         yield folder
     finally:
@@ -30,8 +31,25 @@ def locked_run_folder(folder: Path) -> Iterator[Path]:
 
 
 def remove_run_folder(folder: Path) -> None:
-    """Remove a finished run's folder; only after its export, so that a crash before that loses nothing."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove a finished run's folder; only after its export, so that a crash before that loses nothing.
+
+    It first loses its name: a kill meanwhile would otherwise leave old checkpoints for a run that starts anew.
+    """
+    _clear(folder)
+    try:
+        folder.replace(_removed(folder))
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+    _clear(folder)
+
+
+def _removed(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.removed")
+
+
+def _clear(folder: Path) -> None:
+    """Finish a removal of `folder` that was killed."""
+    shutil.rmtree(_removed(folder), ignore_errors=True)
 
 
 def _acquire(folder: Path, lock: Path) -> int:

@@ -42,7 +42,7 @@ class ObjectiveSettings:
 
 @dataclass(frozen=True)
 class OptimizerSettings:
-    """LAMB or AdamW; `learning_rate` is the peak rate, `max_gradient_norm` the global L2 norm for clipping."""
+    """LAMB or AdamW; `learning_rate` is the peak rate, `max_gradient_norm` the global L2 norm for clipping, or null."""
 
     name: Literal["lamb", "adamw"]
     learning_rate: float
@@ -50,16 +50,24 @@ class OptimizerSettings:
     beta1: float
     beta2: float
     epsilon: float
-    max_gradient_norm: float
+    max_gradient_norm: float | None
+    # Weight decay on weight matrices only, or on every parameter (reduced-vocabulary study).
+    decay: Literal["matrices", "all"] = "matrices"
+    # A tied word embedding counts as an embedding (BabyLM code) or as the output layer, which is decayed (BNC code).
+    tied_embedding: Literal["embedding", "output"] = "embedding"
+    # Weight decay of the language-model head; null is `weight_decay`.
+    head_weight_decay: float | None = None
 
 
 @dataclass(frozen=True)
 class ScheduleSettings:
     """Shape of the learning rate; `final_fraction` is the last rate as a share of the peak."""
 
-    name: Literal["cosine", "linear", "constant"]
+    name: Literal["cosine", "linear", "linear_as_published", "inverse_square_root", "constant"]
     warmup_fraction: float
     final_fraction: float
+    # At most so many warm-up steps; null is no limit.
+    warmup_steps_limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,10 @@ class PretrainSettings:
     # Sequences of the development split that are scored at each evaluation.
     evaluation_sequences: int
     seed: int
+    # Mean over the labelled tokens of the global batch, or the mean of the processes' means (as published).
+    loss_average: Literal["tokens", "processes"] = "tokens"
+    # Divergences of the output to the unigram, uniform and empirical distribution at log-spaced steps.
+    divergences: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,6 +120,20 @@ class RuntimeSettings:
     # CPU threads of each process; null leaves the choice to torch and OMP_NUM_THREADS.
     threads: int | None
     zero_stage: int = 0
+    # Processes that draw batches ahead; 0 is one thread.
+    workers: int = 0
+    # torch.compile of the model.
+    compile: bool = False
+    # Fractions of the run whose checkpoints are kept for good.
+    milestones: tuple[float, ...] = ()
+    # Write checkpoints in a thread, while training goes on.
+    background_checkpoints: bool = True
+    # Stop cleanly before so many minutes are over; null asks Slurm for the end of the job.
+    time_limit_minutes: float | None = None
+    # Seconds that stopping takes: the last step, the checkpoint, the way out.
+    grace_seconds: float = 120.0
+    # Where metrics go besides the plain files.
+    sinks: tuple[Literal["tensorboard", "trackio"], ...] = ()
 
 
 def pretrain_settings(settings: Mapping[str, Any]) -> PretrainSettings:
@@ -127,6 +153,12 @@ def runtime_settings(runtime: Mapping[str, Any], optimizer_name: str) -> Runtime
     for key in ("micro_batch_size", "threads"):
         value = getattr(result, key)
         _require(value is None or value >= 1, f"runtime.{key}", value, "at least 1, or null")
+    _require(result.workers >= 0, "runtime.workers", result.workers, "0 or more")
+    _require(0 <= result.grace_seconds < math.inf, "runtime.grace_seconds", result.grace_seconds, "0 or more")
+    minutes = result.time_limit_minutes
+    _require(minutes is None or minutes > 0, "runtime.time_limit_minutes", minutes, "above 0, or null")
+    for fraction in result.milestones:
+        _require(0 < fraction <= 1, "runtime.milestones", fraction, "fractions of the run, above 0 and at most 1")
     if result.zero_stage != 0:
         reason = (
             "ZeRO flattens the parameters into one buffer, so LAMB would lose the norm of each tensor and with it "
@@ -157,23 +189,23 @@ def _check_ranges(settings: PretrainSettings) -> None:
         _require(0 <= value <= 1, f"pretrain.{key}", value, "a number from 0 to 1")
     for key in ("beta1", "beta2"):
         _require(0 <= getattr(optimizer, key) < 1, f"pretrain.optimizer.{key}", getattr(optimizer, key), "0 <= x < 1")
-    for key in ("learning_rate", "epsilon", "max_gradient_norm"):
+    for key in ("learning_rate", "epsilon"):
         value = getattr(optimizer, key)
         _require(0 < value < math.inf, f"pretrain.optimizer.{key}", value, "a number above 0")
-    decay = optimizer.weight_decay
-    _require(0 <= decay < math.inf, "pretrain.optimizer.weight_decay", decay, "0 or more")
+    norm = optimizer.max_gradient_norm
+    _require(norm is None or 0 < norm < math.inf, "pretrain.optimizer.max_gradient_norm", norm, "above 0, or null")
+    for key in ("weight_decay", "head_weight_decay"):
+        decay = getattr(optimizer, key)
+        _require(decay is None or 0 <= decay < math.inf, f"pretrain.optimizer.{key}", decay, "0 or more")
+    limit = schedule.warmup_steps_limit
+    _require(limit is None or limit >= 1, "pretrain.schedule.warmup_steps_limit", limit, "at least 1, or null")
     minima = {"steps": 0, "sequence_length": 8, "batch_size": 1, "evaluation_interval_steps": 1, "seed": 0}
     for key, minimum in {**minima, "evaluation_sequences": 0}.items():
         _require(getattr(settings, key) >= minimum, f"pretrain.{key}", getattr(settings, key), f"{minimum} or more")
 
 
 def _check_precision(precision: str) -> None:
-    if precision == "fp16":
-        raise ConfigError(
-            "pretrain.precision: fp16 needs loss scaling, which skips steps at random moments and "
-            "moves the optimiser state into a wrapper; use bf16, fp32 or auto"
-        )
-    _require(precision in ("fp32", "bf16", "auto"), "pretrain.precision", precision, "fp32, bf16 or auto")
+    _require(precision in ("fp32", "bf16", "fp16", "auto"), "pretrain.precision", precision, "fp32, bf16, fp16 or auto")
 
 
 def _check_long_sequences(settings: PretrainSettings) -> None:

@@ -6,11 +6,13 @@ manifest is the result, and a run that starts anew must not pick up the finished
 """
 
 import os
+import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hatchery.errors import ConfigError
 from hatchery.modeling.families import model_config
@@ -19,22 +21,30 @@ from hatchery.modeling.layer_weighting import layer_weight_table
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.store import save_model
 from hatchery.pretraining.batches import TrainingBatches
+from hatchery.pretraining.checkpoints import checkpoint_folder, load_model, verify_checkpoint
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.development import DevelopmentSet
-from hatchery.pretraining.engine import Engine, resolve_precision
+from hatchery.pretraining.divergences import PROBED_SEQUENCES, DivergenceProbe, unigram_of_run
+from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker
+from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.loop import train
 from hatchery.pretraining.output_bias import prepare_output_
 from hatchery.pretraining.parameter_groups import build_optimizer
+from hatchery.pretraining.precision import resolve_precision
 from hatchery.pretraining.processes import prepare_device, process_group, select_device
 from hatchery.pretraining.record import RunRecord
 from hatchery.pretraining.run_folder import locked_run_folder, remove_run_folder
 from hatchery.pretraining.settings import PretrainSettings, RuntimeSettings, pretrain_settings, runtime_settings
+from hatchery.pretraining.time_limit import Deadline
 from hatchery.pretraining.topology import Topology, read_topology
 from hatchery.storage.atomic import write_bytes, write_json, write_text
 from hatchery.storage.checksums import digest
 from hatchery.storage.manifests import StageRun, read_manifest, stage_run
 from hatchery.tokenization.token_reader import TokenShards
+
+# Where TensorBoard and trackio write, beside the model.
+SINKS_FOLDER = "sinks"
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,8 @@ class Trained:
     record: RunRecord
     # Norms and divergences of the output layer at step 0, where the settings ask for them.
     output_layer: dict[str, Any]
+    # How long the training stood still for batches.
+    loader_wait_seconds: float = 0.0
 
 
 def pretrain(
@@ -115,34 +127,69 @@ def _train(
     show = topology.is_first
     # Before the checkpoint is read: a resumed run keeps the bias that it has learned.
     start = prepare_output_(model, settings.output_bias, first_examples, shards, settings.seed, show)
-    record = RunRecord(folder, topology.is_first, settings.steps, output.parent.name, options)
+    device = select_device(options.device, topology)
+    precision = resolve_precision(settings.precision, device)
+    record = RunRecord(
+        folder, topology, settings.steps, output.parent.name, options, device, precision, output.parent / SINKS_FOLDER
+    )
     if settings.steps == 0:
         return Trained(model, record, start)
-    device = select_device(options.device, topology)
+    deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
     prepare_device(device, options.threads)
+    loader = BatchLoader(
+        TrainingBatches(
+            training_phases(settings), settings.seed, topology, options.micro_batch_size, examples_of_length
+        ),
+        options.workers,
+        pin_memory=device.type == "cuda",
+    )
+    held_out = _development_sets(settings, options, inputs, topology)
+    probe = None
+    if settings.divergences:
+        if held_out is None:
+            raise ConfigError(
+                "pretrain.divergences: got true, expected a development split and evaluation_sequences above 0, "
+                "on which they are measured"
+            )
+        unigram = unigram_of_run(settings.output_bias, first_examples, shards, settings.seed, show)
+        probe = DivergenceProbe(held_out.probed.batches, unigram)
     with process_group(topology, device):
         model.to(device)
         optimizer = build_optimizer(model, settings.optimizer)
         # Before DeepSpeed, which sends the first process's parameters to all others.
         record.resume(model, optimizer)
-        precision = resolve_precision(settings.precision, device)
-        engine = Engine(model, optimizer, settings.optimizer.max_gradient_norm, precision, device, topology)
-        phases, size = training_phases(settings), options.micro_batch_size
-        batches = TrainingBatches(phases, settings.seed, topology, size, examples_of_length)
-        held_out = development_examples(inputs.tokens, settings)
-        development = None
-        if held_out is not None:
-            share = size or -(-settings.batch_size // topology.world_size)
-            development = DevelopmentSet(held_out, settings.evaluation_sequences, share, topology)
-        train(settings, engine, batches, development, record)
-    return Trained(model, record, start)
+        clip = settings.optimizer.max_gradient_norm
+        with Engine(model, optimizer, clip, precision, device, topology, options.compile) as engine:
+            train(settings, engine, loader, held_out and held_out.scored, record, probe, deadline)
+    return Trained(model, record, start, loader.waited_seconds)
+
+
+class HeldOut(NamedTuple):
+    """The development sequences that give the loss, and those on which divergences are measured."""
+
+    scored: DevelopmentSet
+    probed: DevelopmentSet
+
+
+def _development_sets(
+    settings: PretrainSettings, options: RuntimeSettings, inputs: Inputs, topology: Topology
+) -> HeldOut | None:
+    examples = development_examples(inputs.tokens, settings)
+    if examples is None:
+        return None
+    share = options.micro_batch_size or -(-settings.batch_size // topology.world_size)
+    scored = DevelopmentSet(examples, settings.evaluation_sequences, share, topology)
+    if settings.evaluation_sequences <= PROBED_SEQUENCES:
+        return HeldOut(scored, scored)
+    return HeldOut(scored, DevelopmentSet(examples, PROBED_SEQUENCES, share, topology))
 
 
 def _export(run: StageRun, trained: Trained, inputs: Inputs, folder: Path) -> None:
     model, record = trained.model, trained.record
+    tokenizer = read_manifest(inputs.tokenizer).file("tokenizer.json").read_bytes()
     for path in save_model(folder, model):
         run.add_output(path)
-    write_bytes(folder / "tokenizer.json", read_manifest(inputs.tokenizer).file("tokenizer.json").read_bytes())
+    write_bytes(folder / "tokenizer.json", tokenizer)
     write_text(folder / "metrics.jsonl", record.metrics_text())
     names = ["tokenizer.json", "metrics.jsonl"]
     weights = layer_weight_table(model)
@@ -156,9 +203,32 @@ def _export(run: StageRun, trained: Trained, inputs: Inputs, folder: Path) -> No
     run.measures["parameters"] = sum(parameter.numel() for parameter in model.parameters())
     if trained.output_layer:
         run.measures["output_layer"] = trained.output_layer
+    # How a machine carried the run out is not its result: what follows stands in no manifest.
+    write_text(folder / "speed.jsonl", record.speed_text())
+    run.volatile["milestones"] = _export_milestones(trained, tokenizer, folder / "milestones")
     run.volatile["tokens_per_second"] = round(record.tokens_per_second(), 1)
     run.volatile["training_seconds"] = round(record.training_seconds, 3)
+    run.volatile["loader_wait_seconds"] = round(trained.loader_wait_seconds, 3)
     run.volatile["resumed_from_step"] = record.resumed_from.step
+
+
+def _export_milestones(trained: Trained, tokenizer: bytes, folder: Path) -> list[int]:
+    """The models of the kept steps in `folder`/step_<number>, each with its tokenizer; returns the steps."""
+    shutil.rmtree(folder, ignore_errors=True)
+    kept = []
+    for step in trained.record.milestones:
+        checkpoint = checkpoint_folder(trained.record.folder, step)
+        if not checkpoint.is_dir():
+            # A milestone that was asked for only after its step had passed.
+            print(f"warning: there is no checkpoint of milestone {step}, so no model of it", file=sys.stderr)
+            continue
+        verify_checkpoint(checkpoint)
+        model = MaskedLanguageModel(trained.model.config)
+        load_model(checkpoint, model)
+        save_model(folder / checkpoint.name, model)
+        write_bytes(folder / checkpoint.name / "tokenizer.json", tokenizer)
+        kept.append(step)
+    return kept
 
 
 def _check_inputs(inputs: Inputs) -> None:

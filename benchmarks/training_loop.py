@@ -1,0 +1,212 @@
+"""Tokens per second of the whole loop against the bare forward and backward of the same model on the same batches.
+
+What counts as the loop: drawing the batches, DeepSpeed, sums, clipping, LAMB, the rows of metrics, progress; what is
+left out on both sides: indexing the corpus, evaluation, checkpoints. The update costs the same for any batch, so it is
+spread over the `--sequences` of a global batch in micro-batches of `--micro-batch`, as in a run whose batch does not
+fit the device; the papers' batches are 64 times larger still. One thread, CPU time of the process, both sides in turns
+of one step; on a CUDA device wall time. Prints the ratio and fails below the limit.
+
+With `--processes 2` the loop runs in two processes as well, and the ratio of the speeds per process is printed: it
+needs two free processors to mean anything.
+
+    python benchmarks/training_loop.py --tokens results/<...>/manifest.json [--sequences 512] [--micro-batch 32]
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+
+import torch
+
+from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.objectives.examples import ExampleSettings, build_examples
+from hatchery.objectives.masking import MaskingSettings
+from hatchery.pretraining.batches import StepBatch, TrainingBatches
+from hatchery.pretraining.data_order import Phase
+from hatchery.pretraining.engine import Engine
+from hatchery.pretraining.examples import TRAINING_SPLIT
+from hatchery.pretraining.loader import BatchLoader
+from hatchery.pretraining.loop import train
+from hatchery.pretraining.parameter_groups import build_optimizer
+from hatchery.pretraining.precision import resolve_precision
+from hatchery.pretraining.processes import prepare_device, process_group, select_device
+from hatchery.pretraining.record import RunRecord
+from hatchery.pretraining.settings import (
+    ObjectiveSettings,
+    OptimizerSettings,
+    OutputBiasSettings,
+    PretrainSettings,
+    RuntimeSettings,
+    ScheduleSettings,
+)
+from hatchery.pretraining.topology import Topology, read_topology
+from hatchery.tokenization.token_reader import TokenShards
+
+LIMIT = 0.92
+MASKING = MaskingSettings("span", "corrected", 0.15, 0.1, 0.1, False, True)
+OBJECTIVE = ObjectiveSettings("span", "corrected", 0.15, 0.1, 0.1, 0.1, True, False, "babylm", "none", False, False)
+OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
+
+
+def make_model(vocabulary_size: int, device: torch.device) -> MaskedLanguageModel:
+    """LTG-BERT of the size `ltg_mini` (config/models)."""
+    model = MaskedLanguageModel(LtgBertConfig(vocabulary_size, 128, 344, 6, 4, 512, 32, 0.0, 0.0))
+    initialise_(model, 42)
+    return model.to(device)
+
+
+class Turns(BatchLoader):
+    """A loader that lets the bare model compute every batch before the loop gets it, and keeps the two times apart."""
+
+    def __init__(
+        self, batches: TrainingBatches, workers: int, bare: MaskedLanguageModel | None, engine: Engine
+    ) -> None:
+        super().__init__(batches, workers, pin_memory=engine.device.type == "cuda")
+        self.bare, self.engine = bare, engine
+        self.loop_seconds: list[float] = []
+        self.bare_seconds: list[float] = []
+        self.tokens: list[int] = []
+
+    def _measured(self, drawn: Iterator[StepBatch]) -> Iterator[StepBatch]:
+        # The processor time of drawing, in the loop's or in the loader's thread, falls between two readings.
+        began = self._now()
+        for batch in super()._measured(drawn):
+            aside = 0.0
+            if self.bare is not None:
+                aside = self._bare_step(batch)
+                self.bare_seconds.append(aside)
+            yield batch
+            now = self._now()
+            self.loop_seconds.append(now - began - aside)
+            self.tokens.append(batch.tokens)
+            began = now
+
+    def _bare_step(self, batch: StepBatch) -> float:
+        started = self._now()
+        model = self.bare
+        assert model is not None
+        device, precision = self.engine.device, self.engine.precision
+        for part in batch.micro_batches:
+            with precision.autocast(device.type):
+                output = model(**{key: value.to(device, non_blocking=True) for key, value in part.items()})
+            (output.loss_sum / batch.labelled).backward()
+        model.zero_grad(set_to_none=True)
+        return self._now() - started
+
+    def _now(self) -> float:
+        if self.engine.device.type == "cuda":
+            torch.cuda.synchronize()
+            return time.perf_counter()
+        return time.process_time()
+
+
+def run(arguments: argparse.Namespace, topology: Topology, folder: Path) -> dict[str, float]:
+    """Tokens per second of this process in the loop and, with one process, of the bare model."""
+    shards = TokenShards.open(arguments.tokens, TRAINING_SPLIT)
+    device = select_device(arguments.device, topology)
+    prepare_device(device, 1)
+    precision = resolve_precision(arguments.precision, device)
+    settings = PretrainSettings(
+        model={},
+        objective=OBJECTIVE,
+        output_bias=OutputBiasSettings(),
+        optimizer=OPTIMIZER,
+        schedule=ScheduleSettings("cosine", 0.1, 0.1),
+        steps=arguments.steps,
+        sequence_length=arguments.length,
+        batch_size=arguments.sequences,
+        long_sequence=None,
+        precision=precision.name,
+        evaluation_interval_steps=10**6,
+        evaluation_sequences=0,
+        seed=42,
+    )
+    runtime = RuntimeSettings(10**6, 1, arguments.micro_batch, 10, arguments.device, 1, background_checkpoints=False)
+    phase = Phase(0, arguments.steps, arguments.length, arguments.sequences)
+    examples = build_examples(shards, arguments.length, ExampleSettings(MASKING))
+    batches = TrainingBatches([phase], 42, topology, arguments.micro_batch, lambda length: examples)
+    with process_group(topology, device):
+        model = make_model(shards.vocabulary_size, device)
+        optimizer = build_optimizer(model, OPTIMIZER)
+        with Engine(model, optimizer, 2.0, precision, device, topology) as engine:
+            bare = make_model(shards.vocabulary_size, device).train() if topology.world_size == 1 else None
+            loader = Turns(batches, arguments.workers, bare, engine)
+            record = RunRecord(folder, topology, settings.steps, "training_loop", runtime, device, precision)
+            started = time.perf_counter()
+            train(settings, engine, loader, None, record)
+            wall = time.perf_counter() - started
+    # The first steps fill allocators and the loader's queue.
+    kept = slice(2, None)
+    tokens = statistics.median(loader.tokens[kept])
+    return {
+        "loop": tokens / statistics.median(loader.loop_seconds[kept]),
+        "bare": tokens / statistics.median(loader.bare_seconds[kept]) if loader.bare_seconds else 0.0,
+        "wall": sum(loader.tokens) / wall,
+        "waited": loader.waited_seconds / wall,
+    }
+
+
+def two_processes(arguments: argparse.Namespace) -> list[dict[str, float]]:
+    """The loop in two processes that share the global batch; the figures of each."""
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(arguments.port), "WORLD_SIZE": "2"}
+    command = [sys.executable, *sys.argv, "--processes", "1"]
+    running = [
+        subprocess.Popen(
+            command,
+            env={**os.environ, **meeting, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    return [json.loads(process.communicate()[0].splitlines()[-1]) for process in running]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tokens", type=Path, required=True, help="manifest of token shards")
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--sequences", type=int, default=512, help="global batch")
+    parser.add_argument("--micro-batch", type=int, default=32)
+    parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", default="auto")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--port", type=int, default=29_531)
+    arguments = parser.parse_args()
+    topology = read_topology(os.environ)
+    with tempfile.TemporaryDirectory() as folder:
+        figures = run(arguments, topology, Path(folder))
+    if topology.world_size > 1:
+        print(json.dumps(figures))
+        return
+    ratio = figures["loop"] / figures["bare"]
+    print(
+        f"training_loop: loop {figures['loop']:,.0f} tokens/s, bare forward and backward {figures['bare']:,.0f}, ratio "
+        f"{ratio:.3f} (limit {LIMIT}), waited {100 * figures['waited']:.1f} % for batches, on {arguments.device}"
+    )
+    if arguments.processes == 2:
+        both = two_processes(arguments)
+        per_process = sum(one["loop"] for one in both) / 2
+        print(
+            f"training_loop: 2 processes {2 * per_process:,.0f} tokens/s, {per_process / figures['loop']:.3f} of the "
+            f"speed per process of 1 (by the same clock); wall {sum(one['wall'] for one in both):,.0f} tokens/s"
+        )
+    sys.exit(0 if ratio >= LIMIT else 1)
+
+
+if __name__ == "__main__":
+    main()

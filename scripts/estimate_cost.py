@@ -1,0 +1,30 @@
+"""Print what an experiment will cost: operations, time, disk. Reads its settings only, so it needs no data."""
+
+import argparse
+from pathlib import Path
+
+from hatchery.command import load_settings, run_command
+from hatchery.config.layout import Layout
+from hatchery.config.project import Project
+from hatchery.pretraining.cost import cost_settings, estimate, shards_on_disk
+from hatchery.pretraining.cost_table import cost_markdown
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print the page of the experiment, with the token shards if they are there."""
+    planned = {"planned_device": arguments.device, "planned_mfu": arguments.mfu, "gpus": arguments.devices}
+    overrides = {key: value for key, value in planned.items() if value is not None}
+    layout = Layout(Project(arguments.config, {"cluster": overrides} if overrides else {}))
+    settings = cost_settings(load_settings(layout.settings("write_cost", experiment=arguments.experiment)))
+    shards = shards_on_disk(Path(layout.experiment_tokens(arguments.experiment)))
+    print(cost_markdown(settings, estimate(settings), shards), end="")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("experiment", help="a file of config/experiments/ without its ending")
+    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
+    parser.add_argument("--device", help="planned device instead of cluster.planned_device")
+    parser.add_argument("--devices", type=int, help="number of devices instead of cluster.gpus")
+    parser.add_argument("--mfu", type=float, help="share of the peak, 0 to 1, instead of cluster.planned_mfu")
+    run_command(main, parser)

@@ -1,0 +1,172 @@
+"""The losses of a run do not depend on how its batches are cut, on interruptions, or on the number of processes.
+
+Each run is the command with LAMB and 50 steps, in processes of its own. Without dropout, whose draws belong to a
+process.
+"""
+
+import json
+import shutil
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.pretraining.batches import TrainingBatches
+from hatchery.pretraining.checkpoints import MODEL, checkpoint_folder, checkpoint_folders
+from hatchery.pretraining.data_order import training_phases
+from hatchery.pretraining.examples import TRAINING_SPLIT, examples_maker
+from hatchery.pretraining.parameter_groups import build_optimizer
+from hatchery.pretraining.schedules import learning_rate
+from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
+from hatchery.pretraining.stage import build_model
+from hatchery.pretraining.topology import Topology
+from hatchery.tokenization.token_reader import TokenShards
+
+pytestmark = pytest.mark.slow
+
+STEPS, RESUMED, TOLERANCE = 50, 23, 1e-5
+CHECKPOINTS = {"checkpoint_interval_steps": RESUMED, "background_checkpoints": False}
+CHANGES: dict[str, Any] = {
+    "steps": STEPS,
+    "batch_size": 32,
+    "long": None,
+    "evaluation_interval_steps": 25,
+    "model__hidden_dropout_prob": 0.0,
+    "model__attention_probs_dropout_prob": 0.0,
+}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start(command: Any, processes: int) -> list[Any]:
+    if processes == 1:
+        return [command.start()]
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(processes)}
+    return [command.start(**meeting, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(processes)]
+
+
+def finish(command: Any, processes: int) -> None:
+    for process in start(command, processes):
+        _, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+
+
+def stop_after_checkpoint(command: Any, processes: int) -> None:
+    """Kill the run once its checkpoint after step 23 is whole, and make sure that no later one is left."""
+    running = start(command, processes)
+    deadline = time.monotonic() + 120
+    while command.run_folder is None or not checkpoint_folder(command.run_folder, RESUMED).exists():
+        assert running[0].poll() is None and time.monotonic() < deadline, "never came to the checkpoint"
+        time.sleep(0.002)
+    for process in running:
+        process.kill()
+    for process in running:
+        process.communicate()
+    for folder in checkpoint_folders(command.run_folder)[:-1]:
+        shutil.rmtree(folder)
+    assert not command.output.exists()
+
+
+def losses(command: Any) -> list[float]:
+    rows = [json.loads(line) for line in command.output.with_name("metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == list(range(1, STEPS + 1))
+    return [row["loss"] for row in rows]
+
+
+@pytest.fixture(scope="module")
+def expected(make_command: Callable[..., Any]) -> list[float]:
+    """One process, one forward pass of 32 sequences per step, from the start to the end."""
+    command = make_command(**CHANGES)
+    finish(command, 1)
+    return losses(command)
+
+
+# Processes and sequences per forward pass.
+WHOLE, TWO_PROCESSES, ACCUMULATED = (1, None), (2, None), (1, 16)
+
+
+@pytest.mark.parametrize("cut", [TWO_PROCESSES, ACCUMULATED], ids=["2 x 16", "1 x 16 twice"])
+def test_the_losses_of_50_steps_do_not_depend_on_how_the_batch_is_cut(
+    make_command: Callable[..., Any], expected: list[float], cut: tuple[int, int | None]
+) -> None:
+    processes, micro_batch_size = cut
+    command = make_command({"micro_batch_size": micro_batch_size}, **CHANGES)
+    finish(command, processes)
+    assert losses(command) == pytest.approx(expected, rel=0, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(WHOLE, WHOLE), (TWO_PROCESSES, TWO_PROCESSES), (ACCUMULATED, TWO_PROCESSES), (TWO_PROCESSES, ACCUMULATED)],
+    ids=["1 x 32", "2 x 16", "1 x 16 twice, then 2 x 16", "2 x 16, then 1 x 16 twice"],
+)
+def test_the_losses_of_50_steps_survive_a_kill_after_step_23_also_with_another_number_of_processes(
+    make_command: Callable[..., Any],
+    expected: list[float],
+    before: tuple[int, int | None],
+    after: tuple[int, int | None],
+) -> None:
+    command = make_command({**CHECKPOINTS, "micro_batch_size": before[1]}, **CHANGES)
+    stop_after_checkpoint(command, before[0])
+    command.runtime["micro_batch_size"] = after[1]
+    finish(command, after[0])
+    provenance = json.loads(command.output.with_name("provenance.json").read_text())
+    assert provenance["resumed_from_step"] == RESUMED
+    if before == after == WHOLE:
+        assert losses(command) == expected
+    assert losses(command) == pytest.approx(expected, rel=0, abs=TOLERANCE)
+
+
+def mean_of_process_means(
+    settings: PretrainSettings, token_data: Any, processes: int
+) -> tuple[MaskedLanguageModel, list[float]]:
+    """Training with nothing but torch: each process's mean loss over its own labels, then the mean of those."""
+    shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
+    model = build_model(settings, shards.vocabulary_size, shards.special.ids[shards.special.pad])
+    optimizer = build_optimizer(model, settings.optimizer)
+    make = examples_maker(shards, settings.objective)
+    topologies = [Topology(rank, processes, rank, "a", 1) for rank in range(processes)]
+    shares = [TrainingBatches(training_phases(settings), settings.seed, one, None, make) for one in topologies]
+    found = []
+    for step in range(settings.steps):
+        outputs = [model(**share.at(step).micro_batches[0]) for share in shares]
+        loss = torch.stack([output.loss_sum / output.n_labelled for output in outputs]).mean()
+        loss.backward()
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(settings.optimizer.learning_rate, settings.schedule, step, settings.steps)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 2.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        found.append(loss.item())
+    return model, found
+
+
+def test_the_published_loss_is_the_mean_of_the_means_of_the_processes(
+    make_command: Callable[..., Any], token_data: Any
+) -> None:
+    # Few sequences per process, so that their numbers of labels differ and the two means do.
+    changes = {**CHANGES, "steps": 12, "batch_size": 4, "optimizer__epsilon": 1e-3}
+    results = {}
+    for average in ("processes", "tokens"):
+        command = make_command(**changes)
+        # Not in the slice of the fixture: a key that is new there.
+        command.settings["loss_average"] = average
+        finish(command, 2)
+        rows = [json.loads(line) for line in command.output.with_name("metrics.jsonl").read_text().splitlines()]
+        results[average] = [row["loss"] for row in rows]
+        if average == "processes":
+            weights = load_file(command.output.with_name(MODEL))
+            model, expected = mean_of_process_means(pretrain_settings(command.settings), token_data, 2)
+            for name, tensor in model.state_dict().items():
+                torch.testing.assert_close(weights[name], tensor, rtol=1e-4, atol=2e-6, msg=name)
+    assert results["processes"] == pytest.approx(expected, rel=1e-5)
+    assert results["tokens"] != pytest.approx(expected, rel=1e-4)

@@ -1,0 +1,25 @@
+localrules:
+    write_cost,
+
+
+# Reads settings only, so that the cost of an experiment is known before any of its data is there.
+rule write_cost:
+    output:
+        csv="results/{experiment}/cost.csv",
+        markdown="results/{experiment}/cost.md",
+    log:
+        "logs/write_cost/{experiment}.log",
+    benchmark:
+        "results/benchmarks/write_cost/{experiment}.tsv"
+    conda:
+        "../../envs/pretraining.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "write_cost", experiment=wildcards.experiment
+        ),
+    shell:
+        "python scripts/write_cost.py --settings {params.settings:q} --output {output.csv}"
+        " --markdown {output.markdown} > {log} 2>&1"
