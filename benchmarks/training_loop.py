@@ -93,7 +93,9 @@ class Turns(BatchLoader):
             began = now
 
     def _bare_step(self, batch: StepBatch) -> float:
-        started = self._now()
+        # The time of this thread alone: what the loader draws meanwhile belongs to the loop.
+        now = self._now if self.engine.device.type == "cuda" else time.thread_time
+        started = now()
         model = self.bare
         assert model is not None
         device, precision = self.engine.device, self.engine.precision
@@ -102,7 +104,7 @@ class Turns(BatchLoader):
                 output = model(**{key: value.to(device, non_blocking=True) for key, value in part.items()})
             (output.loss_sum / batch.labelled).backward()
         model.zero_grad(set_to_none=True)
-        return self._now() - started
+        return now() - started
 
     def _now(self) -> float:
         if self.engine.device.type == "cuda":
