@@ -4,6 +4,7 @@ Source: ELC-BERT section 3. Any family of layers composes with any layer weighti
 is the weighting "none". Tensors are batch first, and attention masks are True at tokens.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,7 +20,7 @@ from hatchery.modeling.numerics import Dropout
 PACKING_PAYS_FROM = 0.05
 
 
-class LayeredEncoder(nn.Module):
+class LayeredEncoder(nn.Module, ABC):
     """A stack of layers over an embedding; subclasses provide both and `embed`.
 
     Layers are called as `layer(hidden, inputs)` (see `EncoderLayer`).
@@ -38,13 +39,13 @@ class LayeredEncoder(nn.Module):
         self.mixture = LayerMixture(self.weighting, len(self.layers))
 
     @property
+    @abstractmethod
     def word_embedding(self) -> nn.Embedding:
         """The word embedding, whose matrix the output layer may share."""
-        raise NotImplementedError
 
+    @abstractmethod
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
         """Embedded tokens [B, T, D] of int64 [B, T], and what the layers' attention needs to know."""
-        raise NotImplementedError
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
         """All hidden states, each [B, T, D]; the last one is what heads read.
