@@ -180,6 +180,17 @@ def test_a_loss_that_is_not_finite_ends_in_one_line_with_step_and_checkpoint(
     assert message.startswith("error: step 3: ") and "learning rate" in message
 
 
+def test_a_loss_that_runs_away_stops_the_run_also_after_it_was_resumed(make_command: Callable[..., Any]) -> None:
+    command = make_command(optimizer__learning_rate=100.0, schedule__warmup_fraction=0.2, long=None)
+    for _ in range(2):
+        process = command.start()
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 1 and not command.output.exists()
+        message = err.splitlines()[-1]
+        assert message.startswith("error: step ") and "training has diverged" in message
+        assert "checkpoint" in message and "Traceback" not in err
+
+
 def test_shards_of_another_tokenizer_are_refused(make_command: Callable[..., Any], tmp_path: Path) -> None:
     command = make_command()
     other = tmp_path / "manifest.json"

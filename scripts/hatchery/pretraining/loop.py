@@ -68,7 +68,7 @@ def train(
             alone_and_stops = stops and engine.topology.world_size == 1
             if evaluates or probes or saves or alone_and_stops or record.reads_after(done):
                 read = measures.read()
-                rows = _rows(settings, record, read)
+                rows = _rows(settings, record, read, math.log(engine.model.config.vocab_size))
                 scores: dict[str, Any] = {}
                 with record.paused():
                     if evaluates and development is not None:
@@ -104,12 +104,25 @@ def _rate_of(settings: PretrainSettings, step: int) -> float:
     return learning_rate(settings.optimizer.learning_rate, settings.schedule, step, settings.steps)
 
 
-def _rows(settings: PretrainSettings, record: RunRecord, steps: list[Measured]) -> list[dict[str, Any]]:
-    """The lines of the metrics file for these steps; raises TrainingError at the first one that diverged."""
-    rows, tokens, skipped = [], record.position.tokens, record.skipped_steps
+def _rows(
+    settings: PretrainSettings, record: RunRecord, steps: list[Measured], guessing_loss: float
+) -> list[dict[str, Any]]:
+    """The lines of the metrics file for these steps; raises TrainingError at the first one that diverged.
+
+    `guessing_loss` (nats) is that of a uniform guess. A run that has lost more than that against its own best step
+    has diverged; measured against the best step, because some initialisations start far above a guess.
+    """
+    rows, tokens, skipped, lowest = [], record.position.tokens, record.skipped_steps, record.lowest_loss
     for measured in steps:
         _require_finite(measured.total_loss, "loss", measured.step, record)
         _require_finite(measured.gradient_norm, "gradient norm", measured.step, record)
+        if measured.loss > lowest + guessing_loss:
+            raise TrainingError(
+                f"step {measured.step + 1}: the loss is {measured.loss:.2f} after {lowest:.2f} at the best step: "
+                f"training has diverged; {record.last_checkpoint()}. Training again would end at the same step: lower "
+                "the learning rate or lengthen the warm-up"
+            )
+        lowest = min(lowest, measured.loss)
         tokens += measured.tokens
         skipped += measured.skipped
         row: dict[str, Any] = {

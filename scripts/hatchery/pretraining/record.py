@@ -3,6 +3,8 @@
 The other processes have a record without files, which keeps nothing, so the loop reads the same in every process.
 """
 
+import json
+import math
 import sys
 import time
 from contextlib import AbstractContextManager
@@ -60,6 +62,8 @@ class RunRecord:
         self.position = self.resumed_from = FROM_THE_START
         # Updates that fp16 left out so far.
         self.skipped_steps = 0
+        # Of all finished steps, in nats.
+        self.lowest_loss = math.inf
         self.training_seconds = 0.0
         # On the CPU there is no queue that reading a loss would empty.
         self._read_interval = 1 if device.type == "cpu" else runtime.log_interval_steps
@@ -84,6 +88,8 @@ class RunRecord:
         self.skipped_steps = int(loaded.extra.get(SKIPPED_STEPS, torch.zeros(())))
         self.position = self.resumed_from = loaded.position
         self._text = loaded.metrics
+        rows = (json.loads(line) for line in loaded.metrics.splitlines())
+        self.lowest_loss = min((row["loss"] for row in rows if "loss" in row), default=math.inf)
 
     def __enter__(self) -> Self:
         self._started = time.monotonic()
@@ -134,6 +140,7 @@ class RunRecord:
         finished = row["step"] - self.position.step
         self.position = Position(row["step"], row["tokens"])
         self.skipped_steps = row.get(SKIPPED_STEPS, self.skipped_steps)
+        self.lowest_loss = min(self.lowest_loss, row.get("loss", math.inf))
         if self._telemetry is None or self._progress is None:
             return
         is_due = self.position.step % self.runtime.log_interval_steps == 0 or self.position.step == self.steps
