@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 import numpy as np
 import torch
 
-from hatchery.evaluation.pseudo_log_likelihood import SpecialIds, sentence_scores, token_log_probabilities
+from hatchery.evaluation.minimal_pairs.pseudo_log_likelihood import SpecialIds, sentence_scores, token_log_probabilities
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, run_command
-from hatchery.evaluation.finetuning_stage import finetune
+from hatchery.evaluation.finetuning.stage import finetune
 
 
 def main(arguments: argparse.Namespace) -> None:

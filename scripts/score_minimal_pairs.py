@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, run_command
-from hatchery.evaluation.minimal_pair_scoring import score_minimal_pairs
+from hatchery.evaluation.minimal_pairs.stage import score_minimal_pairs
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hatchery.evaluation.classification_metrics import METRICS, failure
+from hatchery.evaluation.metrics.classification import METRICS, failure
 
 
 def labelled(n_classes):

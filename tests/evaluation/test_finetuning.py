@@ -7,9 +7,9 @@ from torch import nn
 
 from hatchery.errors import ConfigError
 from hatchery.evaluation import finetuning
-from hatchery.evaluation.finetuning import NotFiniteError, predict, train_classifier
-from hatchery.evaluation.finetuning_settings import ProtocolSettings, finetune_settings
-from hatchery.evaluation.input_encoding import EncodedExamples
+from hatchery.evaluation.finetuning.encoding import EncodedExamples
+from hatchery.evaluation.finetuning.loop import NotFiniteError, predict, train_classifier
+from hatchery.evaluation.finetuning.settings import ProtocolSettings, finetune_settings
 from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
 
 CPU = torch.device("cpu")

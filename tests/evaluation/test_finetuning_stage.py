@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation import finetuning_stage
-from hatchery.evaluation.finetuning_stage import finetune
+from hatchery.evaluation.finetuning import stage as finetuning_stage
+from hatchery.evaluation.finetuning.stage import finetune
 from hatchery.storage.manifests import read_manifest
 
 SEEDS = [12, 642, 369]

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hatchery.errors import EvaluationError, ManifestError
-from hatchery.evaluation.minimal_pair_scoring import score_minimal_pairs
+from hatchery.evaluation.minimal_pairs.stage import score_minimal_pairs
 from hatchery.storage.manifests import read_manifest
 
 SETTINGS = {

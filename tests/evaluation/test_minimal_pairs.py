@@ -4,8 +4,8 @@ import zipfile
 import pytest
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.minimal_pair_accuracy import accuracy_table, decide
-from hatchery.evaluation.minimal_pairs import MinimalPair, choose_pairs, read_minimal_pairs
+from hatchery.evaluation.minimal_pairs.accuracy import accuracy_table, decide
+from hatchery.evaluation.minimal_pairs.pairs import MinimalPair, choose_pairs, read_minimal_pairs
 from hatchery.storage.sources import open_source, register_source
 
 PHENOMENA = {  # evaluation.md 2.2: phenomenon -> number of paradigms

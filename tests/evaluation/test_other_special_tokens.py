@@ -8,11 +8,11 @@ import torch
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from hatchery.evaluation.example import Example
-from hatchery.evaluation.input_encoding import encode_examples
-from hatchery.evaluation.minimal_pair_scoring import pair_scores
-from hatchery.evaluation.minimal_pairs import MinimalPair
+from hatchery.evaluation.finetuning.encoding import encode_examples
+from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
+from hatchery.evaluation.minimal_pairs.stage import pair_scores
 from hatchery.evaluation.pretrained import load_pretrained
+from hatchery.evaluation.tasks.example import Example
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.store import save_model
 from hatchery.storage.manifests import stage_run

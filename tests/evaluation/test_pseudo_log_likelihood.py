@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.minimal_pair_accuracy import decide
-from hatchery.evaluation.minimal_pair_scoring import pair_scores
-from hatchery.evaluation.minimal_pairs import MinimalPair
-from hatchery.evaluation.pseudo_log_likelihood import SpecialIds, sentence_scores, token_log_probabilities
+from hatchery.evaluation.minimal_pairs.accuracy import decide
+from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
+from hatchery.evaluation.minimal_pairs.pseudo_log_likelihood import SpecialIds, sentence_scores, token_log_probabilities
+from hatchery.evaluation.minimal_pairs.stage import pair_scores
 from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.published_names import from_published

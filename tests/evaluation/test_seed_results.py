@@ -1,6 +1,6 @@
 import pytest
 
-from hatchery.evaluation.seed_results import SeedResult, SeedStore
+from hatchery.evaluation.finetuning.run_results import SeedResult, SeedStore
 
 RESULT = SeedResult(12, {"accuracy": 0.1 + 0.2, "mcc": None}, 3, 0.25, "", [0, 1], 9, 1)
 

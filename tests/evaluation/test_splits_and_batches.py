@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.input_encoding import truncate_longest
-from hatchery.evaluation.length_batches import pad_batch, prediction_batches, training_batches
+from hatchery.evaluation.finetuning.encoding import truncate_longest
+from hatchery.evaluation.finetuning.length_batches import pad_batch, prediction_batches, training_batches
 from hatchery.evaluation.seeds import derived_seed, generator
 from hatchery.evaluation.splits import hold_out
 

@@ -3,9 +3,9 @@ import itertools
 import pytest
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.example import Example
-from hatchery.evaluation.finetuning_settings import TaskSettings
-from hatchery.evaluation.tasks import limited, read_task
+from hatchery.evaluation.finetuning.settings import TaskSettings
+from hatchery.evaluation.tasks.example import Example
+from hatchery.evaluation.tasks.reading import limited, read_task
 from hatchery.storage.sources import open_source, register_source
 
 RTE_LABELS = ("entailment", "not_entailment")

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.example import Example
+from hatchery.evaluation.tasks.example import Example
 
 
 def hold_out(

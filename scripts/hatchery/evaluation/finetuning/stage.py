@@ -16,16 +16,16 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from hatchery.evaluation.classification_metrics import METRICS, failure
-from hatchery.evaluation.finetuning import NotFiniteError, predict, step_count, train_classifier
-from hatchery.evaluation.finetuning_settings import FinetuneRuntime, FinetuneSettings, finetune_settings
-from hatchery.evaluation.input_encoding import EncodedExamples, encode_examples
+from hatchery.evaluation.finetuning.encoding import EncodedExamples, encode_examples
+from hatchery.evaluation.finetuning.loop import NotFiniteError, predict, step_count, train_classifier
+from hatchery.evaluation.finetuning.run_results import SeedResult, SeedStore
+from hatchery.evaluation.finetuning.settings import FinetuneRuntime, FinetuneSettings, finetune_settings
+from hatchery.evaluation.metrics.classification import METRICS, failure
 from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.evaluation.runtime import prepare_device
-from hatchery.evaluation.seed_results import SeedResult, SeedStore
 from hatchery.evaluation.seeds import derived_seed, generator
 from hatchery.evaluation.splits import hold_out, input_groups
-from hatchery.evaluation.tasks import read_task
+from hatchery.evaluation.tasks.reading import read_task
 from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.output_bias import set_output_bias_

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from hatchery.evaluation.classification_metrics import METRICS
-from hatchery.evaluation.finetuning_settings import ProtocolSettings
-from hatchery.evaluation.input_encoding import EncodedExamples
-from hatchery.evaluation.length_batches import pad_batch, prediction_batches, training_batches
+from hatchery.evaluation.finetuning.encoding import EncodedExamples
+from hatchery.evaluation.finetuning.length_batches import pad_batch, prediction_batches, training_batches
+from hatchery.evaluation.finetuning.settings import ProtocolSettings
+from hatchery.evaluation.metrics.classification import METRICS
 from hatchery.evaluation.seeds import derived_seed
 from hatchery.pretraining.parameter_groups import parameter_groups
 from hatchery.pretraining.schedules import learning_rate

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hatchery.errors import ConfigError
-from hatchery.evaluation.classification_metrics import METRICS
+from hatchery.evaluation.metrics.classification import METRICS
 from hatchery.evaluation.runtime import DeviceName
 from hatchery.typed import build, stage_body
 

@@ -5,12 +5,12 @@ rows are drawn here with the task's `split_seed`, equal lines staying together.
 """
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.example import Example, TaskData
-from hatchery.evaluation.finetuning_settings import TaskSettings
+from hatchery.evaluation.finetuning.settings import TaskSettings
 from hatchery.evaluation.json_lines import decode_lines
 from hatchery.evaluation.seeds import generator
 from hatchery.evaluation.splits import hold_out, input_groups
-from hatchery.evaluation.task_formats.common import label_index, task_files
+from hatchery.evaluation.tasks.example import Example, TaskData
+from hatchery.evaluation.tasks.formats.common import label_index, task_files
 from hatchery.storage.sources import RawSource
 
 

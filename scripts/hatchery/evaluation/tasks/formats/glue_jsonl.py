@@ -7,10 +7,10 @@ template over fields of the row, which is how BabyLM joins question and answer o
 import re
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.example import Example, TaskData
-from hatchery.evaluation.finetuning_settings import TaskSettings
+from hatchery.evaluation.finetuning.settings import TaskSettings
 from hatchery.evaluation.json_lines import Record, read_json_lines
-from hatchery.evaluation.task_formats.common import label_index, task_files
+from hatchery.evaluation.tasks.example import Example, TaskData
+from hatchery.evaluation.tasks.formats.common import label_index, task_files
 from hatchery.storage.sources import RawSource
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")

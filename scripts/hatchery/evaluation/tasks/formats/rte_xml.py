@@ -7,10 +7,10 @@ RTE-1 writes `value="TRUE|FALSE"`, RTE-2 and RTE-3 `entailment="YES|NO"`; both b
 from lxml import etree
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.example import Example, TaskData
-from hatchery.evaluation.finetuning_settings import TaskSettings
+from hatchery.evaluation.finetuning.settings import TaskSettings
 from hatchery.evaluation.json_lines import shorten
-from hatchery.evaluation.task_formats.common import label_index, task_files
+from hatchery.evaluation.tasks.example import Example, TaskData
+from hatchery.evaluation.tasks.formats.common import label_index, task_files
 from hatchery.storage.sources import RawSource
 
 LABEL_OF_VALUE = {

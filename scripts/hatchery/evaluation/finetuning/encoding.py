@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hatchery.evaluation.example import Example
+from hatchery.evaluation.tasks.example import Example
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
 

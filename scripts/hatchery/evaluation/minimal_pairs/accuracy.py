@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hatchery.evaluation.minimal_pairs import MinimalPair, positions_by
+from hatchery.evaluation.minimal_pairs.pairs import MinimalPair, positions_by
 
 Outcome = Literal["correct", "wrong", "tie"]
 Level = Literal["paradigm", "phenomenon", "suite"]

@@ -18,15 +18,15 @@ import pyarrow as pa
 import torch
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.minimal_pair_accuracy import Accuracy, Outcome, accuracy_table, decide
-from hatchery.evaluation.minimal_pairs import MinimalPair, choose_pairs, read_minimal_pairs
-from hatchery.evaluation.pretrained import load_pretrained
-from hatchery.evaluation.pseudo_log_likelihood import (
+from hatchery.evaluation.minimal_pairs.accuracy import Accuracy, Outcome, accuracy_table, decide
+from hatchery.evaluation.minimal_pairs.pairs import MinimalPair, choose_pairs, read_minimal_pairs
+from hatchery.evaluation.minimal_pairs.pseudo_log_likelihood import (
     SpecialIds,
     distinct_sentences,
     sentence_scores,
     token_log_probabilities,
 )
+from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.evaluation.runtime import DeviceName, prepare_device
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.progress import Progress

@@ -6,12 +6,12 @@ The validation rows are the test set of the papers: training and selection never
 from collections.abc import Callable, Sequence
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.example import Example, TaskData
-from hatchery.evaluation.finetuning_settings import TaskSettings
+from hatchery.evaluation.finetuning.settings import TaskSettings
 from hatchery.evaluation.seeds import generator
-from hatchery.evaluation.task_formats.glue_jsonl import read_glue_jsonl
-from hatchery.evaluation.task_formats.labelled_lines import read_labelled_lines
-from hatchery.evaluation.task_formats.rte_xml import read_rte_xml
+from hatchery.evaluation.tasks.example import Example, TaskData
+from hatchery.evaluation.tasks.formats.glue_jsonl import read_glue_jsonl
+from hatchery.evaluation.tasks.formats.labelled_lines import read_labelled_lines
+from hatchery.evaluation.tasks.formats.rte_xml import read_rte_xml
 from hatchery.storage.sources import RawSource
 
 FORMATS: dict[str, Callable[[RawSource, TaskSettings], TaskData]] = {

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import get_args
 
-from hatchery.evaluation.classification_metrics import Failure
+from hatchery.evaluation.metrics.classification import Failure
 from hatchery.storage.atomic import write_json
 
 

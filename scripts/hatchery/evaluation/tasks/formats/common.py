@@ -1,7 +1,7 @@
 """What the task formats share: finding files and turning labels into indices."""
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.finetuning_settings import LabelValue, TaskSettings, label_text
+from hatchery.evaluation.finetuning.settings import LabelValue, TaskSettings, label_text
 from hatchery.evaluation.json_lines import shorten
 from hatchery.storage.sources import RawSource
 

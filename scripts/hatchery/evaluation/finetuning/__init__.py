@@ -1,0 +1,1 @@
+"""Fine-tuning and probing: one engine for every task, head and protocol."""

@@ -1,0 +1,1 @@
+"""Metrics of labelled tasks, one registry for all of them."""

@@ -1,0 +1,1 @@
+"""Minimal pairs: reading them, scoring sentences, and deciding."""

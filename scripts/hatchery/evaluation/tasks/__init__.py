@@ -1,0 +1,1 @@
+"""Labelled tasks: how rows are read, laid out as inputs, and which of them are scored."""
