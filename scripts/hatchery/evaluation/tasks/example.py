@@ -1,19 +1,77 @@
-"""The rows that every task format produces."""
+"""The rows that every task gives: texts with a label, questions with choices, sentences with labelled spans.
 
-from dataclasses import dataclass
+Readers and layouts make them, encodings and metrics read them; nothing here knows a file format or a model.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Label = int | float | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class MarkedSpan:
+    """Characters [start, end) of one segment of an input, as the target words of WiC."""
+
+    segment: int
+    start: int
+    end: int
 
 
 @dataclass(frozen=True)
 class Example:
-    """One labelled input of one or two text segments; `label` is an index into the task's labels."""
+    """One unit with a label.
 
-    segments: tuple[str, ...]
-    label: int
+    `inputs` holds the segments of every model input: one input of one to three texts, or one input per choice. `label`
+    is the index of a class or of the right choice, or a number (regression). `group` names what is judged together
+    (the question of MultiRC, the query of ReCoRD). A row that is not `scored` is predicted and kept, but enters no
+    metric (MSGS rows of other conditions). `facts` are texts that metrics and tables need beside the label (ReCoRD's
+    entity and answers, HANS' heuristic); `where` is `file:line` of the row.
+    """
+
+    inputs: tuple[tuple[str, ...], ...]
+    label: Label
+    group: str = ""
+    scored: bool = True
+    marked: tuple[MarkedSpan, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The segments of the only input."""
+        (segments,) = self.inputs
+        return segments
+
+
+@dataclass(frozen=True)
+class SpanTarget:
+    """One labelled span, or pair of spans, of a sentence: word indices [start, end), and the labels that hold.
+
+    Labels are indices into the task's label set; a label that the set does not know is -1, which no prediction meets.
+    """
+
+    spans: tuple[tuple[int, int], ...]
+    labels: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SpanExample:
+    """A sentence of edge probing: its words, and the spans to label. `where` is `file:line` of its record."""
+
+    words: tuple[str, ...]
+    targets: tuple[SpanTarget, ...]
+    where: str = ""
 
 
 @dataclass(frozen=True)
 class TaskData:
-    """Training rows and the rows that are scored in the end."""
+    """Training rows, and the rows that are scored in the end by the name of their set.
 
-    train: list[Example]
-    validation: list[Example]
+    The first scored set is the main one, called "validation": the test set of the papers, which training and
+    selection never see. `labels` are the label names in the order of their indices; empty where there is no label set.
+    """
+
+    train: list[Example] | list[SpanExample]
+    scored: dict[str, list[Example] | list[SpanExample]]
+    labels: tuple[str, ...]

@@ -1,0 +1,28 @@
+"""What metrics look at: the labels, predictions and scores of the rows of one scored set.
+
+Rows that are not scored have been left out before; the order is that of the rows in their files.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Arrays over the n units of one set.
+
+    `labels` and `predictions` are int64 [n] (classes, right choices; a label of -1 is unknown to the model and always
+    wrong), float64 [n] (regression) or bool [n, K] (independent labels). `scores` are the head's outputs float [n, K].
+    `groups` says what is judged together, `facts` holds what a metric may need besides (see `Example`).
+    """
+
+    labels: np.ndarray
+    predictions: np.ndarray
+    scores: np.ndarray
+    groups: Sequence[str] = ()
+    facts: Sequence[Mapping[str, str]] = field(default_factory=tuple)
+
+
+Metric = Callable[[Scored], float]
