@@ -29,6 +29,7 @@ wildcard_constraints:
     source=r"[A-Za-z0-9][A-Za-z0-9_]*",
     vocabulary=r"[A-Za-z0-9][A-Za-z0-9_]*",
     selection=r"[A-Za-z0-9][A-Za-z0-9_]*",
+    baseline=r"[A-Za-z0-9][A-Za-z0-9_]*",
     sweep=r"[A-Za-z0-9][A-Za-z0-9_]*",
 
 

@@ -22,6 +22,10 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return buffer.getvalue()
 
 
+Run = int | tuple[int, float]
+Results = Mapping[Run, tuple[Sequence[float | None], str]]
+
+
 class Experiment:
     """Writes outputs below `folder` and remembers the manifests under the names that the commands take."""
 
@@ -33,12 +37,15 @@ class Experiment:
         self.pretraining: dict[str, Path] = {}
         self.minimal_pairs: dict[str, Path] = {}
         self.finetuning: dict[str, Path] = {}
+        self.perplexity: dict[str, Path] = {}
+        self.baselines: list[str] = []
 
     def copied(self, folder: Path) -> "Experiment":
         shutil.copytree(self.folder, folder)
         copy = Experiment(folder)
         copy.cells, copy.suites, copy.tasks = list(self.cells), list(self.suites), list(self.tasks)
-        for kind in ("pretraining", "minimal_pairs", "finetuning"):
+        copy.baselines = list(self.baselines)
+        for kind in ("pretraining", "minimal_pairs", "finetuning", "perplexity"):
             moved = {name: folder / path.relative_to(self.folder) for name, path in getattr(self, kind).items()}
             setattr(copy, kind, moved)
         return copy
@@ -74,45 +81,100 @@ class Experiment:
         self.pretraining[cell] = folder / "manifest.json"
         return cell
 
-    def add_minimal_pairs(self, cell: str, suite: str, phenomena: Mapping[str, Mapping[str, tuple[int, int]]]) -> Path:
-        """`phenomena` maps phenomenon and paradigm to (correct, pairs)."""
+    def add_minimal_pairs(
+        self, cell: str, suite: str, phenomena: Mapping[str, Mapping[str, tuple[int, int]]], ties: int = 0
+    ) -> Path:
+        """`phenomena` maps phenomenon and paradigm to (correct, pairs); every paradigm has `ties`.
+
+        A `cell` that is no model of the experiment is a baseline.
+        """
         rows: list[list[Any]] = []
+
+        def add(level: str, name: str, right: int, pairs: int, tied: int) -> None:
+            rows.append([level, name, pairs, right, tied, right / pairs, (right + tied) / pairs])
+
         for paradigms in phenomena.values():
-            rows += [["paradigm", name, pairs, right, 0, right / pairs] for name, (right, pairs) in paradigms.items()]
+            for name, (right, pairs) in paradigms.items():
+                add("paradigm", name, right, pairs, ties)
         for name, paradigms in phenomena.items():
             right, pairs = (sum(values) for values in zip(*paradigms.values(), strict=True))
-            rows.append(["phenomenon", name, pairs, right, 0, right / pairs])
-        rows.append(["suite", suite, 1, 1, 0, 1.0])
-        text = table(("level", "name", "pairs", "correct", "ties", "accuracy"), rows)
-        path = self._evaluation("minimal_pairs", cell, suite, {"suite": suite}, {"accuracy.csv": text})
+            add("phenomenon", name, right, pairs, ties * len(paradigms))
+        add("suite", suite, 1, 1, 0)
+        columns = ("level", "name", "pairs", "correct", "ties", "accuracy", "accuracy_ties_correct")
+        files = {"accuracy.csv": table(columns, rows)}
+        if cell not in self.pretraining and cell not in self.baselines:
+            self.baselines.append(cell)
+        path = self._evaluation("minimal_pairs", cell, suite, {"suite": suite}, files)
         self.minimal_pairs[f"{cell}:{suite}"] = path
         self.suites = list(dict.fromkeys([*self.suites, suite]))
         return path
 
     def add_finetuning(
-        self, cell: str, task: str, metrics: Sequence[str], results: Mapping[int, tuple[Sequence[float | None], str]]
+        self,
+        cell: str,
+        task: str,
+        metrics: Sequence[str],
+        results: Results,
+        suite: str = "finetuning",
+        further: Mapping[str, Results] | None = None,
+        transfer: Mapping[str, tuple[str, Sequence[str], Results]] | None = None,
+        majority: Mapping[str, float] | None = None,
     ) -> Path:
-        """`results` maps a fine-tuning seed to its values in the order of `metrics`, and the reason of failure."""
-        rows = [
-            [seed, metric, value, 3, value, failed]
-            for seed, (values, failed) in results.items()
-            for metric, value in zip(metrics, values, strict=True)
-        ]
-        text = table(("seed", "metric", "value", "best_epoch", "development_value", "failed"), rows)
-        settings = {"task": {"name": task, "metrics": list(metrics)}}
-        path = self._evaluation("finetuning", cell, task, settings, {"results.csv": text})
+        """`results` maps a run to its values in the order of `metrics`, and the reason of failure.
+
+        A run is a fine-tuning seed, or a seed and a learning rate. `further` are more scored sets, `transfer` other
+        tasks by name (suite, metrics, results), `majority` accuracies of the most frequent label by scored set.
+        """
+        transfer = transfer or {}
+        sets = {"validation": (metrics, results), **{name: (metrics, more) for name, more in (further or {}).items()}}
+        sets |= {name: (measured, more) for name, (_, measured, more) in transfer.items()}
+        rows = []
+        for name, (measured, runs) in sets.items():
+            for run, (values, failed) in runs.items():
+                seed, rate = run if isinstance(run, tuple) else (run, 5e-5)
+                rows += [
+                    [name, seed, rate, metric, value, 30, value, failed]
+                    for metric, value in zip(measured, values, strict=True)
+                ]
+        columns = ("rows", "seed", "learning_rate", "metric", "value", "best_step", "development_value", "failed")
+        settings = {
+            "task": {"name": task, "suite": suite, "metrics": list(metrics)},
+            "transfer": [
+                {"name": name, "suite": other, "metrics": list(measured)}
+                for name, (other, measured, _) in transfer.items()
+            ],
+        }
+        measures = {f"majority_accuracy_{name}": value for name, value in (majority or {}).items()}
+        files = {"results.csv": table(columns, rows)}
+        path = self._evaluation("finetuning", cell, task, settings, files, measures)
         self.finetuning[f"{cell}:{task}"] = path
         self.tasks = list(dict.fromkeys([*self.tasks, task]))
         return path
 
+    def add_perplexity(self, cell: str, splits: Mapping[str, tuple[Any, Any, Any]], pseudo: Any = "") -> Path:
+        """`splits` maps a split to loss, perplexity and accuracy."""
+        columns = ("split", "sequences", "labelled_tokens", "loss_nats", "perplexity", "accuracy", "pseudo_perplexity")
+        rows = [[split, 10, 150, *values, pseudo] for split, values in splits.items()]
+        path = self._evaluation("perplexity", cell, "", {}, {"perplexity.csv": table(columns, rows)})
+        self.perplexity[cell] = path
+        return path
+
     def _evaluation(
-        self, stage: str, cell: str, name: str, settings: Mapping[str, Any], files: Mapping[str, str]
+        self,
+        stage: str,
+        cell: str,
+        name: str,
+        settings: Mapping[str, Any],
+        files: Mapping[str, str],
+        measures: Mapping[str, Any] | None = None,
     ) -> Path:
         folder = self.folder / stage / cell / name
-        with stage_run(folder / "manifest.json", settings, {"model": self.pretraining[cell]}) as run:
+        inputs = {"model": self.pretraining[cell]} if cell in self.pretraining else {}
+        with stage_run(folder / "manifest.json", settings, inputs) as run:
             for file, text in files.items():
                 write_text(folder / file, text)
                 run.add_output(folder / file)
+            run.measures.update(measures or {})
         return folder / "manifest.json"
 
     def summary_settings(self, published: str | None = None) -> dict[str, Any]:
@@ -124,6 +186,8 @@ class Experiment:
             "suites": self.suites,
             "tasks": self.tasks,
             "published": published,
+            "perplexity": bool(self.perplexity),
+            "baselines": self.baselines,
         }
 
     def figure_settings(self, **style: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -66,3 +67,9 @@ def test_a_run_that_failed_on_one_task_is_left_out_of_the_average_within_runs() 
     cola = [run(60.0, 1), run(69.0, 2, "zero_mcc")]
     rte = [run(70.0, 1, task="rte"), run(90.0, 2, task="rte")]
     assert average_per_run([cola, rte]) == Aggregate(65.0, None, n=1, n_failed=1)
+
+
+def test_runs_of_tasks_with_rates_of_their_own_are_matched_by_the_rank_of_the_rate() -> None:
+    cola = [replace(run(value), learning_rate=rate) for value, rate in ((60.0, 7e-5), (70.0, 9e-5))]
+    qqp = [replace(run(value, task="qqp"), learning_rate=rate) for value, rate in ((90.0, 8e-5), (80.0, 5e-5))]
+    assert average_per_run([cola, qqp]) == Aggregate(75.0, pytest.approx(math.sqrt(50)), n=2, n_failed=0)

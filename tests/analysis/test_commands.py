@@ -27,9 +27,14 @@ def named(flag: str, paths: dict[str, Path]) -> list[str]:
 def test_summarise_writes_the_same_four_files_whatever_the_hash_seed(
     two_models: Any, tmp_path: Path, repository: Path
 ) -> None:
+    for cell in two_models.pretraining:
+        two_models.add_perplexity(cell, {"dev": (2.0, 7.4, 0.5)})
+    two_models.add_minimal_pairs("gpt", "blimp", {"agreement": {"gender": (9, 10)}, "ellipsis": {"n": (9, 10)}})
     inputs = [
+        *named("--perplexity", two_models.perplexity),
         *named("--pretraining", two_models.pretraining),
-        *named("--minimal-pairs", two_models.minimal_pairs),
+        *named("--minimal-pairs", {n: path for n, path in two_models.minimal_pairs.items() if n != "gpt:blimp"}),
+        *named("--baseline", {"gpt:blimp": two_models.minimal_pairs["gpt:blimp"]}),
         *named("--finetuning", two_models.finetuning),
     ]
     contents = []

@@ -6,12 +6,8 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.measurements import (
-    Measurement,
-    finetuning_measurements,
-    minimal_pair_measurements,
-    read_measurements,
-)
+from hatchery.analysis.measurements import Measurement, minimal_pair_measurements
+from hatchery.analysis.read_measurements import read_measurements
 from hatchery.analysis.settings import Cell, SummarySettings
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
 from hatchery.storage.atomic import write_text
@@ -26,7 +22,8 @@ def typed(experiment: Any) -> SummarySettings:
 
 
 def read(experiment: Any) -> list[Measurement]:
-    return read_measurements(typed(experiment), experiment.pretraining, experiment.minimal_pairs, experiment.finetuning)
+    inputs = (experiment.pretraining, experiment.minimal_pairs, experiment.finetuning, experiment.perplexity)
+    return read_measurements(typed(experiment), *inputs)
 
 
 def replaced(folder: Path, name: str, text: str, settings: dict[str, Any] | None = None) -> Any:
@@ -63,35 +60,6 @@ def test_the_sampling_deviation_is_binomial(two_models: Any) -> None:
     assert values["phenomenon_average"] == pytest.approx(math.hypot(agreement, ellipsis) / 2)
 
 
-def test_a_seed_that_failed_has_failed_in_all_its_metrics(tmp_path: Path) -> None:
-    text = "seed,metric,value,failed\n12,accuracy,0.6,\n12,mcc,0.0,zero_mcc\n13,accuracy,0.8,\n13,mcc,0.5,\n"
-    manifest = replaced(tmp_path, "results.csv", text, {"task": {"metrics": ["mcc", "accuracy"]}})
-    measurements = finetuning_measurements(CELL, "cola", manifest)
-    assert [m.failed for m in measurements] == ["zero_mcc", "zero_mcc", "", ""]
-    assert [m.primary for m in measurements] == [False, True, False, True]
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("seed,metric,value,failed\n12,accuracy,74.2,\n", "line 2: value is 74.2, expected a value from 0 to 1"),
-        ("seed,metric,value,failed\n12,accuracy,nan,\n", "line 2: value is 'nan', expected a finite number"),
-        ("seed,metric,value,failed\n12,accuracy,,\n", "line 2: value is '', expected a finite number"),
-        ("seed,metric,value,failed\n12,accuracy,0.5,tired\n", "line 2: failed is 'tired'"),
-        ("seed,metric,value,failed\n12,accuracy,0.5,\n12,accuracy,0.5,\n", "line 3: the row 12, accuracy"),
-        ("seed,metric,value,failed\n12,f1,0.5,\n", "no row of the task's first metric, accuracy"),
-        ("seed,metric,value\n12,accuracy,0.5\n", "lacks the columns failed"),
-        ("", "the table is empty"),
-    ],
-)
-def test_wrong_results_of_finetuning_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
-    manifest = replaced(tmp_path, "results.csv", text, {"task": {"metrics": ["accuracy"]}})
-    with pytest.raises(EvaluationError) as caught:
-        finetuning_measurements(CELL, "cola", manifest)
-    assert str(tmp_path / "results.csv") in str(caught.value)
-    assert complaint in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -124,8 +92,10 @@ def test_an_evaluation_of_another_model_is_refused(two_models: Any) -> None:
         read(two_models)
 
 
-@pytest.mark.parametrize("kind", ["pretraining", "minimal_pairs", "finetuning"])
+@pytest.mark.parametrize("kind", ["pretraining", "minimal_pairs", "finetuning", "perplexity"])
 def test_a_missing_or_unknown_input_is_named(two_models: Any, kind: str) -> None:
+    for cell in two_models.pretraining:
+        two_models.add_perplexity(cell, {"dev": (2.0, 7.4, 0.5)})
     inputs = getattr(two_models, kind)
     name = list(inputs)[-1]
     inputs[name + "x"] = inputs[name]
@@ -153,3 +123,64 @@ def test_a_damaged_learning_curve_names_file_and_line(experiment: Any, line: str
 def test_a_model_that_was_not_trained_has_no_development_loss(experiment: Any) -> None:
     experiment.add_model("random", 1, [])
     assert read(experiment) == []
+
+
+def test_perplexity_keeps_its_unit_and_accuracy_becomes_percent(experiment: Any) -> None:
+    cell = experiment.add_model("m", 1, [])
+    experiment.add_perplexity(cell, {"dev": (2.0, 7.389, 0.55), "test": (800.0, "inf", 0.0)}, pseudo=9.5)
+    values = {(m.task, m.metric): (m.value, m.failed) for m in read(experiment) if m.suite == "perplexity"}
+    assert values["dev", "loss_nats"] == (2.0, "")
+    assert values["dev", "perplexity"] == (7.389, "")
+    assert values["dev", "accuracy_percent"] == (pytest.approx(55.0), "")
+    assert values["dev", "pseudo_perplexity"] == (9.5, "")
+    assert values["test", "perplexity"] == (None, "infinite")
+
+
+@pytest.mark.parametrize("row", [("nan", 7.4, 0.5), (2.0, 0.5, 0.5), (2.0, 7.4, 50)])
+def test_a_damaged_table_of_perplexities_names_file_and_line(experiment: Any, row: tuple[Any, ...]) -> None:
+    experiment.add_perplexity(experiment.add_model("m", 1, []), {"dev": row})
+    with pytest.raises(EvaluationError, match=r"perplexity\.csv, line 2: "):
+        read(experiment)
+
+
+def test_a_perplexity_that_nobody_asked_for_is_refused(two_models: Any) -> None:
+    two_models.add_perplexity("elc-s1", {"dev": (2.0, 7.4, 0.5)})
+    settings = build(SummarySettings, {**stage_body(two_models.summary_settings()), "perplexity": False})
+    inputs = (two_models.pretraining, two_models.minimal_pairs, two_models.finetuning, two_models.perplexity)
+    with pytest.raises(ConfigError, match="--perplexity: got elc-s1, but the settings ask for no perplexity"):
+        read_measurements(settings, *inputs)
+
+
+def test_averages_with_ties_as_right_answers_come_for_all_models_where_one_has_a_tie(experiment: Any) -> None:
+    for run, ties in (("a", 0), ("b", 5)):
+        cell = experiment.add_model(run, 1, [])
+        experiment.add_minimal_pairs(cell, "tied", {"agreement": {"gender": (60, 100)}}, ties)
+        experiment.add_minimal_pairs(cell, "untied", {"agreement": {"gender": (60, 100)}})
+    generous = {
+        (m.cell.run, m.suite, m.task): m.value for m in read(experiment) if m.metric == "accuracy_ties_correct_percent"
+    }
+    assert generous == {
+        (run, "tied", task): pytest.approx(value)
+        for run, value in (("a", 60.0), ("b", 65.0))
+        for task in ("phenomenon_average", "paradigm_average")
+    }
+
+
+def test_a_baseline_is_a_model_with_minimal_pairs_alone(two_models: Any) -> None:
+    two_models.add_minimal_pairs("gpt", "blimp", {"agreement": {"gender": (99, 100)}, "ellipsis": {"n": (98, 100)}})
+    found = [m for m in read(two_models) if m.cell.run == "gpt"]
+    assert {(m.suite, m.task): m.value for m in found}["blimp", "agreement"] == pytest.approx(99.0)
+    assert {m.suite for m in found} == {"blimp"}
+
+
+@pytest.mark.parametrize("name", ["elc", "elc-s1"])
+def test_a_baseline_under_the_name_of_a_model_is_refused(two_models: Any, name: str) -> None:
+    two_models.baselines.append(name)
+    with pytest.raises(ConfigError, match=f"baselines: the name '{name}' is taken"):
+        read(two_models)
+
+
+def test_a_baseline_must_be_scored_on_every_suite(two_models: Any) -> None:
+    two_models.baselines.append("gpt")
+    with pytest.raises(ConfigError, match="--minimal-pairs: no input is given for gpt:blimp"):
+        read(two_models)

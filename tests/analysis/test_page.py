@@ -1,5 +1,6 @@
 """The page holds the tables and figures themselves and loads nothing from elsewhere."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,15 @@ def test_the_page_counts_the_corpora_and_links_their_cards(tmp_path: Path, markd
     page = output.read_text(encoding="utf-8")
     assert '<a href="../cards/a&amp;b/card.html">a&amp;b</a>' in page
     assert page.count("1,234,567") == 2
+
+
+def test_a_long_page_begins_with_links_to_its_sections(tmp_path: Path, markdown: Path) -> None:
+    titles = ("Overview", "Minimal pairs: blimp", "Fine-tuning: glue, further metrics")
+    markdown.write_text("# Summary\n\n" + "".join(f"## {title}\n\ntext\n\n" for title in titles), encoding="utf-8")
+    output = tmp_path / "index.html"
+    write_page(SETTINGS, markdown, [], output)
+    page = output.read_text(encoding="utf-8")
+    assert page.index("</h1>") < page.index("<nav") < page.index("<h2")
+    targets = re.findall(r'<a href="#([^"]+)">', page)
+    assert targets == ["overview", "minimal-pairs-blimp", "fine-tuning-glue-further-metrics", "figures"]
+    assert all(f'<h2 id="{target}">' in page for target in targets)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.measurements import read_measurements
 from hatchery.analysis.published import PublishedValue
+from hatchery.analysis.read_measurements import read_measurements
 from hatchery.analysis.settings import SummarySettings
 from hatchery.analysis.summary import COLUMNS, Key, Summary, summarise
 from hatchery.typed import build, stage_body
@@ -14,7 +14,8 @@ from hatchery.typed import build, stage_body
 
 def summary_of(experiment: Any, published: dict[Key, PublishedValue] | None = None) -> Summary:
     settings = build(SummarySettings, stage_body(experiment.summary_settings()))
-    measurements = read_measurements(settings, experiment.pretraining, experiment.minimal_pairs, experiment.finetuning)
+    inputs = (experiment.pretraining, experiment.minimal_pairs, experiment.finetuning, experiment.perplexity)
+    measurements = read_measurements(settings, *inputs)
     return summarise(settings, measurements, published or {})
 
 
@@ -132,3 +133,62 @@ def test_a_single_task_has_no_average(experiment: Any) -> None:
     cell = experiment.add_model("m", 1, [])
     experiment.add_finetuning(cell, "cola", ("accuracy",), {12: ((0.7,), "")})
     assert [row.task for row in summary_of(experiment).rows] == ["cola"]
+
+
+def test_the_suite_of_a_finetuned_task_is_its_own(experiment: Any) -> None:
+    cell = experiment.add_model("m", 1, [])
+    results = {12: ((0.7,), "")}
+    experiment.add_finetuning(
+        *(cell, "glue_mnli", ("accuracy",), results),
+        suite="glue",
+        further={"mismatched": results},
+        transfer={"hans": ("heuristics", ("accuracy",), results)},
+        majority={"validation": 0.35},
+    )
+    summary = summary_of(experiment)
+    assert [(row.suite, row.task) for row in summary.rows] == [
+        *(("glue", "glue_mnli"), ("glue", "glue_mnli_mismatched"), ("heuristics", "hans"))
+    ]
+    assert [(task.task, task.main, task.majority_percent) for task in summary.finetuned] == [
+        *(("glue_mnli", True, 35.0), ("glue_mnli_mismatched", False, None), ("hans", False, None))
+    ]
+
+
+def test_all_seeds_and_learning_rates_are_runs(experiment: Any) -> None:
+    cell = experiment.add_model("m", 1, [])
+    values = {(12, 1e-5): -0.5, (12, 3e-5): 0.1, (13, 1e-5): -0.3, (13, 3e-5): 0.3}
+    experiment.add_finetuning(cell, "bias", ("mcc",), {run: ((value,), "") for run, value in values.items()}, "msgs")
+    row = summary_of(experiment).row("m", "msgs", "bias", "mcc_percent")
+    assert row is not None
+    assert (row.mean, row.n) == (-10.0, 4)
+    assert row.std == pytest.approx(100 * math.sqrt((0.16 + 0.04 + 0.04 + 0.16) / 3), abs=5e-5)
+
+
+def test_averages_do_not_cross_suites(two_models: Any) -> None:
+    for cell in two_models.pretraining:
+        for task in ("a", "b"):
+            two_models.add_finetuning(cell, task, ("accuracy",), {12: ((0.1,), "")}, "other")
+    summary = summary_of(two_models)
+    rows = {suite: summary.row("elc", suite, "average", "score_percent") for suite in ("finetuning", "other")}
+    assert {suite: row and row.mean for suite, row in rows.items()} == {"finetuning": 70.5, "other": 10.0}
+
+
+def test_baselines_follow_the_models_of_the_experiment(two_models: Any) -> None:
+    pairs = {"agreement": {"gender": (99, 100)}, "ellipsis": {"n": (98, 100)}}
+    two_models.add_minimal_pairs("a_baseline", "blimp", pairs)
+    summary = summary_of(two_models)
+    assert summary.models == ["plain", "elc", "a_baseline"]
+    row = summary.row("a_baseline", "blimp", "phenomenon_average", "accuracy_percent")
+    assert row is not None
+    assert (row.mean, row.n) == (98.5, 1)
+
+
+def test_a_published_value_without_decimals_allows_half_a_point(experiment: Any) -> None:
+    cell = experiment.add_model("m", 1, [])
+    results = dict.fromkeys((12, 13), ((0.996,), ""))
+    experiment.add_finetuning(cell, "control", ("mcc",), results, "msgs")
+    key = ("m", "msgs", "control", "mcc_percent")
+    for rounding, verdict in ((0.5, "within"), (0.05, "below")):
+        row = summary_of(experiment, {key: PublishedValue(100.0, 0.0, "Table 10", True, "", rounding)}).row(*key)
+        assert row is not None
+        assert row.verdict == verdict

@@ -21,13 +21,14 @@ NAMES = ("summary.csv", "summary.parquet", "summary.md", "summary.txt")
 
 
 def write(experiment: Any, folder: Path, published: Path | None = None, backwards: bool = False) -> list[Path]:
-    inputs = [experiment.pretraining, experiment.minimal_pairs, experiment.finetuning]
+    inputs = [experiment.pretraining, experiment.minimal_pairs, experiment.finetuning, experiment.perplexity]
     if backwards:
         inputs = [dict(reversed(paths.items())) for paths in inputs]
     paths = [folder / name for name in NAMES]
     settings = experiment.summary_settings(None if published is None else "paper")
     csv_path, parquet, markdown, text = paths
-    write_summary(settings, *inputs, published, csv_path, parquet, markdown, text)
+    *others, perplexity = inputs
+    write_summary(settings, *others, published, csv_path, parquet, markdown, text, perplexity)
     return paths
 
 
@@ -78,10 +79,13 @@ def test_markdown_has_models_as_rows_and_says_what_a_reader_must_know(
     two_models: Any, tmp_path: Path, published: Path
 ) -> None:
     text = write(two_models, tmp_path, published)[2].read_text(encoding="utf-8")
-    assert "| plain | 72.0 ± 2.0 (n=3, 1 failed) | 20.0 ± 10.0 (n=3, 1 failed) | 53.0 ± 2.6 (n=4) |" in text
+    assert "| model | average, by task | average, by run | cola | rte |" in text
+    assert "| 62.0 ± 2.0 (n=3, 1 failed) | 72.0 ± 2.0 (n=3, 1 failed) | 53.0 ± 2.6 (n=4) |" in text
+    assert "| model | cola mcc |" in text
+    assert "| plain | 20.0 ± 10.0 (n=3, 1 failed) |" in text
     assert "| elc | 77.5 (n=1) | 75.0 (n=1) |" in text
     assert "divided by n - 1" in text
-    assert "Failed run: plain-s2, cola, seed 13: majority class." in text
+    assert "Failed runs: plain-s2, cola: majority class with seed 13 at learning rate 5e-05." in text
     assert "| +12.0 | above | Table 1 | printed in bold |" in text
     assert "In all: 1 within, 1 above." in text
     assert "1 published values have no counterpart here: plain, blimp, binding, accuracy_percent." in text
@@ -99,12 +103,13 @@ def test_markdown_keeps_bars_in_names_out_of_its_columns(experiment: Any, tmp_pa
 def test_text_is_ascii_aligned_and_fits_the_terminal(two_models: Any, tmp_path: Path, published: Path) -> None:
     lines = write(two_models, tmp_path, published)[3].read_text(encoding="ascii").splitlines()
     assert max(map(len, lines)) <= 100
-    header = next(line for line in lines if line.split() == ["plain", "elc"])
+    header = next(line for line in lines if line.split() == ["Minimal", "pairs:", "blimp", "plain", "elc"])
     agreement = next(line for line in lines if line.strip().startswith("agreement"))
     assert agreement.split() == ["agreement", "72.5", "+-3.5", "77.5"]
     assert header.index("plain") + len("plain") >= agreement.index("+-3.5") + len("+-3.5")
-    assert any(line.split() == ["cola", "accuracy", "72.0", "+-2.0*", "81.0", "+-1.4"] for line in lines)
-    assert "  plain-s2, cola, seed 13: majority class" in lines
+    assert any(line.split() == ["cola", "72.0", "+-2.0*", "81.0", "+-1.4"] for line in lines)
+    assert "  plain-s2, cola: majority class with seed 13 at learning rate 5e-05" in lines
+    assert not any("mcc" in line for line in lines)
 
 
 def test_text_continues_in_a_further_block_when_the_models_do_not_fit(experiment: Any, tmp_path: Path) -> None:
@@ -115,7 +120,7 @@ def test_text_continues_in_a_further_block_when_the_models_do_not_fit(experiment
     text = write(experiment, tmp_path)[3].read_text(encoding="ascii")
     assert max(map(len, text.splitlines())) <= 100
     assert all(name[:60] in text for name in names)
-    assert text.count("cola accuracy") > 1
+    assert text.count("  cola ") > 1
 
 
 def test_nothing_is_written_when_an_input_is_damaged(two_models: Any, tmp_path: Path) -> None:
@@ -137,3 +142,81 @@ def test_a_table_of_published_values_must_be_handed_in_exactly_when_the_settings
 def test_an_experiment_without_evaluations_still_has_a_header(tmp_path: Path) -> None:
     write_csv(tmp_path / "summary.csv", [])
     assert (tmp_path / "summary.csv").read_text().startswith("experiment,model,suite,task,metric,mean")
+
+
+def many_suites(experiment: Any) -> Any:
+    """Two models and a baseline on held-out text, pairs and two suites of tasks."""
+    for run in ("plain", "elc"):
+        cell = experiment.add_model(run, 1, [])
+        experiment.add_perplexity(cell, {"dev": (2.0, 7.389, 0.5), "test": (2.1, 8.166, 0.45)})
+        experiment.add_minimal_pairs(cell, "blimp", {f"phenomenon_{i}": {f"p{i}": (60 + i, 100)} for i in range(14)})
+        experiment.add_finetuning(
+            *(cell, "msgs_control_raising_relative_token_position", ("mcc",)),
+            {(seed, rate): ((-0.5,), "zero_mcc" if seed == 12 else "") for seed in (12, 13) for rate in (1e-5, 3e-5)},
+            suite="msgs",
+            majority={"validation": 0.5},
+        )
+        experiment.add_finetuning(
+            *(cell, "glue_mnli", ("accuracy",), {12: ((0.8,), "")}),
+            suite="glue",
+            further={"mismatched": {12: ((0.7,), "")}},
+            transfer={"hans": ("glue", ("accuracy",), {12: ((0.6,), "")})},
+            majority={"validation": 0.357, "mismatched": 0.354, "hans": 0.5},
+        )
+        experiment.add_finetuning(
+            cell,
+            "glue_mrpc",
+            ("accuracy", "f1"),
+            {12: ((0.85, 0.89), "")},
+            suite="glue",
+            majority={"validation": 0.684},
+        )
+    experiment.add_minimal_pairs("gpt", "blimp", {f"phenomenon_{i}": {f"p{i}": (70 + i, 100)} for i in range(14)})
+    return experiment
+
+
+def test_every_suite_has_a_section_with_the_models_that_have_numbers_in_it(experiment: Any, tmp_path: Path) -> None:
+    markdown = write(many_suites(experiment), tmp_path)[2].read_text(encoding="utf-8")
+    sections = dict(part.split("\n", 1) for part in markdown.split("\n## ")[1:])
+    assert list(sections) == [
+        *("Overview", "Perplexity on held-out text", "Minimal pairs: blimp", "Fine-tuning: msgs", "Fine-tuning: glue"),
+        *("Fine-tuning: glue, further metrics", "Notes"),
+    ]
+    assert {title for title, text in sections.items() if "| gpt |" in text} == {"Overview", "Minimal pairs: blimp"}
+    assert "| elc | 7.39 (n=1) | 50.0 (n=1) | 8.17 (n=1) | 45.0 (n=1) |" in sections["Perplexity on held-out text"]
+    assert "| mnli | mnli mismatched | hans | mrpc |" in sections["Fine-tuning: glue"]
+    assert "| mrpc f1 |" in sections["Fine-tuning: glue, further metrics"]
+
+
+def test_a_section_names_what_the_most_frequent_label_gives(experiment: Any, tmp_path: Path) -> None:
+    markdown = write(many_suites(experiment), tmp_path)[2].read_text(encoding="utf-8")
+    assert "gives an accuracy of: mnli 35.7, mnli mismatched 35.4, hans 50.0, mrpc 68.4." in markdown
+
+
+def test_tables_of_many_columns_continue_below(experiment: Any, tmp_path: Path) -> None:
+    markdown = write(many_suites(experiment), tmp_path)[2].read_text(encoding="utf-8")
+    header = [line for line in markdown.splitlines() if "| phenomenon " in line and line.startswith("| model")]
+    assert [line.count("phenomenon ") for line in header] == [5, 4, 5]
+    assert max(line.count("|") for line in markdown.splitlines()) <= 8
+
+
+def test_failed_runs_are_named_together_by_learning_rate(experiment: Any, tmp_path: Path) -> None:
+    paths = write(many_suites(experiment), tmp_path)
+    name = "plain-s1, msgs_control_raising_relative_token_position"
+    runs = "zero mcc with seed 12 at learning rate 1e-05; zero mcc with seed 12 at learning rate 3e-05"
+    assert f"- Failed runs: {name}: {runs}." in paths[2].read_text(encoding="utf-8")
+    assert name in paths[3].read_text(encoding="ascii")
+
+
+def test_long_names_of_tasks_stay_whole_on_the_terminal(experiment: Any, tmp_path: Path) -> None:
+    many_suites(experiment)
+    for cell in experiment.pretraining:
+        experiment.add_finetuning(cell, "msgs_main_verb_control", ("mcc",), {13: ((0.9,), "")}, suite="msgs")
+    text = write(experiment, tmp_path)[3].read_text(encoding="ascii")
+    assert "\n  control raising relative token position " in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_published_values_stand_by_suite(two_models: Any, tmp_path: Path, published: Path) -> None:
+    text = write(two_models, tmp_path, published)[2].read_text(encoding="utf-8")
+    assert text.index("### blimp") < text.index("| plain | agreement |") < text.index("### finetuning")

@@ -19,7 +19,7 @@ from hatchery.embedded.minimal_pairs import PARADIGMS
 from hatchery.errors import ConfigError
 from hatchery.storage.manifests import read_manifest, stage_run
 
-SMALL = EmbeddedSettings(seed=5, documents=60, pairs_per_paradigm=6, examples_per_task=12)
+SMALL = EmbeddedSettings(seed=5, documents=60, pairs_per_paradigm=6, examples_per_task=12, examples_per_suite_task=36)
 
 
 def run_generator(folder: Path, settings: EmbeddedSettings) -> Path:
@@ -61,7 +61,22 @@ def test_a_smaller_rerun_leaves_no_file_of_the_larger_one(tmp_path: Path) -> Non
     assert found == set(read_manifest(tmp_path / "manifest.json").files())
 
 
+def test_the_size_of_the_suites_changes_no_other_file(tmp_path: Path) -> None:
+    one = run_generator(tmp_path / "one", SMALL)
+    two = run_generator(tmp_path / "two", replace(SMALL, examples_per_suite_task=12))
+    suites = {"edge_probing", "filter_data", "hans", "superglue"}
+    compared = 0
+    for path in (path for folder in FOLDERS if folder not in suites for path in (one / folder).rglob("*")):
+        if path.is_file() and path.stem.split(".")[0] not in ("stsb", "wnli"):
+            assert path.read_bytes() == (two / path.relative_to(one)).read_bytes()
+            compared += 1
+    assert compared > 50
+    assert all((two / folder).is_dir() for folder in suites)
+
+
 def test_counts_below_what_the_sources_need_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="examples_per_suite_task: got 3, at least 12"):
+        run_generator(tmp_path, replace(SMALL, examples_per_suite_task=3))
     with pytest.raises(ConfigError, match="documents: got 3"):
         run_generator(tmp_path, replace(SMALL, documents=3))
 

@@ -1,23 +1,24 @@
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from hatchery.errors import ConfigError
-from hatchery.evaluation import finetuning
-from hatchery.evaluation.finetuning.encoding import EncodedExamples
-from hatchery.evaluation.finetuning.loop import NotFiniteError, predict, train_classifier
-from hatchery.evaluation.finetuning.settings import ProtocolSettings, finetune_settings
-from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.finetuning import loop
+from hatchery.evaluation.finetuning.data import Batch
+from hatchery.evaluation.finetuning.loop import Development, train_model
+from hatchery.evaluation.finetuning.optimizer import build_optimizer, set_rates
+from hatchery.evaluation.finetuning.predicting import NotFiniteError, Predicted, predict
+from hatchery.evaluation.finetuning.settings import ProtocolSettings
+from hatchery.modeling.heads.registry import HeadContext, build_task_model
 
 CPU = torch.device("cpu")
-PAD = 3
 PROTOCOL = ProtocolSettings(
     epochs=6,
     batch_size=4,
-    learning_rate=1e-2,
+    learning_rates=(1e-2,),
     warmup_fraction=0.1,
     schedule="cosine",
     weight_decay=0.1,
@@ -27,28 +28,42 @@ PROTOCOL = ProtocolSettings(
     max_gradient_norm=1.0,
     dropout=0.1,
     max_length=16,
+    selection="held_out",
     development_fraction=0.1,
-    patience_epochs=None,
-    selection_metric="accuracy",
+    evaluation_interval_steps=None,
+    patience_evaluations=None,
+    minimum_improvement=0.0,
+    selection_metric=None,
+    seeds=(12,),
 )
 
 
-class MeanOfEmbeddings(nn.Module):
-    """The smallest classifier that still reads ids and mask."""
+@dataclass(frozen=True)
+class Rows:
+    """The smallest data that the engine accepts."""
 
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.embedding = nn.Embedding(60, 8)
-        self.dropout = nn.Dropout(0.2)
-        self.output = nn.Linear(8, 2)
+    sequences: list
+    labels: np.ndarray
 
-    def forward(self, ids, mask):
-        weights = mask.unsqueeze(-1) / mask.sum(dim=1)[:, None, None]
-        return self.output(self.dropout((self.embedding(ids) * weights).sum(dim=1)))
+    @property
+    def lengths(self):
+        return np.array([len(sequence) for sequence in self.sequences])
+
+    @property
+    def n_units(self):
+        return len(self.labels)
+
+    def batch(self, items):
+        rows = [torch.tensor(self.sequences[item]) for item in items]
+        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=3)
+        mask = torch.arange(ids.shape[1]) < torch.tensor([len(row) for row in rows])[:, None]
+        return Batch({"input_ids": ids, "attention_mask": mask}, torch.from_numpy(self.labels[items]), items)
+
+    def subset(self, items):
+        return Rows([self.sequences[item] for item in items], self.labels[list(items)])
 
 
-def examples(n, seed=0):
+def rows(n, seed=0):
     """Sequences whose label says whether token 7 occurs."""
     random = np.random.default_rng(seed)
     labels = np.arange(n) % 2
@@ -56,164 +71,205 @@ def examples(n, seed=0):
     for body, label in zip(bodies, labels, strict=True):
         if label:
             body[random.integers(len(body))] = 7
-    return EncodedExamples([np.array([1, *body, 2]) for body in bodies], labels, truncated=0)
+    return Rows([[1, *body.tolist(), 2] for body in bodies], labels)
 
 
-def scripted(monkeypatch, accuracies, n):
-    """Let the development value of each epoch be given, and record the weights of that epoch."""
+@pytest.fixture
+def model(small_model):
+    def make(kind="sequence_classification", dropout=0.1, **options):
+        n_labels = 2 if kind == "sequence_classification" else None
+        return build_task_model(kind, small_model(60).encoder, HeadContext(n_labels, dropout, 12, 3), options)
+
+    return make
+
+
+def train(model, data, development=None, protocol=PROTOCOL, seed=12, on_step=lambda steps: None):
+    return train_model(model, data, development, protocol, protocol.learning_rates[0], seed, CPU, on_step)
+
+
+def accuracy(data):
+    return Development(data, lambda predicted: float((predicted.predictions == data.labels).mean()))
+
+
+def scripted(values, model):
+    """A development set whose values are given; the states of the model at each evaluation are recorded."""
     seen = []
 
-    def fake(model, rows, pad_id, device):
-        predictions = rows.labels.copy()
-        wrong = round((1 - accuracies[len(seen)]) * n)
-        predictions[:wrong] = 1 - predictions[:wrong]
-        seen.append({name: value.clone() for name, value in model.state_dict().items()})
-        return predictions
+    def value(predicted):
+        seen.append({name: parameter.detach().clone() for name, parameter in model.named_parameters()})
+        return values[len(seen) - 1]
 
-    monkeypatch.setattr(finetuning, "predict", fake)
-    return seen
+    return Development(rows(6, seed=1), value), seen
 
 
-def test_the_best_epoch_is_restored_and_the_earliest_of_equal_ones(monkeypatch):
-    seen = scripted(monkeypatch, [0.5, 0.8, 0.6, 0.8, 0.7, 0.1], n=10)
-    model = MeanOfEmbeddings()
-    result = train_classifier(model, examples(20), examples(10, seed=1), PROTOCOL, 12, PAD, CPU)
-    assert (result.best_epoch, result.development_value, len(seen)) == (2, 0.8, 6)
-    assert all(torch.equal(value, seen[1][name]) for name, value in model.state_dict().items())
-    assert not torch.equal(seen[1]["output.weight"], seen[5]["output.weight"])
+def test_the_best_epoch_is_restored_and_the_earliest_of_equal_ones(model):
+    network = model()
+    development, seen = scripted([0.5, 0.8, 0.6, 0.8, 0.7, 0.1], network)
+    result = train(network, rows(20), development)
+    assert (result.best_step, result.development_value, len(seen)) == (10, 0.8, 6)
+    assert all(torch.equal(value, seen[1][name]) for name, value in network.named_parameters())
+    assert not torch.equal(seen[1]["head.output.weight"], seen[5]["head.output.weight"])
 
 
-def test_training_stops_after_patience_epochs_without_a_better_value(monkeypatch):
-    seen, steps = scripted(monkeypatch, [0.5, 0.8, 0.6, 0.8, 0.9, 0.9], n=10), []
-    protocol = replace(PROTOCOL, patience_epochs=2)
-    result = train_classifier(
-        MeanOfEmbeddings(), examples(20), examples(10, seed=1), protocol, 12, PAD, CPU, steps.append
-    )
-    assert (result.best_epoch, len(seen)) == (2, 4)
+def test_training_stops_after_patience_evaluations_without_a_better_value(model):
+    network, steps = model(), []
+    development, seen = scripted([0.5, 0.8, 0.6, 0.8, 0.9, 0.9], network)
+    result = train(network, rows(20), development, replace(PROTOCOL, patience_evaluations=2), on_step=steps.append)
+    assert (result.best_step, len(seen)) == (10, 4)
     assert sum(steps) == 6 * 5  # the skipped steps are reported, so progress reaches its total
 
 
-def test_training_stops_at_a_perfect_value_because_no_epoch_can_be_better(monkeypatch):
-    seen, steps = scripted(monkeypatch, [0.5, 1.0, 1.0], n=10), []
-    result = train_classifier(
-        MeanOfEmbeddings(), examples(20), examples(10, seed=1), PROTOCOL, 12, PAD, CPU, steps.append
-    )
-    assert (result.best_epoch, len(seen), sum(steps)) == (2, 2, 30)
+def test_training_stops_at_a_perfect_value_because_no_state_can_be_better(model):
+    network, steps = model(), []
+    development, seen = scripted([0.5, 1.0, 1.0], network)
+    result = train(network, rows(20), development, on_step=steps.append)
+    assert (result.best_step, len(seen), sum(steps)) == (10, 2, 30)
 
 
-def test_without_development_rows_the_last_epoch_stays():
-    result = train_classifier(MeanOfEmbeddings(), examples(20), None, PROTOCOL, 12, PAD, CPU)
-    assert (result.best_epoch, result.development_value) == (6, None)
+def test_a_value_that_is_no_number_is_worse_than_any(model):
+    network = model()
+    development, seen = scripted([float("nan"), -0.5, float("nan"), -0.6, 0.0, -0.1], network)
+    result = train(network, rows(20), development)
+    assert (result.best_step, result.development_value, len(seen)) == (25, 0.0, 6)
 
 
-def test_a_seed_fixes_every_prediction_and_another_seed_trains_differently():
-    def weights(seed):
-        model = MeanOfEmbeddings()
-        train_classifier(model, examples(40), examples(10, seed=1), PROTOCOL, seed, PAD, CPU)
-        return model.output.weight.detach().numpy()
+def test_without_an_evaluation_the_last_state_stays(model):
+    result = train(model(), rows(20))
+    assert (result.best_step, result.development_value) == (30, None)
+
+
+def test_a_seed_fixes_every_prediction_and_another_seed_trains_differently(model):
+    def scores(seed):
+        network = model()
+        train(network, rows(40), accuracy(rows(10, seed=1)), replace(PROTOCOL, epochs=2), seed)
+        return predict(network, rows(10, seed=2), CPU).scores
 
     torch.manual_seed(99)  # what ran before must not matter
-    first = weights(12)
-    assert np.array_equal(first, weights(12))
-    assert not np.array_equal(first, weights(13))
+    first = scores(12)
+    assert np.array_equal(first, scores(12))
+    assert not np.array_equal(first, scores(13))
 
 
-def test_a_run_that_diverges_is_told_apart_from_a_bad_one():
+def test_a_run_that_diverges_is_told_apart_from_a_bad_one(model):
+    protocol = replace(PROTOCOL, learning_rates=(1e30,), max_gradient_norm=None, weight_decay=10.0)
     with pytest.raises(NotFiniteError):
-        protocol = replace(PROTOCOL, learning_rate=1e30, max_gradient_norm=None, weight_decay=10.0)
-        train_classifier(MeanOfEmbeddings(), examples(20), None, protocol, 12, PAD, CPU)
-    model = MeanOfEmbeddings()
+        train(model(), rows(20), protocol=protocol)
+    network = model()
     with torch.no_grad():
-        model.output.bias[0] = float("nan")
+        network.head.output.bias[0] = float("nan")
     with pytest.raises(NotFiniteError):
-        predict(model, examples(4), PAD, CPU)
+        predict(network, rows(4), CPU)
 
 
-def test_gradients_are_clipped_to_the_global_norm(monkeypatch):
+def test_a_device_that_is_looked_at_rarely_finds_the_same_divergence(model, monkeypatch):
+    watch = loop.FiniteWatch
+
+    class Late(watch):
+        def __init__(self, device):
+            super().__init__(device)
+            self._interval = 1000
+
+    monkeypatch.setattr(loop, "FiniteWatch", Late)
+    protocol = replace(PROTOCOL, learning_rates=(1e30,), max_gradient_norm=1.0, weight_decay=10.0)
+    for development in (None, accuracy(rows(6, seed=1))):
+        with pytest.raises(NotFiniteError):
+            train(model(), rows(20), development, protocol)
+
+
+def test_a_damaged_pretrained_model_is_one_clear_error(model):
+    network = model()
+    with torch.no_grad():
+        next(network.encoder.parameters()).fill_(float("nan"))
+    with pytest.raises(EvaluationError, match="the pretrained model gives scores that are not finite before any"):
+        train(network, rows(20))
+
+
+def test_gradients_are_clipped_to_the_global_norm_or_left_alone(model, monkeypatch):
     norms = []
     real_step = torch.optim.AdamW.step
 
     def step(optimizer, *arguments, **keywords):
-        gradients = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         norms.append(float(torch.norm(torch.stack([g.norm() for g in gradients]))))
         return real_step(optimizer, *arguments, **keywords)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", step)
-    train_classifier(MeanOfEmbeddings(), examples(20), None, replace(PROTOCOL, max_gradient_norm=0.01), 12, PAD, CPU)
-    assert len(norms) == 30 and max(norms) <= 0.01 * 1.001
+    short = replace(PROTOCOL, epochs=1)
+    train(model(), rows(20), protocol=replace(short, max_gradient_norm=0.01))
+    assert len(norms) == 5 and max(norms) <= 0.01 * 1.001
+    train(model(), rows(20), protocol=replace(short, max_gradient_norm=None))
+    assert min(norms[5:]) > 0.01
 
 
-def test_predictions_do_not_depend_on_the_order_or_the_company_of_the_rows():
-    model, rows = MeanOfEmbeddings(), examples(150)
-    order = np.random.default_rng(0).permutation(150).tolist()
-    alone = np.array([predict(model, rows.subset([i]), PAD, CPU)[0] for i in range(150)])
-    assert np.array_equal(predict(model, rows, PAD, CPU), alone)
-    assert np.array_equal(predict(model, rows.subset(order), PAD, CPU), alone[order])
+def test_predictions_do_not_depend_on_the_order_or_the_company_of_the_rows(model):
+    network, data = model(), rows(60)
+    order = np.random.default_rng(0).permutation(60).tolist()
+    alone = np.concatenate([predict(network, data.subset([i]), CPU).scores for i in range(60)])
+    np.testing.assert_allclose(predict(network, data, CPU).scores, alone, atol=1e-5)
+    np.testing.assert_allclose(predict(network, data.subset(order), CPU).scores, alone[order], atol=1e-5)
 
 
-def test_a_real_encoder_learns_32_rows_by_heart_within_100_steps(small_model):
-    model = SequenceClassifier(small_model(60).encoder, 2, 0.0, 12)
-    protocol = replace(PROTOCOL, epochs=25, batch_size=8, learning_rate=3e-3, dropout=0.0)
-    rows = examples(32)
-    train_classifier(model, rows, None, protocol, 12, PAD, CPU)
-    assert np.array_equal(predict(model, rows, PAD, CPU), rows.labels)
+def test_32_rows_are_learnt_by_heart_within_100_steps(model):
+    network = model(dropout=0.0)
+    protocol = replace(PROTOCOL, epochs=25, batch_size=8, learning_rates=(3e-3,))
+    data = rows(32)
+    assert train(network, data, protocol=protocol).best_step == 100
+    assert np.array_equal(predict(network, data, CPU).predictions, data.labels)
 
 
-SETTINGS = {
-    "stage": "finetune",
-    "stage_version": 1,
-    "task": {
-        "name": "demo",
-        "format": "glue_jsonl",
-        "files": {"train": "a", "validation": ["b"]},
-        "fields": ["sentence"],
-        "labels": [0, 1],
-        "metrics": ["accuracy", "mcc"],
-    },
-    "protocol": {name: getattr(PROTOCOL, name) for name in PROTOCOL.__dataclass_fields__},
-    "seeds": [12, 642],
-}
+def test_a_regression_fits_its_numbers(model):
+    data = rows(24)
+    data = Rows(data.sequences, np.linspace(0, 5, 24)[np.random.default_rng(0).permutation(24)])
+    network = model("regression", dropout=0.0, initial_value=2.5)
+    train(network, data, protocol=replace(PROTOCOL, epochs=40, batch_size=8, learning_rates=(3e-3,)))
+    found = predict(network, data, CPU)
+    assert found.predictions.dtype == np.float64 and found.scores.shape == (24, 1)
+    assert np.mean((found.predictions - data.labels) ** 2) < 0.05
 
 
-def changed(path, value):
-    *parents, last = path.split(".")
-    result = {**SETTINGS, "task": dict(SETTINGS["task"]), "protocol": dict(SETTINGS["protocol"])}
-    target = result
-    for parent in parents:
-        target = target[parent]
-    target[last] = value
-    return result
+def test_a_frozen_encoder_stays_as_it_is_while_the_head_learns(model):
+    network = model(encoder_mode="frozen")
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    train(network, rows(20), accuracy(rows(6, seed=1)))
+    after = network.state_dict()
+    changed = {name for name, value in after.items() if not torch.equal(value, before[name])}
+    assert changed == {name for name in after if name.startswith("head.")}
 
 
-def test_settings_of_the_contract_are_accepted():
-    assert finetune_settings(SETTINGS).task.label_names == ("0", "1")
+@pytest.mark.parametrize("head_rate", [None, 0.5])
+def test_what_was_not_pretrained_can_have_a_learning_rate_of_its_own(model, head_rate):
+    network, protocol = model(), replace(PROTOCOL, head_learning_rate=head_rate, schedule="linear", final_fraction=0.5)
+    optimizer = build_optimizer(network, protocol, 0.01)
+    set_rates(optimizer, protocol, step=100, steps=100)
+    fresh = {id(parameter) for parameter in network.fresh_parameters()}
+    for group in optimizer.param_groups:
+        of_head = {id(parameter) in fresh for parameter in group["params"]}
+        peak = (head_rate or 0.01) if True in of_head else 0.01
+        assert group["lr"] == pytest.approx(peak * 0.5)
+        assert head_rate is None or len(of_head) == 1
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("seeds", []),
-        ("seeds", [12, 12]),
-        ("task.labels", [0]),
-        ("task.labels", [0, "0"]),
-        ("task.metrics", []),
-        ("task.metrics", ["acuracy"]),
-        ("task.files", {"train": "a"}),
-        ("task.fields", []),
-        ("task.fields", ["a", "b", "c"]),
-        ("task.train_limit", 0),
-        ("task.spelling", 1),
-        ("protocol.epochs", 0),
-        ("protocol.learning_rate", 0),
-        ("protocol.dropout", 1.0),
-        ("protocol.development_fraction", 1.0),
-        ("protocol.patience_epochs", 0),
-        ("protocol.selection_metric", "loss"),
-        ("protocol.schedule", "stairs"),
-        ("protocol.max_gradient_norm", 0.0),
-        ("protocol.max_length", 4),
-    ],
-)
-def test_impossible_settings_are_named_by_their_key(key, value):
-    with pytest.raises(ConfigError, match=rf"finetune\.{key}"):
-        finetune_settings(changed(key, value))
+def test_both_readings_of_weight_decay(model):
+    def decayed(reading):
+        network = model()
+        names = {id(parameter): name for name, parameter in network.named_parameters()}
+        groups = build_optimizer(network, replace(PROTOCOL, decay=reading), 0.01).param_groups
+        assert {group["weight_decay"] for group in groups} == {0.0, 0.1}
+        return {names[id(p)] for group in groups if group["weight_decay"] for p in group["params"]}
+
+    matrices, weights = decayed("matrices"), decayed("weights")
+    assert matrices < weights
+    assert all("embedding" in name for name in weights - matrices)
+    assert "head.linear.weight" in matrices and not any("bias" in name for name in weights)
+
+
+def test_too_few_rows_for_one_full_batch_are_an_error(model):
+    with pytest.raises(EvaluationError, match="3 training rows do not fill a batch of 4"):
+        train(model(), rows(3), protocol=replace(PROTOCOL, drop_incomplete_batch=True))
+
+
+def test_predictions_are_put_back_in_the_order_of_the_units(model):
+    network, data = model(), rows(30)
+    found = predict(network, data, CPU)
+    assert isinstance(found, Predicted) and found.scores.dtype == np.float32
+    assert np.array_equal(found.predictions, found.scores.argmax(axis=1))

@@ -9,51 +9,56 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from hatchery.errors import EvaluationError
-from hatchery.evaluation.finetuning import stage as finetuning_stage
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.finetuning import run as run_module
+from hatchery.evaluation.finetuning import stage as stage_module
+from hatchery.evaluation.finetuning.predicting import Predicted
 from hatchery.evaluation.finetuning.stage import finetune
 from hatchery.storage.manifests import read_manifest
 
-SEEDS = [12, 642, 369]
-SETTINGS = {
-    "stage": "finetune",
-    "stage_version": 1,
-    "task": {
-        "name": "agreement",
-        "format": "glue_jsonl",
-        "files": {"train": "train.jsonl", "validation": "validation.jsonl"},
-        "fields": ["sentence"],
-        "label_field": "label",
-        "labels": ["bad", "good"],
-        "metrics": ["accuracy", "f1", "mcc", "macro_f1"],
-        "train_limit": None,
-        "validation_limit": None,
-        "split_seed": 0,
-    },
-    "protocol": {
-        "epochs": 4,
-        "batch_size": 8,
-        "learning_rate": 3e-3,
-        "warmup_fraction": 0.1,
-        "schedule": "cosine",
-        "weight_decay": 0.1,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-8,
-        "max_gradient_norm": 1.0,
-        "dropout": 0.1,
-        "max_length": 24,
-        "development_fraction": 0.2,
-        "patience_epochs": 2,
-        "selection_metric": "accuracy",
-    },
+SEEDS, RATES = [12, 642], [3e-3, 1e-3]
+TASK = {
+    "name": "agreement",
+    "suite": "demo",
+    "format": "rows",
+    "files": {"train": "train.jsonl", "validation": "validation.jsonl"},
+    "fields": ["sentence"],
+    "labels": ["bad", "good"],
+    "metrics": ["accuracy", "f1", "mcc"],
+}
+PROTOCOL = {
+    "epochs": 3,
+    "batch_size": 8,
+    "learning_rates": RATES,
+    "warmup_fraction": 0.1,
+    "schedule": "cosine",
+    "weight_decay": 0.1,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "epsilon": 1e-8,
+    "max_gradient_norm": 1.0,
+    "dropout": 0.1,
+    "max_length": 24,
+    "selection": "held_out",
+    "development_fraction": 0.2,
+    "evaluation_interval_steps": None,
+    "patience_evaluations": 2,
+    "minimum_improvement": 0.0,
+    "selection_metric": None,
     "seeds": SEEDS,
 }
+SETTINGS = {"stage": "finetune", "stage_version": 2, "task": TASK, "protocol": PROTOCOL}
 RUNTIME = {"device": "cpu", "threads": 1}
 
 
-def with_protocol(**changes):
-    return {**SETTINGS, "protocol": {**SETTINGS["protocol"], **changes}}
+def changed(task=None, transfer=(), **protocol):
+    task = TASK if task is None else {**TASK, **task}
+    return {**SETTINGS, "task": task, "protocol": {**PROTOCOL, **protocol}, "transfer": list(transfer)}
+
+
+def short(task=None, transfer=(), **protocol):
+    """One run of one epoch."""
+    return changed(task, transfer, **{"epochs": 1, "seeds": [12], "learning_rates": [3e-3], **protocol})
 
 
 def sentences(n, seed):
@@ -63,9 +68,8 @@ def sentences(n, seed):
         plural, agrees = random.integers(2, size=2)
         noun = random.choice(["dog", "cat", "house"]) + "s" * int(plural)
         verb = "sleep" if bool(plural) == bool(agrees) else "sleeps"
-        rows.append(
-            {"sentence": f"The {random.choice(['old', 'near'])} {noun} {verb} .", "label": ["bad", "good"][agrees]}
-        )
+        text = f"The {random.choice(['old', 'near'])} {noun} {verb} ."
+        rows.append({"sentence": text, "label": ["bad", "good"][agrees], "kind": ["one", "many"][plural]})
     return rows
 
 
@@ -76,184 +80,241 @@ def source(make_source, json_lines):
 
 @pytest.fixture
 def run(model_manifest, source, tmp_path):
-    def run_stage(name, settings=SETTINGS):
-        finetune(
-            settings,
-            RUNTIME,
-            model_manifest,
-            source.manifest,
-            tmp_path / "checkpoints",
-            tmp_path / name / "manifest.json",
-        )
+    def run_stage(name, settings=SETTINGS, others=()):
+        sources = dict.fromkeys([settings["task"]["name"], *others], source.manifest)
+        output = tmp_path / name / "manifest.json"
+        finetune(settings, RUNTIME, model_manifest, sources, None, tmp_path / "checkpoints", output)
         return tmp_path / name
 
     return run_stage
 
 
-def results(folder):
-    with (folder / "results.csv").open() as handle:
+def results(folder, name="results.csv"):
+    with (folder / name).open() as handle:
         return list(csv.DictReader(handle))
+
+
+def predictions(folder):
+    return pq.read_table(folder / "predictions.parquet").to_pylist()
 
 
 def contents(folder):
     return {name: (folder / name).read_bytes() for name in ("results.csv", "predictions.parquet", "manifest.json")}
 
 
-def test_results_and_predictions_agree_and_cover_every_seed(run, source):
+def test_results_and_predictions_agree_and_cover_every_seed_and_rate(run):
     folder = run("out")
     rows = results(folder)
-    assert [(int(row["seed"]), row["metric"]) for row in rows] == [
-        (seed, metric) for seed in SEEDS for metric in SETTINGS["task"]["metrics"]
+    assert [(row["rows"], int(row["seed"]), float(row["learning_rate"]), row["metric"]) for row in rows] == [
+        ("validation", seed, rate, metric) for seed in SEEDS for rate in RATES for metric in TASK["metrics"]
     ]
-    predictions = pq.read_table(folder / "predictions.parquet").to_pylist()
+    table = predictions(folder)
     gold = [row["label"] for row in sentences(40, 1)]
     for seed in SEEDS:
-        of_seed = [row for row in predictions if row["seed"] == seed]
-        assert [row["row"] for row in of_seed] == list(range(40))
-        assert [row["label"] for row in of_seed] == gold
-        right = sum(row["label"] == row["prediction"] for row in of_seed) / 40
-        assert next(float(r["value"]) for r in rows if r["seed"] == str(seed)) == pytest.approx(right)
+        for rate in RATES:
+            of_run = [row for row in table if (row["seed"], row["learning_rate"]) == (seed, rate)]
+            assert [row["row"] for row in of_run] == list(range(40))
+            assert [row["label"] for row in of_run] == gold
+            assert all(row["prediction"] == ["bad", "good"][int(np.argmax(row["scores"]))] for row in of_run)
+            right = sum(row["label"] == row["prediction"] for row in of_run) / 40
+            (value,) = [
+                float(row["value"])
+                for row in rows
+                if (row["seed"], row["learning_rate"], row["metric"]) == (str(seed), str(rate), "accuracy")
+            ]
+            assert value == pytest.approx(right)
     manifest = read_manifest(folder / "manifest.json")
     manifest.verify()
-    assert manifest.measures["validation_rows"] == 40
+    measures = manifest.measures
+    assert (measures["train_rows"], measures["validation_rows"], measures["truncated_validation_rows"]) == (60, 40, 0)
+    assert measures["majority_accuracy_validation"] == max(gold.count("bad"), gold.count("good")) / 40
+    assert measures["failed_runs"] == len({(r["seed"], r["learning_rate"]) for r in rows if r["failed"]})
+    assert not (folder / "breakdown.csv").exists() and not (folder / "layer_weights.csv").exists()
     assert not list((folder.parent / "checkpoints").iterdir())
 
 
-def test_the_same_run_twice_gives_the_same_bytes(run):
+def test_the_same_job_twice_gives_the_same_bytes(run):
     assert contents(run("one")) == contents(run("two"))
 
 
-def test_a_seed_does_not_depend_on_the_seeds_before_it(run):
-    alone = results(run("alone", {**SETTINGS, "seeds": [369]}))
-    assert alone == [row for row in results(run("all")) if row["seed"] == "369"]
+def test_a_run_does_not_depend_on_the_runs_before_it(run):
+    alone = results(run("alone", changed(seeds=[642], learning_rates=[1e-3])))
+    of_all = results(run("all"))
+    assert alone == [row for row in of_all if (row["seed"], row["learning_rate"]) == ("642", "0.001")]
 
 
-def test_an_interrupted_stage_redoes_only_the_missing_seeds(run, monkeypatch, tmp_path):
+def test_an_interrupted_job_redoes_only_the_missing_runs(run, monkeypatch, tmp_path):
     expected = contents(run("straight"))
-    real, trained = finetuning_stage.run_seed, []
+    real, trained = stage_module.train_run, []
 
-    def interrupted(settings, task, encoder, seed, device):
-        if seed == SEEDS[2] and len(trained) == 2:
+    def interrupted(settings, task, encoder, seed, rate, device):
+        if len(trained) == 3:
             raise KeyboardInterrupt
-        trained.append(seed)
-        return real(settings, task, encoder, seed, device)
+        trained.append((seed, rate))
+        return real(settings, task, encoder, seed, rate, device)
 
-    monkeypatch.setattr(finetuning_stage, "run_seed", interrupted)
+    monkeypatch.setattr(stage_module, "train_run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run("out")
     assert not (tmp_path / "out" / "manifest.json").exists()
     (kept,) = (tmp_path / "checkpoints").iterdir()
-    assert sorted(path.name for path in kept.iterdir()) == ["seed_12.json", "seed_642.json"]
+    assert len(list(kept.iterdir())) == 3
     trained.append("restart")
     assert contents(run("out")) == expected
-    assert trained == [12, 642, "restart", 369]
+    assert trained == [(12, 3e-3), (12, 1e-3), (642, 3e-3), "restart", (642, 1e-3)]
     assert not kept.exists()
-    assert json.loads((tmp_path / "out" / "provenance.json").read_text())["seeds_resumed"] == 2
+    assert json.loads((tmp_path / "out" / "provenance.json").read_text())["runs_resumed"] == 3
 
 
-def test_a_killed_process_leaves_its_finished_seeds_to_the_next(repository, model_manifest, source, tmp_path):
-    settings = with_protocol(epochs=8, patience_epochs=None) | {"seeds": list(range(6))}
+def test_a_killed_process_leaves_its_finished_runs_to_the_next(repository, model_manifest, source, tmp_path):
+    settings = changed(epochs=8, patience_evaluations=None, seeds=list(range(6)), learning_rates=[3e-3])
     output = tmp_path / "out" / "manifest.json"
     arguments = [
         *(sys.executable, str(repository / "scripts" / "finetune.py")),
-        *("--settings", json.dumps(settings)),
-        *("--runtime", json.dumps(RUNTIME), "--model", str(model_manifest), "--source", str(source.manifest)),
+        *("--settings", json.dumps(settings), "--runtime", json.dumps(RUNTIME), "--model", str(model_manifest)),
+        *("--source", f"agreement={source.manifest}"),
         *("--checkpoints", str(tmp_path / "checkpoints"), "--output", str(output)),
     ]
     process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and len(list(tmp_path.glob("checkpoints/*/seed_*.json"))) < 1:
+    while time.monotonic() < deadline and len(list(tmp_path.glob("checkpoints/*/run_*.npz"))) < 1:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("checkpoints/*/seed_*.json")}
+    kept = list(tmp_path.glob("checkpoints/*/run_*.npz"))
     assert 1 <= len(kept) < 6
-    for path in kept:  # whole files, whatever the moment of the kill
-        assert json.loads(path.read_text())["failed"] in ("", "majority_class", "zero_mcc")
-    finetune(settings, RUNTIME, model_manifest, source.manifest, tmp_path / "checkpoints", output)
-    assert json.loads((tmp_path / "out" / "provenance.json").read_text())["seeds_resumed"] == len(kept)
-    assert len(results(tmp_path / "out")) == 6 * 4
+    sources = {"agreement": source.manifest}
+    finetune(settings, RUNTIME, model_manifest, sources, None, tmp_path / "checkpoints", output)
+    assert json.loads((tmp_path / "out" / "provenance.json").read_text())["runs_resumed"] == len(kept)
+    assert len(results(tmp_path / "out")) == 6 * 3
 
 
-def test_other_settings_do_not_find_the_kept_seeds(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(finetuning_stage.SeedStore, "remove", lambda store: None)
-    for changed in (SETTINGS, with_protocol(learning_rate=1e-3)):
-        run("out", {**changed, "seeds": [12]})
+def test_other_settings_do_not_find_the_kept_runs(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(stage_module.RunStore, "remove", lambda store: None)
+    for settings in (short(), short(dropout=0.2)):
+        run("out", settings)
     assert len(list((tmp_path / "checkpoints").iterdir())) == 2
 
 
-@pytest.mark.parametrize(("prediction", "failed"), [([0] * 40, "majority_class"), ([0, 1] * 20, "zero_mcc")])
-def test_a_collapsed_run_is_named_on_every_row_of_its_seed(
-    run, monkeypatch, make_source, json_lines, prediction, failed
-):
+@pytest.mark.parametrize(("chosen", "failed"), [([0] * 40, "majority_class"), ([0, 1] * 20, "zero_mcc")])
+def test_a_collapsed_run_is_named_on_every_row_of_it(run, monkeypatch, make_source, json_lines, chosen, failed):
     balanced = [{"sentence": f"The old dog {i} .", "label": ["bad", "good"][i // 20]} for i in range(40)]
     make_source({"validation.jsonl": json_lines(balanced)})
-    monkeypatch.setattr(finetuning_stage, "predict", lambda *arguments: np.array(prediction))
-    folder = run("out", {**with_protocol(epochs=1), "seeds": [12, 642]})
+    scores = np.eye(2, dtype=np.float32)[chosen]
+    monkeypatch.setattr(run_module, "predict", lambda *arguments: Predicted(np.array(chosen), scores))
+    folder = run("out", short(seeds=SEEDS, selection="last", development_fraction=0.0))
     rows = results(folder)
-    assert len(rows) == 8 and {row["failed"] for row in rows} == {failed}
+    assert len(rows) == 6 and {row["failed"] for row in rows} == {failed}
     assert {row["value"] for row in rows if row["metric"] == "accuracy"} == {"0.5"}
-    assert read_manifest(folder / "manifest.json").measures["failed_seeds"] == 2
+    assert read_manifest(folder / "manifest.json").measures["failed_runs"] == 2
 
 
 def test_a_diverged_run_has_no_values_and_no_predictions(run):
-    folder = run("out", {**with_protocol(learning_rate=1e30, max_gradient_norm=None, weight_decay=9.0), "seeds": [12]})
+    folder = run("out", short(epochs=3, learning_rates=[1e30], max_gradient_norm=None, weight_decay=9.0))
     for row in results(folder):
-        assert (row["failed"], row["value"], row["best_epoch"]) == ("nan", "", "")
-    assert pq.read_table(folder / "predictions.parquet")["prediction"].null_count == 40
-    assert read_manifest(folder / "manifest.json").measures["failed_seeds"] == 1
+        assert (row["failed"], row["value"], row["best_step"]) == ("nan", "", "")
+    table = pq.read_table(folder / "predictions.parquet")
+    assert table["prediction"].null_count == table["scores"].null_count == 40
+    assert read_manifest(folder / "manifest.json").measures["failed_runs"] == 1
 
 
 def test_development_rows_are_disjoint_from_training_and_differ_by_seed(run, monkeypatch):
     seen = {}
-    real = finetuning_stage.train_classifier
+    real = run_module.train_model
 
-    def spy(model, train, development, protocol, seed, *rest):
-        seen[seed] = [{tuple(row.tolist()) for row in part.sequences} for part in (train, development)]
-        return real(model, train, development, protocol, seed, *rest)
+    def texts(data):
+        batch = data.batch(np.arange(data.n_units)).inputs
+        return {tuple(row[keep].tolist()) for row, keep in zip(*batch.values(), strict=True)}
 
-    monkeypatch.setattr(finetuning_stage, "train_classifier", spy)
+    def spy(model, train, development, protocol, rate, seed, *rest):
+        seen[seed, rate] = [texts(train), texts(development.data)]
+        return real(model, train, development, protocol, rate, seed, *rest)
+
+    monkeypatch.setattr(run_module, "train_model", spy)
     run("out")
     assert all(train.isdisjoint(development) for train, development in seen.values())
     assert len({frozenset(development) for _, development in seen.values()}) == len(SEEDS)
 
 
-def test_validation_rows_never_reach_training(
-    run, monkeypatch, model_manifest, source, tmp_path, make_source, json_lines
-):
-    straight = pq.read_table(run("straight") / "predictions.parquet")
+def test_validation_rows_never_reach_training(run, make_source, json_lines):
+    straight = pq.read_table(run("straight", short()) / "predictions.parquet")
     flipped = [{**row, "label": {"bad": "good", "good": "bad"}[row["label"]]} for row in sentences(40, 1)]
     make_source({"validation.jsonl": json_lines(flipped)})
-    other = pq.read_table(run("flipped") / "predictions.parquet")
+    other = pq.read_table(run("flipped", short()) / "predictions.parquet")
     assert straight["prediction"].equals(other["prediction"])
     assert not straight["label"].equals(other["label"])
 
 
-def test_wrong_rows_stop_the_command_with_one_line(repository, model_manifest, make_source, json_lines, tmp_path):
-    source = make_source(
-        {
-            "train.jsonl": json_lines([*sentences(5, 0), {"sentence": "x", "label": "ugly"}]),
-            "validation.jsonl": json_lines(sentences(5, 1)),
-        }
-    )
-    with pytest.raises(EvaluationError, match=r"train.jsonl:6: the label 'ugly' is unknown; the task lists bad, good"):
-        finetune(SETTINGS, RUNTIME, model_manifest, source.manifest, tmp_path / "c", tmp_path / "out" / "manifest.json")
+def test_every_file_besides_training_is_a_scored_set(run, make_source, json_lines):
+    make_source({"other.jsonl": json_lines(sentences(25, 2))})
+    files = {**TASK["files"], "mismatched": "other.jsonl"}
+    folder = run("out", short({"files": files}))
+    assert [row["rows"] for row in results(folder)] == ["validation"] * 3 + ["mismatched"] * 3
+    measures = read_manifest(folder / "manifest.json").measures
+    assert measures["mismatched_rows"] == 25 and "majority_accuracy_mismatched" in measures
+    assert [row["rows"] for row in predictions(folder)] == ["validation"] * 40 + ["mismatched"] * 25
+
+
+def test_rows_that_do_not_count_are_predicted_and_kept_but_enter_no_metric(run):
+    folder = run("out", short({"scored_rows": {"kind": "one"}}))
+    table = predictions(folder)
+    kinds = [row["kind"] == "one" for row in sentences(40, 1)]
+    assert [row["scored"] for row in table] == kinds
+    right = [row["label"] == row["prediction"] for row in table if row["scored"]]
+    assert float(results(folder)[0]["value"]) == pytest.approx(sum(right) / len(right))
+
+
+def transferred(name, labels, rule="most_probable", **more):
+    transfer = {"labels": labels, "rule": rule}
+    files = {"validation": "validation.jsonl"}
+    return {**TASK, "name": name, "files": files, "metrics": ["accuracy"], "transfer": transfer, **more}
+
+
+def test_a_model_is_also_scored_on_the_tasks_it_is_transferred_to(run, monkeypatch):
+    same, swapped = {"bad": ["bad"], "good": ["good"]}, {"bad": ["good"], "good": ["bad"]}
+    others = [
+        transferred("same", same, facts=["kind"]),
+        transferred("swapped", swapped, facts=["kind"]),
+        transferred("sums", same, "summed_probabilities", facts=["kind"]),
+    ]
+    passes = []
+    real = run_module.predict
+    monkeypatch.setattr(run_module, "predict", lambda *arguments: passes.append(1) or real(*arguments))
+    folder = run("out", short(transfer=others), others=("same", "swapped", "sums"))
+    assert len(passes) == 2  # the validation rows, and one pass for all transferred tasks
+    values = {(row["rows"], row["metric"]): float(row["value"]) for row in results(folder)}
+    accuracy = values["validation", "accuracy"]
+    assert values["same", "accuracy"] == values["sums", "accuracy"] == accuracy
+    assert values["swapped", "accuracy"] == pytest.approx(1 - accuracy)
+    cells = [row for row in results(folder, "breakdown.csv") if row["rows"] == "same" and row["label"]]
+    assert {(row["fact"], row["value"]) for row in cells} == {("kind", "one"), ("kind", "many")}
+    assert sum(int(row["n"]) * float(row["accuracy"]) for row in cells) / 40 == pytest.approx(accuracy)
+
+
+def test_sources_must_be_those_of_the_task_and_its_transfers(model_manifest, source, tmp_path):
+    with pytest.raises(ConfigError, match="sources: got other, expected one each for agreement"):
+        sources = {"other": source.manifest}
+        finetune(short(), RUNTIME, model_manifest, sources, None, tmp_path / "c", tmp_path / "out" / "manifest.json")
+
+
+def test_wrong_rows_are_one_error_with_their_place(run, make_source, json_lines, tmp_path):
+    make_source({"train.jsonl": json_lines([*sentences(5, 0), {"sentence": "x", "label": "ugly", "kind": "one"}])})
+    with pytest.raises(EvaluationError, match=r"train.jsonl:6: .*'ugly'"):
+        run("out")
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
 def test_the_bias_of_the_classifier_starts_at_the_class_shares_of_its_training_rows(run, monkeypatch):
-    biases = {}
-
-    real = finetuning_stage.train_classifier
+    biases = []
+    real = run_module.train_model
 
     def train(model, kept, *rest):
-        biases[len(biases)] = (model.output_layer.bias.detach().numpy().copy(), np.bincount(kept.labels, minlength=2))
+        biases.append((model.output_layer.bias.detach().numpy().copy(), np.bincount(kept.labels, minlength=2)))
         return real(model, kept, *rest)
 
-    monkeypatch.setattr(finetuning_stage, "train_classifier", train)
-    run("zero", {**with_protocol(epochs=1), "seeds": [12]})
-    run("prior", {**with_protocol(epochs=1, output_bias="prior"), "seeds": [12]})
-    (zero, _), (prior, counts) = biases.values()
+    monkeypatch.setattr(run_module, "train_model", train)
+    run("zero", short())
+    run("prior", short(output_bias="prior"))
+    (zero, _), (prior, counts) = biases
     assert not zero.any()
-    shares = (counts + 1) / (counts.sum() + 2)
-    np.testing.assert_allclose(np.exp(prior), shares, atol=1e-6)
+    np.testing.assert_allclose(np.exp(prior), (counts + 1) / (counts.sum() + 2), atol=1e-6)

@@ -6,7 +6,7 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
-from hatchery.errors import EvaluationError, ManifestError
+from hatchery.errors import ConfigError, EvaluationError, ManifestError
 from hatchery.evaluation.minimal_pairs.stage import score_minimal_pairs
 from hatchery.storage.manifests import read_manifest
 
@@ -56,10 +56,11 @@ def test_a_suite_is_scored_into_two_tables_that_agree(model_manifest, make_sourc
     row = table["paradigm", "agreement"]
     correct = sum(r["outcome"] == "correct" for (paradigm, _), r in scores.items() if paradigm == "agreement")
     assert (row["pairs"], row["correct"], row["ties"]) == ("3", str(correct), "1")
-    assert float(row["accuracy"]) == correct / 3
+    assert float(row["accuracy"]) == correct / 3 and float(row["accuracy_ties_correct"]) == (correct + 1) / 3
     manifest = read_manifest(tmp_path / "out" / "manifest.json")
     manifest.verify()
-    assert manifest.measures["pairs"] == 4 and manifest.measures["ties"] == 1
+    named = {"pairs": 4, "ties": 1, "identical_pairs": 1, "scoring": "pll", "model_kind": "hatchery"}
+    assert named.items() <= manifest.measures.items() and manifest.measures["tie_rule"].startswith("strict")
     assert read_manifest(model_manifest).digest in manifest.inputs.values()
 
 
@@ -77,6 +78,38 @@ def test_neither_batch_size_nor_file_order_changes_a_decision(model_manifest, ma
     for key, row in one.items():
         assert row["outcome"] == two[key]["outcome"]
         assert row["score_good"] == pytest.approx(two[key]["score_good"], abs=1e-4)
+
+
+def test_whole_files_are_units_with_prediction_files_of_babylm(model_manifest, make_source, json_lines, tmp_path):
+    source = make_source(
+        {f"filter-data/blimp_filtered/{name}.json": json_lines(PAIRS) for name in ("binding", "ellipsis")}
+    )
+    suite = {**SETTINGS, "files": "filter-data/blimp_filtered/*.json", "unit": "file", "leading_blank": True}
+    score(model_manifest, source, tmp_path / "out", {**suite, "expected": {"paradigms": 2, "pairs": None}})
+    scores = pq.read_table(tmp_path / "out" / "scores.parquet").to_pylist()
+    assert [(row["paradigm"], row["phenomenon"], row["pair_id"]) for row in scores] == [
+        (name, name, str(line)) for name in ("binding", "ellipsis") for line in (1, 2, 3, 4)
+    ]
+    lines = (tmp_path / "out" / "predictions" / "binding" / "predictions.txt").read_text().splitlines()
+    assert lines[0] == "index\tprediction" and lines[3] == "2\tShe likes cats ."
+    for row, pair, line in zip(scores[:4], PAIRS, lines[1:], strict=True):
+        preferred = pair["sentence_bad" if row["outcome"] == "wrong" else "sentence_good"]
+        assert line == f"{int(row['pair_id']) - 1}\t{preferred}"
+    read_manifest(tmp_path / "out" / "manifest.json").verify()
+    score(model_manifest, source, tmp_path / "sample", {**suite, "pairs_per_paradigm": 2})
+    assert not (tmp_path / "sample" / "predictions").exists()
+    with pytest.raises(EvaluationError, match=r"this is not mine: 2 paradigms or files with 8 pairs, expected 12"):
+        score(model_manifest, source, tmp_path / "out", {**suite, "expected": {"paradigms": 12}})
+
+
+def test_a_masked_model_is_refused_where_a_causal_one_is_needed(model_manifest, make_source, json_lines, tmp_path):
+    source = make_source({"pairs.jsonl": json_lines(PAIRS)})
+    with pytest.raises(ConfigError, match=r"'left_to_right' needs a causal language model, this one is masked"):
+        score(model_manifest, source, tmp_path / "out", {**SETTINGS, "scoring": "left_to_right"})
+    score(model_manifest, source, tmp_path / "words", {**SETTINGS, "scoring": "pll_within_word_l2r"})
+    score(model_manifest, source, tmp_path / "auto", {**SETTINGS, "scoring": "auto"})
+    score(model_manifest, source, tmp_path / "pll")
+    assert rows_of(tmp_path / "auto") == rows_of(tmp_path / "pll") != rows_of(tmp_path / "words")
 
 
 def test_a_wrong_file_leaves_no_manifest(model_manifest, make_source, json_lines, tmp_path):

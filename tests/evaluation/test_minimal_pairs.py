@@ -1,57 +1,25 @@
 import collections
+import json
 import zipfile
 
 import pytest
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.minimal_pairs.accuracy import accuracy_table, decide
-from hatchery.evaluation.minimal_pairs.pairs import MinimalPair, choose_pairs, read_minimal_pairs
+from hatchery.evaluation.minimal_pairs.pairs import (
+    POOLED_FILES,
+    MinimalPair,
+    check_size,
+    choose_pairs,
+    read_minimal_pairs,
+)
+from hatchery.evaluation.minimal_pairs.predictions import predictions_text, preferred_sentences, submission_line
+from hatchery.evaluation.minimal_pairs.settings import ExpectedSize
 from hatchery.storage.sources import open_source, register_source
-
-PHENOMENA = {  # evaluation.md 2.2: phenomenon -> number of paradigms
-    "anaphor_agreement": 2,
-    "argument_structure": 9,
-    "binding": 7,
-    "control_raising": 5,
-    "determiner_noun_agreement": 8,
-    "ellipsis": 2,
-    "filler_gap": 7,
-    "irregular_forms": 2,
-    "island_effects": 8,
-    "npi_licensing": 7,
-    "quantifiers": 4,
-    "subject_verb_agreement": 6,
-}
-IDENTICAL = {("passive_1", i) for i in ("324", "810")} | {
-    ("principle_A_case_2", i) for i in ("105", "287", "372", "816", "967")
-}
 
 
 def pair(paradigm="p", phenomenon="f", pair_id="0", good="good .", bad="bad ."):
     return MinimalPair(paradigm, phenomenon, pair_id, good, bad)
-
-
-@pytest.fixture(scope="module")
-def blimp(shared_directory, tmp_path_factory):
-    manifest = tmp_path_factory.mktemp("blimp") / "blimp.json"
-    register_source("blimp", shared_directory / "data" / "blimp.zip", manifest)
-    return read_minimal_pairs(open_source(manifest))
-
-
-def test_the_released_blimp_has_its_67_paradigms_12_phenomena_and_7_identical_pairs(blimp):
-    paradigms = collections.Counter(p.paradigm for p in blimp)
-    assert len(paradigms) == 67 and set(paradigms.values()) == {1000}
-    assert collections.Counter({p.paradigm: p.phenomenon for p in blimp}.values()) == PHENOMENA
-    assert {(p.paradigm, p.pair_id) for p in blimp if p.identical} == IDENTICAL
-    assert sum(len(s.split()) for p in blimp for s in (p.sentence_good, p.sentence_bad)) == 991_414
-
-
-def test_an_oracle_is_right_on_all_of_blimp_but_the_identical_pairs(blimp):
-    outcomes = [decide(p, 1.0, 0.0) for p in blimp]
-    table = {(row.level, row.name): row for row in accuracy_table(blimp, outcomes, "blimp")}
-    assert table["suite", "blimp"].accuracy == pytest.approx(1 - 7 / 67_000)
-    assert table["paradigm", "principle_A_case_2"].correct == 995
-    assert table["suite", "blimp"].ties == 7
 
 
 def test_a_zip_and_its_unpacked_folder_give_the_same_pairs(tmp_path, make_source, json_lines):
@@ -80,6 +48,42 @@ def test_names_come_from_the_record_or_else_from_the_file(make_source, json_line
         ("stem.v1", "my own term", "3"),
         ("stem.v1", "stem.v1", "4"),
     ]
+
+
+def test_a_pooled_file_is_one_paradigm_and_phenomenon_whatever_its_records_say(make_source, json_lines):
+    rows = [
+        {"sentence_good": "a", "sentence_bad": "b", "UID": uid, "linguistics_term": "s-selection", "pairID": "7"}
+        for uid in ("one", "two")
+    ]
+    source = make_source({"blimp_filtered/binding.json": json_lines(rows), "other/binding.json": json_lines(rows)})
+    pairs = read_minimal_pairs(source, "blimp_filtered/*.json", unit="file")
+    assert [(p.paradigm, p.phenomenon, p.pair_id) for p in pairs] == [
+        ("binding", "binding", "1"),
+        ("binding", "binding", "2"),
+    ]
+    with pytest.raises(EvaluationError, match=r"several files matching '\*.json' are called 'binding'"):
+        read_minimal_pairs(source, "*.json", unit="file")
+    assert {p.paradigm for p in read_minimal_pairs(source, "*.json")} == {"one", "two"}
+
+
+def test_the_field_has_one_spelling(make_source, json_lines):
+    rows = [{"sentence_good": "a", "sentence_bad": "b", "field": f} for f in ("syntax/semantics", "syntax_semantics")]
+    pairs = read_minimal_pairs(make_source({"x.jsonl": json_lines(rows)}))
+    assert [p.field for p in pairs] == ["syntax_semantics", "syntax_semantics"]
+
+
+def test_files_of_another_suite_are_recognised():
+    pooled = [pair(paradigm=name) for name in sorted(POOLED_FILES["the BabyLM-filtered BLiMP"])]
+    with pytest.raises(EvaluationError) as caught:
+        check_size(pooled, "blimp", ExpectedSize(67, 67_000))
+    assert str(caught.value) == (
+        "this is not blimp: 12 paradigms or files with 12 pairs (they look like the BabyLM-filtered BLiMP), "
+        "expected 67 paradigms with 67,000 pairs"
+    )
+    with pytest.raises(EvaluationError, match="expected 11 pairs"):
+        check_size(pooled, "mine", ExpectedSize(pairs=11))
+    check_size(pooled, "blimp_filtered", ExpectedSize(paradigms=12))
+    check_size(pooled, "mine", ExpectedSize())
 
 
 @pytest.mark.parametrize(
@@ -131,3 +135,29 @@ def test_the_suite_weighs_paradigms_equally_and_its_second_row_phenomena():
     assert table["suite", "mine"].accuracy == pytest.approx((1 + 0.25 + 0) / 3)
     assert table["suite", "mine_by_phenomenon"].accuracy == pytest.approx((5 / 8 + 0) / 2)
     assert table["suite", "mine"].pairs == 10
+    assert table["paradigm", "a2"].accuracy_ties_correct == 0.5
+    assert table["phenomenon", "A"].accuracy_ties_correct == 6 / 8
+    assert table["suite", "mine"].accuracy_ties_correct == pytest.approx((1 + 0.5 + 0) / 3)
+    assert table["suite", "mine_by_phenomenon"].accuracy_ties_correct == pytest.approx((6 / 8 + 0) / 2)
+
+
+def test_predictions_are_the_preferred_texts_of_each_file_with_ties_to_the_good_one():
+    pairs = [
+        pair("qa", good="A: x?\nB: y.", bad="A: x?\nB: z."),
+        pair("b"),
+        pair("qa"),
+        pair("qa", good="same", bad="same"),
+    ]
+    preferred = preferred_sentences(pairs, ["correct", "wrong", "wrong", "tie"])
+    assert preferred == {"qa": ["A: x?\nB: y.", "bad .", "same"], "b": ["bad ."]}
+    assert predictions_text(preferred["qa"]) == "index\tprediction\n0\tA: x?\\nB: y.\n1\tbad .\n2\tsame\n"
+    (line,) = submission_line("supplement", "qa", preferred["qa"]).splitlines()
+    assert json.loads(line) == {
+        "task": "supplement",
+        "sub_task": "qa",
+        "predictions": [
+            {"id": "qa_0", "pred": "A: x?\\nB: y."},
+            {"id": "qa_1", "pred": "bad ."},
+            {"id": "qa_2", "pred": "same"},
+        ],
+    }

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from hatchery.evaluation.finetuning.encoding import encode_examples
+from hatchery.evaluation.finetuning.encoding import encode_texts
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.minimal_pairs.stage import pair_scores
 from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.evaluation.tasks.example import Example
@@ -52,25 +55,32 @@ def test_inputs_of_a_classifier_are_framed_with_the_ids_of_the_tokenizer(
     _, tokenizer = pretrained
     first, second = tokenizer.encode_sentences(["the old dogs", "<mask> sleeps"])
     assert min(second) >= tokenizer.n_special, "letters of a special token are letters"
-    examples = [Example(("the old dogs", "<mask> sleeps"), 0)]
-    encoded = encode_examples(examples, tokenizer, max_length=64)
-    assert encoded.sequences[0].tolist() == [CLS, *first, SEP, SEP, *second, SEP]
+    examples = [Example((("the old dogs", "<mask> sleeps"),), 0), Example((("the old dogs",),), 1)]
+    encoded = encode_texts(examples, tokenizer, max_length=64)
+    ids = encoded.batch(np.array([0])).inputs["input_ids"][0]
+    assert ids.tolist() == [CLS, *first, SEP, SEP, *second, SEP]
     assert encoded.truncated == 0
-    shortened = encode_examples([*examples, Example(("the old dogs",), 1)], tokenizer, max_length=7)
-    assert [len(sequence) for sequence in shortened.sequences] == [7, min(7, len(first) + 2)]
-    assert shortened.sequences[0].tolist().count(SEP) == 3
+    shortened = encode_texts(examples, tokenizer, max_length=8)
+    assert shortened.lengths.tolist() == [8, min(8, len(first) + 2)]
+    assert shortened.batch(np.array([0])).inputs["input_ids"][0].tolist().count(SEP) == 3
 
 
 def test_sentences_are_framed_and_masked_with_the_ids_of_the_tokenizer(
-    pretrained: tuple[MaskedLanguageModel, Tokenizer],
+    pretrained: tuple[MaskedLanguageModel, Tokenizer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, tokenizer = pretrained
     seen: list[torch.Tensor] = []
-    hook = model.encoder.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].clone()))
+    hidden_at = model.encoder.hidden_at
+
+    def remembered(input_ids: torch.Tensor, *rest: Any) -> torch.Tensor:
+        seen.append(input_ids.clone())
+        return hidden_at(input_ids, *rest)
+
+    monkeypatch.setattr(model.encoder, "hidden_at", remembered)
     pairs = [MinimalPair("agreement", "agreement", "0", "the dogs sleep", "the dogs sleeps")]
-    scores, rows = pair_scores(pairs, model.eval(), tokenizer, 512, CPU)
-    hook.remove()
-    assert scores.shape == (1, 2) and rows == sum(len(batch) for batch in seen)
+    scored = pair_scores(pairs, HatcheryModel(model, tokenizer, CPU), "auto", 512)
+    assert scored.scores.shape == (1, 2)
+    assert scored.rows == scored.tokens.sum() == sum(len(batch) for batch in seen)
     for batch in seen:
         assert (batch[:, 0] == CLS).all() and (batch[:, -1] == SEP).all()
         assert ((batch == MASK).sum(dim=1) == 1).all()

@@ -8,17 +8,50 @@ from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.minimal_pairs.accuracy import decide
+from hatchery.evaluation.minimal_pairs.masked_rows import expand
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
-from hatchery.evaluation.minimal_pairs.pseudo_log_likelihood import SpecialIds, sentence_scores, token_log_probabilities
+from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
+from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel
 from hatchery.evaluation.minimal_pairs.stage import pair_scores
 from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.published_names import from_published
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
-SPECIAL = SpecialIds(cls=1, sep=2, mask=4)
+CLS, SEP, MASK = 1, 2, 4
+FRAME = Frame((CLS,), (SEP,))
 CPU = torch.device("cpu")
 SENTENCES = st.lists(st.lists(st.integers(7, 50), min_size=1, max_size=9), min_size=1, max_size=12)
+
+
+class Framed:
+    """A network as a sentence model whose sentences are ids already."""
+
+    architecture = "masked"
+    device = CPU
+    frame = FRAME
+    mask_id = MASK
+    longest_input = None
+
+    def __init__(self, network):
+        self.network = network
+        self.vocabulary_size = network.config.vocab_size
+
+    def logits_at(self, input_ids, rows):
+        return self.network.logits_at(self.network.encoder.hidden_at(input_ids, None, rows))
+
+
+class Uniform(Framed):
+    """Every token equally likely; remembers what it is asked."""
+
+    def __init__(self, vocabulary=64):
+        self.vocabulary_size = vocabulary
+        self.batches = []
+
+    def logits_at(self, input_ids, rows):
+        assert rows.shape == (len(input_ids),), "one position per row"
+        self.batches.append(input_ids)
+        return torch.zeros(len(rows), self.vocabulary_size)
 
 
 @pytest.fixture(scope="module")
@@ -28,26 +61,15 @@ def model(small_model):
     with torch.no_grad():  # a fresh model is nearly uniform; the tests need tokens that differ
         for parameter in network.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    return network
+    return Framed(network)
 
 
-class Uniform(torch.nn.Module):
-    """Every token equally likely; counts what it is asked."""
+def encoded(sentences):
+    return [EncodedSentence(tuple(ids)) for ids in sentences]
 
-    def __init__(self, vocabulary=16):
-        super().__init__()
-        self.encoder = self.remember
-        self.vocabulary = vocabulary
-        self.batches = []
 
-    def remember(self, ids, mask):
-        assert mask.dtype == torch.bool and bool(mask.all())
-        self.batches.append(ids)
-        return [torch.zeros(*ids.shape, 4)]
-
-    def logits_at(self, hidden):
-        assert hidden.ndim == 2, "the head must see one vector per row"
-        return torch.zeros(len(hidden), self.vocabulary)
+def scores_of(model, sentences, tokens_per_batch=64, **options):
+    return token_scores(model, encoded(sentences), "pll", tokens_per_batch, **options)
 
 
 @torch.no_grad()
@@ -55,10 +77,11 @@ def one_at_a_time(model, sentence):
     """The definition, token by token: one unbatched call each, in the words of evaluation.md 3.1."""
     values = []
     for position, target in enumerate(sentence):
-        row = [SPECIAL.cls, *sentence, SPECIAL.sep]
-        row[position + 1] = SPECIAL.mask
+        row = [CLS, *sentence, SEP]
+        row[position + 1] = MASK
         ids = torch.tensor([row])
-        logits = model.logits_at(model.encoder(ids, torch.ones_like(ids, dtype=torch.bool))[-1])
+        network = model.network
+        logits = network.logits_at(network.encoder(ids, torch.ones_like(ids, dtype=torch.bool))[-1])
         values.append(float(torch.log_softmax(logits[0, position + 1], dim=-1)[target]))
     return np.array(values)
 
@@ -66,17 +89,20 @@ def one_at_a_time(model, sentence):
 @settings(max_examples=25, deadline=None)
 @given(SENTENCES, st.integers(1, 60))
 def test_batched_scores_are_those_of_one_call_per_token(model, sentences, tokens_per_batch):
-    batched = token_log_probabilities(model, sentences, SPECIAL, tokens_per_batch, CPU)
+    batched = scores_of(model, sentences, tokens_per_batch)
     for sentence, values in zip(sentences, batched, strict=True):
         np.testing.assert_allclose(values, one_at_a_time(model, sentence), atol=1e-5)
 
 
-def test_200_sentences_agree_with_the_one_at_a_time_loop(model):
+def test_200_sentences_agree_with_the_one_at_a_time_loop_and_at_any_batch_size(model):
     random = np.random.default_rng(5)
     sentences = [random.integers(7, 51, size=random.integers(1, 20)).tolist() for _ in range(200)]
-    batched = sentence_scores(token_log_probabilities(model, sentences, SPECIAL, 512, CPU))
+    batched = sentence_scores(scores_of(model, sentences, 512))
     expected = [one_at_a_time(model, sentence).sum() for sentence in sentences]
-    assert np.abs(batched - expected).max() < 1e-4
+    assert np.abs(batched - expected).max() < 1e-5 * 20
+    for tokens_per_batch in (1, 37, 100_000, None):
+        other = sentence_scores(scores_of(model, sentences, tokens_per_batch))
+        assert np.abs(batched - other).max() < 1e-4
 
 
 @settings(max_examples=20, deadline=None)
@@ -84,34 +110,51 @@ def test_200_sentences_agree_with_the_one_at_a_time_loop(model):
 def test_the_order_of_the_sentences_changes_no_bit(model, sentences, random):
     order = list(range(len(sentences)))
     random.shuffle(order)
-    straight = sentence_scores(token_log_probabilities(model, sentences, SPECIAL, 64, CPU))
-    shuffled = sentence_scores(token_log_probabilities(model, [sentences[i] for i in order], SPECIAL, 64, CPU))
+    straight = sentence_scores(scores_of(model, sentences))
+    shuffled = sentence_scores(scores_of(model, [sentences[i] for i in order]))
     assert shuffled.tolist() == straight[order].tolist()
 
 
-def test_each_row_masks_one_token_and_batches_keep_to_the_budget():
-    tokens: list[int] = []
+def test_a_sentence_of_n_tokens_asks_for_n_rows_with_one_mask_each():
+    rows = expand(encoded([[7, 8, 9], [10, 11, 12]]), FRAME, MASK, within_word=False)
+    assert rows.of.shape == (2, 3) and sorted(rows.of.ravel()) == list(range(6))
+    for sentence, of in zip([[7, 8, 9], [10, 11, 12]], rows.of, strict=True):
+        for index, row in enumerate(of):
+            expected = [CLS, *sentence, SEP]
+            expected[index + 1] = MASK
+            assert rows.ids[row].tolist() == expected and rows.positions[row] == index + 1
+
+
+def test_batches_keep_to_the_budget_and_are_never_padded():
+    model, tokens = Uniform(), []
     sentences = [[7, 8, 9], [9, 8, 7], [7], [7, 8, 9, 10, 11, 12, 13, 14]]
-    token_log_probabilities(Uniform(64), sentences, SPECIAL, 12, CPU, tokens.append)
+    scores_of(model, sentences, 12, on_tokens=tokens.append)
     assert sum(tokens) == 3 * 5 + 3 * 5 + 1 * 3 + 8 * 10
-    model = Uniform(64)
-    token_log_probabilities(model, sentences, SPECIAL, 12, CPU)
+    assert sum(ids.numel() for ids in model.batches) == sum(tokens)
     for ids in model.batches:
-        assert (ids == SPECIAL.mask).sum(dim=1).tolist() == [1] * len(ids)
-        assert ids.numel() <= 12 and bool((ids[:, 0] == SPECIAL.cls).all()) and bool((ids[:, -1] == SPECIAL.sep).all())
-    assert [ids.numel() for ids in model.batches] == tokens
+        assert (ids == MASK).sum(dim=1).tolist() == [1] * len(ids)
+        assert ids.numel() <= 12 and bool((ids[:, 0] == CLS).all()) and bool((ids[:, -1] == SEP).all())
 
 
-def test_a_sentence_that_stands_twice_is_scored_once():
-    tokens = []
-    scores = token_log_probabilities(Uniform(), [[7, 7], [7], [7, 7]], SPECIAL, 99, CPU, tokens.append)
-    assert sum(tokens) == 2 * 4 + 1 * 3
-    assert [len(values) for values in scores] == [2, 1, 2]
+def test_a_row_that_two_sentences_share_is_computed_once_and_answers_both(model):
+    uniform = Uniform()
+    scores_of(uniform, [[7, 8, 9], [7, 30, 9], [7, 8, 9]], 999)
+    (ids,) = uniform.batches
+    assert len(ids) == 5, "masking the middle token gives the same row twice"
+    for sentence, values in zip([[7, 8, 9], [7, 30, 9]], scores_of(model, [[7, 8, 9], [7, 30, 9]]), strict=True):
+        np.testing.assert_allclose(values, one_at_a_time(model, sentence), atol=1e-5)
+
+
+def test_blocks_that_bound_the_memory_change_no_value(model, monkeypatch):
+    random = np.random.default_rng(6)
+    sentences = [random.integers(7, 12, size=4).tolist() for _ in range(60)]
+    whole = sentence_scores(scores_of(model, sentences))
+    monkeypatch.setattr("hatchery.evaluation.minimal_pairs.masked_rows.TOKENS_PER_BLOCK", 50)
+    np.testing.assert_allclose(sentence_scores(scores_of(model, sentences)), whole, atol=1e-5)
 
 
 def test_a_uniform_model_ties_on_equal_lengths_and_is_never_normalised_by_length():
-    sentences = [[7, 8], [8, 7], [7, 8, 9]]
-    scores = sentence_scores(token_log_probabilities(Uniform(16), sentences, SPECIAL, 64, CPU))
+    scores = sentence_scores(scores_of(Uniform(16), [[7, 8], [8, 7], [7, 8, 9]]))
     np.testing.assert_allclose(scores, -np.log(16) * np.array([2, 2, 3]), rtol=1e-6)
     pair = MinimalPair("p", "f", "0", "one two", "two one")
     assert decide(pair, scores[0], scores[1]) == "tie"
@@ -120,15 +163,20 @@ def test_a_uniform_model_ties_on_equal_lengths_and_is_never_normalised_by_length
 
 def test_damaged_weights_and_empty_sentences_are_errors(model):
     class Damaged(Uniform):
-        def logits_at(self, hidden):
-            return super().logits_at(hidden) * float("nan")
+        def logits_at(self, input_ids, rows):
+            return super().logits_at(input_ids, rows) * float("nan")
 
     with pytest.raises(EvaluationError, match="not finite"):
-        token_log_probabilities(Damaged(), [[7]], SPECIAL, 64, CPU)
+        scores_of(Damaged(), [[7]])
     with pytest.raises(EvaluationError, match="no tokens"):
-        token_log_probabilities(model, [[7], []], SPECIAL, 64, CPU)
+        scores_of(model, [[7], []])
     with pytest.raises(ConfigError, match="tokens_per_batch"):
-        token_log_probabilities(model, [[7]], SPECIAL, 0, CPU)
+        scores_of(model, [[7]], 0)
+
+
+def test_the_same_sentence_scores_the_same_twice_because_nothing_is_dropped(model):
+    model.network.eval()
+    assert [v.tolist() for v in scores_of(model, [[7, 8]])] == [v.tolist() for v in scores_of(model, [[7, 8]])]
 
 
 def golden_model(golden_directory, vocabulary):
@@ -148,9 +196,9 @@ def golden_rows(golden_directory, vocabulary):
 @pytest.mark.parametrize("vocabulary", [4096, 6144])
 def test_scores_agree_with_the_published_scorer_token_by_token(golden_directory, vocabulary):
     rows = golden_rows(golden_directory, vocabulary)
-    model = golden_model(golden_directory, vocabulary)
+    model = Framed(golden_model(golden_directory, vocabulary))
     for side in ("good", "bad"):
-        tokens = token_log_probabilities(model, [row[f"ids_{side}"] for row in rows], SPECIAL, 512, CPU)
+        tokens = scores_of(model, [row[f"ids_{side}"] for row in rows], 512)
         for row, values, total in zip(rows, tokens, sentence_scores(tokens), strict=True):
             np.testing.assert_allclose(values, row[f"token_log_probs_{side}"], atol=1e-5)
             assert total == pytest.approx(row[f"pll_{side}"], abs=1e-4)
@@ -161,7 +209,8 @@ def test_decisions_from_text_agree_with_the_published_ones(shared_directory, gol
     rows = golden_rows(golden_directory, 4096)
     pairs = [MinimalPair(r["UID"], "f", str(i), r["sentence_good"], r["sentence_bad"]) for i, r in enumerate(rows)]
     tokenizer = load_tokenizer(shared_directory / "data" / "ltg_bert_babylm_10m_tokenizer.json", recognise=())
-    scores, n_rows = pair_scores(pairs, golden_model(golden_directory, 4096), tokenizer, 512, CPU)
-    outcomes = [decide(pair, *score) for pair, score in zip(pairs, scores, strict=True)]
+    scored = pair_scores(pairs, HatcheryModel(golden_model(golden_directory, 4096), tokenizer, CPU), "auto", 512)
+    outcomes = [decide(pair, *score) for pair, score in zip(pairs, scored.scores, strict=True)]
     assert [outcome == "correct" for outcome in outcomes] == [row["correct"] for row in rows]
-    assert n_rows == sum(len(ids) for ids in {tuple(r[f"ids_{side}"]) for r in rows for side in ("good", "bad")})
+    assert scored.rows == sum(len(ids) for ids in {tuple(r[f"ids_{side}"]) for r in rows for side in ("good", "bad")})
+    assert scored.tokens.tolist() == [[len(row["ids_good"]), len(row["ids_bad"])] for row in rows]

@@ -1,12 +1,10 @@
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.finetuning.encoding import truncate_longest
-from hatchery.evaluation.finetuning.length_batches import pad_batch, prediction_batches, training_batches
+from hatchery.evaluation.finetuning.length_batches import batches_per_epoch, prediction_batches, training_batches
 from hatchery.evaluation.seeds import derived_seed, generator
 from hatchery.evaluation.splits import hold_out
 
@@ -60,35 +58,38 @@ def test_epochs_and_seeds_mix_anew():
     assert len(partners) == 3
 
 
-@given(LENGTHS, st.integers(1, 9))
-def test_batches_of_similar_length_pad_no_more_than_any_other_full_batches(lengths, batch_size):
-    lengths = np.resize(lengths, -(-len(lengths) // batch_size) * batch_size)
+@given(LENGTHS, st.integers(1, 9), st.integers(0, 3))
+def test_dropping_the_incomplete_batch_leaves_full_batches_only(lengths, batch_size, seed):
+    batches = training_batches(lengths, batch_size, seed, 1, drop_incomplete=True)
+    assert [len(batch) for batch in batches] == [batch_size] * (len(lengths) // batch_size)
+    assert len(batches) == batches_per_epoch(len(lengths), batch_size, drop_incomplete=True)
+    chosen = [index for batch in batches for index in batch.tolist()]
+    assert len(set(chosen)) == len(chosen)
+
+
+def test_the_items_that_a_dropped_batch_leaves_out_are_not_the_longest_ones():
+    lengths = np.arange(1, 36)
+    left_out = set()
+    for epoch in range(40):
+        batches = training_batches(lengths, 8, 0, epoch, drop_incomplete=True)
+        left_out |= set(range(35)) - set(np.concatenate(batches).tolist())
+    assert left_out == set(range(35))
+
+
+@given(LENGTHS, st.integers(1, 400))
+def test_prediction_batches_cover_everything_once_within_the_budget_of_tokens(lengths, budget):
+    batches = prediction_batches(lengths, budget)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * lengths[batch].max() <= budget
+
+
+def test_training_batches_pad_much_less_than_batches_in_a_random_order():
+    lengths = np.random.default_rng(0).integers(5, 40, size=2000)
 
     def padded(batches):
-        return sum(len(batch) * int(lengths[batch].max()) for batch in batches)
+        return sum(len(batch) * int(lengths[batch].max()) for batch in batches) / lengths.sum()
 
-    plain = [np.arange(len(lengths))[start : start + batch_size] for start in range(0, len(lengths), batch_size)]
-    assert padded(prediction_batches(lengths, batch_size)) <= padded(plain)
-
-
-def test_padding_marks_tokens_as_true():
-    ids, mask = pad_batch([np.array([1, 9, 2]), np.array([1, 2])], pad_id=3)
-    assert ids.tolist() == [[1, 9, 2], [1, 2, 3]]
-    assert mask.tolist() == [[True, True, True], [True, True, False]]
-    assert ids.dtype == torch.int64 and mask.dtype == torch.bool
-
-
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=2), st.integers(0, 40))
-def test_truncation_cuts_only_from_the_end_of_the_longer_segment(lengths, room):
-    segments = [list(range(length)) for length in lengths]
-    kept = truncate_longest(segments, room)
-    assert sum(map(len, kept)) == min(sum(lengths), room)
-    for before, after in zip(segments, kept, strict=True):
-        assert before[: len(after)] == after
-    if len(lengths) == 2 and sum(lengths) > room:
-        cut = [len(before) > len(after) for before, after in zip(segments, kept, strict=True)]
-        assert any(cut)
-        if all(cut):
-            assert abs(len(kept[0]) - len(kept[1])) <= 1
-        else:
-            assert len(kept[cut.index(True)]) >= len(kept[cut.index(False)]) - 1
+    order = np.random.default_rng(1).permutation(2000)
+    assert padded(training_batches(lengths, 16, 0, 1)) < 1.15
+    assert padded([order[start : start + 16] for start in range(0, 2000, 16)]) > 1.5

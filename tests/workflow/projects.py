@@ -9,7 +9,7 @@ from pathlib import Path
 
 TINY = ("results/tiny/index.html", "results/tiny/export/README.md")
 LINKED = ("Snakefile", "scripts", "workflow", "envs", "profiles", "slurm")
-EMBEDDED = "embedded: {documents: 60, pairs_per_paradigm: 10, examples_per_task: 40}\n"
+EMBEDDED = "embedded: {documents: 60, pairs_per_paradigm: 10, examples_per_task: 40, examples_per_suite_task: 12}\n"
 
 
 def make_project(folder: Path, repository: Path) -> Path:

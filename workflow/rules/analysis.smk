@@ -3,6 +3,7 @@ localrules:
     plot_learning_curves,
     plot_layer_weights,
     plot_phenomena,
+    plot_layer_contributions,
     write_page,
 
 
@@ -13,6 +14,8 @@ rule summarise:
             wildcards.experiment
         ).values(),
         finetuning=lambda wildcards: LAYOUT.finetuned(wildcards.experiment).values(),
+        perplexity=lambda wildcards: LAYOUT.perplexities(wildcards.experiment).values(),
+        baselines=lambda wildcards: LAYOUT.baselines(wildcards.experiment).values(),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
         csv=report(
@@ -46,12 +49,18 @@ rule summarise:
         finetuning=lambda wildcards: arguments(
             "--finetuning", LAYOUT.finetuned(wildcards.experiment)
         ),
+        perplexity=lambda wildcards: arguments(
+            "--perplexity", LAYOUT.perplexities(wildcards.experiment)
+        ),
+        baselines=lambda wildcards: arguments(
+            "--baseline", LAYOUT.baselines(wildcards.experiment)
+        ),
         published=lambda wildcards, input: (
             f"--published {input.published}" if input.published else ""
         ),
     shell:
         "python scripts/summarise.py --settings {params.settings:q} {params.pretraining} {params.minimal_pairs}"
-        " {params.finetuning} {params.published} --output {output.csv} --parquet {output.parquet}"
+        " {params.finetuning} {params.perplexity} {params.baselines} {params.published} --output {output.csv} --parquet {output.parquet}"
         " --markdown {output.markdown} --text {output.text} 2>&1 | tee {log}"
 
 
@@ -146,6 +155,38 @@ rule plot_phenomena:
     shell:
         "python scripts/plot_phenomena.py --settings {params.settings:q} {params.minimal_pairs} --output {output}"
         " > {log} 2>&1"
+
+
+rule plot_layer_contributions:
+    input:
+        lambda wildcards: LAYOUT.probed(wildcards.experiment).values(),
+    output:
+        figure=report(
+            "results/{experiment}/figures/layer_contributions.svg",
+            caption="../report/layer_contributions.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "layer contributions"},
+        ),
+        table="results/{experiment}/tables/layer_contributions.csv",
+    log:
+        "logs/plot_layer_contributions/{experiment}.log",
+    benchmark:
+        "results/benchmarks/plot_layer_contributions/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "plot_layer_contributions", experiment=wildcards.experiment
+        ),
+        finetuning=lambda wildcards: arguments(
+            "--finetuning", LAYOUT.probed(wildcards.experiment)
+        ),
+    shell:
+        "python scripts/plot_layer_contributions.py --settings {params.settings:q} {params.finetuning}"
+        " --output {output.figure} --table {output.table} > {log} 2>&1"
 
 
 rule write_page:

@@ -26,6 +26,63 @@ rule score_minimal_pairs:
         " --model {input.model} --source {input.source} --output {output} 2>&1 | tee {log}"
 
 
+# A model that others pretrained belongs to no experiment, so its scores are shared by all.
+rule score_baseline:
+    input:
+        model=lambda wildcards: LAYOUT.baseline_model(wildcards.baseline),
+        source=lambda wildcards: LAYOUT.evaluation_source("suite", wildcards.suite),
+    output:
+        "results/baselines/{baseline}/{suite}/manifest.json",
+    log:
+        "logs/score_baseline/{baseline}/{suite}.log",
+    benchmark:
+        "results/benchmarks/score_baseline/{baseline}/{suite}.tsv"
+    conda:
+        "../../envs/evaluation.yaml"
+    threads: LAYOUT.threads("evaluation")
+    resources:
+        mem_mb=16000,
+        runtime=480,
+        gres=lambda wildcards: LAYOUT.gres(),
+        slurm_partition=lambda wildcards: LAYOUT.partition(),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "score_baseline", baseline=wildcards.baseline, suite=wildcards.suite
+        ),
+        runtime=lambda wildcards, resources: LAYOUT.runtime("score_minimal_pairs"),
+    shell:
+        "python scripts/score_minimal_pairs.py --settings {params.settings:q} --runtime {params.runtime:q}"
+        " --model {input.model} --source {input.source} --output {output} 2>&1 | tee {log}"
+
+
+rule measure_perplexity:
+    input:
+        model="results/{experiment}/pretraining/{cell}/manifest.json",
+        tokens=lambda wildcards: LAYOUT.experiment_tokens(wildcards.experiment),
+    output:
+        "results/{experiment}/perplexity/{cell}/manifest.json",
+    log:
+        "logs/measure_perplexity/{experiment}/{cell}.log",
+    benchmark:
+        "results/benchmarks/measure_perplexity/{experiment}/{cell}.tsv"
+    conda:
+        "../../envs/evaluation.yaml"
+    threads: LAYOUT.threads("evaluation")
+    resources:
+        mem_mb=8000,
+        runtime=240,
+        gres=lambda wildcards: LAYOUT.gres(),
+        slurm_partition=lambda wildcards: LAYOUT.partition(),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "measure_perplexity", experiment=wildcards.experiment
+        ),
+        runtime=lambda wildcards, resources: LAYOUT.runtime("score_minimal_pairs"),
+    shell:
+        "python scripts/measure_perplexity.py --settings {params.settings:q} --runtime {params.runtime:q}"
+        " --model {input.model} --tokens {input.tokens} --output {output} 2>&1 | tee {log}"
+
+
 # One job runs all seeds of a task and model: many small jobs cost more in starting than in work.
 rule finetune:
     input:
@@ -35,7 +92,10 @@ rule finetune:
             )
         ),
         model="results/{experiment}/pretraining/{cell}/manifest.json",
-        source=lambda wildcards: LAYOUT.evaluation_source("task", wildcards.task),
+        sources=lambda wildcards: sorted(
+            set(LAYOUT.task_sources(wildcards.task).values())
+        ),
+        vocabulary=lambda wildcards: LAYOUT.task_vocabulary(wildcards.task),
     output:
         "results/{experiment}/finetuning/{cell}/{task}/manifest.json",
     log:
@@ -51,10 +111,16 @@ rule finetune:
         gres=lambda wildcards: LAYOUT.gres(),
         slurm_partition=lambda wildcards: LAYOUT.partition(),
     params:
+        sources=lambda wildcards: arguments(
+            "--source", LAYOUT.task_sources(wildcards.task)
+        ),
+        vocabulary=lambda wildcards, input: (
+            f"--vocabulary {input.vocabulary}" if input.vocabulary else ""
+        ),
         settings=lambda wildcards: LAYOUT.settings(
             "finetune", experiment=wildcards.experiment, task=wildcards.task
         ),
         runtime=lambda wildcards, resources: LAYOUT.runtime("finetune"),
     shell:
         "python scripts/finetune.py --settings {input.settings} --runtime {params.runtime:q} --model {input.model}"
-        " --source {input.source} --checkpoints results/checkpoints --output {output} 2>&1 | tee {log}"
+        " {params.sources} {params.vocabulary} --checkpoints results/checkpoints --output {output} 2>&1 | tee {log}"

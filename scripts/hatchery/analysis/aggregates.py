@@ -1,7 +1,8 @@
 """Means and deviations over runs, and the two kinds of average over tasks.
 
-A run is one pair of pretraining seed and fine-tuning seed. Runs that failed (majority class, MCC 0, not a number) are
-counted and named, and left out of the mean: their value says that training collapsed, not how good the model is.
+A run is one combination of pretraining seed, fine-tuning seed and learning rate. Runs that failed (majority class, MCC
+0, constant, not a number) are counted and named, and left out of the mean: their value says that training collapsed,
+not how good the model is.
 """
 
 import math
@@ -9,10 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hatchery.analysis.measurements import Measurement
-
-AVERAGE = "average"
-AVERAGE_METRIC = "score_percent"
-RUN_AVERAGE_METRIC = "run_score_percent"
 
 
 @dataclass(frozen=True)
@@ -68,12 +65,15 @@ def average_of_tasks(tasks: Sequence[Aggregate]) -> Aggregate:
 def average_per_run(runs_of_tasks: Sequence[Iterable[Measurement]]) -> Aggregate:
     """Average the tasks within each run, then take mean and deviation over the runs that succeeded on all tasks.
 
-    Runs are matched over tasks by their two seeds. A run that failed on, or lacks, any task counts as failed.
+    Runs are matched over tasks by their two seeds and by the rank of the learning rate among those of the task, because
+    one protocol may give each task a rate of its own. A run that failed on, or lacks, any task counts as failed.
     """
-    scores: dict[tuple[int, int | None], list[float]] = {}
-    for runs in runs_of_tasks:
+    scores: dict[tuple[int, int | None, int], list[float]] = {}
+    for runs in map(list, runs_of_tasks):
+        rates = sorted({run.learning_rate or 0.0 for run in runs})
         for run in runs:
-            values = scores.setdefault((run.cell.seed, run.finetuning_seed), [])
+            key = (run.cell.seed, run.finetuning_seed, rates.index(run.learning_rate or 0.0))
+            values = scores.setdefault(key, [])
             if not run.failed and run.value is not None:
                 values.append(run.value)
     complete = [math.fsum(values) / len(values) for values in scores.values() if len(values) == len(runs_of_tasks)]

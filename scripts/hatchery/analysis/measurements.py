@@ -1,6 +1,6 @@
-"""Measurements of single runs, read from the outputs of pretraining, minimal-pair scoring and fine-tuning.
+"""Measurements of single runs, read from the outputs of pretraining and of every evaluation.
 
-Fractions become percent here and nowhere else, and the name of the metric says so: `accuracy_percent`,
+Fractions become percent here and in `finetuning_measurements`, and the name of the metric says so: `accuracy_percent`,
 `f1_percent`, `mcc_percent` (a Matthews correlation times 100, as the organisers of BabyLM print it). Quantities
 without an upper bound keep their own unit: `loss_nats`, `perplexity`.
 """
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hatchery.analysis.pretraining_outputs import read_curve
-from hatchery.analysis.settings import Cell, SummarySettings, cells_by_name, match_cells, match_evaluations
+from hatchery.analysis.settings import Cell
 from hatchery.analysis.tables import Row, read_rows
-from hatchery.errors import EvaluationError, ManifestError
+from hatchery.errors import EvaluationError
 from hatchery.storage.manifests import Manifest, read_manifest
 
 PRETRAINING_SUITE = "pretraining"
-FINETUNING_SUITE = "finetuning"
+PERPLEXITY_SUITE = "perplexity"
 PHENOMENON_AVERAGE = "phenomenon_average"
 PARADIGM_AVERAGE = "paradigm_average"
+ACCURACY = "accuracy_percent"
+ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
 ACCURACY_LEVELS = ("paradigm", "phenomenon", "suite", "suite_by_phenomenon")
-FAILURES = ("", "majority_class", "nan", "zero_mcc")
-CORRELATIONS = ("mcc", "pearson", "spearman")
 DIGEST_LENGTH = 12
 
 
@@ -30,10 +30,12 @@ DIGEST_LENGTH = 12
 class Measurement:
     """One number of one run.
 
-    `value` is in the unit of `metric`, and None where the run failed so badly that it has none. `finetuning_seed` is
-    None where nothing was fine-tuned. `failed` is empty or the reason. `sampling_deviation`, in the same unit, is the
-    binomial standard deviation that the finite number of test items gives a single run. `primary` marks the metric
-    that stands for its task in averages.
+    `value` is in the unit of `metric`, and None where the run failed so badly that it has none. `failed` is empty or
+    the reason. `sampling_deviation`, in the same unit, is the binomial standard deviation that the finite number of
+    test items gives a single run. What follows is for fine-tuning alone: the seed and the peak learning rate of the
+    run; `origin`, the task that the model was tuned on; whether `main` rows were scored, by which the task is judged,
+    and not a further set or another task; whether the metric is the `primary` one, which stands for the task in
+    averages; and the accuracy of the most frequent label in percent.
     """
 
     cell: Cell
@@ -46,47 +48,21 @@ class Measurement:
     failed: str = ""
     sampling_deviation: float | None = None
     primary: bool = True
+    learning_rate: float | None = None
+    origin: str = ""
+    main: bool = True
+    majority_percent: float | None = None
 
-
-def read_measurements(
-    settings: SummarySettings,
-    pretraining: Mapping[str, Path],
-    minimal_pairs: Mapping[str, Path],
-    finetuning: Mapping[str, Path],
-) -> list[Measurement]:
-    """All measurements of an experiment, from manifests named `CELL`, `CELL:SUITE` and `CELL:TASK`.
-
-    Raises ConfigError when the inputs are not those that the settings ask for, ManifestError when a file is not what
-    its manifest says or an evaluation belongs to another model, EvaluationError when a table is invalid.
-    """
-    cells = cells_by_name(settings.cells)
-    models: dict[str, Manifest] = {}
-    measurements: list[Measurement] = []
-    for name, path in match_cells(pretraining, settings.cells, "--pretraining").items():
-        models[name] = read_verified(path)
-        measurements += development_measurements(cells[name], models[name])
-    for (name, suite), path in match_evaluations(
-        minimal_pairs, settings.cells, settings.suites, "--minimal-pairs"
-    ).items():
-        manifest = _evaluation_of(path, models[name])
-        measurements += minimal_pair_measurements(cells[name], suite, manifest)
-    for (name, task), path in match_evaluations(finetuning, settings.cells, settings.tasks, "--finetuning").items():
-        manifest = _evaluation_of(path, models[name])
-        measurements += finetuning_measurements(cells[name], task, manifest)
-    return measurements
+    @property
+    def finetuned(self) -> bool:
+        """Whether the number comes from a fine-tuned model."""
+        return self.finetuning_seed is not None
 
 
 def read_verified(path: str | Path) -> Manifest:
     """Read a manifest and compare its outputs with their checksums. Raises ManifestError when one differs."""
     manifest = read_manifest(path)
     manifest.verify()
-    return manifest
-
-
-def _evaluation_of(path: Path, model: Manifest) -> Manifest:
-    manifest = read_verified(path)
-    if model.digest not in manifest.inputs.values():
-        raise ManifestError(f"{path}: this evaluation was not made from the model of {model.path}; run it again")
     return manifest
 
 
@@ -106,24 +82,50 @@ def development_measurements(cell: Cell, manifest: Manifest) -> list[Measurement
     ]
 
 
-def minimal_pair_measurements(cell: Cell, suite: str, manifest: Manifest) -> list[Measurement]:
+def perplexity_measurements(cell: Cell, manifest: Manifest) -> list[Measurement]:
+    """Loss (nats per masked token), perplexity and accuracy of every held-out split, from `perplexity.csv`.
+
+    A perplexity beyond float64 is None and failed; so is nothing else here.
+    """
+    columns = ("split", "loss_nats", "perplexity", "accuracy", "pseudo_perplexity")
+    measurements = []
+    for row in read_rows(manifest.file("perplexity.csv"), columns, key=("split",)):
+        values: dict[str, float | None] = {
+            "loss_nats": row.number("loss_nats", 0.0),
+            "perplexity": _finite(row, "perplexity"),
+            ACCURACY: 100 * row.number("accuracy", 0.0, 1.0),
+        }
+        if row.text("pseudo_perplexity"):
+            values["pseudo_perplexity"] = _finite(row, "pseudo_perplexity")
+        for metric, value in values.items():
+            digest, failed = manifest.digest[:DIGEST_LENGTH], "infinite" if value is None else ""
+            task = row.text("split")
+            measurements.append(Measurement(cell, PERPLEXITY_SUITE, task, metric, value, digest, failed=failed))
+    return measurements
+
+
+def _finite(row: Row, column: str) -> float | None:
+    return None if row.text(column) == "inf" else row.number(column, 1.0)
+
+
+def minimal_pair_measurements(
+    cell: Cell, suite: str, manifest: Manifest, column: str = "accuracy", metric: str = ACCURACY
+) -> list[Measurement]:
     """Accuracy in percent of every phenomenon, and its two averages, from `accuracy.csv`.
 
     `phenomenon_average` weighs phenomena equally (the tables of BabyLM 2023), `paradigm_average` weighs paradigms
     equally (the original BLiMP, LTG-BERT Table 8); on identical predictions they may differ by more than a point.
     """
     path = manifest.file("accuracy.csv")
-    rows = read_rows(path, ("level", "name", "pairs", "correct", "ties", "accuracy"), key=("level", "name"))
+    rows = read_rows(path, ("level", "name", "pairs", "correct", "ties", column), key=("level", "name"))
     accuracies: dict[str, list[tuple[str, float, float]]] = {level: [] for level in ACCURACY_LEVELS}
     for row in rows:
-        accuracies[row.text("level", ACCURACY_LEVELS)].append((row.text("name"), *_accuracy(row)))
+        accuracies[row.text("level", ACCURACY_LEVELS)].append((row.text("name"), *_accuracy(row, column)))
     measurements = []
 
     def add(task: str, value: float, deviation: float) -> None:
         digest = manifest.digest[:DIGEST_LENGTH]
-        measurements.append(
-            Measurement(cell, suite, task, "accuracy_percent", value, digest, sampling_deviation=deviation)
-        )
+        measurements.append(Measurement(cell, suite, task, metric, value, digest, sampling_deviation=deviation))
 
     for name, value, deviation in accuracies["phenomenon"]:
         add(name, value, deviation)
@@ -137,54 +139,30 @@ def minimal_pair_measurements(cell: Cell, suite: str, manifest: Manifest) -> lis
     return measurements
 
 
-def _accuracy(row: Row) -> tuple[float, float]:
+def ties_correct_measurements(manifests: Mapping[Cell, Manifest], suite: str) -> list[Measurement]:
+    """The two averages of a suite with ties counted as right, as the pipelines of BabyLM count identical sentences.
+
+    None at all where no model has a tie: they would repeat the averages. Where one has, every model gets them, so that
+    the numbers of a column are comparable.
+    """
+    averages = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
+    strict, generous = (
+        [
+            measurement
+            for cell, manifest in manifests.items()
+            for measurement in minimal_pair_measurements(cell, suite, manifest, column, metric)
+            if measurement.task in averages
+        ]
+        for column, metric in (("accuracy", ACCURACY), ("accuracy_ties_correct", ACCURACY_TIES_CORRECT))
+    )
+    tied = any(one.value != other.value for one, other in zip(strict, generous, strict=True))
+    return generous if tied else []
+
+
+def _accuracy(row: Row, column: str) -> tuple[float, float]:
     """Accuracy and its binomial standard deviation sqrt(p (1 - p) / pairs), both in percent."""
-    accuracy = row.number("accuracy", 0.0, 1.0)
+    accuracy = row.number(column, 0.0, 1.0)
     pairs = row.count("pairs")
     if pairs == 0:
         raise EvaluationError(f"{row.where}: an accuracy over 0 pairs")
     return 100 * accuracy, 100 * math.sqrt(accuracy * (1 - accuracy) / pairs)
-
-
-def finetuning_measurements(cell: Cell, task: str, manifest: Manifest) -> list[Measurement]:
-    """One measurement per seed and metric, from `results.csv`.
-
-    A seed counts as failed for all its metrics as soon as one row says so: a classifier that answers with one class
-    has collapsed, whatever F1 that happens to give. The first metric of the task's settings is its primary one.
-    """
-    path = manifest.file("results.csv")
-    rows = read_rows(path, ("seed", "metric", "value", "failed"), key=("seed", "metric"))
-    failures: dict[int, str] = {}
-    for row in rows:
-        if reason := row.text("failed", FAILURES):
-            failures.setdefault(row.count("seed"), reason)
-    primary = _primary_metric(manifest, [row.text("metric") for row in rows])
-    measurements = []
-    for row in rows:
-        seed, metric = row.count("seed"), row.text("metric")
-        failed = failures.get(seed, "")
-        value = None if failed == "nan" else 100 * row.number("value", -1.0 if metric in CORRELATIONS else 0.0, 1.0)
-        measurements.append(
-            Measurement(
-                cell=cell,
-                suite=FINETUNING_SUITE,
-                task=task,
-                metric=f"{metric}_percent",
-                value=value,
-                manifest=manifest.digest[:DIGEST_LENGTH],
-                finetuning_seed=seed,
-                failed=failed,
-                primary=metric == primary,
-            )
-        )
-    return measurements
-
-
-def _primary_metric(manifest: Manifest, metrics: list[str]) -> str:
-    try:
-        primary = str(manifest.settings["task"]["metrics"][0])
-    except (KeyError, IndexError, TypeError) as error:
-        raise ManifestError(f"{manifest.path}: the settings do not list task.metrics") from error
-    if primary not in metrics:
-        raise EvaluationError(f"{manifest.file('results.csv')}: there is no row of the task's first metric, {primary}")
-    return primary

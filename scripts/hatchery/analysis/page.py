@@ -7,6 +7,7 @@ import html
 import os
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
 h1, h2, h3 { line-height: 1.2; }
 h2 { margin-top: 2.5rem; }
-.table { overflow-x: auto; }
+nav ul { columns: 18rem; list-style: none; padding: 0; }
+.table { margin: 1rem 0; overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { border-bottom: 1px solid #9996; padding: .3rem .7rem; text-align: left; }
 td { white-space: nowrap; }
@@ -72,7 +74,7 @@ def write_page(
 <body>
 <p>{html.escape(body["description"])}</p>
 {_tables(table)}
-<h2>Figures</h2>
+<h2 id="figures">Figures</h2>
 {drawings}
 {_corpora(cards or {}, output)}</body>
 </html>
@@ -105,8 +107,28 @@ def _corpora(cards: Mapping[str, Path], output: Path) -> str:
 
 
 def _tables(markdown: str) -> str:
-    rendered = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
-    return rendered.replace("<table>", '<div class="table"><table>').replace("</table>", "</table></div>")
+    """The document as HTML, with links to its sections behind its title."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(markdown)
+    sections: dict[str, str] = {}
+    for heading, content in pairwise(tokens):
+        if (heading.type, heading.tag) == ("heading_open", "h2"):
+            anchor = re.sub(r"[^a-z0-9]+", "-", content.content.lower()).strip("-")
+            heading.attrSet("id", anchor)
+            sections[anchor] = content.content
+    rendered = parser.renderer.render(tokens, parser.options, {})
+    rendered = rendered.replace("<table>", '<div class="table"><table>').replace("</table>", "</table></div>")
+    title, end, rest = rendered.partition("</h1>\n")
+    return f"{title}{end}{_contents(sections)}{rest}" if end else rendered
+
+
+def _contents(sections: Mapping[str, str]) -> str:
+    """Links to the sections of the page; nothing where there are too few to lose one's way."""
+    if len(sections) < 3:
+        return ""
+    links = {**sections, "figures": "Figures"}
+    items = "\n".join(f'<li><a href="#{anchor}">{html.escape(title)}</a></li>' for anchor, title in links.items())
+    return f'<nav aria-label="Sections">\n<ul>\n{items}\n</ul>\n</nav>\n'
 
 
 def _figure(path: Path) -> str:

@@ -23,13 +23,20 @@ class Cell:
 
 @dataclass(frozen=True)
 class SummarySettings:
-    """What an experiment's summary covers; `published` is the table of published values, if there is one."""
+    """What an experiment's summary covers.
+
+    `suites` are those of minimal pairs, `tasks` what is fine-tuned (the suites of tasks stand in the results). With
+    `perplexity`, every model has been measured on held-out text. `baselines` name models from elsewhere that are scored
+    on the minimal pairs alone. `published` is the table of published values, if there is one.
+    """
 
     experiment: str
     cells: tuple[Cell, ...]
     suites: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     published: str | None = None
+    perplexity: bool = False
+    baselines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,18 @@ def cells_by_name(cells: Iterable[Cell]) -> dict[str, Cell]:
     if not named:
         raise ConfigError("cells: the experiment lists no model")
     return named
+
+
+def baseline_cells(baselines: Iterable[str], cells: Iterable[Cell]) -> tuple[Cell, ...]:
+    """The baselines as models with one run each. Raises ConfigError when a name is taken."""
+    taken = {name for cell in cells for name in (cell.cell, cell.run)}
+    made: list[Cell] = []
+    for name in baselines:
+        if name in taken:
+            raise ConfigError(f"baselines: the name {name!r} is taken, expected one that no other model has")
+        taken.add(name)
+        made.append(Cell(name, name, 0))
+    return tuple(made)
 
 
 def match_cells(paths: Mapping[str, Path], cells: Iterable[Cell], flag: str) -> dict[str, Path]:

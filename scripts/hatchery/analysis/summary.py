@@ -4,20 +4,13 @@ The rows are computed here, without files; `summary_tables`, `summary_markdown` 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
-from hatchery.analysis.aggregates import (
-    AVERAGE,
-    AVERAGE_METRIC,
-    RUN_AVERAGE_METRIC,
-    Aggregate,
-    aggregate_runs,
-    average_of_tasks,
-    average_per_run,
-)
-from hatchery.analysis.measurements import FINETUNING_SUITE, Measurement
+from hatchery.analysis.aggregates import Aggregate, aggregate_runs
+from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.published import PublishedValue, Verdict, combined_deviation, judge
-from hatchery.analysis.settings import SummarySettings, models_in_order
+from hatchery.analysis.settings import SummarySettings, baseline_cells, models_in_order
+from hatchery.analysis.task_averages import task_averages
 
 DECIMALS = 4
 Key = tuple[str, str, str, str]
@@ -48,32 +41,49 @@ class SummaryRow:
     manifests: str
 
 
-COLUMNS = tuple(field.name for field in fields(SummaryRow))
+COLUMNS = tuple(column.name for column in fields(SummaryRow))
+
+
+@dataclass(frozen=True)
+class FinetunedTask:
+    """A task that fine-tuned models were scored on: its suite, and the metric that stands for it.
+
+    `main` as in `Measurement`. `majority_percent` is the accuracy of its most frequent label, None without classes.
+    """
+
+    suite: str
+    task: str
+    metric: str
+    main: bool
+    majority_percent: float | None
 
 
 @dataclass(frozen=True)
 class Summary:
     """The rows sorted by model, suite, task and metric, and what the tables for people say besides.
 
-    `models`, `suites` and `tasks` keep the order of the configuration. `primary_metrics` maps each fine-tuning task to
-    the metric that stands for it. `failures` are the runs that were left out, `unmatched` the published values that
-    no row of ours answers, `published_notes` the remarks that the published table makes on its values.
+    `models`, `suites` (of minimal pairs) and `finetuned` keep the order of the configuration; baselines come after the
+    experiment's own models. `failures` are the runs that were left out, `unmatched` the published values that no row
+    of ours answers, `published_notes` the remarks that the published table makes on its values.
     """
 
     experiment: str
     models: list[str]
     suites: list[str]
-    tasks: list[str]
+    finetuned: list[FinetunedTask]
     rows: list[SummaryRow]
-    primary_metrics: dict[str, str]
     failures: list[Measurement]
     unmatched: list[Key]
     published_notes: dict[Key, str]
+    by_key: dict[Key, SummaryRow] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        keyed = {(row.model, row.suite, row.task, row.metric): row for row in self.rows}
+        object.__setattr__(self, "by_key", keyed)
 
     def row(self, model: str, suite: str, task: str, metric: str) -> SummaryRow | None:
         """The row of one number, or None."""
-        wanted = (model, suite, task, metric)
-        return next((row for row in self.rows if (row.model, row.suite, row.task, row.metric) == wanted), None)
+        return self.by_key.get((model, suite, task, metric))
 
 
 def summarise(
@@ -86,43 +96,40 @@ def summarise(
         key = (measurement.cell.run, measurement.suite, measurement.task, measurement.metric)
         groups.setdefault(key, []).append(measurement)
     rows = {key: _row(settings.experiment, key, aggregate_runs(runs), runs, published) for key, runs in groups.items()}
-    models = models_in_order(settings.cells)
+    models = models_in_order((*settings.cells, *baseline_cells(settings.baselines, settings.cells)))
     for model in models:
-        for key, aggregate, runs in _task_averages(model, measurements):
-            rows[key] = _row(settings.experiment, key, aggregate, runs, published)
+        tuned = [run for run in measurements if run.cell.run == model and run.finetuned]
+        for suite in dict.fromkeys(run.suite for run in tuned):
+            for average in task_averages(suite, [run for run in tuned if run.suite == suite]):
+                key = (model, suite, average.task, average.metric)
+                rows[key] = _row(settings.experiment, key, average.aggregate, average.runs, published)
     return Summary(
         experiment=settings.experiment,
         models=models,
         suites=list(settings.suites),
-        tasks=list(settings.tasks),
+        finetuned=_finetuned(settings.tasks, measurements),
         rows=[rows[key] for key in sorted(rows)],
-        primary_metrics={m.task: m.metric for m in measurements if m.suite == FINETUNING_SUITE and m.primary},
-        failures=[m for m in measurements if m.failed and m.primary],
+        failures=[m for m in measurements if m.failed and m.primary and m.finetuned],
         unmatched=sorted(set(published) - set(rows)),
         published_notes={key: value.note for key, value in published.items() if value.note},
     )
 
 
-def _order(measurement: Measurement) -> tuple[str, str, str, str, int, int]:
+def _order(measurement: Measurement) -> tuple[str, str, str, str, int, int, float]:
     seed = -1 if measurement.finetuning_seed is None else measurement.finetuning_seed
+    rate = measurement.learning_rate or 0.0
     cell = measurement.cell
-    return (cell.run, measurement.suite, measurement.task, measurement.metric, cell.seed, seed)
+    return (cell.run, measurement.suite, measurement.task, measurement.metric, cell.seed, seed, rate)
 
 
-def _task_averages(
-    model: str, measurements: Sequence[Measurement]
-) -> Iterable[tuple[Key, Aggregate, list[Measurement]]]:
-    """The two averages over fine-tuning tasks; none for fewer than two tasks, where they would repeat the task."""
-    tasks: dict[str, list[Measurement]] = {}
+def _finetuned(tasks: Sequence[str], measurements: Iterable[Measurement]) -> list[FinetunedTask]:
+    """In the order of the configuration; what else a task's models were scored on follows the task."""
+    found: dict[tuple[int, bool, str, str], FinetunedTask] = {}
     for run in measurements:
-        if run.cell.run == model and run.suite == FINETUNING_SUITE and run.primary:
-            tasks.setdefault(run.task, []).append(run)
-    if len(tasks) < 2:
-        return
-    runs = [run for task in tasks.values() for run in task]
-    key = (model, FINETUNING_SUITE, AVERAGE)
-    yield (*key, AVERAGE_METRIC), average_of_tasks([aggregate_runs(task) for task in tasks.values()]), runs
-    yield (*key, RUN_AVERAGE_METRIC), average_per_run(list(tasks.values())), runs
+        if run.finetuned and run.primary:
+            task = FinetunedTask(run.suite, run.task, run.metric, run.main, run.majority_percent)
+            found.setdefault((tasks.index(run.origin), not run.main, run.suite, run.task), task)
+    return [found[key] for key in sorted(found)]
 
 
 def _row(
@@ -141,7 +148,7 @@ def _row(
         if value.comparable and mean is not None:
             difference = round(mean - value.mean, DECIMALS) + 0.0
             deviation = combined_deviation(value.std, aggregate.std, aggregate.sampling_deviation)
-            verdict = judge(difference, deviation)
+            verdict = judge(difference, deviation, value.rounding)
     return SummaryRow(
         experiment,
         *key,

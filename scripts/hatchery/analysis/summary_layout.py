@@ -7,17 +7,17 @@ A section is a list of measures, and a measure picks one row of the summary per 
 from collections import Counter
 from dataclasses import dataclass
 
-from hatchery.analysis.aggregates import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.analysis.measurements import (
-    FINETUNING_SUITE,
+    ACCURACY,
+    ACCURACY_TIES_CORRECT,
     PARADIGM_AVERAGE,
+    PERPLEXITY_SUITE,
     PHENOMENON_AVERAGE,
     PRETRAINING_SUITE,
-    Measurement,
 )
-from hatchery.analysis.summary import Summary, SummaryRow
+from hatchery.analysis.summary import FinetunedTask, Summary, SummaryRow
+from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
 
-ACCURACY = "accuracy_percent"
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
 
 
@@ -33,32 +33,45 @@ class Measure:
 
 @dataclass(frozen=True)
 class Section:
-    """Measures that are shown together; `note` says what they are."""
+    """Measures that are shown together; `note` says what they are. A `detail` is left out of the terminal."""
 
     title: str
     note: str
     measures: list[Measure]
+    detail: bool = False
 
 
 def sections(summary: Summary) -> list[Section]:
-    """The sections of an experiment: an overview, every suite of minimal pairs, the fine-tuning tasks.
+    """The sections of an experiment: overview, held-out text, suites of minimal pairs, suites of fine-tuned tasks.
 
     Measures without any row are left out, and so are sections without measures.
     """
     present = {(row.suite, row.task, row.metric) for row in summary.rows}
     candidates = [
         Section("Overview", "Averages in percent; perplexity per masked token.", _overview(summary)),
+        _perplexity_section(summary),
         *(_suite_section(summary, suite) for suite in summary.suites),
-        Section("Fine-tuning", "Percent, over pretraining seeds x fine-tuning seeds.", _tasks(summary)),
     ]
+    for suite in dict.fromkeys(task.suite for task in summary.finetuned):
+        candidates += _finetuning_sections(summary, suite)
     kept = [
-        Section(s.title, s.note, [m for m in s.measures if (m.suite, m.task, m.metric) in present]) for s in candidates
+        Section(s.title, s.note, [m for m in s.measures if (m.suite, m.task, m.metric) in present], s.detail)
+        for s in candidates
     ]
     return [section for section in kept if section.measures]
 
 
+def models_of(summary: Summary, section: Section) -> list[str]:
+    """The models that have a number in the section: baselines are scored on minimal pairs alone."""
+    return [
+        model
+        for model in summary.models
+        if any(summary.row(model, m.suite, m.task, m.metric) for m in section.measures)
+    ]
+
+
 def _overview(summary: Summary) -> list[Measure]:
-    suites = [
+    pairs = [
         measure
         for suite in summary.suites
         for measure in (
@@ -67,12 +80,26 @@ def _overview(summary: Summary) -> list[Measure]:
         )
         if measure.task == PHENOMENON_AVERAGE or not _averages_agree(summary, suite)
     ]
+    held_out = _splits(summary)
     return [
         Measure("development perplexity", PRETRAINING_SUITE, "development", "perplexity"),
-        *suites,
-        Measure("fine-tuning, tasks", FINETUNING_SUITE, AVERAGE, AVERAGE_METRIC),
-        Measure("fine-tuning, runs", FINETUNING_SUITE, AVERAGE, RUN_AVERAGE_METRIC),
+        *(Measure(f"{split} perplexity", PERPLEXITY_SUITE, split, "perplexity") for split in held_out),
+        *pairs,
+        *(
+            Measure(f"{readable(row.suite)}, {readable(row.task)}", row.suite, row.task, row.metric)
+            for row in _average_rows(summary)
+        ),
     ]
+
+
+def _average_rows(summary: Summary, metrics: tuple[str, ...] = (AVERAGE_METRIC,)) -> list[SummaryRow]:
+    """One row for each average over tasks and each of `metrics`, suites in the order of the configuration."""
+    found: dict[tuple[str, str, int], SummaryRow] = {}
+    for row in summary.rows:
+        if row.metric in metrics:
+            found.setdefault((row.suite, row.task, metrics.index(row.metric)), row)
+    suites = list(dict.fromkeys(task.suite for task in summary.finetuned))
+    return [found[key] for key in sorted(found, key=lambda key: (suites.index(key[0]), *key[1:]))]
 
 
 def _averages_agree(summary: Summary, suite: str) -> bool:
@@ -84,23 +111,87 @@ def _averages_agree(summary: Summary, suite: str) -> bool:
     return True
 
 
+def _splits(summary: Summary) -> list[str]:
+    return sorted({row.task for row in summary.rows if row.suite == PERPLEXITY_SUITE})
+
+
+def _perplexity_section(summary: Summary) -> Section:
+    shown = (("perplexity", "perplexity"), ("pseudo-perplexity", "pseudo_perplexity"), ("accuracy", ACCURACY))
+    measures = [
+        Measure(f"{split} {label}", PERPLEXITY_SUITE, split, metric)
+        for split in _splits(summary)
+        for label, metric in shown
+    ]
+    note = (
+        "Fixed masks; common ones are the same for every model with a tokenizer. Accuracy in percent of masked tokens."
+    )
+    return Section("Perplexity on held-out text", note, measures)
+
+
 def _suite_section(summary: Summary, suite: str) -> Section:
     tasks = {row.task for row in summary.rows if row.suite == suite}
     measures = [Measure(readable(task), suite, task, ACCURACY) for task in sorted(tasks.difference(AVERAGES))]
+    for task in AVERAGES:
+        if task == PHENOMENON_AVERAGE or not _averages_agree(summary, suite):
+            label = f"{readable(task)}, ties correct"
+            measures.append(Measure(label, suite, task, ACCURACY_TIES_CORRECT))
     title = f"Minimal pairs: {readable(suite)}"
     return Section(title, "Accuracy in percent by phenomenon; chance is 50.", measures)
 
 
-def _tasks(summary: Summary) -> list[Measure]:
-    """Per task the primary metric, named with the task, then its other metrics."""
-    measures = []
-    for task in summary.tasks:
-        metrics = {row.metric for row in summary.rows if (row.suite, row.task) == (FINETUNING_SUITE, task)}
-        primary = summary.primary_metrics.get(task)
-        for metric in sorted(metrics, key=lambda metric: (metric != primary, metric)):
-            label = f"{readable(task)} {readable(metric.removesuffix('_percent'))}"
-            measures.append(Measure(label, FINETUNING_SUITE, task, metric))
-    return measures
+def _finetuning_sections(summary: Summary, suite: str) -> list[Section]:
+    """The averages and the first metric of every task; then all other metrics."""
+    tasks = [task for task in summary.finetuned if task.suite == suite]
+    prefix = _common_word([task.task for task in tasks if task.main])
+    metrics = {task.metric for task in tasks}
+    measures = [
+        Measure(_average_label(row), suite, row.task, row.metric)
+        for row in _average_rows(summary, (AVERAGE_METRIC, RUN_AVERAGE_METRIC))
+        if row.suite == suite
+    ]
+    for task in tasks:
+        label = readable(task.task.removeprefix(prefix))
+        label = label if len(metrics) == 1 else f"{label} {_metric_label(task.metric)}"
+        measures.append(Measure(label, suite, task.task, task.metric))
+    further = [
+        Measure(f"{readable(task.task.removeprefix(prefix))} {_metric_label(metric)}", suite, task.task, metric)
+        for task in tasks
+        for metric in sorted({row.metric for row in summary.rows if (row.suite, row.task) == (suite, task.task)})
+        if metric != task.metric
+    ]
+    what = f"{_metric_label(tasks[0].metric)} in percent" if len(metrics) == 1 else "Percent"
+    note = f"{what[0].upper()}{what[1:]}, over pretraining seeds x fine-tuning seeds x learning rates."
+    # Suites that say no more than what this section is need no second name.
+    title = "Fine-tuning" if suite == "finetuning" else f"Fine-tuning: {readable(suite)}"
+    return [
+        Section(title, note + _majority_note(tasks, prefix), measures),
+        Section(f"{title}, further metrics", "Percent.", further, detail=True),
+    ]
+
+
+def _average_label(row: SummaryRow) -> str:
+    return f"{readable(row.task)}, by {'task' if row.metric == AVERAGE_METRIC else 'run'}"
+
+
+def _metric_label(metric: str) -> str:
+    return readable(metric.removesuffix("_percent"))
+
+
+def _majority_note(tasks: list[FinetunedTask], prefix: str) -> str:
+    """The accuracies of the constant answers: a task whose numbers equal them has learnt nothing (evaluation.md 12)."""
+    known = [
+        f"{readable(task.task.removeprefix(prefix))} {task.majority_percent:.1f}"
+        for task in tasks
+        if task.majority_percent is not None
+    ]
+    return f" The most frequent label alone gives an accuracy of: {', '.join(known)}." if known else ""
+
+
+def _common_word(tasks: list[str]) -> str:
+    """The first word that all names share with its underscore, such as `babylm_`; empty where they share none."""
+    words = {task.partition("_")[0] for task in tasks}
+    shared = words.pop() + "_" if len(words) == 1 and len(tasks) > 1 else ""
+    return shared if all(task.startswith(shared) for task in tasks) else ""
 
 
 def readable(name: str) -> str:
@@ -122,10 +213,21 @@ def cell_text(row: SummaryRow | None, plus_minus: str = "±") -> str:
     return f"{row.mean:.{decimals}f}{deviation}{'*' if row.n_failed else ''}"
 
 
-def failure_text(failure: Measurement) -> str:
-    """Which run failed, and how."""
-    seed = "" if failure.finetuning_seed is None else f", seed {failure.finetuning_seed}"
-    return f"{failure.cell.cell}, {failure.task}{seed}: {readable(failure.failed)}"
+def failure_texts(summary: Summary) -> list[str]:
+    """Which runs failed, and how: one text per model and task."""
+    runs: dict[tuple[str, str], dict[tuple[str, float | None], list[str]]] = {}
+    for failure in summary.failures:
+        alike = runs.setdefault((failure.cell.cell, failure.task), {})
+        alike.setdefault((failure.failed, failure.learning_rate), []).append(str(failure.finetuning_seed))
+    return [
+        f"{cell}, {task}: " + "; ".join(_runs_text(seeds, rate, failed) for (failed, rate), seeds in alike.items())
+        for (cell, task), alike in runs.items()
+    ]
+
+
+def _runs_text(seeds: list[str], rate: float | None, failed: str) -> str:
+    learning_rate = "" if rate is None else f" at learning rate {rate:g}"
+    return f"{readable(failed)} with seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}{learning_rate}"
 
 
 def verdict_counts(summary: Summary) -> str:

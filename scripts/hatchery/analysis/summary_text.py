@@ -1,36 +1,55 @@
 """The summary for a terminal: plain ASCII, aligned, at most 100 columns wide.
 
-Measures are rows and models are columns; when the models do not fit side by side, they continue in a further block.
+Measures are rows and models are columns, section by section; when the models do not fit side by side, they continue in
+a further block. Only first metrics are shown: summary.md has the others.
 """
 
 import textwrap
+from collections.abc import Mapping
 
 from hatchery.analysis.summary import Summary
-from hatchery.analysis.summary_layout import Measure, Section, cell_text, failure_text, sections, verdict_counts
+from hatchery.analysis.summary_layout import (
+    Measure,
+    Section,
+    cell_text,
+    failure_texts,
+    models_of,
+    sections,
+    verdict_counts,
+)
 
 WIDTH = 100
-LABEL_WIDTH = 34
+LABEL_WIDTHS = (34, 42)
 GAP = 2
+INDENT = 2
 FAILURES_SHOWN = 8
 
 
 def text_summary(summary: Summary) -> str:
     """The whole text, with a final newline."""
     lines = [f"Hatchery summary: {summary.experiment}", "=" * min(WIDTH, 18 + len(summary.experiment))]
-    shown = sections(summary)
-    for models in _blocks(summary, shown):
-        lines.append("")
-        lines.append(" " * LABEL_WIDTH + "".join(_right(model, _width(summary, shown, model)) for model in models))
-        for section in shown:
-            lines.append(section.title)
+    shown = [section for section in sections(summary) if not section.detail]
+    longest = max((len(measure.label) + INDENT for section in shown for measure in section.measures), default=0)
+    label_width = min(max(longest + GAP, LABEL_WIDTHS[0]), LABEL_WIDTHS[1])
+    room = WIDTH - label_width
+    widths = {model: min(room, _width(summary, shown, model)) for model in summary.models}
+    for section in shown:
+        for models in _blocks(models_of(summary, section), widths, room):
+            lines += ["", _header(section.title, label_width, models, widths)]
             for measure in section.measures:
-                label = _shortened("  " + measure.label, LABEL_WIDTH).ljust(LABEL_WIDTH)
-                cells = (_right(_cell(summary, measure, model), _width(summary, shown, model)) for model in models)
-                lines.append(label + "".join(cells))
+                label = _shortened(" " * INDENT + measure.label, label_width).ljust(label_width)
+                lines.append(label + "".join(_right(_cell(summary, measure, m), widths[m]) for m in models))
     lines.append("")
     for note in _notes(summary):
-        lines += textwrap.wrap(note, WIDTH, subsequent_indent="  ")
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+        lines += textwrap.wrap(note, WIDTH, subsequent_indent="    ")
+    return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()) + "\n"
+
+
+def _header(title: str, label_width: int, models: list[str], widths: Mapping[str, int]) -> str:
+    """The title of a section and the models; a title wider than the labels has a line of its own."""
+    names = "".join(_right(model, widths[model]) for model in models)
+    label = title if len(title) < label_width else f"{title}\n"
+    return label.ljust(label_width) + names if label is title else label + " " * label_width + names
 
 
 def _cell(summary: Summary, measure: Measure, model: str) -> str:
@@ -43,20 +62,19 @@ def _cell(summary: Summary, measure: Measure, model: str) -> str:
 def _width(summary: Summary, shown: list[Section], model: str) -> int:
     """Width of a model's column, with the gap before it."""
     cells = [_cell(summary, measure, model) for section in shown for measure in section.measures]
-    return min(WIDTH - LABEL_WIDTH, GAP + max(len(text) for text in [model, *cells]))
+    return GAP + max(len(text) for text in [model, *cells])
 
 
-def _blocks(summary: Summary, shown: list[Section]) -> list[list[str]]:
-    """The models, cut into runs that fit side by side."""
+def _blocks(models: list[str], widths: Mapping[str, int], width: int) -> list[list[str]]:
+    """The models, cut into runs that fit side by side in `width` columns."""
     blocks: list[list[str]] = []
     room = 0
-    for model in summary.models:
-        width = _width(summary, shown, model)
-        if width > room:
+    for model in models:
+        if widths[model] > room:
             blocks.append([])
-            room = WIDTH - LABEL_WIDTH
+            room = width
         blocks[-1].append(model)
-        room -= width
+        room -= widths[model]
     return blocks
 
 
@@ -70,11 +88,11 @@ def _shortened(text: str, width: int) -> str:
 
 def _notes(summary: Summary) -> list[str]:
     notes = ["Mean +-sample standard deviation over runs; percent unless a label says otherwise."]
-    if summary.failures:
+    if failures := failure_texts(summary):
         notes.append(f"* Failed runs, left out of the means ({len(summary.failures)}):")
-        notes += [f"  {failure_text(failure)}" for failure in summary.failures[:FAILURES_SHOWN]]
-        if (rest := len(summary.failures) - FAILURES_SHOWN) > 0:
-            notes.append(f"  and {rest} more, named in summary.md")
+        notes += [f"  {text}" for text in failures[:FAILURES_SHOWN]]
+        if (rest := len(failures) - FAILURES_SHOWN) > 0:
+            notes.append(f"  and those of {rest} more tasks and models, named in summary.md")
     if counts := verdict_counts(summary):
         notes.append(f"Beside the published values: {counts} (rows in summary.csv).")
     return notes

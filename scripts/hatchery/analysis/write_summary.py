@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.measurements import read_measurements
 from hatchery.analysis.published import read_published
+from hatchery.analysis.read_measurements import read_measurements
 from hatchery.analysis.settings import SummarySettings
 from hatchery.analysis.summary import summarise
 from hatchery.analysis.summary_markdown import markdown_summary
@@ -26,16 +26,18 @@ def write_summary(
     parquet: Path | None = None,
     markdown: Path | None = None,
     text: Path | None = None,
+    perplexity: Mapping[str, Path] | None = None,
 ) -> None:
     """Summarise the experiment of `settings` into `output` (CSV) and, where given, the other forms.
 
-    The mappings name manifests by `CELL`, `CELL:SUITE` and `CELL:TASK`. Nothing is written unless all inputs are
-    sound. Raises ConfigError, ManifestError or EvaluationError naming the file at fault.
+    The mappings name manifests by `CELL` (pretraining, perplexity), `CELL:SUITE` or `BASELINE:SUITE`, and `CELL:TASK`.
+    Nothing is written unless all inputs are sound. Raises ConfigError, ManifestError or EvaluationError naming the file
+    at fault.
     """
     summary_settings = build(SummarySettings, stage_body(settings))
     if (summary_settings.published is None) != (published is None):
         raise ConfigError(f"--published is {published}, but the settings say published: {summary_settings.published}")
-    measurements = read_measurements(summary_settings, pretraining, minimal_pairs, finetuning)
+    measurements = read_measurements(summary_settings, pretraining, minimal_pairs, finetuning, perplexity)
     summary = summarise(summary_settings, measurements, {} if published is None else read_published(published))
     if parquet is not None:
         write_parquet(parquet, summary.rows)

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hatchery.config.overrides import pretraining_of, protocol_of
+from hatchery.config.overrides import pretraining_of
+from hatchery.config.protocols import resolve_protocol
 from hatchery.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -86,10 +87,4 @@ def check_experiment(experiment: dict[str, Any], where: str, project: "Project")
                 f"expected a multiple of compute.micro_batch_size ({micro}) of {project.folder / 'config.yaml'}"
             )
     for task in experiment["finetuning"]["tasks"]:
-        metrics = project.block("task", task)["metrics"]
-        selection = protocol_of(experiment, task)["selection_metric"]
-        if selection not in metrics:
-            raise ConfigError(
-                f"{where}: finetuning.tasks.{task}.selection_metric: got {selection!r}, "
-                f"the metrics of this task are: {', '.join(metrics)}"
-            )
+        resolve_protocol(experiment["finetuning"], task, project, where)

@@ -49,6 +49,7 @@ class Compute(Layout):
                 chosen = {k: compute[k] for k in ["device", "tokens_per_batch"]}
                 return canonical_json({**chosen, "threads": compute["evaluation_threads"]})
             case "finetune":
-                return canonical_json({"device": compute["device"], "threads": compute["evaluation_threads"]})
+                chosen = {k: compute[k] for k in ["device", "frozen_layers_mib"]}
+                return canonical_json({**chosen, "threads": compute["evaluation_threads"]})
             case _:
                 raise ValueError(f"the stage {stage!r} takes no runtime settings")

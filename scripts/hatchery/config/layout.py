@@ -189,6 +189,45 @@ class Layout:
             for task in self.project.experiment(experiment)["finetuning"]["tasks"]
         }
 
+    def task_sources(self, task: str) -> dict[str, str]:
+        """Source manifests of a task and of the tasks that its models are also scored on, by task."""
+        block = self.project.block("task", task)
+        return {name: self.evaluation_source("task", name) for name in (task, *block["transfer_tasks"])}
+
+    def task_vocabulary(self, task: str) -> list[str]:
+        """Manifest of the vocabulary that the rows of a task are filtered by, if they are."""
+        tasks = (task, *self.project.block("task", task)["transfer_tasks"])
+        filters = [self.project.block("task", name)["vocabulary"] for name in tasks]
+        return sorted({f"results/vocabularies/{entry['name']}/manifest.json" for entry in filters if entry is not None})
+
+    def perplexities(self, experiment: str) -> dict[str, str]:
+        """Manifests of perplexities by cell; none where no split is asked for."""
+        if not self.project.experiment(experiment)["perplexity"]["splits"]:
+            return {}
+        return {
+            cell.name: f"results/{experiment}/perplexity/{cell.name}/manifest.json"
+            for cell in self.project.cells(experiment)
+        }
+
+    def baseline_model(self, baseline: str) -> str:
+        """Source manifest of a model that others pretrained."""
+        return source_manifest(self.project.block("baseline", baseline))
+
+    def baselines(self, experiment: str) -> dict[str, str]:
+        """Manifests of minimal-pair scores of models that others pretrained, by `BASELINE:SUITE`."""
+        block = self.project.experiment(experiment)
+        return {
+            f"{baseline}:{suite}": f"results/baselines/{baseline}/{suite}/manifest.json"
+            for baseline in block["baselines"]
+            for suite in block["minimal_pairs"]
+        }
+
+    def probed(self, experiment: str) -> dict[str, str]:
+        """Manifests of the fine-tuning results that have layer weights (edge probing), by `CELL:TASK`."""
+        finetuned = self.finetuned(experiment)
+        kinds = {name: self.project.block("task", name.split(":")[1])["head"]["kind"] for name in finetuned}
+        return {name: path for name, path in finetuned.items() if kinds[name] == "span_classification"}
+
     def exported(self, experiment: str) -> dict[str, str]:
         """Manifests of an experiment's models as folders for `transformers`, by cell."""
         return {
@@ -206,6 +245,8 @@ class Layout:
         names = ["learning_curves", "layer_weights"]
         if self.project.experiment(experiment)["minimal_pairs"]:
             names.append("phenomena")
+        if self.probed(experiment):
+            names.append("layer_contributions")
         return {name: f"results/{experiment}/figures/{name}.svg" for name in names}
 
 

@@ -1,4 +1,4 @@
-"""Overrides: a run or a task states only what differs from its experiment."""
+"""Overrides: a run states only what differs from its experiment."""
 
 import copy
 from collections.abc import Mapping
@@ -20,8 +20,3 @@ def pretraining_of(experiment: Mapping[str, Any], run: str) -> dict[str, Any]:
     """Pretraining settings of a run: the experiment's, with what the run changes."""
     return merged(experiment["pretraining"], experiment["runs"][run]["pretraining"])
 
-
-def protocol_of(experiment: Mapping[str, Any], task: str) -> dict[str, Any]:
-    """Fine-tuning protocol of a task: the experiment's, with what the task changes."""
-    finetuning = experiment["finetuning"]
-    return merged(finetuning["protocol"], finetuning["tasks"][task])

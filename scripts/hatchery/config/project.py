@@ -11,6 +11,7 @@ from typing import Any
 
 from hatchery.config.checks import check_experiment, check_model, check_sources
 from hatchery.config.overrides import merged
+from hatchery.config.protocols import resolve_protocol
 from hatchery.config.schema import nearest, validate
 from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
@@ -25,6 +26,8 @@ FOLDERS = {
     "vocabulary": "vocabularies",
     "selection": "selections",
     "tokenizer_sweep": "tokenizer_sweeps",
+    "protocol": "protocols",
+    "baseline": "baselines",
 }
 MODEL_SCHEMAS = {"ltg": "model", "roberta": "model_roberta"}
 RESERVED = (
@@ -37,6 +40,7 @@ RESERVED = (
     "tokenizers",
     "tokenizer_sweeps",
     "tokens",
+    "baselines",
     "settings",
     "checkpoints",
     "benchmarks",
@@ -92,7 +96,7 @@ class Project:
         path = self.folder / "config.yaml"
         config = validate(merged(read_yaml(path), self.overrides), "config", str(path))
         for name in config["experiments"]:
-            self._require("experiment", name, f"{path}: experiments")
+            self.require("experiment", name, f"{path}: experiments")
         return config
 
     def names(self, kind: str) -> list[str]:
@@ -105,13 +109,34 @@ class Project:
         Raises ConfigError naming the file, the key, what was given, what is allowed and the nearest match.
         """
         if (kind, name) not in self._blocks:
-            self._require(kind, name, str(self.folder / FOLDERS[kind]))
+            self.require(kind, name, str(self.folder / FOLDERS[kind]))
             path = self.folder / FOLDERS[kind] / f"{name}.yaml"
-            raw = read_yaml(path)
+            raw = self._task_with_base(name, ()) if kind == "task" else read_yaml(path)
             block = validate(raw, schema_of(kind, raw, str(path)), str(path))
             self._check(kind, name, block, str(path))
             self._blocks[kind, name] = block
         return self._blocks[kind, name]
+
+    def _task_with_base(self, name: str, below: tuple[str, ...]) -> dict[str, Any]:
+        """The keys of a task laid over those of its base, not validated. Raises ConfigError for a circle of bases."""
+        path = self.folder / FOLDERS["task"] / f"{name}.yaml"
+        raw = read_yaml(path)
+        base = raw.get("base")
+        if base is None:
+            return raw
+        self.require("task", base, f"{path}: base")
+        if base in (*below, name):
+            raise ConfigError(f"{path}: base: got {base!r}, whose own base leads back to {name!r}")
+        inherited = self._task_with_base(base, (*below, name))
+        # Rows come from one place only.
+        if raw.keys() & {"data", "embedded"}:
+            inherited = {key: value for key, value in inherited.items() if key not in ("data", "embedded")}
+        return merged(inherited, raw)
+
+    def protocol_of(self, experiment: str, task: str) -> dict[str, Any]:
+        """How an experiment fine-tunes on a task, with defaults; see `resolve_protocol`."""
+        where = f"{self.folder / FOLDERS['experiment'] / experiment}.yaml"
+        return resolve_protocol(self.experiment(experiment)["finetuning"], task, self, where)
 
     def experiment(self, name: str) -> dict[str, Any]:
         """The experiment called `name`."""
@@ -155,7 +180,8 @@ class Project:
             )
         return cells[name]
 
-    def _require(self, kind: str, name: str, where: str) -> None:
+    def require(self, kind: str, name: str, where: str) -> None:
+        """Raise ConfigError with the nearest match unless a block of this kind and name exists."""
         known = self.names(kind)
         if name not in known:
             allowed = ", ".join(known) or "none"
@@ -165,22 +191,24 @@ class Project:
         if kind == "experiment":
             if name in RESERVED:
                 raise ConfigError(f"{where}: {name!r} cannot be an experiment's name, results/{name}/ is taken")
-            self._require("corpus", block["corpus"], f"{where}: corpus")
-            self._require("tokenizer", block["tokenizer"], f"{where}: tokenizer")
+            self.require("corpus", block["corpus"], f"{where}: corpus")
+            self.require("tokenizer", block["tokenizer"], f"{where}: tokenizer")
             for run_name, run in block["runs"].items():
-                self._require("model", run["model"], f"{where}: runs.{run_name}.model")
+                self.require("model", run["model"], f"{where}: runs.{run_name}.model")
             for corpus in block["cards"]:
-                self._require("corpus", corpus, f"{where}: cards")
+                self.require("corpus", corpus, f"{where}: cards")
             for suite in block["minimal_pairs"]:
-                self._require("suite", suite, f"{where}: minimal_pairs")
+                self.require("suite", suite, f"{where}: minimal_pairs")
+            for baseline in block["baselines"]:
+                self.require("baseline", baseline, f"{where}: baselines")
             for task in block["finetuning"]["tasks"]:
-                self._require("task", task, f"{where}: finetuning.tasks")
+                self.require("task", task, f"{where}: finetuning.tasks")
             check_experiment(block, where, self)
         elif kind == "tokenizer":
             for corpus in block["corpora"] if "corpora" in block else [block["corpus"]]:
-                self._require("corpus", corpus, f"{where}: corpus")
+                self.require("corpus", corpus, f"{where}: corpus")
         elif kind == "tokenizer_sweep":
-            self._require("corpus", block["corpus"], f"{where}: corpus")
+            self.require("corpus", block["corpus"], f"{where}: corpus")
             self._check_named_data(block["morphemes_data"], f"{where}: morphemes_data")
             for candidate, entry in block["types"].items():
                 self._check_named_data(entry["reference"], f"{where}: types.{candidate}.reference")
@@ -193,15 +221,26 @@ class Project:
         elif kind == "selection":
             self._check_data(block, f"{where}: data")
             self._check_named_data(block["sentence_model"], f"{where}: sentence_model")
-            self._require("vocabulary", block["vocabulary"], f"{where}: vocabulary")
-        elif kind in ("suite", "task"):
+            self.require("vocabulary", block["vocabulary"], f"{where}: vocabulary")
+        elif kind in ("suite", "baseline"):
             self._check_data(block, f"{where}: data")
+        elif kind == "task":
+            self._check_data(block, f"{where}: data")
+            if block["vocabulary"] is not None:
+                self.require("vocabulary", block["vocabulary"]["name"], f"{where}: vocabulary.name")
+            for task in block["transfer_tasks"]:
+                self.require("task", task, f"{where}: transfer_tasks")
+                if self.block("task", task)["transfer"] is None:
+                    raise ConfigError(f"{where}: transfer_tasks: the task {task!r} says nothing under `transfer`")
+        elif kind == "protocol":
+            for task in block["tasks"]:
+                self.require("task", task, f"{where}: tasks")
         elif kind == "model":
             check_model(block, where)
 
     def _check_corpus(self, block: Mapping[str, Any], where: str) -> None:
         if block["card_tokenizer"] is not None:
-            self._require("tokenizer", block["card_tokenizer"], f"{where}: card_tokenizer")
+            self.require("tokenizer", block["card_tokenizer"], f"{where}: card_tokenizer")
         match corpus_kind(block):
             case "sources":
                 check_sources(block, where)
@@ -211,13 +250,13 @@ class Project:
             case "sample":
                 for key in ("corpus", "size_of"):
                     if key in block["sample"]:
-                        self._require("corpus", block["sample"][key], f"{where}: sample.{key}")
+                        self.require("corpus", block["sample"][key], f"{where}: sample.{key}")
             case "sequences":
                 for index, group in enumerate(block["sequences"]["groups"]):
                     for selection in group["selections"]:
-                        self._require("selection", selection, f"{where}: sequences.groups.{index}.selections")
+                        self.require("selection", selection, f"{where}: sequences.groups.{index}.selections")
                 if block["sequences"]["held_out_from"] is not None:
-                    self._require("corpus", block["sequences"]["held_out_from"], f"{where}: sequences.held_out_from")
+                    self.require("corpus", block["sequences"]["held_out_from"], f"{where}: sequences.held_out_from")
 
     def _check_named_data(self, name: str | None, where: str) -> None:
         if name is not None:

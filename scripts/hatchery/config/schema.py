@@ -33,9 +33,23 @@ TYPE_NAMES = {
 @cache
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema called `name`. Raises ConfigError when it is not a valid schema."""
-    value = read_yaml(SCHEMAS / f"{name}.schema.yaml")
+    value = _with_other_files(read_yaml(SCHEMAS / f"{name}.schema.yaml"))
     Draft202012Validator.check_schema(value)
     return value
+
+
+def _with_other_files(rules: Any) -> Any:
+    """The rules with `$ref: <name>.schema.yaml` replaced by that schema; what stands beside the reference wins."""
+    if isinstance(rules, list):
+        return [_with_other_files(item) for item in rules]
+    if not isinstance(rules, dict):
+        return rules
+    rules = {key: _with_other_files(value) for key, value in rules.items()}
+    name, suffix, _ = str(rules.get("$ref", "")).partition(".schema.yaml")
+    if not suffix:
+        return rules
+    own = {key: value for key, value in rules.items() if key != "$ref"}
+    return {**{key: value for key, value in schema(name).items() if key != "$schema"}, **own}
 
 
 def validate(document: dict[str, Any], schema_name: str, where: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ results of the old code are made anew (`stage_code.json` and its test remind of 
 from collections.abc import Callable
 from typing import Any
 
-from hatchery.config.overrides import pretraining_of, protocol_of
+from hatchery.config.overrides import pretraining_of
 from hatchery.config.project import Project
 from hatchery.config.schema import validate
 from hatchery.config.terms import KEYS, raw_inputs
@@ -16,7 +16,7 @@ from hatchery.errors import ConfigError
 from hatchery.storage.checksums import canonical_json
 
 VERSIONS = {
-    "generate_embedded_sources": 2,
+    "generate_embedded_sources": 3,
     "register_source": 2,
     "build_vocabulary": 1,
     "select_text": 1,
@@ -29,12 +29,15 @@ VERSIONS = {
     "select_tokenizer": 1,
     "write_cost": 1,
     "pretrain": 1,
-    "score_minimal_pairs": 1,
-    "finetune": 1,
-    "summarise": 1,
+    "score_minimal_pairs": 2,
+    "score_baseline": 1,
+    "measure_perplexity": 1,
+    "finetune": 2,
+    "summarise": 2,
     "plot_learning_curves": 1,
     "plot_layer_weights": 1,
     "plot_phenomena": 1,
+    "plot_layer_contributions": 1,
     "write_page": 2,
     "export_model": 1,
     "list_exported_models": 1,
@@ -138,7 +141,7 @@ def _pretraining(project: Project, experiment: str, cell: str) -> dict[str, Any]
 
 def _cost(project: Project, experiment: str) -> dict[str, Any]:
     block, compute, cluster = project.experiment(experiment), project.config["compute"], project.config["cluster"]
-    embedded, seeds = project.config["embedded"], len(block["finetuning"]["seeds"])
+    embedded = project.config["embedded"]
     names = [cell.name for cell in project.cells(experiment)]
     suites = []
     for name in block["minimal_pairs"]:
@@ -147,10 +150,13 @@ def _cost(project: Project, experiment: str) -> dict[str, Any]:
         suites.append({"name": name, "pairs_per_paradigm": suite["pairs_per_paradigm"] or limit})
     tasks = []
     for name in block["finetuning"]["tasks"]:
-        task, protocol = project.block("task", name), protocol_of(block, name)
-        limit = embedded["examples_per_task"] if "embedded" in task else None
+        task, protocol = project.block("task", name), project.protocol_of(experiment, name)
+        # Only two of the generated tasks are as long as that.
+        key = "examples_per_task" if name in ("demo_acceptability", "demo_entailment") else "examples_per_suite_task"
+        limit = embedded[key] if "embedded" in task else None
+        runs = len(protocol["seeds"]) * len(protocol["learning_rates"])
         chosen = {key: protocol[key] for key in ("epochs", "max_length", "development_fraction")}
-        tasks.append({"name": name, "examples": task["train_limit"] or limit, "seeds": seeds, **chosen})
+        tasks.append({"name": name, "examples": task["train_limit"] or limit, "seeds": runs, **chosen})
     return {
         "experiment": experiment,
         "vocabulary_size": project.block("tokenizer", block["tokenizer"])["vocabulary_size"],
@@ -173,10 +179,26 @@ def _minimal_pairs(project: Project, suite: str) -> dict[str, Any]:
     return {"suite": suite, **_without(project.block("suite", suite), "description", "data", "embedded")}
 
 
-def _finetuning(project: Project, experiment: str, task: str) -> dict[str, Any]:
+def _baseline(project: Project, baseline: str, suite: str) -> dict[str, Any]:
+    block = _without(project.block("baseline", baseline), "description", "data")
+    return {**_minimal_pairs(project, suite), "model_kind": "transformers", "external": block}
+
+
+def _perplexity(project: Project, experiment: str) -> dict[str, Any]:
     block = project.experiment(experiment)
-    entry = {"name": task, **_without(project.block("task", task), "description", "data", "embedded")}
-    return {"task": entry, "protocol": protocol_of(block, task), "seeds": block["finetuning"]["seeds"]}
+    chosen = block["perplexity"]
+    return {**chosen, "sequence_length": chosen["sequence_length"] or block["pretraining"]["sequence_length"]}
+
+
+def _finetuning(project: Project, experiment: str, task: str) -> dict[str, Any]:
+    transfer = [_task(project, name) for name in project.block("task", task)["transfer_tasks"]]
+    return {"task": _task(project, task), "protocol": project.protocol_of(experiment, task), "transfer": transfer}
+
+
+def _task(project: Project, task: str) -> dict[str, Any]:
+    block = _without(project.block("task", task), "description", "base", "data", "embedded", "transfer_tasks")
+    vocabulary = block["vocabulary"]
+    return {"name": task, **block, "vocabulary": None if vocabulary is None else _without(vocabulary, "name")}
 
 
 def _cells(project: Project, experiment: str) -> list[dict[str, Any]]:
@@ -190,6 +212,8 @@ def _summary(project: Project, experiment: str) -> dict[str, Any]:
         "cells": _cells(project, experiment),
         "suites": block["minimal_pairs"],
         "tasks": list(block["finetuning"]["tasks"]),
+        "perplexity": bool(block["perplexity"]["splits"]),
+        "baselines": block["baselines"],
         "published": block["published"],
     }
 
@@ -249,11 +273,14 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "write_cost": _cost,
     "pretrain": _pretraining,
     "score_minimal_pairs": _minimal_pairs,
+    "score_baseline": _baseline,
+    "measure_perplexity": _perplexity,
     "finetune": _finetuning,
     "summarise": _summary,
     "plot_learning_curves": _figure,
     "plot_layer_weights": _figure,
     "plot_phenomena": _figure,
+    "plot_layer_contributions": _figure,
     "write_page": _page,
     "export_model": _export,
     "list_exported_models": _exports,

@@ -4,7 +4,6 @@ Everything follows from the settings: the same settings give the same bytes, wha
 pairs and of the tasks never stand in the corpora, so a model cannot have seen them.
 """
 
-import json
 import random
 import shutil
 from collections.abc import Iterator, Sequence
@@ -13,18 +12,36 @@ from dataclasses import dataclass
 from hatchery.embedded import babylm, bnc, raw_text
 from hatchery.embedded.documents import MAKERS, EmbeddedDocument, Kind
 from hatchery.embedded.grammar import text_of
-from hatchery.embedded.minimal_pairs import PARADIGMS, blimp_rows, draw_pairs
+from hatchery.embedded.minimal_pairs import PARADIGMS, Pair, blimp_rows, draw_pairs
+from hatchery.embedded.rows import json_lines
+from hatchery.embedded.suites import Suites
 from hatchery.embedded.tasks import TASKS
 from hatchery.errors import ConfigError
 from hatchery.storage.atomic import write_bytes
 from hatchery.storage.manifests import StageRun
 
-FOLDERS = ("babylm", "bnc", "bookcorpus", "c4", "cbt", "childes", "glue", "minimal_pairs", "text", "wikipedia")
+FOLDERS = (
+    "babylm",
+    "bnc",
+    "bookcorpus",
+    "c4",
+    "cbt",
+    "childes",
+    "edge_probing",
+    "filter_data",
+    "glue",
+    "hans",
+    "minimal_pairs",
+    "superglue",
+    "text",
+    "wikipedia",
+)
 _BNC_SHARE = 0.25
 _SMALL_SHARE = 0.025
 _SMALL_LEAST = 40
 _DEVELOPMENT_EVERY = 20
 _DOCUMENTS_PER_BNC_TEXT = 8
+_LEAST = {"documents": 40, "pairs_per_paradigm": 2, "examples_per_task": 4, "examples_per_suite_task": 12}
 
 
 @dataclass(frozen=True)
@@ -35,6 +52,8 @@ class EmbeddedSettings:
     documents: int
     pairs_per_paradigm: int
     examples_per_task: int
+    # Training rows of each task of the suites (BabyLM archive, SuperGLUE, HANS, MSGS, edge probing).
+    examples_per_suite_task: int = 60
 
 
 class _Generator:
@@ -42,6 +61,7 @@ class _Generator:
         self.settings = settings
         self.sentences: set[str] = set()
         self.words = 0
+        self.pairs: dict[str, list[Pair]] = {}
 
     def documents(self, name: str, kinds: Sequence[Kind], count: int) -> list[EmbeddedDocument]:
         """`count` documents for one source, the kinds in turn; each has a random generator of its own."""
@@ -103,7 +123,8 @@ class _Generator:
         """One BLiMP file per paradigm. Call after the corpora, whose sentences are avoided."""
         for paradigm in PARADIGMS:
             pairs = draw_pairs(paradigm, self.settings.pairs_per_paradigm, self.settings.seed, self.sentences)
-            yield f"{paradigm.uid}.jsonl", _json_lines(blimp_rows(paradigm, pairs))
+            self.pairs[paradigm.uid] = pairs
+            yield f"{paradigm.uid}.jsonl", json_lines(blimp_rows(paradigm, pairs))
 
     def task_files(self) -> Iterator[tuple[str, bytes]]:
         """Training file and a validation file of half its size for each task."""
@@ -111,12 +132,8 @@ class _Generator:
             training = examples(self.settings.examples_per_task, self.settings.seed, "train", self.sentences)
             seen = self.sentences | {value for row in training for value in row.values() if isinstance(value, str)}
             validation = examples(self.settings.examples_per_task // 2, self.settings.seed, "validation", seen)
-            yield f"{name}.train.jsonl", _json_lines(training)
-            yield f"{name}.validation.jsonl", _json_lines(validation)
-
-
-def _json_lines(rows: list[dict]) -> bytes:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+            yield f"{name}.train.jsonl", json_lines(training)
+            yield f"{name}.validation.jsonl", json_lines(validation)
 
 
 def generate(settings: EmbeddedSettings, run: StageRun) -> None:
@@ -124,7 +141,7 @@ def generate(settings: EmbeddedSettings, run: StageRun) -> None:
 
     Raises ConfigError for a count below what a source needs.
     """
-    for key, least in (("documents", 40), ("pairs_per_paradigm", 2), ("examples_per_task", 4)):
+    for key, least in _LEAST.items():
         if getattr(settings, key) < least:
             raise ConfigError(f"{key}: got {getattr(settings, key)}, at least {least} are needed")
     for folder in FOLDERS:
@@ -144,5 +161,11 @@ def generate(settings: EmbeddedSettings, run: StageRun) -> None:
     write("", generator.other_files())
     write("minimal_pairs", generator.pair_files())
     write("glue", generator.task_files())
+    suites = Suites(settings.seed, settings.examples_per_suite_task, generator.sentences)
+    write("glue", suites.glue())
+    write("superglue", suites.superglue())
+    write("filter_data", suites.filter_data(generator.pairs))
+    write("hans", suites.hans())
+    write("edge_probing", suites.edge_probing())
     run.measures["words"] = generator.words
     run.measures["different_sentences"] = len(generator.sentences)

@@ -10,19 +10,27 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
     "corpora": ("build_vocabulary", "select_text", "convert_corpus", "sample_corpus", "group_sequences"),
     "tokenization": ("train_tokenizer", "encode_corpus", "select_tokenizer"),
     "pretraining": ("write_cost", "pretrain"),
-    "evaluation": ("score_minimal_pairs", "finetune", "export_model", "list_exported_models"),
+    "evaluation": (
+        "score_minimal_pairs",
+        "measure_perplexity",
+        "finetune",
+        "export_model",
+        "list_exported_models",
+    ),
     "analysis": (
         "describe_corpus",
         "summarise",
         "plot_learning_curves",
         "plot_layer_weights",
         "plot_phenomena",
+        "plot_layer_contributions",
         "write_page",
     ),
 }
 
 # Commands that people or the Makefile start, never a rule; they run in `.venv` or before it exists.
 DEVELOPMENT_COMMANDS: tuple[str, ...] = (
+    "convert_conll2012",
     "estimate_cost",
     "import_checkpoint",
     "install_environment",

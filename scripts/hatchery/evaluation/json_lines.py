@@ -5,6 +5,7 @@ broken UTF-8, repeated keys and values that are no objects end in one Evaluation
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,24 +14,64 @@ from hatchery.errors import EvaluationError
 from hatchery.storage.sources import RawSource
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Record:
-    """One JSON object of a file; `where` is `file:line` for messages, `line` counts from 1."""
+    """One object of a file; `where` is its place for messages, `line` counts from 1.
+
+    `left_out` names the fields of the file that were not read, because nobody asked for them.
+    """
 
     values: Mapping[str, Any]
     where: str
     line: int
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all fields, sorted."""
+        return sorted({*self.values, *self.left_out})
+
+    def has(self, name: str) -> bool:
+        """Whether there is a field `name`; dots reach into nested objects."""
+        return self._find(name) is not _MISSING
+
+    def value(self, name: str) -> Any:
+        """The value of the field `name`; dots reach into nested objects. Raises EvaluationError when it is missing."""
+        found = self.values.get(name, _MISSING)
+        if found is _MISSING:
+            found = self._find(name)
+        if found is _MISSING:
+            raise EvaluationError(
+                f"{self.where}: the field {name!r} is missing; the record has: {', '.join(self.names)}"
+            )
+        return found
 
     def text(self, name: str) -> str:
         """The non-empty string called `name`. Raises EvaluationError when it is missing, empty or no string."""
-        if name not in self.values:
-            raise EvaluationError(
-                f"{self.where}: the field {name!r} is missing; the record has: {', '.join(sorted(self.values))}"
-            )
-        value = self.values[name]
+        value = self.value(name)
         if not isinstance(value, str) or not value.strip():
             raise EvaluationError(f"{self.where}: the field {name!r} must be a non-empty text, got {shorten(value)}")
-        return checked_text(value, f"{self.where}: the field {name!r}")
+        return value if value.isascii() else checked_text(value, f"{self.where}: the field {name!r}")
+
+    def string(self, name: str) -> str:
+        """The string called `name`, which may be empty. Raises EvaluationError when it is missing or no string."""
+        value = self.value(name)
+        if not isinstance(value, str):
+            raise EvaluationError(f"{self.where}: the field {name!r} must be a text, got {shorten(value)}")
+        return value if value.isascii() else checked_text(value, f"{self.where}: the field {name!r}")
+
+    def _find(self, name: str) -> Any:
+        found: Any = self.values
+        if name in found:
+            return found[name]
+        for part in name.split("."):
+            if not isinstance(found, Mapping) or part not in found:
+                return _MISSING
+            found = found[part]
+        return found
+
+
+_MISSING = object()
 
 
 def shorten(value: object) -> str:
@@ -73,15 +114,39 @@ def read_json_lines(source: RawSource, name: str) -> Iterator[Record]:
     for line, text in decode_lines(source, name):
         where = f"{name}:{line}"
         try:
-            values = json.loads(text, object_pairs_hook=_unique_keys)
+            values = json.loads(text)
+            if not isinstance(values, dict):
+                raise EvaluationError(f"{where}: expected a JSON object, got {shorten(values)}")
+            if not _surely_unique(values, text):
+                values = json.loads(text, object_pairs_hook=_unique_keys)
         except (ValueError, RecursionError) as error:
             raise EvaluationError(f"{where}: not one JSON object per line: {error}") from error
-        if not isinstance(values, dict):
-            raise EvaluationError(f"{where}: expected a JSON object, got {shorten(values)}")
         empty = False
         yield Record(values, where, line)
     if empty:
         raise EvaluationError(f"{name}: the file holds no records")
+
+
+_KEY_END = re.compile(r'"[ \t\r\n]*:')
+
+
+def _surely_unique(values: dict[str, Any], text: str) -> bool:
+    """Whether the count of colons alone shows that no key stands twice; looking at every key is much slower.
+
+    Each key that is written has a colon behind its closing quote, and texts can only add to their number: where there
+    are as many of them as keys were read, none was read over another.
+    """
+    colons = text.count(":")
+    if colons == len(values):
+        return True
+    keys = _key_count(values)
+    return colons == keys or len(_KEY_END.findall(text)) == keys
+
+
+def _key_count(value: object) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(map(_key_count, value.values()))
+    return sum(map(_key_count, value)) if isinstance(value, list) else 0
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Holding rows out: the development rows of a seed, the validation rows of a task that has no file of them.
 
-Equal inputs always stay together, so a repeated text never lies on both sides.
+Equal inputs always stay together, and so does what is judged together: no repeated text lies on both sides, and no
+question is divided.
 """
 
 from collections.abc import Hashable, Sequence
@@ -8,7 +9,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.tasks.example import Example
+from hatchery.evaluation.tasks.example import Example, SpanExample
 
 
 def hold_out(
@@ -32,6 +33,29 @@ def hold_out(
     return kept, held
 
 
-def input_groups(examples: Sequence[Example]) -> list[tuple[str, ...]]:
-    """What makes two rows the same input: their texts, whatever their labels."""
-    return [example.segments for example in examples]
+def input_groups(examples: Sequence[Example | SpanExample]) -> list[int]:
+    """A number per row, the same for rows that must stay together: of equal inputs, or of one group (a question).
+
+    Numbers count from 0 in the order of the first rows.
+    """
+    leaders: dict[Hashable, int] = {}
+    parents: list[int] = []
+
+    def root(index: int) -> int:
+        while parents[index] != index:
+            parents[index] = parents[parents[index]]
+            index = parents[index]
+        return index
+
+    for index, example in enumerate(examples):
+        parents.append(index)
+        for key in _together(example):
+            parents[root(index)] = root(leaders.setdefault(key, index))
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(root(index), len(numbers)) for index in range(len(examples))]
+
+
+def _together(example: Example | SpanExample) -> list[Hashable]:
+    if isinstance(example, SpanExample):
+        return [example.words]
+    return [example.inputs, example.group] if example.group else [example.inputs]

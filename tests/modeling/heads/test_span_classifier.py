@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from hatchery.errors import EvaluationError, ModelError
 from hatchery.modeling.heads.extractive_span import ExtractiveSpan
+from hatchery.modeling.heads.layer_mix import layer_vectors
 from hatchery.modeling.heads.span_classifier import SpanClassifier
 
 SPANS = torch.tensor([[[1, 4], [7, 8]], [[8, 11], [0, 12]], [[0, 2], [0, 2]], [[2, 5], [1, 2]]])
@@ -57,6 +58,56 @@ def test_the_probe_is_the_published_sequence_of_steps(make_encoder, tokens, kind
     scores = model(*tokens, spans=SPANS[:, :n_spans], sentences=SENTENCES)
     expected = plain_scores(model, encoder, *tokens, reading == "differences")
     torch.testing.assert_close(scores, expected, atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_spans", [1, 2])
+def test_layers_that_are_known_stand_in_for_the_ids(make_encoder, tokens, n_spans):
+    encoder = make_encoder()
+    model = disturbed(SpanClassifier(encoder, 5, 0.0, 1, n_spans=n_spans, probe_size=32))
+    spans = {"spans": SPANS[:, :n_spans], "sentences": SENTENCES}
+    layers = layer_vectors(encoder, encoder(*tokens), "differences")
+    assert model(layers=layers, attention_mask=tokens[1], **spans).equal(model(*tokens, **spans))
+    # All sentences in one row, without their padding.
+    row = layers[:, tokens[1]].unsqueeze(1)
+    starts = torch.tensor([0, 12, 21])[SENTENCES]
+    moved = {"spans": SPANS[:, :n_spans] + starts[:, None, None], "sentences": torch.zeros_like(SENTENCES)}
+    torch.testing.assert_close(model(layers=row, **moved, widest=12), model(*tokens, **spans))
+
+
+def test_the_widest_span_may_be_told_without_changing_scores(make_encoder, tokens):
+    model = disturbed(SpanClassifier(make_encoder(), 5, 0.0, 1, n_spans=2))
+    scores = model(*tokens, spans=SPANS, sentences=SENTENCES)
+    torch.testing.assert_close(model(*tokens, spans=SPANS, sentences=SENTENCES, widest=12), scores)
+
+
+def test_known_layers_must_be_those_of_the_encoder(make_encoder, tokens):
+    model = SpanClassifier(make_encoder(), 5, 0.0, 1, n_spans=2)
+    with pytest.raises(ModelError, match=r"layers: got shape \(2, 3, 12, 24\), expected \[3, B, T, 24\]"):
+        model(layers=torch.zeros(2, 3, 12, 24), spans=SPANS, sentences=SENTENCES)
+    with pytest.raises(ModelError, match="input_ids or layers"):
+        model(spans=SPANS, sentences=SENTENCES)
+    with pytest.raises(ModelError, match="input_ids or layers"):
+        model(*tokens, layers=torch.zeros(3, 3, 12, 24), spans=SPANS, sentences=SENTENCES)
+
+
+def test_the_original_probe_projects_each_span_by_itself_and_scales_its_mix(make_encoder, tokens):
+    model = disturbed(SpanClassifier(make_encoder(), 5, 0.0, 1, n_spans=2, separate_projections=True, scaled_mix=True))
+    head, spans = model.head, {"spans": SPANS, "sentences": SENTENCES}
+    shared = SpanClassifier(make_encoder(), 5, 0.0, 1, n_spans=2)
+    extra = {name for name, _ in head.named_parameters()} - {name for name, _ in shared.head.named_parameters()}
+    assert extra == {
+        "other_projections.0.weight",
+        "other_projections.0.bias",
+        "mixes.0.scale",
+        "mixes.1.scale",
+    }
+    before = model(*tokens, **spans)
+    with torch.no_grad():
+        head.other_projections[0].weight.zero_()
+    assert not model(*tokens, **spans).allclose(before)
+    layers = torch.randn(3, 2, 5)
+    assert head.mixes[0](layers).allclose(head.mixes[0].scale * (head.mixes[0].shares[:, None, None] * layers).sum(0))
+    assert model.layer_weights().sum(1).allclose(torch.ones(2))
 
 
 def test_sizes_are_the_published_ones(make_encoder):

@@ -1,65 +1,168 @@
-"""Inputs of a classifier: `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut to a maximum length (LTG-BERT, section 6.5).
+"""Texts, pairs, triples and choices as encoded data (evaluation.md 6.5): distinct segments once, inputs when asked for.
 
-With the special tokens of RoBERTa `<s> a </s> </s> b </s>`. Token ids only: these models have no segment embeddings,
-so only the separators separate.
+An example is a row of segment numbers; a batch frames, cuts and pads the segments of its examples. Token ids only:
+these models have no segment embeddings, so only the separators separate.
 """
 
+from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import torch
 
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.finetuning.data import Batch
+from hatchery.evaluation.finetuning.framing import Framing, kept_tokens
+from hatchery.evaluation.finetuning.marked_tokens import marked_token_spans
+from hatchery.evaluation.finetuning.segment_pool import SegmentPool, TextNumbers, encode_pool
 from hatchery.evaluation.tasks.example import Example
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
+NO_SEGMENT = -1
+
 
 @dataclass(frozen=True)
-class EncodedExamples:
-    """Examples as ids: `sequences[i]` is int64 [T_i] with special tokens, `labels` int64 [n]."""
+class TextArrays:
+    """What all subsets of a data set share. Inputs are numbered through; example i has those from `first_inputs[i]` on.
 
-    sequences: list[np.ndarray]
+    `segments` int32 [inputs, S] are numbers of texts in the pool, NO_SEGMENT where an input has fewer than S; `kept`
+    int32 [inputs, S] are the tokens that are left of them. `spans` int64 [examples, M, 2] are token positions
+    [start, end) of the marked words, None where nothing is marked.
+    """
+
+    pool: SegmentPool
+    framing: Framing
+    segments: np.ndarray
+    kept: np.ndarray
+    first_inputs: np.ndarray
     labels: np.ndarray
-    truncated: int
+    is_truncated: np.ndarray
+    lengths: np.ndarray
+    spans: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class EncodedTexts:
+    """Encoded examples; items and units are the examples. `items` int64 [n] are their positions in `arrays`."""
+
+    arrays: TextArrays
+    items: np.ndarray
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each sequence, int64 [n]."""
-        return np.array([len(sequence) for sequence in self.sequences], dtype=np.int64)
+        """Tokens of each example with special tokens, of choices the longest; int64 [n]."""
+        return self.arrays.lengths[self.items]
 
-    def subset(self, indices: Sequence[int]) -> "EncodedExamples":
-        """The examples at the given positions; `truncated` stays that of the whole."""
-        return EncodedExamples([self.sequences[i] for i in indices], self.labels[list(indices)], self.truncated)
+    @property
+    def n_units(self) -> int:
+        """The examples."""
+        return len(self.items)
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Labels int64 [n] (classes, right choices), int64 [n, K] or float64 [n] (numbers)."""
+        return self.arrays.labels[self.items]
+
+    @property
+    def truncated(self) -> int:
+        """Examples of which something was cut."""
+        return int(self.arrays.is_truncated[self.items].sum())
+
+    def subset(self, items: Sequence[int]) -> "EncodedTexts":
+        """The examples at the given positions, in that order; nothing is copied."""
+        return replace(self, items=self.items[np.asarray(items, dtype=np.int64)])
+
+    def batch(self, items: np.ndarray) -> Batch:
+        """Inputs `input_ids` int64 [B, T] and `attention_mask` bool [B, T], of choices [B, C, T]; `spans` if marked.
+
+        A choice that an example does not have is masked everywhere.
+        """
+        arrays, examples = self.arrays, self.items[items]
+        counts = arrays.first_inputs[examples + 1] - arrays.first_inputs[examples]
+        has_choices = len(arrays.segments) > len(arrays.labels)
+        if has_choices:
+            choices = np.arange(counts.max())
+            exists = choices < counts[:, None]
+            ids, mask = _framed(arrays, (arrays.first_inputs[examples][:, None] + choices)[exists])
+            ids, mask = (
+                _laid_out(values, exists, pad) for values, pad in ((ids, arrays.framing.pad_id), (mask, False))
+            )
+        else:
+            ids, mask = _framed(arrays, arrays.first_inputs[examples])
+        inputs: dict[str, Any] = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
+        if arrays.spans is not None:
+            inputs["spans"] = torch.from_numpy(arrays.spans[examples])
+        return Batch(inputs, torch.from_numpy(arrays.labels[examples]), np.asarray(items, dtype=np.int64))
 
 
-def encode_examples(examples: Sequence[Example], tokenizer: Tokenizer, max_length: int) -> EncodedExamples:
-    """Encode every distinct text once; at most `max_length` tokens per input, special tokens included."""
-    texts = sorted({text for example in examples for text in example.segments})
-    ids = dict(zip(texts, tokenizer.encode_sentences(texts), strict=True))
-    sequences, truncated = [], 0
-    for example in examples:
-        segments = [ids[text] for text in example.segments]
-        room = max_length - len(_framed([()] * len(segments), tokenizer))
-        kept = truncate_longest(segments, room)
-        truncated += sum(map(len, kept)) < sum(map(len, segments))
-        sequences.append(np.array(_framed(kept, tokenizer), dtype=np.int64))
-    return EncodedExamples(sequences, np.array([example.label for example in examples], dtype=np.int64), truncated)
+def encode_texts(examples: Sequence[Example], tokenizer: Tokenizer, max_length: int) -> EncodedTexts:
+    """Encode every distinct text once; an input has at most `max_length` tokens, special tokens included.
 
-
-def _framed(segments: Sequence[Sequence[int]], tokenizer: Tokenizer) -> list[int]:
-    between = [tokenizer.sep_id] * tokenizer.special.separators_in_pair
-    ids = [tokenizer.cls_id, *segments[0]]
-    for segment in segments[1:]:
-        ids += [*between, *segment]
-    return [*ids, tokenizer.sep_id]
-
-
-def truncate_longest(segments: Sequence[Sequence[int]], room: int) -> list[Sequence[int]]:
-    """Cut tokens, one by one, from the end of the segment that is longest at the time, until `room` holds all.
-
-    Of equally long segments the later one is cut.
+    Raises EvaluationError for an example without inputs, and for marks that hold no token or differ in number;
+    ConfigError for a limit that leaves no room for a token of each segment.
     """
-    lengths = [len(segment) for segment in segments]
-    for _ in range(max(0, sum(lengths) - room)):
-        longest = max(range(len(lengths)), key=lambda index: (lengths[index], index))
-        lengths[longest] -= 1
-    return [segment[:length] for segment, length in zip(segments, lengths, strict=True)]
+    numbers, flat, segment_counts, input_counts = TextNumbers(), array("i"), array("i"), array("i")
+    for example in examples:
+        if not example.inputs or not all(example.inputs):
+            raise EvaluationError(f"{example.where}: the row has no text")
+        input_counts.append(len(example.inputs))
+        for texts in example.inputs:
+            segment_counts.append(len(texts))
+            flat.extend(numbers.of(texts))
+    n_segments = np.array(segment_counts, dtype=np.int64)
+    segments = np.full((len(n_segments), int(n_segments.max(initial=1))), NO_SEGMENT, dtype=np.int32)
+    segments[np.arange(segments.shape[1]) < n_segments[:, None]] = flat
+    first_inputs = np.concatenate(([0], np.cumsum(input_counts, dtype=np.int64)))
+    pool, framing = encode_pool(numbers.texts, tokenizer), Framing.of(tokenizer)
+    lengths = np.where(segments == NO_SEGMENT, 0, np.append(pool.lengths, 0)[segments])
+    kept = kept_tokens(lengths, n_segments, framing, max_length)
+    input_lengths = kept.sum(axis=1) + framing.overhead(n_segments)
+    spans = marked_token_spans(examples, tokenizer, kept[first_inputs[:-1]], framing)
+    arrays = TextArrays(
+        pool=pool,
+        framing=framing,
+        segments=segments,
+        kept=kept.astype(np.int32),
+        first_inputs=first_inputs,
+        labels=_labels(examples),
+        is_truncated=_per_example(np.logical_or, np.any(kept < lengths, axis=1), first_inputs),
+        lengths=_per_example(np.maximum, input_lengths, first_inputs),
+        spans=spans,
+    )
+    return EncodedTexts(arrays, np.arange(len(examples)))
+
+
+def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ids int64 [B, T] and mask bool [B, T] of inputs int64 [B]."""
+    framing, segments, kept = arrays.framing, arrays.segments[inputs], arrays.kept[inputs].astype(np.int64)
+    lengths = kept.sum(axis=1) + framing.overhead((segments != NO_SEGMENT).sum(axis=1))
+    longest = int(lengths.max())
+    mask = np.arange(longest) < lengths[:, None]
+    # Whatever is neither [CLS] nor part of a segment is a separator.
+    ids = np.where(mask, framing.sep_id, framing.pad_id)
+    ids[:, 0] = framing.cls_id
+    counts = kept.ravel()
+    ahead = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    targets = (framing.segment_starts(kept) + np.arange(len(inputs))[:, None] * longest).ravel()
+    sources = arrays.pool.starts[segments].ravel()
+    ids.ravel()[np.repeat(targets, counts) + ahead] = arrays.pool.tokens[np.repeat(sources, counts) + ahead]
+    return ids, mask
+
+
+def _laid_out(rows: np.ndarray, exists: np.ndarray, missing: int | bool) -> np.ndarray:
+    """Rows [R, T] at the places [B, C] that exist, as [B, C, T]."""
+    laid_out = np.full((*exists.shape, rows.shape[1]), missing, dtype=rows.dtype)
+    laid_out[exists] = rows
+    return laid_out
+
+
+def _labels(examples: Sequence[Example]) -> np.ndarray:
+    labels = np.array([example.label for example in examples])
+    return labels.astype(np.float64 if labels.dtype.kind == "f" else np.int64)
+
+
+def _per_example(combine: np.ufunc, values: np.ndarray, first_inputs: np.ndarray) -> np.ndarray:
+    """`values` [inputs] combined over the inputs of each example."""
+    return combine.reduceat(values, first_inputs[:-1]) if len(values) else values

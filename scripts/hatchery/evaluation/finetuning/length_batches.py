@@ -1,51 +1,56 @@
-"""Batches of examples of similar length, padded to the longest of the batch.
+"""Batches of items of similar length, so that little is padded.
 
-The order is a pure function of (seed, epoch, lengths): the same on every machine and independent of what was trained
-before.
+The training order is a pure function of (seed, epoch, lengths): the same on every machine and independent of what was
+trained before. Prediction batches hold as many items as a budget of tokens allows.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
-import torch
 
 from hatchery.evaluation.seeds import generator
 
-# Examples are sorted by length within pools of this many batches. Larger pools pad less, but on a small task they
-# would put the same examples together in every epoch.
-BATCHES_PER_POOL = 4
+# Items are sorted by length within pools of batches. Larger pools pad less, but on a small task they would put the
+# same items together in every epoch: a pool is at most this share of an epoch, within these bounds.
+POOLS_PER_EPOCH = 8
+FEWEST_BATCHES_PER_POOL, MOST_BATCHES_PER_POOL = 4, 32
 
 
-def training_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """Positions of each batch of an epoch; every example exactly once, only the last pool may have a short batch.
+def batches_per_epoch(n_items: int, batch_size: int, drop_incomplete: bool = False) -> int:
+    """Batches, and optimiser steps, of one epoch."""
+    return n_items // batch_size if drop_incomplete else -(-n_items // batch_size)
 
-    Examples are shuffled, sorted by length within pools, cut into batches, and the batches are shuffled.
+
+def training_batches(
+    lengths: np.ndarray, batch_size: int, seed: int, epoch: int, drop_incomplete: bool = False
+) -> list[np.ndarray]:
+    """Positions of each batch of an epoch; every item exactly once, and one batch at most is short.
+
+    Items are shuffled, sorted by length within pools, cut into batches, and the batches are shuffled.
+    `drop_incomplete` leaves the items of the short batch out: the last ones of the shuffled order, whatever their
+    length.
     """
     random = generator(seed, "training order", epoch)
+    n_batches = batches_per_epoch(len(lengths), batch_size, drop_incomplete)
     order = random.permutation(len(lengths))
-    pool_size = batch_size * BATCHES_PER_POOL
+    if drop_incomplete:
+        order = order[: n_batches * batch_size]
+    per_pool = min(max(n_batches // POOLS_PER_EPOCH, FEWEST_BATCHES_PER_POOL), MOST_BATCHES_PER_POOL)
     batches: list[np.ndarray] = []
-    for start in range(0, len(order), pool_size):
-        pool = order[start : start + pool_size]
-        batches.extend(_cut(pool[np.argsort(lengths[pool], kind="stable")], batch_size))
+    for start in range(0, len(order), batch_size * per_pool):
+        pool = order[start : start + batch_size * per_pool]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches.extend(pool[first : first + batch_size] for first in range(0, len(pool), batch_size))
     return [batches[index] for index in random.permutation(len(batches))]
 
 
-def prediction_batches(lengths: np.ndarray, batch_size: int) -> list[np.ndarray]:
-    """Positions of each batch in order of length, for a pass in which the order does not matter."""
-    return _cut(np.argsort(lengths, kind="stable"), batch_size)
+def prediction_batches(lengths: np.ndarray, tokens_per_batch: int) -> list[np.ndarray]:
+    """Positions of each batch for a pass in which the order does not matter, the longest items first.
 
-
-def _cut(order: np.ndarray, batch_size: int) -> list[np.ndarray]:
-    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
-
-
-def pad_batch(sequences: Sequence[np.ndarray], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids int64 [B, T] padded at the end to the longest sequence, and the mask bool [B, T], True = token."""
-    longest = max(len(sequence) for sequence in sequences)
-    ids = np.full((len(sequences), longest), pad_id, dtype=np.int64)
-    mask = np.zeros((len(sequences), longest), dtype=bool)
-    for row, sequence in enumerate(sequences):
-        ids[row, : len(sequence)] = sequence
-        mask[row, : len(sequence)] = True
-    return torch.from_numpy(ids), torch.from_numpy(mask)
+    A batch has at most `tokens_per_batch` positions, padding included, unless one item alone has more.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        count = max(1, tokens_per_batch // int(lengths[order[start]]))
+        batches.append(order[start : start + count])
+        start += count
+    return batches

@@ -1,144 +1,129 @@
-"""Fine-tuning of one classifier with one seed, read from top to bottom.
+"""Training of one task model with one seed and one learning rate, read from top to bottom.
 
-AdamW, linear warm-up, decay to 0; after every epoch the selection metric on development rows decides which epoch is
-kept (ELC-BERT section 4: early stopping on held-out training rows, the released validation file as test set).
-Split, order, head and dropout draw from streams of their own, so a seed fixes every number of a run on one device.
+AdamW, warm-up, a schedule, and an evaluation after every epoch or every so many steps that decides which state is kept
+(evaluation.md 6.3 to 6.6). Knows no task: data give batches, the model gives losses, a function judges predictions.
+Order and dropout draw from streams of their own, so a seed fixes every number of a run on one device.
 """
 
-import copy
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from hatchery.evaluation.finetuning.encoding import EncodedExamples
-from hatchery.evaluation.finetuning.length_batches import pad_batch, prediction_batches, training_batches
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.finetuning.data import EncodedData
+from hatchery.evaluation.finetuning.length_batches import batches_per_epoch, training_batches
+from hatchery.evaluation.finetuning.optimizer import build_optimizer, set_rates
+from hatchery.evaluation.finetuning.predicting import NotFiniteError, Predicted, on_device, predict
+from hatchery.evaluation.finetuning.selection import BestState, TrainedModel
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
-from hatchery.evaluation.metrics.classification import METRICS
 from hatchery.evaluation.seeds import derived_seed
-from hatchery.pretraining.parameter_groups import parameter_groups
-from hatchery.pretraining.schedules import learning_rate
-from hatchery.pretraining.settings import ScheduleSettings
+from hatchery.modeling.heads.task_model import TaskModel
 
-PREDICTION_BATCH_SIZE = 64
-PERFECT = 1.0
-
-
-class NotFiniteError(ArithmeticError):
-    """A loss, a gradient norm or a logit is NaN or infinite: the run has diverged."""
+# Looking at a number on a GPU is a wait for the device; a run that is not finite stays so, and is found out later.
+STEPS_BETWEEN_LOOKS_ON_GPU = 50
 
 
 @dataclass(frozen=True)
-class TrainedClassifier:
-    """What a seed ends with: the epoch (from 1) whose weights the model holds, its development value, if any."""
+class Development:
+    """What chooses the state that is kept: data, and the value (higher is better) of predictions for all its units."""
 
-    best_epoch: int
-    development_value: float | None
+    data: EncodedData
+    value: Callable[[Predicted], float]
 
 
-def train_classifier(
-    model: nn.Module,
-    train: EncodedExamples,
-    development: EncodedExamples | None,
+def train_model(
+    model: TaskModel,
+    train: EncodedData,
+    development: Development | None,
     protocol: ProtocolSettings,
+    learning_rate: float,
     seed: int,
-    pad_id: int,
     device: torch.device,
     on_step: Callable[[int], None] = lambda steps: None,
-) -> TrainedClassifier:
-    """Train `model` in place and leave it with the weights of the best epoch.
+) -> TrainedModel:
+    """Train `model`, which lies on `device`, in place and leave it in its best state, or the last one.
 
-    Without development rows that is the last epoch. `model(ids, mask)` gives logits [B, labels]. `on_step` is told
-    the number of finished or, after early stopping, skipped optimiser steps. Raises NotFiniteError when the run
-    diverges.
+    `on_step` is told the number of finished or, after early stopping, skipped optimiser steps. Raises NotFiniteError
+    when the run diverges; EvaluationError when already the pretrained model gives scores that are not finite, and when
+    there are too few rows for a step.
     """
+    steps = step_count(len(train.lengths), protocol)
+    if steps == 0:
+        raise EvaluationError(f"{len(train.lengths)} training rows do not fill a batch of {protocol.batch_size}")
     torch.manual_seed(derived_seed(seed, "dropout"))
-    optimizer = _adamw(model, protocol)
-    schedule = ScheduleSettings(protocol.schedule, protocol.warmup_fraction, final_fraction=0.0)
-    total_steps, step = step_count(len(train.sequences), protocol), 0
-    best = TrainedClassifier(best_epoch=protocol.epochs, development_value=None)
-    best_weights: dict[str, torch.Tensor] | None = None
+    optimizer = build_optimizer(model, protocol, learning_rate)
+    selection = BestState(model, protocol.patience_evaluations, protocol.minimum_improvement)
+    finite = FiniteWatch(device)
+    step = 0
     for epoch in range(1, protocol.epochs + 1):
-        model.train()
-        for batch in training_batches(train.lengths, protocol.batch_size, seed, epoch):
-            rate = learning_rate(protocol.learning_rate, schedule, step, total_steps)
-            _update(model, optimizer, train, batch, rate, protocol.max_gradient_norm, pad_id, device)
+        batches = training_batches(train.lengths, protocol.batch_size, seed, epoch, protocol.drop_incomplete_batch)
+        interval = protocol.evaluation_interval_steps or len(batches)
+        for items in batches:
+            model.train()
+            set_rates(optimizer, protocol, step, steps)
+            batch = on_device(train.batch(items), device)
+            scores = model(**batch.inputs)
+            if step == 0:
+                _check_pretrained(scores)
+            loss = model.loss(scores, batch.labels).mean
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            finite.look(loss.detach(), _clip(optimizer, protocol.max_gradient_norm))
+            optimizer.step()
             step += 1
             on_step(1)
-        if development is None:
-            continue
-        predictions = predict(model, development, pad_id, device)
-        value = METRICS[protocol.selection_metric](development.labels, predictions)
-        if best.development_value is None or value > best.development_value:
-            best = TrainedClassifier(epoch, value)
-            best_weights = copy.deepcopy(model.state_dict())
-        # A perfect value cannot be bettered, and of equal epochs the first is kept: training on would change nothing.
-        waited = epoch - best.best_epoch
-        if best.development_value == PERFECT or (
-            protocol.patience_epochs is not None and waited >= protocol.patience_epochs
-        ):
-            on_step(total_steps - step)
-            break
-    if best_weights is not None:
-        model.load_state_dict(best_weights)
-    return best
+            if development is not None and step % interval == 0:
+                finite.check()
+                value = development.value(predict(model, development.data, device))
+                if selection.note(step, value):
+                    on_step(steps - step)
+                    return selection.restore(step)
+    finite.check()
+    return selection.restore(step)
 
 
-def step_count(n_examples: int, protocol: ProtocolSettings) -> int:
+def step_count(n_items: int, protocol: ProtocolSettings) -> int:
     """Optimiser steps of a run that is not stopped early."""
-    return protocol.epochs * math.ceil(n_examples / protocol.batch_size)
+    return protocol.epochs * batches_per_epoch(n_items, protocol.batch_size, protocol.drop_incomplete_batch)
 
 
-def _adamw(model: nn.Module, protocol: ProtocolSettings) -> torch.optim.AdamW:
-    return torch.optim.AdamW(
-        parameter_groups(model, protocol.weight_decay),
-        lr=protocol.learning_rate,
-        betas=(protocol.beta1, protocol.beta2),
-        eps=protocol.epsilon,
-        fused=True,
-    )
+class FiniteWatch:
+    """Remembers on the device whether all values so far were finite, and looks at that answer as rarely as is cheap."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._all_finite = torch.ones((), dtype=torch.bool, device=device)
+        self._interval = 1 if device.type == "cpu" else STEPS_BETWEEN_LOOKS_ON_GPU
+        self._unseen = 0
+
+    def look(self, *values: Tensor) -> None:
+        """Add the values of one step. Raises NotFiniteError, if need be some steps late."""
+        for value in values:
+            self._all_finite &= torch.isfinite(value).all()
+        self._unseen += 1
+        if self._unseen >= self._interval:
+            self.check()
+
+    def check(self) -> None:
+        """Raise NotFiniteError if any value was not finite."""
+        self._unseen = 0
+        if not bool(self._all_finite):
+            raise NotFiniteError("the loss or its gradient is not finite")
 
 
-def _update(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    train: EncodedExamples,
-    batch: np.ndarray,
-    rate: float,
-    max_gradient_norm: float | None,
-    pad_id: int,
-    device: torch.device,
-) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-    ids, mask = pad_batch([train.sequences[index] for index in batch], pad_id)
-    logits = model(ids.to(device), mask.to(device))
-    labels = torch.from_numpy(train.labels[batch]).to(device)
-    loss = nn.functional.cross_entropy(logits.float(), labels)
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    norm = nn.utils.clip_grad_norm_(model.parameters(), math.inf if max_gradient_norm is None else max_gradient_norm)
-    if not (math.isfinite(norm.item()) and math.isfinite(loss.item())):
-        raise NotFiniteError("the loss or its gradient is not finite")
-    optimizer.step()
+def _clip(optimizer: torch.optim.Optimizer, max_gradient_norm: float | None) -> Tensor:
+    """The L2 norm of all gradients before they are clipped."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    norm = nn.utils.get_total_norm(gradients)
+    if max_gradient_norm is not None:
+        nn.utils.clip_grads_with_norm_(parameters, max_gradient_norm, norm)
+    return norm
 
 
-# Not inference mode: a tensor that the model kept from here could not take part in the next epoch's gradients.
-@torch.no_grad()
-def predict(model: nn.Module, examples: EncodedExamples, pad_id: int, device: torch.device) -> np.ndarray:
-    """The most probable label of every example, int64 [n]; the first of equal ones.
-
-    Raises NotFiniteError for a logit that is not finite.
-    """
-    model.eval()
-    predictions = np.empty(len(examples.sequences), dtype=np.int64)
-    for batch in prediction_batches(examples.lengths, PREDICTION_BATCH_SIZE):
-        ids, mask = pad_batch([examples.sequences[index] for index in batch], pad_id)
-        logits = model(ids.to(device), mask.to(device)).float().cpu()
-        if not bool(torch.isfinite(logits).all()):
-            raise NotFiniteError("a logit is not finite")
-        predictions[batch] = logits.argmax(dim=-1).numpy()
-    return predictions
+def _check_pretrained(scores: Tensor) -> None:
+    if not bool(torch.isfinite(scores).all()):
+        raise EvaluationError(
+            "the pretrained model gives scores that are not finite before any training step: its weights are damaged"
+        )

@@ -1,58 +1,89 @@
-"""Metrics of classification, computed by scikit-learn, and the signs that a run has collapsed.
+"""Metrics of classification, computed by scikit-learn (evaluation.md 6.2).
 
-Labels and predictions are integer arrays of class indices. All values are fractions (MCC from -1 to 1). The reading
-of BabyLM and ELC-BERT holds for `f1`: the F1 of the positive class, index 1, not a macro average.
+Classes are int64 [n]; where labels are independent (bool [n, K], edge probing) only `accuracy`, `f1` and the metrics of
+`spans` are defined. All values are fractions (MCC from -1 to 1), and what would be 0/0 is 0. A label of -1, unknown to
+the model, is met by no prediction.
 """
-
-from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-Failure = Literal["", "majority_class", "nan", "zero_mcc"]
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.metrics.scored import Scored
+
+POSITIVE_CLASS = 1
 
 
-def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """Share of the rows that are right."""
-    return float(accuracy_score(labels, predictions))
+def independent(scored: Scored) -> bool:
+    """Whether the labels are independent yes-or-no decisions, bool [n, K]."""
+    return scored.labels.dtype == np.bool_ and scored.labels.ndim == 2
 
 
-def f1(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """F1 of the class with index 1: 2TP / (2TP + FP + FN), and 0 where that is 0/0."""
-    return float(f1_score(labels == 1, predictions == 1, zero_division=0.0))
+def classes(scored: Scored, metric: str) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and predictions, int64 [n]. Raises EvaluationError naming the metric where they are not classes."""
+    for name, values in (("labels", scored.labels), ("predictions", scored.predictions)):
+        if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
+            raise EvaluationError(
+                f"metric {metric}: the {name} are {values.dtype} of shape {values.shape}, expected one class per row"
+            )
+    if len(scored.labels) != len(scored.predictions) or len(scored.labels) == 0:
+        raise EvaluationError(
+            f"metric {metric}: got {len(scored.predictions)} predictions for {len(scored.labels)} labels, "
+            "expected one for each, and at least one"
+        )
+    return scored.labels, scored.predictions
 
 
-def macro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """Unweighted mean of the F1 of every class that occurs among the labels or the predictions."""
+def accuracy(scored: Scored) -> float:
+    """Share of the rows that are right.
+
+    With independent labels a row is right when its best-scored label holds, so that the value compares with that of a
+    softmax over the labels; whether the label passes the threshold is `micro_f1`'s question.
+    """
+    if independent(scored):
+        best = scored.scores.argmax(axis=1)
+        return float(scored.labels[np.arange(len(best)), best].mean())
+    labels, predictions = classes(scored, "accuracy")
+    return float(accuracy_score(labels, np.where(labels < 0, 0, predictions)))
+
+
+def f1(scored: Scored) -> float:
+    """F1 of the class with index 1, 2TP / (2TP + FP + FN): BabyLM's and ELC-BERT's reading, not a macro average."""
+    if independent(scored):
+        if scored.labels.shape[1] <= POSITIVE_CLASS:
+            raise EvaluationError("metric f1: got one independent label, expected two or more")
+        labels, predictions = scored.labels[:, POSITIVE_CLASS], scored.predictions[:, POSITIVE_CLASS]
+    else:
+        labels, predictions = (values == POSITIVE_CLASS for values in classes(scored, "f1"))
+    return float(f1_score(labels, predictions, zero_division=0.0))
+
+
+def macro_f1(scored: Scored) -> float:
+    """Unweighted mean of the F1 of every class that occurs among the labels or the predictions (SuperGLUE's CB)."""
+    labels, predictions = classes(scored, "macro_f1")
     return float(f1_score(labels, predictions, average="macro", zero_division=0.0))
 
 
-def mcc(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """Matthews correlation coefficient (Gorodkin's R_K for more than two classes), 0 where it is 0/0."""
+def mcc(scored: Scored) -> float:
+    """Matthews correlation coefficient (Gorodkin's R_K for more than two classes).
+
+    On MSGS' disambiguating rows, against the linguistic label, it is the Linguistic Bias Score (evaluation.md 8.4).
+    """
+    labels, predictions = classes(scored, "mcc")
     # One distinct class makes scikit-learn warn about the shape of its confusion matrix.
     if len(np.union1d(labels, predictions)) < 2:
         return 0.0
     return float(matthews_corrcoef(labels, predictions))
 
 
-METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    "accuracy": accuracy,
-    "f1": f1,
-    "macro_f1": macro_f1,
-    "mcc": mcc,
-}
+def mean_of_accuracy_and_f1(scored: Scored) -> float:
+    """Mean of both, the one value of MRPC and QQP in the reduced-vocabulary study (reduced-vocabulary.md 6)."""
+    return (accuracy(scored) + f1(scored)) / 2
 
 
-def failure(labels: np.ndarray, predictions: np.ndarray) -> Failure:
-    """Why predictions say that training collapsed, or an empty string.
-
-    `majority_class`: one class for every row although the labels vary (the 61.4 % on WSC in the papers' tables);
-    `zero_mcc`: predictions that vary without any correlation. A run without finite predictions (`nan`) is told by
-    the training loop.
-    """
-    if len(np.unique(labels)) < 2:
-        return ""
-    if len(np.unique(predictions)) == 1:
-        return "majority_class"
-    return "zero_mcc" if abs(mcc(labels, predictions)) < 1e-12 else ""
+def majority_accuracy(scored: Scored) -> float:
+    """Accuracy of answering every row with its most frequent label: the baseline to print beside an accuracy."""
+    if independent(scored):
+        return float(scored.labels.mean(axis=0).max())
+    _, counts = np.unique(scored.labels[scored.labels >= 0], return_counts=True)
+    return float(counts.max() / len(scored.labels)) if len(counts) else 0.0

@@ -1,7 +1,7 @@
 """From sentence scores to decisions and accuracies of minimal pairs.
 
-A pair is right only when the good sentence scores strictly higher (the rule of BLiMP and LTG-BERT); ties are counted
-apart, so BabyLM's rule, which calls them right, can be computed from the same table. Accuracies are fractions of 1.
+A pair is right only when the good sentence scores strictly higher (the rule of BLiMP and LTG-BERT): that is `accuracy`.
+Ties are counted apart, and `accuracy_ties_correct` calls them right, which is BabyLM's rule. Both are fractions of 1.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Level = Literal["paradigm", "phenomenon", "suite"]
 
 @dataclass(frozen=True)
 class Accuracy:
-    """One row of accuracy.csv; `accuracy` is between 0 and 1."""
+    """One row of accuracy.csv; both accuracies are between 0 and 1, the strict one is the one that is reported."""
 
     level: Level
     name: str
@@ -24,6 +24,7 @@ class Accuracy:
     correct: int
     ties: int
     accuracy: float
+    accuracy_ties_correct: float
 
 
 def decide(pair: MinimalPair, score_good: float, score_bad: float) -> Outcome:
@@ -57,8 +58,8 @@ def accuracy_table(pairs: Sequence[MinimalPair], outcomes: Sequence[Outcome], su
 
 
 def _pooled(level: Level, name: str, outcomes: Sequence[Outcome]) -> Accuracy:
-    correct = outcomes.count("correct")
-    return Accuracy(level, name, len(outcomes), correct, outcomes.count("tie"), correct / len(outcomes))
+    n_pairs, correct, ties = len(outcomes), outcomes.count("correct"), outcomes.count("tie")
+    return Accuracy(level, name, n_pairs, correct, ties, correct / n_pairs, (correct + ties) / n_pairs)
 
 
 def _mean(name: str, rows: Sequence[Accuracy]) -> Accuracy:
@@ -69,4 +70,5 @@ def _mean(name: str, rows: Sequence[Accuracy]) -> Accuracy:
         sum(row.correct for row in rows),
         sum(row.ties for row in rows),
         sum(row.accuracy for row in rows) / len(rows),
+        sum(row.accuracy_ties_correct for row in rows) / len(rows),
     )

@@ -11,11 +11,37 @@ from typing import Any
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.json_lines import Record, read_json_lines, shorten
+from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, Unit
 from hatchery.evaluation.seeds import generator
 from hatchery.storage.sources import RawSource
 
 # The 13 raw terms of the release become the 12 phenomena of the paper and of BabyLM's tables by these two.
 PHENOMENON_OF_TERM = {"s-selection": "argument_structure", "filler_gap_dependency": "filler_gap"}
+# One paradigm (principle_A_case_2) spells its field in another way than the other 66.
+FIELD_SPELLINGS = {"syntax/semantics": "syntax_semantics"}
+
+# The pooled files of BabyLM 2023 (reference sections 4.1 and 4.2), to recognise them where another suite is expected.
+POOLED_FILES = {
+    "the BabyLM-filtered BLiMP": frozenset(
+        {
+            "anaphor_agreement",
+            "argument_structure",
+            "binding",
+            "control_raising",
+            "determiner_noun_agreement",
+            "ellipsis",
+            "filler_gap",
+            "irregular_forms",
+            "island_effects",
+            "npi_licensing",
+            "quantifiers",
+            "subject_verb_agreement",
+        }
+    ),
+    "the BabyLM supplement": frozenset(
+        {"hypernym", "qa_congruence_easy", "qa_congruence_tricky", "subject_aux_inversion", "turn_taking"}
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -27,6 +53,7 @@ class MinimalPair:
     pair_id: str
     sentence_good: str
     sentence_bad: str
+    field: str = ""
 
     @property
     def identical(self) -> bool:
@@ -34,29 +61,51 @@ class MinimalPair:
         return self.sentence_good == self.sentence_bad
 
 
-def read_minimal_pairs(source: RawSource, files: str = "*.jsonl") -> list[MinimalPair]:
+def read_minimal_pairs(source: RawSource, files: str = "*.jsonl", unit: Unit = "paradigm") -> list[MinimalPair]:
     """All pairs of the files that match the shell pattern `files`, by file name and line.
 
-    The paradigm is the field `UID`, or else the file's stem; the phenomenon is `linguistics_term`, or else the
-    paradigm; terms outside BLiMP are kept as they are. Raises EvaluationError naming file and line for wrong
-    records, and when no file matches.
+    With the unit "paradigm", the paradigm is the field `UID`, or else the file's stem; the phenomenon is
+    `linguistics_term`, or else the paradigm; terms outside BLiMP are kept as they are. With the unit "file" (BabyLM's
+    pooled files) paradigm and phenomenon are the file's stem, whatever the records say, and a pair is known by its
+    line, because ids repeat where paradigms are pooled. Raises EvaluationError naming file and line for wrong records,
+    and when no file matches or two files share a stem that must tell them apart.
     """
     names = source.names(files)
     if not names:
         raise EvaluationError(f"{source.root}: no file matches {files!r}")
-    return [_pair(record, PurePosixPath(name).stem) for name in names for record in read_json_lines(source, name)]
+    stems = [PurePosixPath(name).stem for name in names]
+    repeated = next((stem for stem in stems if stems.count(stem) > 1), None)
+    if unit == "file" and repeated is not None:
+        raise EvaluationError(f"{source.root}: several files matching {files!r} are called {repeated!r}")
+    read = _pair_of_file if unit == "file" else _pair
+    return [
+        read(record, stem) for name, stem in zip(names, stems, strict=True) for record in read_json_lines(source, name)
+    ]
 
 
 def _pair(record: Record, stem: str) -> MinimalPair:
-    paradigm = record.text("UID") if "UID" in record.values else stem
-    term = record.text("linguistics_term") if "linguistics_term" in record.values else paradigm
+    paradigm = _optional(record, "UID", stem)
+    term = _optional(record, "linguistics_term", paradigm)
     return MinimalPair(
-        paradigm=paradigm,
-        phenomenon=PHENOMENON_OF_TERM.get(term, term),
-        pair_id=_pair_id(record),
-        sentence_good=record.text("sentence_good"),
-        sentence_bad=record.text("sentence_bad"),
+        paradigm, PHENOMENON_OF_TERM.get(term, term), _pair_id(record), *_sentences(record), _field(record)
     )
+
+
+def _pair_of_file(record: Record, stem: str) -> MinimalPair:
+    return MinimalPair(stem, stem, str(record.line), *_sentences(record), _field(record))
+
+
+def _sentences(record: Record) -> tuple[str, str]:
+    return record.text("sentence_good"), record.text("sentence_bad")
+
+
+def _field(record: Record) -> str:
+    field = _optional(record, "field", "")
+    return FIELD_SPELLINGS.get(field, field)
+
+
+def _optional(record: Record, name: str, otherwise: str) -> str:
+    return record.text(name) if name in record.values else otherwise
 
 
 def _pair_id(record: Record) -> str:
@@ -65,6 +114,24 @@ def _pair_id(record: Record) -> str:
     if not isinstance(value, str | int):
         raise EvaluationError(f"{record.where}: the pair's id must be a text or an integer, got {shorten(value)}")
     return str(value)
+
+
+def check_size(pairs: Sequence[MinimalPair], suite: str, expected: ExpectedSize) -> None:
+    """Raises EvaluationError when these are not the pairs of `suite`, and says whose they look like."""
+    paradigms = {pair.paradigm for pair in pairs}
+    right_paradigms = expected.paradigms in (None, len(paradigms))
+    if right_paradigms and expected.pairs in (None, len(pairs)):
+        return
+    wanted = [
+        f"{number:,} {name}"
+        for number, name in ((expected.paradigms, "paradigms"), (expected.pairs, "pairs"))
+        if number is not None
+    ]
+    known = next((f" (they look like {name})" for name, names in POOLED_FILES.items() if paradigms == names), "")
+    raise EvaluationError(
+        f"this is not {suite}: {len(paradigms):,} paradigms or files with {len(pairs):,} pairs{known}, "
+        f"expected {' with '.join(wanted)}"
+    )
 
 
 def choose_pairs(pairs: Sequence[MinimalPair], pairs_per_paradigm: int | None, seed: int) -> list[MinimalPair]:

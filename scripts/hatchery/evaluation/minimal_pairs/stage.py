@@ -1,7 +1,8 @@
-"""The stage `score_minimal_pairs`: one pretrained model on one suite of minimal pairs.
+"""The stage `score_minimal_pairs`: one language model on one suite of minimal pairs.
 
-Writes scores.parquet (one row per pair), accuracy.csv (paradigms, phenomena, suite) and the manifest. The runtime
-values (tokens per batch, device) change the speed and, at most, the last bits of a score.
+Writes scores.parquet (one row per pair), accuracy.csv (paradigms, phenomena, suite), BabyLM's prediction files for
+suites of whole files, and the manifest. The runtime values (tokens per batch, device) change the speed and, at most,
+the last bits of a score.
 """
 
 import csv
@@ -11,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,23 +20,26 @@ import torch
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.accuracy import Accuracy, Outcome, accuracy_table, decide
-from hatchery.evaluation.minimal_pairs.pairs import MinimalPair, choose_pairs, read_minimal_pairs
-from hatchery.evaluation.minimal_pairs.pseudo_log_likelihood import (
-    SpecialIds,
+from hatchery.evaluation.minimal_pairs.pairs import MinimalPair, check_size, choose_pairs, read_minimal_pairs
+from hatchery.evaluation.minimal_pairs.predictions import predictions_text, preferred_sentences
+from hatchery.evaluation.minimal_pairs.scoring import (
+    SCORINGS,
     distinct_sentences,
+    scoring_name,
     sentence_scores,
-    token_log_probabilities,
+    token_scores,
 )
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
+from hatchery.evaluation.minimal_pairs.settings import ScoringRuntime, ScoringSettings, scoring_settings
+from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
 from hatchery.evaluation.pretrained import load_pretrained
-from hatchery.evaluation.runtime import DeviceName, prepare_device
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.evaluation.runtime import prepare_device
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import stage_run
+from hatchery.storage.manifests import StageRun, stage_run
 from hatchery.storage.parquet import write_table
 from hatchery.storage.sources import open_source
-from hatchery.tokenization.tokenizer_file import Tokenizer
-from hatchery.typed import build, stage_body
+from hatchery.typed import build
 
 # The longest sentence of BLiMP has 41 tokens. Work grows with the square of the length, so a file that is no list of
 # sentences would otherwise run for days or out of memory.
@@ -49,91 +53,116 @@ SCORES_SCHEMA = pa.schema(
         ("score_good", pa.float64()),
         ("score_bad", pa.float64()),
         ("outcome", pa.string()),
+        ("tokens_good", pa.int32()),
+        ("tokens_bad", pa.int32()),
+        ("field", pa.string()),
     ]
 )
 
 
 @dataclass(frozen=True)
-class ScoringSettings:
-    """What is scored; part of the result's identity."""
+class PairScores:
+    """What scoring gives: `scores` float64 [P, 2] and `tokens` int32 [P, 2] of the good and the bad sentences.
 
-    suite: str
-    format: Literal["blimp"]
-    files: str
-    pairs_per_paradigm: int | None
-    seed: int
-    scoring: Literal["pll"]
+    `rows` is the number of model inputs that the distinct sentences stand for: one per token for masked models, one
+    per sentence for causal ones.
+    """
 
-
-@dataclass(frozen=True)
-class ScoringRuntime:
-    """How it is carried out: tokens per batch (special tokens included), device, CPU threads."""
-
-    tokens_per_batch: int = 16384
-    device: DeviceName = "auto"
-    threads: int | None = None
+    scores: np.ndarray
+    tokens: np.ndarray
+    rows: int
 
 
 def score_minimal_pairs(
     settings: Mapping[str, Any], runtime: Mapping[str, Any], model: Path, source: Path, output: Path
 ) -> None:
-    """Score the suite of the source manifest with the model of a pretraining manifest; write beside `output`.
+    """Score the suite of the source manifest with a model; write beside `output`.
 
-    Raises EvaluationError for wrong data (file and line) and the errors of the model, tokenizer and source loaders.
+    `model` is the manifest of a pretraining run or, with the model kind "transformers", the source manifest of a
+    registered folder. Raises EvaluationError for wrong data (file and line), ConfigError for settings that do not fit
+    the model, and the errors of the model, tokenizer and source loaders.
     """
-    typed = build(ScoringSettings, stage_body(settings), "score_minimal_pairs")
+    typed = scoring_settings(settings)
     options = build(ScoringRuntime, runtime, "runtime")
     with stage_run(output, settings, {"model": model, "source": source}) as run:
-        raw = open_source(source)
-        pairs = choose_pairs(read_minimal_pairs(raw, typed.files), typed.pairs_per_paradigm, typed.seed)
-        device = prepare_device(options.device, options.threads)
-        network, tokenizer = load_pretrained(model)
-        network = network.to(device).eval()
+        pairs = read_minimal_pairs(open_source(source), typed.files, typed.unit)
+        if typed.expected is not None:
+            check_size(pairs, typed.suite, typed.expected)
+        pairs = choose_pairs(pairs, typed.pairs_per_paradigm, typed.seed)
+        language_model = load_sentence_model(typed, model, prepare_device(options.device, options.threads))
+        scoring = scoring_name(typed.scoring, language_model.architecture)
         started = time.monotonic()
-        scores, rows = pair_scores(pairs, network, tokenizer, options.tokens_per_batch, device)
+        scored = pair_scores(pairs, language_model, scoring, options.tokens_per_batch, leading_blank=typed.blank)
         seconds = max(time.monotonic() - started, 1e-9)
-        outcomes = [decide(pair, good, bad) for pair, (good, bad) in zip(pairs, scores.tolist(), strict=True)]
-        table = accuracy_table(pairs, outcomes, typed.suite)
-        write_table(run.add_output(run.folder / "scores.parquet"), _scores_table(pairs, scores, outcomes))
-        write_text(run.add_output(run.folder / "accuracy.csv"), accuracy_csv(table))
-        run.measures |= {"pairs": len(pairs), "ties": outcomes.count("tie"), "masked_rows": rows}
-        run.volatile |= {"rows_per_second": round(rows / seconds, 1), "device": str(device)}
+        outcomes = [decide(pair, *scores) for pair, scores in zip(pairs, scored.scores.tolist(), strict=True)]
+        _write(run, typed, pairs, scored, outcomes)
+        run.measures |= {
+            "scoring": scoring,
+            "model_kind": typed.model_kind,
+            "architecture": language_model.architecture,
+            "leading_blank": typed.blank,
+            "tie_rule": "strict: a tie is wrong; accuracy_ties_correct calls it right",
+            "pairs": len(pairs),
+            "ties": outcomes.count("tie"),
+            "identical_pairs": sum(pair.identical for pair in pairs),
+            "masked_rows" if language_model.architecture == "masked" else "sentences": scored.rows,
+        }
+        run.volatile |= {
+            "rows_per_second": round(scored.rows / seconds, 1),
+            "pairs_per_second": round(len(pairs) / seconds, 1),
+            "device": str(language_model.device),
+        }
+
+
+def load_sentence_model(settings: ScoringSettings, model: Path, device: torch.device) -> SentenceModel:
+    """The model of a pretraining manifest, or the public one of a source manifest, on `device`."""
+    if settings.external is None:
+        return HatcheryModel(*load_pretrained(model), device)
+    return load_transformers_model(open_source(model), settings.external, device)
 
 
 def pair_scores(
     pairs: Sequence[MinimalPair],
-    model: MaskedLanguageModel,
-    tokenizer: Tokenizer,
-    tokens_per_batch: int,
-    device: torch.device,
-) -> tuple[np.ndarray, int]:
-    """Float64 [pairs, 2] of scores (good, bad), and the number of masked rows that it took.
+    model: SentenceModel,
+    scoring: str = "auto",
+    tokens_per_batch: int | None = None,
+    leading_blank: bool = False,
+) -> PairScores:
+    """Scores of both sentences of every pair under the way called `scoring` (see SCORINGS).
 
-    Raises EvaluationError naming the pair whose sentence becomes no tokens, or more than LONGEST_SENTENCE_TOKENS.
+    Raises EvaluationError naming the pair whose sentence becomes no tokens, or more than LONGEST_SENTENCE_TOKENS or
+    than the model can take, and ConfigError for a model that cannot be scored in this way.
     """
+    chosen = SCORINGS[scoring_name(scoring, model.architecture)]
     texts = sorted({text for pair in pairs for text in (pair.sentence_good, pair.sentence_bad)})
-    encoded = dict(zip(texts, tokenizer.encode_sentences(texts), strict=True))
+    blank = " " if leading_blank else ""
+    sentences = model.encode([blank + text for text in texts], words=chosen.needs_words)
+    encoded = dict(zip(texts, sentences, strict=True))
+    n_framing = len(model.frame.before) + len(model.frame.after)
+    longest = min(LONGEST_SENTENCE_TOKENS, (model.longest_input or LONGEST_SENTENCE_TOKENS + n_framing) - n_framing)
     for pair in pairs:
         for text in (pair.sentence_good, pair.sentence_bad):
-            if not 1 <= len(encoded[text]) <= LONGEST_SENTENCE_TOKENS:
+            if not 1 <= len(encoded[text].ids) <= longest:
                 raise EvaluationError(
-                    f"{pair.paradigm}, pair {pair.pair_id}: a sentence becomes {len(encoded[text]):,} tokens, "
-                    f"expected 1 to {LONGEST_SENTENCE_TOKENS:,}"
+                    f"{pair.paradigm}, pair {pair.pair_id}: a sentence becomes {len(encoded[text].ids):,} tokens, "
+                    f"expected 1 to {longest:,}"
                 )
-    special = SpecialIds(cls=tokenizer.cls_id, sep=tokenizer.sep_id, mask=tokenizer.mask_id)
-    sentences = [encoded[text] for text in texts]
-    lengths = [len(ids) for ids in distinct_sentences(sentences)]
-    # Progress in tokens, [CLS] and [SEP] included: short rows come first, so rows would promise too early an end.
-    with Progress(sum(length * (length + 2) for length in lengths), "scoring", "tokens") as progress:
-        token_scores = token_log_probabilities(model, sentences, special, tokens_per_batch, device, progress.update)
-    score = dict(zip(texts, sentence_scores(token_scores).tolist(), strict=True))
-    return np.array([(score[pair.sentence_good], score[pair.sentence_bad]) for pair in pairs]).reshape(-1, 2), sum(
-        lengths
+    lengths = [len(sentence.ids) for sentence in distinct_sentences(sentences)]
+    # Progress in tokens, special ones included: short rows come first, so rows would promise too early an end.
+    total = sum(chosen.rows(length) * (length + n_framing) for length in lengths)
+    with Progress(total, "scoring", "tokens") as progress:
+        tokens = token_scores(model, sentences, scoring, tokens_per_batch, progress.update)
+    score = dict(zip(texts, sentence_scores(tokens).tolist(), strict=True))
+    sides = [(pair.sentence_good, pair.sentence_bad) for pair in pairs]
+    return PairScores(
+        scores=np.array([[score[text] for text in side] for side in sides], dtype=np.float64).reshape(-1, 2),
+        tokens=np.array([[len(encoded[text].ids) for text in side] for side in sides], dtype=np.int32).reshape(-1, 2),
+        rows=sum(chosen.rows(length) for length in lengths),
     )
 
 
 def accuracy_csv(table: Sequence[Accuracy]) -> str:
-    """The text of accuracy.csv: level, name, pairs, correct, ties, accuracy (fraction of 1)."""
+    """The text of accuracy.csv: level, name, pairs, correct, ties, and the two accuracies (fractions of 1)."""
     text = io.StringIO()
     writer = csv.DictWriter(text, [field.name for field in dataclasses.fields(Accuracy)], lineterminator="\n")
     writer.writeheader()
@@ -141,13 +170,34 @@ def accuracy_csv(table: Sequence[Accuracy]) -> str:
     return text.getvalue()
 
 
-def _scores_table(pairs: Sequence[MinimalPair], scores: np.ndarray, outcomes: Sequence[Outcome]) -> pa.Table:
+def _write(
+    run: StageRun,
+    settings: ScoringSettings,
+    pairs: Sequence[MinimalPair],
+    scored: PairScores,
+    outcomes: Sequence[Outcome],
+) -> None:
+    write_table(run.add_output(run.folder / "scores.parquet"), _scores_table(pairs, scored, outcomes))
+    table = accuracy_table(pairs, outcomes, settings.suite)
+    write_text(run.add_output(run.folder / "accuracy.csv"), accuracy_csv(table))
+    # A sample of the pairs has no row numbers that the challenge's server would know.
+    if settings.unit == "file" and settings.pairs_per_paradigm is None:
+        for name, sentences in preferred_sentences(pairs, outcomes).items():
+            path = run.folder / "predictions" / name / "predictions.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(run.add_output(path), predictions_text(sentences))
+
+
+def _scores_table(pairs: Sequence[MinimalPair], scored: PairScores, outcomes: Sequence[Outcome]) -> pa.Table:
     columns = {
         "paradigm": [pair.paradigm for pair in pairs],
         "phenomenon": [pair.phenomenon for pair in pairs],
         "pair_id": [pair.pair_id for pair in pairs],
-        "score_good": scores[:, 0],
-        "score_bad": scores[:, 1],
+        "score_good": scored.scores[:, 0],
+        "score_bad": scored.scores[:, 1],
         "outcome": list(outcomes),
+        "tokens_good": scored.tokens[:, 0],
+        "tokens_bad": scored.tokens[:, 1],
+        "field": [pair.field for pair in pairs],
     }
     return pa.table(columns, schema=SCORES_SCHEMA)

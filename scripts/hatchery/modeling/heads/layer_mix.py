@@ -35,11 +35,12 @@ def layer_vectors(encoder: LayeredEncoder, states: Sequence[Tensor], reading: La
 
 
 class LayerMix(nn.Module):
-    """Softmax weights over layers, equal at the start."""
+    """Softmax weights over layers, equal at the start; if `scaled`, times a learned number that starts at 1."""
 
-    def __init__(self, n_layers: int) -> None:
+    def __init__(self, n_layers: int, scaled: bool = False) -> None:
         super().__init__()
         self.layer_weights = nn.Parameter(torch.zeros(n_layers))
+        self.scale = nn.Parameter(torch.ones(())) if scaled else None
 
     @property
     def shares(self) -> Tensor:
@@ -47,5 +48,6 @@ class LayerMix(nn.Module):
         return torch.softmax(self.layer_weights, dim=0)
 
     def forward(self, layers: Tensor) -> Tensor:
-        """The combination [...] of `layers` [L, ...]."""
-        return torch.einsum("l,l...->...", self.shares.to(layers.dtype), layers)
+        """The combination [...] of `layers` [L, ...]; convex unless it is scaled."""
+        weights = self.shares if self.scale is None else self.scale * self.shares
+        return torch.einsum("l,l...->...", weights.to(layers.dtype), layers)

@@ -101,6 +101,9 @@ class ProbeOptions:
     layer_reading: LayerReading = "differences"
     probe_size: int = 256
     pooling_heads: int = 4
+    # A projection for each span, and a learned factor on the mix (Tenney et al. 2019).
+    separate_projections: bool = False
+    scaled_mix: bool = False
 
 
 class HeadDefinition(NamedTuple):

@@ -2,7 +2,8 @@
 
 Source: LTG-BERT section 5.2, Appendix B.2 and Table 11; reference section 6.5 (the module was not published). All
 layers are mixed, projected to 256 channels, pooled over each span's tokens with 4 attention heads, and classified by
-a network with one hidden layer. Tasks with two spans have a pooler and layer weights for each.
+a network with one hidden layer. Tasks with two spans have a pooler and layer weights for each. The original probe
+(Tenney et al. 2019; reference evaluation.md 10.3) also has a projection for each, and scales its mix.
 """
 
 import torch
@@ -12,7 +13,7 @@ from hatchery.errors import EvaluationError, ModelError
 from hatchery.modeling.heads.checks import check_spans, token_mask
 from hatchery.modeling.heads.layer_mix import LayerMix, LayerReading, layer_vectors
 from hatchery.modeling.heads.score_head import ScoreHead
-from hatchery.modeling.heads.span_pooling import SpanAttentionPooling, gather_spans
+from hatchery.modeling.heads.span_pooling import SpanAttentionPooling
 from hatchery.modeling.heads.targets import IndependentLabels, OneClass
 from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
 from hatchery.modeling.layered_encoder import LayeredEncoder
@@ -21,25 +22,40 @@ from hatchery.modeling.layered_encoder import LayeredEncoder
 class SpanHead(nn.Module):
     """The trained part of the probe: from the layers' vectors to one score per label.
 
-    The projection is shared by the spans of a target; since it is linear and the layer weights sum to 1, it gives the
-    same before the mix, as the paper writes it, and after, where it costs one layer instead of all.
+    The projection is shared by the spans of a target unless `separate_projections`. Since it is linear and the layer
+    weights sum to 1, it gives the same before the mix, as the paper writes it, and after, where it costs one layer
+    instead of all.
     """
 
     def __init__(
-        self, hidden_size: int, n_layers: int, n_labels: int, n_spans: int, probe_size: int, pooling_heads: int
+        self,
+        hidden_size: int,
+        n_layers: int,
+        n_labels: int,
+        n_spans: int,
+        probe_size: int,
+        pooling_heads: int,
+        separate_projections: bool = False,
+        scaled_mix: bool = False,
     ) -> None:
         super().__init__()
         self.down_projection = nn.Linear(hidden_size, probe_size)
-        self.mixes = nn.ModuleList(LayerMix(n_layers) for _ in range(n_spans))
+        n_others = n_spans - 1 if separate_projections else 0
+        self.other_projections = nn.ModuleList(nn.Linear(hidden_size, probe_size) for _ in range(n_others))
+        self.mixes = nn.ModuleList(LayerMix(n_layers, scaled_mix) for _ in range(n_spans))
         self.poolings = nn.ModuleList(SpanAttentionPooling(probe_size, pooling_heads) for _ in range(n_spans))
         self.classifier = ScoreHead(n_spans * probe_size, n_labels, 0.0, "probe", probe_size)
 
-    def forward(self, layers: Tensor, sentences: Tensor, spans: Tensor) -> Tensor:
-        """Scores [N, labels] of `spans` int64 [N, spans, 2] in `sentences` int64 [N]; `layers` is [L, B, T, D]."""
+    def forward(self, layers: Tensor, sentences: Tensor, spans: Tensor, widest: int | None = None) -> Tensor:
+        """Scores [N, labels] of `spans` int64 [N, spans, 2] in `sentences` int64 [N]; `layers` is [L, B, T, D].
+
+        `widest` is the length of the longest span, where it is known.
+        """
+        projections = [self.down_projection, *self.other_projections]
         pooled = []
-        for mix, pooling, span in zip(self.mixes, self.poolings, spans.unbind(dim=1), strict=True):
-            tokens, inside = gather_spans(self.down_projection(mix(layers)), sentences, span)
-            pooled.append(pooling(tokens, inside))
+        for i, span in enumerate(spans.unbind(dim=1)):
+            states = projections[min(i, len(projections) - 1)](self.mixes[i](layers))
+            pooled.append(self.poolings[i](states, sentences, span, widest))
         return self.classifier(torch.cat(pooled, dim=-1))
 
 
@@ -48,7 +64,8 @@ class SpanClassifier(TaskModel):
 
     With `multi_label` labels are 0/1 [N, n_labels] and predictions bool, one sigmoid each; otherwise class ids int64
     [N]. `layer_reading` is what is mixed, see `layer_mix`. Raises ModelError for impossible sizes, and for a reading
-    that does not fit the encoder.
+    that does not fit the encoder: with layer weighting (ELC-BERT) a layer has no increment, and what it gives is its
+    own output, the reading "outputs".
     """
 
     def __init__(
@@ -63,30 +80,66 @@ class SpanClassifier(TaskModel):
         layer_reading: LayerReading = "differences",
         probe_size: int = 256,
         pooling_heads: int = 4,
+        separate_projections: bool = False,
+        scaled_mix: bool = False,
         encoder_mode: EncoderMode = "frozen",
     ) -> None:
         for name, value in {"n_spans": n_spans, "probe_size": probe_size}.items():
             if value < 1:
                 raise ModelError(f"{name}: got {value!r}, expected 1 or more")
         config = encoder.config
-        head = SpanHead(config.hidden_size, len(encoder.layers), n_labels, n_spans, probe_size, pooling_heads)
+        head = SpanHead(
+            config.hidden_size,
+            len(encoder.layers),
+            n_labels,
+            n_spans,
+            probe_size,
+            pooling_heads,
+            separate_projections,
+            scaled_mix,
+        )
         super().__init__(encoder, head, IndependentLabels() if multi_label else OneClass(), dropout, seed, encoder_mode)
         self.n_spans, self.layer_reading = n_spans, layer_reading
 
     def forward(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, *, spans: Tensor, sentences: Tensor
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        *,
+        spans: Tensor,
+        sentences: Tensor,
+        layers: Tensor | None = None,
+        widest: int | None = None,
     ) -> Tensor:
         """Scores [N, n_labels] of N targets in the sequences `input_ids` int64 [B, T], mask bool [B, T].
 
         `spans` int64 [N, n_spans, 2] are token positions [start, end), [CLS] being position 0; `sentences` int64 [N]
-        the sequences they lie in. Raises EvaluationError for another number of spans, and for spans that are empty or
-        reach outside of the tokens.
+        the sequences they lie in. `layers` [L, B, T, D], as `layer_vectors` gives them, stand in for the ids where
+        the encoder is frozen and its states are known; positions then count among their tokens. `widest`, the length
+        of the longest span, spares a GPU the widest thinkable. Raises EvaluationError for another number of spans, and
+        for spans that are empty or reach outside of the tokens; ModelError for ids and layers both or neither.
         """
-        check_spans(spans, sentences, token_mask(input_ids, attention_mask))
-        if spans.shape[1] != self.n_spans:
+        if (input_ids is None) == (layers is None):
+            raise ModelError("inputs: expected input_ids or layers, one of them")
+        if spans.ndim == 3 and spans.shape[1] != self.n_spans:
             raise EvaluationError(f"spans: got {spans.shape[1]} per target, expected {self.n_spans}")
-        states = self.encoder(input_ids, attention_mask)
-        return self.head(layer_vectors(self.encoder, states, self.layer_reading), sentences, spans)
+        if input_ids is not None:
+            check_spans(spans, sentences, token_mask(input_ids, attention_mask))
+            states = self.encoder(input_ids, attention_mask)
+            layers = layer_vectors(self.encoder, states, self.layer_reading)
+        else:
+            layers = self._checked(layers, attention_mask, spans, sentences)
+        return self.head(layers, sentences, spans, widest)
+
+    def _checked(self, layers: Tensor | None, mask: Tensor | None, spans: Tensor, sentences: Tensor) -> Tensor:
+        assert layers is not None
+        if self.encoder_mode == "trained" or (self.encoder_mode == "frozen_with_dropout" and self.training):
+            raise ModelError(f"layers: an encoder that is {self.encoder_mode} has no states to be known beforehand")
+        expected = (len(self.encoder.layers), self.encoder.config.hidden_size)
+        if layers.ndim != 4 or (layers.shape[0], layers.shape[3]) != expected:
+            raise ModelError(f"layers: got shape {tuple(layers.shape)}, expected [{expected[0]}, B, T, {expected[1]}]")
+        check_spans(spans, sentences, token_mask(layers[0, :, :, 0], mask))
+        return layers.to(next(self.head.parameters()).dtype)
 
     @torch.no_grad()
     def layer_weights(self) -> Tensor:

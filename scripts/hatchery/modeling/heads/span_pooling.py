@@ -11,19 +11,21 @@ from hatchery.errors import ModelError
 from hatchery.modeling.numerics import full_precision
 
 
-def gather_spans(states: Tensor, sentences: Tensor, spans: Tensor) -> tuple[Tensor, Tensor]:
-    """The tokens [N, W, D] of `spans` int64 [N, 2] as [start, end), and bool [N, W], True where a span has a token.
+def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int | None = None) -> tuple[Tensor, Tensor]:
+    """The flat positions int64 [N, W] (b * length + t) of the tokens of spans, and bool [N, W], True at tokens.
 
-    `states` is [B, T, D], `sentences` int64 [N] says in which sequence a span lies; W is the longest span's length
-    where that is known without waiting for a device, else T.
+    `spans` int64 [N, 2] are [start, end), `sentences` int64 [N] says in which sequence of `length` positions a span
+    lies. W is `widest` where it is given, which no span may exceed; else the longest span's length where that is known
+    without waiting for a device, else `length`.
     """
     start, end = spans[:, 0:1], spans[:, 1:2]
-    on_cpu = spans.device.type == "cpu" and not torch.compiler.is_compiling()
-    widest = int((end - start).max()) if on_cpu and len(spans) else states.shape[1]
+    if widest is None:
+        on_cpu = spans.device.type == "cpu" and not torch.compiler.is_compiling()
+        widest = int((end - start).max()) if on_cpu and len(spans) else length
     positions = start + torch.arange(widest, device=spans.device)
     inside = positions < end
     # Positions behind a span may lie behind the sequence; they are read somewhere else, and masked.
-    return states[sentences.unsqueeze(1), positions.where(inside, start)], inside
+    return sentences.unsqueeze(1) * length + positions.where(inside, start), inside
 
 
 class SpanAttentionPooling(nn.Module):
@@ -40,9 +42,16 @@ class SpanAttentionPooling(nn.Module):
         self.token_scores = nn.Linear(size, n_heads, bias=False)
         self.values = nn.Linear(size, size)
 
-    def forward(self, tokens: Tensor, inside: Tensor) -> Tensor:
-        """Vectors [N, D] of `tokens` [N, W, D], of which those with `inside` bool [N, W] belong to the span."""
-        scores = full_precision(self.token_scores(tokens)).masked_fill(~inside.unsqueeze(-1), -torch.inf)
-        values = self.values(tokens).unflatten(-1, (self.n_heads, -1))
-        weights = torch.softmax(scores, dim=1).to(values.dtype)
+    def forward(self, states: Tensor, sentences: Tensor, spans: Tensor, widest: int | None = None) -> Tensor:
+        """Vectors [N, D] of `spans` int64 [N, 2] in `states` [B, T, D]; see `tokens_of_spans`."""
+        rows, inside = tokens_of_spans(sentences, spans, states.shape[1], widest)
+        # Scores and values come before the tokens are laid out by span: a token may lie in many spans, and the gradient
+        # of index_select is several times faster on a CPU than that of indexing with a matrix.
+        scores = _selected(full_precision(self.token_scores(states)), rows)
+        values = _selected(self.values(states), rows).unflatten(-1, (self.n_heads, -1))
+        weights = torch.softmax(scores.masked_fill(~inside.unsqueeze(-1), -torch.inf), dim=1).to(values.dtype)
         return torch.einsum("nwh,nwhd->nhd", weights, values).flatten(1)
+
+
+def _selected(states: Tensor, rows: Tensor) -> Tensor:
+    return states.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, rows.shape)

@@ -1,1 +1,1 @@
-"""One file per format of labelled data; each gives a `TaskData` and names file and line of what is wrong."""
+"""One file per format of labelled data; each gives records with their places, and names what is wrong with a file."""

@@ -1,0 +1,218 @@
+"""Fine-tuning: encodings kept and batches of similar length, against fixed-length padding and tokenising every batch.
+
+The baseline is the straightforward loop: each batch of texts is tokenised anew, padded to the maximum length and
+computed as a whole, with the same model, optimiser and number of steps. Both train one epoch in turns, ours with its
+one encoding of all texts included. Prints examples per second and the ratio in CPU time and in wall time for several
+lengths of text; leaves with 1 when a short task is not faster by the limit. A third column is the baseline on our
+encoder as it is, which leaves padding out of its computation on a CPU.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hatchery.evaluation.finetuning.encoding import encode_texts
+from hatchery.evaluation.finetuning.loop import train_model
+from hatchery.evaluation.finetuning.optimizer import build_optimizer, set_rates
+from hatchery.evaluation.finetuning.settings import ProtocolSettings
+from hatchery.evaluation.runtime import prepare_device
+from hatchery.evaluation.tasks.example import Example
+from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.heads.pooling import FirstToken
+from hatchery.modeling.heads.registry import HeadContext, build_task_model
+from hatchery.modeling.heads.task_model import TaskModel
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.tokenization.trainer import TokenizerSettings, train
+
+MAX_LENGTH = 128
+BATCH_SIZE = 16
+# What must hold on two CPU cores for tasks whose mean length is below SHORT tokens.
+LIMIT_RATIO, SHORT = 2.0, 50
+# Name, segments, words per segment on average: CoLA and SST-2, then pairs of some 40 tokens, then long ones.
+TASKS = [("cola", 1, 8), ("sst2", 1, 13), ("rte", 2, 14), ("long pairs", 2, 45)]
+PROTOCOL = ProtocolSettings(
+    epochs=1,
+    batch_size=BATCH_SIZE,
+    learning_rates=(5e-5,),
+    warmup_fraction=0.0,
+    schedule="linear",
+    weight_decay=0.1,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-8,
+    max_gradient_norm=1.0,
+    dropout=0.1,
+    max_length=MAX_LENGTH,
+    selection="last",
+    development_fraction=0.0,
+    evaluation_interval_steps=None,
+    patience_evaluations=None,
+    minimum_improvement=0.0,
+    selection_metric=None,
+    seeds=(12,),
+)
+
+
+class Seconds(NamedTuple):
+    """CPU and wall time of one call."""
+
+    cpu: float
+    wall: float
+
+
+class EveryPosition(nn.Module):
+    """Pooling of the first token as it is usually written: all positions are computed, one is used."""
+
+    def forward(self, encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Vectors [B, D]."""
+        return encoder(input_ids, attention_mask)[-1][:, 0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--examples", type=int, default=128)
+    parser.add_argument("--hidden-size", type=int, default=192)
+    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
+    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--limit", type=float, default=LIMIT_RATIO)
+    arguments = parser.parse_args()
+    device = prepare_device(arguments.device, arguments.threads)
+    words = vocabulary_of_words()
+    tokenizer = train_tokenizer(words)
+    slow_tasks = []
+    print(f"{'task':12}{'tokens':>8}{'ours/s':>10}{'fixed/s':>10}{'CPU ratio':>11}{'wall ratio':>12}{'packed CPU':>12}")
+    for name, segments, n_words in TASKS:
+        examples = make_examples(words, arguments.examples, segments, n_words)
+        mean_length = float(encode_texts(examples, tokenizer, MAX_LENGTH).lengths.mean())
+        make = partial(make_model, tokenizer, arguments.hidden_size, arguments.layers, device)
+        ours, fixed, packed = timed(
+            [
+                partial(train_ours, make, examples, tokenizer, device),
+                partial(train_fixed, make, EveryPosition(), examples, tokenizer, device),
+                partial(train_fixed, make, FirstToken(), examples, tokenizer, device),
+            ],
+            arguments.rounds,
+        )
+        cpu_ratio, wall_ratio = fixed.cpu / ours.cpu, fixed.wall / ours.wall
+        print(
+            f"{name:12}{mean_length:8.1f}{len(examples) / ours.wall:10,.0f}{len(examples) / fixed.wall:10,.0f}"
+            f"{cpu_ratio:11.2f}{wall_ratio:12.2f}{packed.cpu / ours.cpu:12.2f}",
+            flush=True,
+        )
+        if mean_length < SHORT and (cpu_ratio if device.type == "cpu" else wall_ratio) < arguments.limit:
+            slow_tasks.append(name)
+    print(f"limit for short tasks: {arguments.limit:.2f}; below it: {', '.join(slow_tasks) or 'none'}")
+    sys.exit(1 if slow_tasks else 0)
+
+
+def train_ours(
+    make: Callable[[], TaskModel], examples: list[Example], tokenizer: Tokenizer, device: torch.device
+) -> None:
+    """One epoch as the stage trains it, encoding included."""
+    train_model(make(), encode_texts(examples, tokenizer, MAX_LENGTH), None, PROTOCOL, 5e-5, 12, device)
+
+
+def train_fixed(
+    make: Callable[[], TaskModel],
+    pooling: nn.Module,
+    examples: list[Example],
+    tokenizer: Tokenizer,
+    device: torch.device,
+) -> None:
+    """One epoch of the straightforward loop."""
+    model = make()
+    model.pooling = pooling
+    optimizer = build_optimizer(model, PROTOCOL, 5e-5)
+    order = np.random.default_rng(0).permutation(len(examples))
+    steps = -(-len(order) // BATCH_SIZE)
+    model.train()
+    for step in range(steps):
+        batch = [examples[index] for index in order[step * BATCH_SIZE : (step + 1) * BATCH_SIZE]]
+        ids = torch.full((len(batch), MAX_LENGTH), tokenizer.pad_id)
+        mask = torch.zeros((len(batch), MAX_LENGTH), dtype=torch.bool)
+        for row, example in enumerate(batch):
+            sequence = [tokenizer.cls_id]
+            for segment in tokenizer.encode_sentences(example.segments):
+                sequence += [*segment, tokenizer.sep_id]
+            sequence = sequence[:MAX_LENGTH]
+            ids[row, : len(sequence)] = torch.tensor(sequence)
+            mask[row, : len(sequence)] = True
+        labels = torch.tensor([example.label for example in batch])
+        set_rates(optimizer, PROTOCOL, step, steps)
+        scores = model(ids.to(device), mask.to(device))
+        loss = model.loss(scores, labels.to(device)).mean
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    loss.item()
+
+
+def timed(functions: list[Callable[[], None]], rounds: int) -> list[Seconds]:
+    """Median CPU and wall seconds of each, in turns, so that a busy machine slows all."""
+    for function in functions:
+        function()
+    seconds: list[list[tuple[float, float]]] = [[] for _ in functions]
+    for _ in range(rounds):
+        for function, found in zip(functions, seconds, strict=True):
+            cpu, wall = time.process_time(), time.perf_counter()
+            function()
+            found.append((time.process_time() - cpu, time.perf_counter() - wall))
+    return [Seconds(*(statistics.median(values) for values in zip(*found, strict=True))) for found in seconds]
+
+
+def make_model(tokenizer: Tokenizer, hidden_size: int, layers: int, device: torch.device) -> TaskModel:
+    config = LtgBertConfig(
+        vocab_size=tokenizer.vocabulary_size,
+        hidden_size=hidden_size,
+        intermediate_size=hidden_size * 8 // 3,
+        num_hidden_layers=layers,
+        num_attention_heads=max(1, hidden_size // 64),
+    )
+    network = MaskedLanguageModel(config)
+    initialise_(network, seed=0)
+    context = HeadContext(2, PROTOCOL.dropout, 12, tokenizer.pad_id)
+    return build_task_model("sequence_classification", network.encoder, context).to(device)
+
+
+def vocabulary_of_words() -> list[str]:
+    random = np.random.default_rng(0)
+    letters = np.array(list("aeioulnrst"))
+    return ["".join(random.choice(letters, size=length)) for length in random.integers(2, 8, size=1500)]
+
+
+def make_examples(words: list[str], n: int, segments: int, n_words: int) -> list[Example]:
+    random = np.random.default_rng(1)
+
+    def text() -> str:
+        return " ".join(random.choice(words, size=max(2, random.poisson(n_words))))
+
+    return [Example((tuple(text() for _ in range(segments)),), int(i % 2)) for i in range(n)]
+
+
+def train_tokenizer(words: list[str]) -> Tokenizer:
+    settings = TokenizerSettings("wordpiece", vocabulary_size=2048, min_frequency=2)
+    backend = train(iter([" ".join(words)] * 4), settings)
+    with tempfile.TemporaryDirectory() as folder:
+        backend.save(str(Path(folder) / "tokenizer.json"))
+        return load_tokenizer(Path(folder) / "tokenizer.json", recognise=())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""What the layers contribute to each probed task, as heatmaps after Table 5 of LTG-BERT (Samuel et al., 2023).
+
+A panel per model, a row per task, a column per layer; cells are percent, so that a row sums to 100. The last column
+is the slope of the least-squares line in percent per layer. Light stands for little and dark for much, in colours that
+colour-blind readers order the same way.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from hatchery.analysis.figures.drawing import GRID, MUTED, figure_style, models_with_counts, save_svg
+from hatchery.analysis.layer_contribution import LayerContribution, contributions_csv, layer_contributions
+from hatchery.analysis.measurements import read_verified
+from hatchery.analysis.settings import FigureSettings, evaluations_named, match_evaluations, models_in_order
+from hatchery.analysis.summary_layout import readable
+from hatchery.errors import ConfigError
+from hatchery.storage.atomic import write_text
+from hatchery.typed import build, stage_body
+
+COLOURS = {"okabe_ito": "Blues", "grey": "Greys"}
+LARGEST_AT_LEAST = 20.0
+SMALLEST_CELL_POINTS = 22.0
+LARGEST_CELL_INCHES = 0.75
+# Room for the slope behind the last layer, in cells.
+SLOPE_CELLS = 1.2
+
+
+def plot_layer_contributions(
+    settings: Mapping[str, Any], finetuning: Mapping[str, Path], output: Path, table: Path
+) -> None:
+    """Draw the probes behind the manifests named `CELL:TASK` into `output` (SVG), their numbers into `table` (CSV).
+
+    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
+    """
+    figure_settings = build(FigureSettings, stage_body(settings))
+    tasks = evaluations_named(finetuning, "--finetuning")
+    if not tasks:
+        raise ConfigError("--finetuning: no input is given, so there is nothing to draw")
+    inputs = match_evaluations(finetuning, figure_settings.cells, tasks, "--finetuning")
+    manifests = {key: read_verified(path) for key, path in inputs.items()}
+    contributions = layer_contributions(manifests, figure_settings.cells)
+    write_text(table, contributions_csv(contributions))
+    with figure_style(figure_settings.style):
+        figure = draw_layer_contributions(figure_settings, contributions)
+        save_svg(figure, output, f"Layer contributions of {figure_settings.experiment}")
+
+
+def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> Figure:
+    """The figure: a heatmap per model below each other, with one common colour scale."""
+    style = settings.style
+    models = [model for model in models_in_order(settings.cells) if any(c.model == model for c in contributions)]
+    panels = [[entry for entry in contributions if entry.model == model] for model in models]
+    depth = max(len(entry.percent) for entry in contributions)
+    line = style.font_size / 72
+    names = 0.62 * line * max(len(readable(entry.task)) for entry in contributions)
+    cell = (style.width_inches - names - 3 * line) / (depth + SLOPE_CELLS)
+    cell = max(min(cell, LARGEST_CELL_INCHES), SMALLEST_CELL_POINTS / 72)
+    row = max(0.62 * cell, 1.9 * line)
+    heights = [len(panel) * row for panel in panels]
+    width = cell * (depth + SLOPE_CELLS) + names + 3 * line
+    height = sum(heights) + len(panels) * 5.5 * line + 5.5 * line
+    figure = Figure(figsize=(width, height), layout="constrained")
+    grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    largest = max(percent for entry in contributions for percent in entry.percent)
+    mapping = ScalarMappable(Normalize(0.0, max(LARGEST_AT_LEAST, largest)), COLOURS[style.colours])
+    font_size = min(style.font_size * 0.9, cell * 72 * 0.32)
+    labels = models_with_counts(settings.cells)
+    for axes, model, panel in zip(grid.flat, models, panels, strict=True):
+        _heatmap(axes, panel, depth, mapping, font_size)
+        axes.set_title(labels[model], loc="left")
+    grid.flat[-1].set_xlabel("layer")
+    bar = figure.colorbar(mapping, ax=grid, location="bottom", shrink=0.7, aspect=40)
+    # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show hairlines.
+    if bar.solids is not None:
+        bar.solids.set(rasterized=False, edgecolor="face")
+    bar.set_label("contribution (%)")
+    return figure
+
+
+def _heatmap(
+    axes: Axes, panel: Sequence[LayerContribution], depth: int, mapping: ScalarMappable, font_size: float
+) -> None:
+    """Draw the cells one by one: an image would be a bitmap inside the SVG."""
+    axes.set_xlim(0.5, depth + 0.5 + SLOPE_CELLS)
+    axes.set_ylim(len(panel) - 0.5, -0.5)
+    for place, entry in enumerate(panel):
+        fills = mapping.to_rgba(np.array(entry.percent))
+        for layer, (percent, fill) in enumerate(zip(entry.percent, fills, strict=True), start=1):
+            red, green, blue, _ = fill
+            axes.add_patch(Rectangle((layer - 0.5, place - 0.5), 1, 1, facecolor=fill, edgecolor=GRID, linewidth=0.5))
+            # Relative luminance (Rec. 709) decides between black and white, so that every number can be read.
+            colour = "white" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45 else "black"
+            text = f"{percent:.1f}"
+            axes.text(layer, place, text, ha="center", va="center_baseline", fontsize=font_size, color=colour)
+        slope = f"{entry.slope:+.2f}".replace("-", "\N{MINUS SIGN}")
+        axes.text(depth + 0.5 + SLOPE_CELLS, place, slope, ha="right", va="center_baseline", fontsize=font_size)
+    axes.text(depth + 0.5 + SLOPE_CELLS, -0.62, "slope", ha="right", va="bottom", fontsize=font_size, color=MUTED)
+    axes.set_xticks(range(1, depth + 1), [str(layer) for layer in range(1, depth + 1)])
+    axes.set_yticks(range(len(panel)), [readable(entry.task) for entry in panel])
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)

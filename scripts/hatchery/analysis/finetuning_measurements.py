@@ -1,0 +1,131 @@
+"""Measurements of fine-tuned models, read from the `results.csv` of a fine-tuning job.
+
+A job scores its own task on the main set, perhaps on further sets (MNLI mismatched), and perhaps other tasks without
+training (HANS). Each of them is a task of the summary under its own suite; seeds and learning rates are its runs, none
+of which is selected (evaluation.md 8.6).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hatchery.analysis.measurements import DIGEST_LENGTH, Measurement
+from hatchery.analysis.settings import Cell
+from hatchery.analysis.tables import Row, read_rows
+from hatchery.errors import EvaluationError, ManifestError
+from hatchery.storage.manifests import Manifest
+
+MAIN_SET = "validation"
+FAILURES = ("", "majority_class", "nan", "zero_mcc", "constant")
+# Metrics from -1 to 1; all others are fractions. A test compares them with the registry of metrics, which cannot be
+# asked here: it needs libraries that tables do without.
+CORRELATIONS = ("mcc", "pearson", "spearman", "mean_of_pearson_and_spearman")
+COLUMNS = ("rows", "seed", "learning_rate", "metric", "value", "failed")
+
+
+@dataclass(frozen=True)
+class _ScoredSet:
+    """What the rows of one name are: a task under a suite, judged by its first metric."""
+
+    suite: str
+    task: str
+    primary: str
+    main: bool
+
+
+def finetuning_measurements(cell: Cell, task: str, manifest: Manifest) -> list[Measurement]:
+    """One measurement per scored set, run (seed and learning rate) and metric.
+
+    A run counts as failed on a set for all its metrics as soon as one row says so: a classifier that answers with one
+    class has collapsed, whatever F1 that happens to give. The first metric of a task's settings is its primary one.
+    Raises EvaluationError naming file and line for a wrong table, ManifestError when the settings lack a key.
+    """
+    path = manifest.file("results.csv")
+    rows = read_rows(path, COLUMNS, key=COLUMNS[:4])
+    names = list(dict.fromkeys(row.text("rows") for row in rows))
+    if MAIN_SET not in names:
+        raise EvaluationError(f"{path}: there is no row of the set {MAIN_SET!r}, only of {', '.join(names)}")
+    sets = {name: _scored_set(manifest, task, name) for name in names}
+    for name, scored in sets.items():
+        if scored.primary not in {row.text("metric") for row in rows if row.text("rows") == name}:
+            raise EvaluationError(f"{path}: the set {name!r} has no row of the task's first metric, {scored.primary}")
+    failures: dict[tuple[str, int, float], str] = {}
+    for row in rows:
+        if reason := row.text("failed", FAILURES):
+            failures.setdefault(_run(row), reason)
+    measurements = []
+    for row in rows:
+        scored, metric = sets[row.text("rows")], row.text("metric")
+        name, seed, rate = _run(row)
+        failed = failures.get((name, seed, rate), "")
+        measurements.append(
+            Measurement(
+                cell=cell,
+                suite=scored.suite,
+                task=scored.task,
+                metric=f"{metric}_percent",
+                value=_percent(row, metric, failed),
+                manifest=manifest.digest[:DIGEST_LENGTH],
+                finetuning_seed=seed,
+                failed=failed,
+                primary=metric == scored.primary,
+                learning_rate=rate,
+                origin=task,
+                main=scored.main,
+                majority_percent=_majority(manifest, name),
+            )
+        )
+    return measurements
+
+
+def with_distinct_tasks(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """The same measurements; where one name stands for results of models tuned on different tasks, it says of which.
+
+    HANS scored by the models of two MNLI protocols becomes `hans_from_glue_mnli` and `hans_from_babylm_mnli`.
+    """
+    measurements = list(measurements)
+    origins: dict[tuple[str, str], set[str]] = {}
+    for run in measurements:
+        origins.setdefault((run.suite, run.task), set()).add(run.origin)
+    return [
+        run
+        if run.main or len(origins[run.suite, run.task]) == 1
+        else replace(run, task=f"{run.task}_from_{run.origin}")
+        for run in measurements
+    ]
+
+
+def _run(row: Row) -> tuple[str, int, float]:
+    return row.text("rows"), row.count("seed"), row.number("learning_rate", 0.0)
+
+
+def _percent(row: Row, metric: str, failed: str) -> float | None:
+    # A run that gave no numbers, and the correlation with a constant, have no value.
+    if failed and row.text("value") in ("", "nan"):
+        return None
+    return 100 * row.number("value", -1.0 if metric in CORRELATIONS else 0.0, 1.0)
+
+
+def _scored_set(manifest: Manifest, task: str, rows: str) -> _ScoredSet:
+    settings = manifest.settings
+    transferred: list[Any] = settings.get("transfer") or []
+    try:
+        for other in transferred:
+            if other["name"] == rows:
+                return _ScoredSet(str(other["suite"]), rows, str(other["metrics"][0]), main=False)
+        own = settings["task"]
+        suite, primary = str(own["suite"]), str(own["metrics"][0])
+    except (KeyError, IndexError, TypeError) as error:
+        raise ManifestError(f"{manifest.path}: the settings of a task lack its name, suite or metrics") from error
+    main = rows == MAIN_SET
+    return _ScoredSet(suite, task if main else f"{task}_{rows}", primary, main)
+
+
+def _majority(manifest: Manifest, rows: str) -> float | None:
+    """Accuracy in percent of the most frequent label of a set; None where there are no classes."""
+    value = manifest.measures.get(f"majority_accuracy_{rows}")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ManifestError(f"{manifest.path}: majority_accuracy_{rows} is {value!r}, expected a number from 0 to 1")
+    return 100.0 * value

@@ -1,0 +1,102 @@
+"""How much each layer contributes to a probe, and whether early or late layers do.
+
+Source: LTG-BERT section 5.2 and Table 5 (reference evaluation.md 10.6): the softmax weights of the probe in percent,
+over both poolers of a task with two spans the mean; the slope is that of the least-squares line over layers 1 to L.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hatchery.analysis.settings import Cell
+from hatchery.analysis.tables import read_rows
+from hatchery.errors import EvaluationError
+from hatchery.storage.manifests import Manifest
+
+WEIGHTS_FILE = "layer_weights.csv"
+WEIGHT_COLUMNS = ("seed", "learning_rate", "span", "layer", "weight")
+TABLE_COLUMNS = ("model", "task", "layer", "percent", "slope")
+# Weights are stored with about seven digits.
+SUM_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class LayerContribution:
+    """Shares in percent of layers 1 to L, summing to 100; a mean over `probes` trained probes."""
+
+    model: str
+    task: str
+    percent: tuple[float, ...]
+    probes: int
+
+    @property
+    def slope(self) -> float:
+        """Percent per layer of the least-squares line; negative where early layers give more."""
+        return least_squares_slope(self.percent)
+
+
+def least_squares_slope(values: Sequence[float]) -> float:
+    """The slope of the least-squares line of `values` over 1, 2, …; 0 for a single one."""
+    middle = (len(values) + 1) / 2
+    spread = math.fsum((k - middle) ** 2 for k in range(1, len(values) + 1))
+    return math.fsum((k - middle) * value for k, value in enumerate(values, start=1)) / spread if spread else 0.0
+
+
+def probe_shares(manifest: Manifest) -> list[tuple[float, ...]]:
+    """The shares in percent of every probe (seed and learning rate) of a fine-tuning manifest, over its spans the mean.
+
+    Raises EvaluationError naming the file when a layer is missing or the weights of a span do not sum to 1.
+    """
+    path = manifest.file(WEIGHTS_FILE)
+    mixes: dict[tuple[str, ...], dict[int, float]] = {}
+    for row in read_rows(path, WEIGHT_COLUMNS, key=WEIGHT_COLUMNS[:-1]):
+        mix = mixes.setdefault(tuple(row.text(column) for column in WEIGHT_COLUMNS[:3]), {})
+        mix[row.count("layer")] = row.number("weight", 0.0, 1.0)
+    layers = list(range(1, len(next(iter(mixes.values()))) + 1))
+    probes: dict[tuple[str, ...], list[list[float]]] = {}
+    for (seed, rate, span), mix in mixes.items():
+        where = f"{path}: seed {seed}, learning rate {rate}, span {span}"
+        if sorted(mix) != layers:
+            raise EvaluationError(f"{where}: the layers are not 1 to {len(layers)}, each once")
+        if abs(math.fsum(mix.values()) - 1) > SUM_TOLERANCE:
+            raise EvaluationError(f"{where}: the weights sum to {math.fsum(mix.values()):.4f}, expected 1")
+        probes.setdefault((seed, rate), []).append([100 * mix[layer] for layer in layers])
+    return [mean_over(spans) for spans in probes.values()]
+
+
+def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """The mean of equally long rows, column by column."""
+    return tuple(math.fsum(column) / len(rows) for column in zip(*rows, strict=True))
+
+
+def layer_contributions(
+    manifests: Mapping[tuple[str, str], Manifest], cells: Sequence[Cell]
+) -> list[LayerContribution]:
+    """One entry per model and task, models in the order of the cells; `manifests` by cell and task.
+
+    The mean over all probes of a model's pretraining seeds. Raises EvaluationError when those have different numbers
+    of layers.
+    """
+    model_of = {cell.cell: cell.run for cell in cells}
+    shares: dict[tuple[str, str], list[tuple[float, ...]]] = {}
+    for (cell, task), manifest in manifests.items():
+        shares.setdefault((model_of[cell], task), []).extend(probe_shares(manifest))
+    contributions = []
+    for (model, task), rows in shares.items():
+        if len({len(row) for row in rows}) > 1:
+            raise EvaluationError(f"layer weights: the seeds of {model} do not have the same number of layers")
+        contributions.append(LayerContribution(model, task, mean_over(rows), len(rows)))
+    return contributions
+
+
+def contributions_csv(contributions: Sequence[LayerContribution]) -> str:
+    """The text of `layer_contributions.csv`: a row per model, task and layer, the slope in each of a task's rows."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(TABLE_COLUMNS)
+    for entry in contributions:
+        for layer, percent in enumerate(entry.percent, start=1):
+            writer.writerow([entry.model, entry.task, layer, f"{percent:.4f}", f"{entry.slope:.4f}"])
+    return text.getvalue()

@@ -1,0 +1,200 @@
+"""All numbers that the papers print about their models, and the choice of those that an experiment is set beside.
+
+One table per paper, `config/published/values/<paper>.csv`, holds every printed number once, in our units and under the
+names of `summary.csv` where it has such a row (reference evaluation.md 13 and 14.31). What cannot be compared says why.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hatchery.analysis.published import PublishedValue, half_of_last_digit
+from hatchery.analysis.tables import Row, read_rows
+from hatchery.errors import ConfigError, EvaluationError
+
+PAPERS = {
+    "babylm_pipeline": "BabyLM pipeline",
+    "elc_bert": "ELC-BERT",
+    "ltg_bert": "LTG-BERT",
+    "reduced_vocabulary": "Reduced vocabulary",
+}
+SPREAD_KINDS = ("", "deviation_over_runs", "root_mean_square_over_tasks")
+KEY = ("table", "track", "row", "suite", "task", "metric")
+COLUMNS = ("paper", *KEY, "value", "spread", "spread_kind", "runs", "comparable", "note")
+
+# Metrics that relate a row to another one: a printed change from it, and epsilon_min of "better than" it.
+MINUS = "_minus_"
+OVER = "epsilon_minimum_over_"
+
+
+@dataclass(frozen=True)
+class PublishedNumber:
+    """One printed number in the unit of `metric`.
+
+    `row` is the published model in its variant. `track` is empty where a paper has none, or where the number belongs to
+    all of them. `spread` is what stands behind ±, of the kind `spread_kind`; `runs` is None where the number of runs is
+    not stated; `rounding` is half a unit of the last printed digit. `note` holds errata, and the reason where the
+    number is not comparable with ours.
+    """
+
+    paper: str
+    table: str
+    track: str
+    row: str
+    suite: str
+    task: str
+    metric: str
+    value: float
+    rounding: float
+    spread: float | None
+    spread_kind: str
+    runs: int | None
+    comparable: bool
+    note: str
+
+    @property
+    def source(self) -> str:
+        """Where it is printed, for people: `ELC-BERT Table 9`, `Reduced vocabulary, text`."""
+        title = PAPERS[self.paper]
+        return f"{title} Table {self.table}" if self.table.isdigit() else f"{title}, {self.table}"
+
+
+Key = tuple[str, str, str, str]
+
+
+def read_numbers(path: str | Path) -> list[PublishedNumber]:
+    """The numbers of one paper, in the order of its table; the file is called after the paper.
+
+    Raises EvaluationError naming file and line for a missing column, a number printed twice under one name, an
+    unknown paper or kind of spread, and a number that is not comparable for no reason.
+    """
+    paper = Path(path).stem
+    if paper not in PAPERS:
+        raise EvaluationError(f"{path}: {paper} is none of the papers {', '.join(PAPERS)}")
+    return [_number(row, paper) for row in read_rows(path, COLUMNS, KEY)]
+
+
+def _number(row: Row, paper: str) -> PublishedNumber:
+    for column in ("table", "row", "suite", "task", "metric"):
+        if not row.text(column):
+            raise EvaluationError(f"{row.where}: {column} is empty")
+    number = PublishedNumber(
+        paper=row.text("paper", (paper,)),
+        table=row.text("table"),
+        track=row.text("track"),
+        row=row.text("row"),
+        suite=row.text("suite"),
+        task=row.text("task"),
+        metric=row.text("metric"),
+        value=row.number("value"),
+        rounding=half_of_last_digit(row.text("value")),
+        spread=row.optional_number("spread", low=0.0),
+        spread_kind=row.text("spread_kind", SPREAD_KINDS),
+        runs=row.count("runs") if row.text("runs") else None,
+        comparable=row.text("comparable", ("yes", "no")) == "yes",
+        note=row.text("note"),
+    )
+    if (number.spread is None) != (number.spread_kind == ""):
+        raise EvaluationError(f"{row.where}: spread and spread_kind are given together or not at all")
+    if not number.comparable and not number.note:
+        raise EvaluationError(f"{row.where}: the number is not comparable, expected the reason in note")
+    return number
+
+
+def for_experiment(
+    numbers: Iterable[PublishedNumber], paper: str, track: str, rows: Mapping[str, str]
+) -> dict[Key, PublishedValue]:
+    """What the rows of an experiment's summary are set beside, by (our model, suite, task, metric).
+
+    `rows` says for each of our models which published one it repeats; one may be repeated by several. Of several
+    tables that print the same number, the one with most digits counts, then the later one. A number that is only
+    printed as a change from another model's (LTG-BERT Table 2) is added to that one. Raises ConfigError naming the
+    nearest known name for a paper, a track or a published row that there is not.
+    """
+    known = list(numbers)
+    _check("published.paper", paper, {number.paper for number in known})
+    known = [number for number in known if number.paper == paper]
+    _check("published.track", track, {number.track for number in known if number.track} or {""})
+    known = [number for number in known if number.track in ("", track)]
+    names = {number.row for number in known}
+    for model, row in rows.items():
+        _check(f"published.rows.{model}", row, names)
+    printed = _preferred(known)
+    values = {key: _value(number) for key, number in printed.items() if _stands_alone(number.metric)}
+    for (row, suite, task, relation), change in printed.items():
+        metric, minus, other = relation.partition(MINUS)
+        if minus and (row, suite, task, metric) not in values:
+            values[row, suite, task, metric] = _changed(change, _reference(known, change, metric, other))
+    return {(model, *key[1:]): value for model, row in rows.items() for key, value in values.items() if key[0] == row}
+
+
+def stochastic_order(
+    numbers: Iterable[PublishedNumber], paper: str, track: str, suite: str
+) -> dict[tuple[str, str], PublishedNumber]:
+    """Printed epsilon_min of "the first published row is better than the second" on the averages over a suite."""
+    chosen = [number for number in numbers if (number.paper, number.track, number.suite) == (paper, track, suite)]
+    found = _preferred(number for number in chosen if number.metric.startswith(OVER))
+    return {(number.row, number.metric.removeprefix(OVER)): number for number in found.values()}
+
+
+def _check(key: str, name: str, known: set[str]) -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, sorted(known), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ConfigError(f"{key}: {name!r} is none of: {', '.join(sorted(known)) or 'nothing'}{hint}")
+
+
+def _stands_alone(metric: str) -> bool:
+    return MINUS not in metric and not metric.startswith(OVER)
+
+
+def _preferred(numbers: Iterable[PublishedNumber]) -> dict[Key, PublishedNumber]:
+    """One number for each (row, suite, task, metric): most digits first, then the later table, text last."""
+    chosen: dict[Key, PublishedNumber] = {}
+    for number in numbers:
+        key = (number.row, number.suite, number.task, number.metric)
+        if key not in chosen or _rank(number) > _rank(chosen[key]):
+            chosen[key] = number
+    return chosen
+
+
+def _rank(number: PublishedNumber) -> tuple[float, int]:
+    return -number.rounding, int(number.table) if number.table.isdigit() else 0
+
+
+def _value(number: PublishedNumber) -> PublishedValue:
+    return PublishedValue(
+        mean=number.value,
+        std=number.spread,
+        source=number.source,
+        comparable=number.comparable,
+        note=number.note,
+        rounding=number.rounding,
+    )
+
+
+def _reference(numbers: Iterable[PublishedNumber], change: PublishedNumber, metric: str, row: str) -> PublishedNumber:
+    """The number that a change starts from: in the same table, because others round it differently."""
+    for number in numbers:
+        if (number.table, number.row, number.suite) == (change.table, row, change.suite) and (
+            (number.task, number.metric) == (change.task, metric)
+        ):
+            return number
+    raise EvaluationError(
+        f"{change.source}: {change.row} changes {change.suite} {change.task} from {row}, whose {metric} is not printed"
+    )
+
+
+def _changed(change: PublishedNumber, start: PublishedNumber) -> PublishedValue:
+    rounding = start.rounding + change.rounding
+    remark = f"printed as {change.value:+g} from {start.value:g}"
+    return PublishedValue(
+        # Both are decimal numbers of few digits; without this, 85.1 - 0.5 would be no such number.
+        mean=round(start.value + change.value, 6),
+        std=change.spread,
+        source=change.source,
+        comparable=change.comparable and start.comparable,
+        note=f"{remark}; {change.note}" if change.note else remark,
+        rounding=rounding,
+    )

@@ -1,0 +1,116 @@
+"""The averages over fine-tuned tasks that a summary shows: within one suite, never across suites.
+
+Where a suite has all tasks of a published average, `average` is that one, after `suite_averages`: eleven tasks of
+BabyLM's GLUE, the six ambiguous tasks of MSGS, LTG-BERT's fourteen tasks with their metrics joined first, its five
+probes. Where tasks are missing, `average_of_<n>_tasks` is the plain mean of what is there; suites that no paper
+averages have the plain mean as `average`. Each comes with both deviations (evaluation.md 12).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from hatchery.analysis.aggregates import Aggregate, aggregate_runs, average_of_tasks, average_per_run
+from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.suite_averages import (
+    BABYLM_GLUE_TASKS,
+    EDGE_PROBING_TASKS,
+    LTG_GLUE_METRICS,
+    LTG_GLUE_SUBSET,
+    MSGS_AMBIGUOUS_TASKS,
+)
+
+AVERAGE = "average"
+AVERAGE_METRIC = "score_percent"
+RUN_AVERAGE_METRIC = "run_score_percent"
+WITHOUT_WSC = "average_without_wsc"
+LTG_TABLE_3 = "average_of_ltg_bert_table_3"
+
+# A task of an average: one or more (task, metric) whose values are joined by their mean; the metric "" is the first
+# one of the task.
+Member = tuple[tuple[str, str], ...]
+
+
+def _first_metrics(tasks: Iterable[str]) -> tuple[Member, ...]:
+    return tuple(((task, ""),) for task in tasks)
+
+
+def _named(keys: Iterable[tuple[str, str]]) -> Member:
+    return tuple((task.replace(":", "_"), metric) for task, metric in keys)
+
+
+PUBLISHED_AVERAGES: dict[str, dict[str, tuple[Member, ...]]] = {
+    "babylm_glue": {
+        AVERAGE: _first_metrics(BABYLM_GLUE_TASKS),
+        WITHOUT_WSC: _first_metrics(task for task in BABYLM_GLUE_TASKS if task != "babylm_wsc"),
+    },
+    "msgs": {AVERAGE: _first_metrics(MSGS_AMBIGUOUS_TASKS)},
+    "probing": {AVERAGE: _first_metrics(EDGE_PROBING_TASKS)},
+    "glue": {
+        AVERAGE: tuple(_named(keys) for keys in LTG_GLUE_METRICS.values()),
+        LTG_TABLE_3: tuple(_named([key]) for key in LTG_GLUE_SUBSET),
+    },
+}
+
+
+@dataclass(frozen=True)
+class TaskAverage:
+    """One row over tasks: its name as a task, its metric (one per way of taking the deviation), and what is in it."""
+
+    task: str
+    metric: str
+    aggregate: Aggregate
+    runs: list[Measurement]
+
+
+def task_averages(suite: str, measurements: Sequence[Measurement]) -> list[TaskAverage]:
+    """The averages of one model over its fine-tuned tasks of one suite; none over fewer than two tasks."""
+    by_key: dict[tuple[str, str], list[Measurement]] = {}
+    for run in measurements:
+        by_key.setdefault((run.task, run.metric.removesuffix("_percent")), []).append(run)
+        if run.primary:
+            by_key.setdefault((run.task, ""), []).append(run)
+    averages = []
+    for name, members in _averages(suite, measurements, by_key.keys()).items():
+        tasks = [_joined([by_key[key] for key in member]) for member in members]
+        runs = [run for member in members for key in member for run in by_key[key]]
+        by_task = average_of_tasks([aggregate_runs(task) for task in tasks])
+        averages.append(TaskAverage(name, AVERAGE_METRIC, by_task, runs))
+        averages.append(TaskAverage(name, RUN_AVERAGE_METRIC, average_per_run(tasks), runs))
+    return averages
+
+
+def _averages(
+    suite: str, measurements: Sequence[Measurement], present: Iterable[tuple[str, str]]
+) -> dict[str, tuple[Member, ...]]:
+    """The members of every average that can be taken, by its name."""
+    published = PUBLISHED_AVERAGES.get(suite, {})
+    keys = set(present)
+    complete = {
+        name: members for name, members in published.items() if all(key in keys for member in members for key in member)
+    }
+    if AVERAGE in complete:
+        return complete
+    tasks = sorted({run.task for run in measurements if run.main})
+    if suite == "msgs":
+        # A control is judged by generalisation, an ambiguous task by its bias: their mean says neither.
+        tasks = [task for task in tasks if task in MSGS_AMBIGUOUS_TASKS]
+    if len(tasks) < 2:
+        return complete
+    return {**complete, f"average_of_{len(tasks)}_tasks" if published else AVERAGE: _first_metrics(tasks)}
+
+
+def _joined(parts: Sequence[list[Measurement]]) -> list[Measurement]:
+    """One measurement per run, the mean of its values in all `parts`; failed where any of them failed."""
+    if len(parts) == 1:
+        return parts[0]
+    runs: dict[tuple[int, int | None, float | None], list[Measurement]] = {}
+    for run in (run for part in parts for run in part):
+        runs.setdefault((run.cell.seed, run.finetuning_seed, run.learning_rate), []).append(run)
+    joined = []
+    for same in runs.values():
+        values = [run.value for run in same if run.value is not None and not run.failed]
+        failed = next((run.failed for run in same if run.failed), "")
+        sound = len(values) == len(parts)
+        mean = sum(values) / len(values) if sound else None
+        joined.append(replace(same[0], value=mean, failed="" if sound else failed or "nan"))
+    return joined

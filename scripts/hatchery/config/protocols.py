@@ -1,0 +1,62 @@
+"""How an experiment fine-tunes on a task: a named protocol, the experiment's changes, the task's changes.
+
+Later ones win, key by key. A task that names a base of its own takes that one and nothing of the experiment's.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hatchery.config.overrides import merged
+from hatchery.config.schema import validate
+from hatchery.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hatchery.config.project import Project
+
+
+def resolve_protocol(finetuning: Mapping[str, Any], task: str, project: "Project", where: str) -> dict[str, Any]:
+    """All settings of the protocol of `task`, with defaults; `where` names the experiment's file.
+
+    Raises ConfigError for an unknown base and for values that do not fit each other.
+    """
+    own, of_task = finetuning["protocol"], finetuning["tasks"][task]
+    place = f"{where}: finetuning.tasks.{task}"
+    if of_task.get("base") is not None:
+        layers = [*_named(of_task["base"], task, project, place), of_task]
+    else:
+        layers = [*_named(own.get("base"), task, project, f"{where}: finetuning.protocol"), own, of_task]
+    settings: dict[str, Any] = {}
+    for layer in layers:
+        settings = merged(settings, layer)
+    settings.pop("base", None)
+    resolved = validate(settings, "protocol_settings", place)
+    del resolved["base"]
+    if resolved["selection"] != "held_out":
+        # Nothing is held out, whatever the layers below said about the share.
+        resolved["development_fraction"] = 0.0
+    elif resolved["development_fraction"] == 0:
+        raise ConfigError(f"{place}: development_fraction: got 0, expected more with selection 'held_out'")
+    metrics = project.block("task", task)["metrics"]
+    if resolved["selection_metric"] is None:
+        resolved["selection_metric"] = metrics[0]
+    elif resolved["selection_metric"] not in metrics:
+        raise ConfigError(
+            f"{place}: selection_metric: got {resolved['selection_metric']!r}, "
+            f"the metrics of this task are: {', '.join(metrics)}"
+        )
+    return resolved
+
+
+def _named(base: str | None, task: str, project: "Project", where: str) -> list[Mapping[str, Any]]:
+    """The layers of a named protocol, those of its own base first."""
+    layers: list[Mapping[str, Any]] = []
+    taken: list[str] = []
+    while base is not None:
+        project.require("protocol", base, f"{where}.base")
+        if base in taken:
+            raise ConfigError(f"{where}.base: the protocols {', '.join(taken)} are bases of each other")
+        taken.append(base)
+        block = project.block("protocol", base)
+        layers[:0] = [block["settings"], block["tasks"].get(task, {})]
+        base = block["settings"].get("base")
+    return layers

@@ -1,0 +1,78 @@
+"""Draws the rows of a labelled task: whole groups of rows, new to the corpora, never the same twice.
+
+A group is what balances a task, such as two rows that share their words but not their label. Training and scored rows
+of one task come from one series of draws, so that no text stands in two of them.
+"""
+
+import json
+import random
+import re
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hatchery.errors import ConfigError
+
+Row = dict[str, Any]
+_SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
+# Sentences up to this many words ("Yes.", "It is near the lake.") recur in any text; of them only whole texts count.
+_SHORT = 5
+
+
+@dataclass(frozen=True)
+class RowTask:
+    """`make` draws the rows of the group with this number; `fresh` names the fields whose texts must be new.
+
+    Fresh fields hold no sentence of the corpora beyond a few words, and those of two groups never agree.
+    """
+
+    make: Callable[[random.Random, int], list[Row]]
+    fresh: tuple[str, ...]
+
+    def key(self, row: Row) -> tuple[str, ...]:
+        """What makes two rows the same, in whatever order they name their texts."""
+        return tuple(sorted(row[name] for name in self.fresh))
+
+
+def draw_splits(stream: str, splits: Mapping[str, tuple[RowTask, int]], taken: Container[str]) -> dict[str, list[Row]]:
+    """For every split its number of rows, rounded down to whole groups (but at least one), shuffled and numbered.
+
+    `stream` names the random draws, seed included. Raises ConfigError when a task cannot make that many.
+    """
+    seen: set[tuple[str, ...]] = set()
+    drawn = {}
+    for split, (task, count) in splits.items():
+        rng = random.Random(f"{stream}/{split}")
+        rows: list[Row] = []
+        groups = attempts = 0
+        while True:
+            attempts += 1
+            if attempts > 50 * count + 1000:
+                raise ConfigError(f"examples_per_suite_task: {stream}/{split} cannot make {count} different rows")
+            group = task.make(rng, groups)
+            if groups and len(rows) + len(group) > count:
+                break
+            keys = {task.key(row) for row in group}
+            if keys & seen or any(_known(row[name], taken) for row in group for name in task.fresh):
+                continue
+            seen |= keys
+            rows.extend(group)
+            groups += 1
+        if "idx" in rows[0]:
+            # Rows that come numbered belong to passages; those of one passage stay together, as published.
+            drawn[split] = rows
+        else:
+            rng.shuffle(rows)
+            drawn[split] = [{**row, "idx": index} for index, row in enumerate(rows)]
+    return drawn
+
+
+def _known(text: str, taken: Container[str]) -> bool:
+    """Whether the text, or a sentence of it with more than a few words, stands in `taken`."""
+    parts = (part for part in _SENTENCE_END.split(text) if len(part.split()) > _SHORT)
+    return text in taken or any(part in taken for part in parts)
+
+
+def json_lines(rows: list[Row]) -> bytes:
+    """The rows as a JSON-lines file."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()

@@ -1,0 +1,75 @@
+"""How segments become one input: `[CLS] a [SEP] b [SEP] c [SEP]`, cut to a limit by longest-first truncation.
+
+LTG-BERT's layout (evaluation.md 6.5); with the special tokens of RoBERTa `<s> a </s> </s> b </s>`. Lengths are known
+before any input is built, so a data set can be sorted and cut into batches first.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hatchery.errors import ConfigError
+from hatchery.tokenization.tokenizer_file import Tokenizer
+
+
+@dataclass(frozen=True)
+class Framing:
+    """Ids of the tokens around segments, and how many separators stand between two of them."""
+
+    cls_id: int
+    sep_id: int
+    pad_id: int
+    separators_between: int
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> "Framing":
+        """That of a tokenizer."""
+        return cls(tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.special.separators_in_pair)
+
+    def overhead(self, n_segments: np.ndarray) -> np.ndarray:
+        """Tokens of an input that belong to no segment, for inputs of `n_segments` int64 [...]."""
+        return 2 + self.separators_between * (n_segments - 1)
+
+    def segment_starts(self, kept: np.ndarray) -> np.ndarray:
+        """Position in the input of the first token of each segment, int64 [..., S], of `kept` tokens [..., S]."""
+        before = np.cumsum(kept, axis=-1) - kept
+        return 1 + before + self.separators_between * np.arange(kept.shape[-1])
+
+
+def kept_tokens(lengths: np.ndarray, n_segments: np.ndarray, framing: Framing, max_length: int) -> np.ndarray:
+    """Tokens int64 [inputs, S] that remain of segments of `lengths` [inputs, S], of which an input has `n_segments`.
+
+    Raises ConfigError when the framing alone leaves no room for a token of each segment.
+    """
+    room = max_length - framing.overhead(n_segments)
+    if len(room) and np.any(room < n_segments):
+        most = int(n_segments.max())
+        raise ConfigError(
+            f"finetune.protocol.max_length: got {max_length}, expected at least "
+            f"{int(framing.overhead(np.array(most))) + most} for inputs of {most} segments"
+        )
+    return truncate_longest(lengths, room)
+
+
+def truncate_longest(lengths: np.ndarray, room: np.ndarray) -> np.ndarray:
+    """Lengths int64 [N, S] of segments after longest-first truncation to `room` int64 [N] tokens together.
+
+    The same as cutting tokens one by one from the end of the segment that is longest at the time, of equally long ones
+    the later: all segments above a common level are cut to it, and what is left over goes to the first ones.
+    """
+    kept = lengths.astype(np.int64)
+    rows = np.flatnonzero(kept.sum(axis=1) > room)
+    if not len(rows):
+        return kept
+    long, space = kept[rows], np.maximum(room[rows], 0)
+    # Bisection for the highest level whose sum fits: `low` always fits, `high` never does.
+    low, high = np.zeros(len(rows), dtype=np.int64), long.max(axis=1)
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        fits = np.minimum(long, middle[:, None]).sum(axis=1) <= space
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    level = np.minimum(long, low[:, None])
+    above = long > low[:, None]
+    spare = space - level.sum(axis=1)
+    kept[rows] = level + (above & (np.cumsum(above, axis=1) <= spare[:, None]))
+    return kept

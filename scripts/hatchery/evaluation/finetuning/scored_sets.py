@@ -1,0 +1,119 @@
+"""The sets that a run is scored on, and what each needs to judge predictions: labels, groups, facts, scored rows.
+
+A set is a file of the task itself (validation, mismatched) or a task that the model is transferred to (HANS). All
+units are predicted and kept; only those that count enter a metric (MSGS: condition test, evaluation.md 8.4).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hatchery.evaluation.finetuning.data import EncodedData
+from hatchery.evaluation.finetuning.predicting import Predicted
+from hatchery.evaluation.finetuning.transfer import LabelMapping
+from hatchery.evaluation.metrics.breakdown import FactAccuracy, accuracy_by_fact
+from hatchery.evaluation.metrics.collapse import Failure, failure
+from hatchery.evaluation.metrics.registry import METRICS
+from hatchery.evaluation.metrics.scored import Scored
+from hatchery.evaluation.tasks.example import Example, SpanExample
+from hatchery.evaluation.tasks.settings import TaskSettings
+
+
+@dataclass(frozen=True)
+class NamedScored(Scored):
+    """What metrics look at, with the names of the labels in their order: SRL's clean value leaves some out by name."""
+
+    label_names: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ScoredSet:
+    """One set. `is_scored` bool [units]; `groups` and `facts` are per unit, empty for sentences with spans.
+
+    `label_names` are those of the set's own task, empty without a label set.
+    """
+
+    name: str
+    task: TaskSettings
+    label_names: tuple[str, ...]
+    data: EncodedData
+    is_scored: np.ndarray
+    groups: Sequence[str] = ()
+    facts: Sequence[Mapping[str, str]] = ()
+    mapping: LabelMapping | None = None
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Labels of all units, as `EncodedData` has them."""
+        return self.data.labels
+
+    def subset(self, items: Sequence[int]) -> "ScoredSet":
+        """The units of the items at the given positions."""
+        data = self.data.subset(items)
+        if not self.facts:
+            return replace(self, data=data, is_scored=np.ones(data.n_units, dtype=bool))
+        groups, facts = [self.groups[item] for item in items], [self.facts[item] for item in items]
+        return replace(self, data=data, is_scored=self.is_scored[list(items)], groups=groups, facts=facts)
+
+    def answers(self, predicted: Predicted) -> Predicted:
+        """What the model's outputs mean in the labels of this set."""
+        return predicted if self.mapping is None else self.mapping.apply(predicted)
+
+    def scored(self, answers: Predicted, all_rows: bool = False) -> Scored:
+        """What metrics look at: the units that count, or all of them."""
+        chosen = np.flatnonzero(self.is_scored | all_rows)
+        labels = self.labels[chosen]
+        return NamedScored(
+            labels=labels.astype(np.float64) if answers.predictions.dtype.kind == "f" else labels,
+            predictions=answers.predictions[chosen],
+            scores=answers.scores[chosen],
+            groups=[self.groups[index] for index in chosen.tolist()] if self.groups else (),
+            facts=[self.facts[index] for index in chosen.tolist()] if self.facts else (),
+            label_names=self.label_names,
+        )
+
+    def values(self, answers: Predicted) -> dict[str, float]:
+        """The task's metrics of the units that count."""
+        scored = self.scored(answers)
+        return {name: METRICS[name].function(scored) for name in self.task.metrics}
+
+    def failure(self, answers: Predicted) -> Failure:
+        """Whether these answers are those of a collapsed run."""
+        return failure(self.scored(answers))
+
+    def breakdown(self, answers: Predicted) -> list[FactAccuracy]:
+        """Accuracy by the facts that the task names; empty without any."""
+        return accuracy_by_fact(self.scored(answers), self.task.facts, self.label_names)
+
+    @property
+    def majority_accuracy(self) -> float | None:
+        """Accuracy of the most frequent label on the units that count; None for numbers."""
+        labels = self.labels[self.is_scored]
+        if labels.dtype.kind == "f":
+            return None
+        return METRICS["majority_accuracy"].function(Scored(labels, labels, np.empty((len(labels), 0))))
+
+
+def scored_set(
+    name: str,
+    task: TaskSettings,
+    label_names: tuple[str, ...],
+    data: EncodedData,
+    rows: Sequence[Example] | Sequence[SpanExample],
+    mapping: LabelMapping | None = None,
+) -> ScoredSet:
+    """The set of encoded rows; of sentences with spans every target counts."""
+    examples = [row for row in rows if isinstance(row, Example)]
+    if not examples:
+        return ScoredSet(name, task, label_names, data, np.ones(data.n_units, dtype=bool), mapping=mapping)
+    return ScoredSet(
+        name,
+        task,
+        label_names,
+        data,
+        np.array([example.scored for example in examples]),
+        [example.group for example in examples],
+        [example.facts for example in examples],
+        mapping,
+    )

@@ -1,0 +1,125 @@
+"""A task as ids, read and encoded once for all runs of a job: training items, and the sets that runs are scored on.
+
+Texts and sentences with spans differ in how they are encoded, and in nothing else that the engine would see.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.finetuning.data import EncodedData
+from hatchery.evaluation.finetuning.encoding import encode_texts
+from hatchery.evaluation.finetuning.scored_sets import ScoredSet, scored_set
+from hatchery.evaluation.finetuning.settings import FinetuneSettings
+from hatchery.evaluation.finetuning.transfer import label_mapping
+from hatchery.evaluation.probing.encoding import EncodedSpans, encode_spans
+from hatchery.evaluation.probing.majority import majority_baseline
+from hatchery.evaluation.splits import input_groups
+from hatchery.evaluation.tasks.example import Example, SpanExample
+from hatchery.evaluation.tasks.reading import read_task_with_report
+from hatchery.evaluation.tasks.settings import settings_of
+from hatchery.modeling.heads.registry import HEADS, ProbeOptions
+from hatchery.storage.sources import open_source
+from hatchery.tokenization.tokenizer_file import Tokenizer
+from hatchery.typed import build
+
+Rows = Sequence[Example] | Sequence[SpanExample]
+
+
+@dataclass(frozen=True)
+class EncodedTask:
+    """What all runs share. `groups` says which training items are held out together only (see `input_groups`).
+
+    The first of `sets` is the main one. Sets with the same `data` object are predicted once. `counts` are the
+    rows that were read, kept, used and scored, for the manifest.
+    """
+
+    train: ScoredSet
+    groups: list[int]
+    sets: tuple[ScoredSet, ...]
+    n_labels: int | None
+    pad_id: int
+    counts: dict[str, int]
+
+
+def encode_task(
+    settings: FinetuneSettings, sources: Mapping[str, Path], vocabulary: frozenset[str] | None, tokenizer: Tokenizer
+) -> EncodedTask:
+    """Read and encode the task and the tasks it is transferred to, each from the source manifest of its name.
+
+    Raises ConfigError when a source is missing or superfluous and for a label mapping that does not fit;
+    EvaluationError naming file and line for wrong data.
+    """
+    task = settings.task
+    names = [task.name, *(other.name for other in settings.transfer)]
+    if sorted(names) != sorted(sources):
+        raise ConfigError(f"sources: got {', '.join(sorted(sources))}, expected one each for {', '.join(names)}")
+    data, report = read_task_with_report(open_source(sources[task.name]), task, vocabulary)
+    if not data.train:
+        raise EvaluationError(f"{task.name}: the task has no training rows; it can only be transferred to")
+    n_labels = len(data.labels) if HEADS[task.head.kind].has_label_set else None
+    train = _encode(settings, data.train, tokenizer, n_labels)
+    kept = train.examples if isinstance(train, EncodedSpans) else data.train
+    sets = [
+        scored_set(name, task, data.labels, _encode(settings, rows, tokenizer, n_labels), rows)
+        for name, rows in data.scored.items()
+    ]
+    sets += _transferred(settings, sources, vocabulary, tokenizer, data.labels)
+    if len({found.name for found in sets}) < len(sets):
+        raise ConfigError(f"finetune.transfer: a name is taken: {', '.join(found.name for found in sets)}")
+    train_set = scored_set("train", task, data.labels, train, data.train)
+    return EncodedTask(train_set, input_groups(kept), tuple(sets), n_labels, tokenizer.pad_id, report.measures())
+
+
+def measures(task: EncodedTask) -> dict[str, Any]:
+    """Counts of rows and of what was cut or dropped, and the baselines that need no model, by set."""
+    found: dict[str, Any] = dict(task.counts)
+    for name, data in ((scored.name, scored.data) for scored in (task.train, *task.sets)):
+        found[f"{name}_rows"] = data.n_units
+        if isinstance(data, EncodedSpans):
+            found[f"dropped_{name}_sentences"] = data.dropped
+        else:
+            found[f"truncated_{name}_rows"] = cast(Any, data).truncated
+    for scored in task.sets:
+        if isinstance(scored.data, EncodedSpans):
+            baseline = majority_baseline(task.train.labels, scored.labels, scored.data.unknown)
+            found[f"majority_accuracy_{scored.name}"] = baseline.accuracy
+            found[f"majority_micro_f1_{scored.name}"] = baseline.micro_f1
+        elif (majority := scored.majority_accuracy) is not None:
+            found[f"majority_accuracy_{scored.name}"] = majority
+    return found
+
+
+def _transferred(
+    settings: FinetuneSettings,
+    sources: Mapping[str, Path],
+    vocabulary: frozenset[str] | None,
+    tokenizer: Tokenizer,
+    model_labels: tuple[str, ...],
+) -> list[ScoredSet]:
+    """The main sets of the other tasks; those that differ in the label mapping alone share their encoded rows."""
+    sets, known = list[ScoredSet](), list[tuple[object, Rows, EncodedData]]()
+    for task in settings.transfer:
+        mapping = label_mapping(task, model_labels)
+        identity = (dict(settings_of(task)), sources[task.name])
+        shared = next(((rows, data) for other, rows, data in known if other == identity), None)
+        if shared is None:
+            data, _ = read_task_with_report(open_source(sources[task.name]), task, vocabulary)
+            rows = next(iter(data.scored.values()))
+            shared = rows, _encode(settings, rows, tokenizer, len(task.labels))
+            known.append((identity, *shared))
+        sets.append(scored_set(task.name, task, task.label_names, shared[1], shared[0], mapping))
+    return sets
+
+
+def _encode(settings: FinetuneSettings, rows: Rows, tokenizer: Tokenizer, n_labels: int | None) -> EncodedData:
+    max_length, task = settings.protocol.max_length, settings.task
+    if isinstance(rows[0], Example):
+        return encode_texts(cast(Sequence[Example], rows), tokenizer, max_length)
+    if task.head.kind != "span_classification" or n_labels is None:
+        raise ConfigError(f"finetune.task.head.kind: got {task.head.kind!r}, expected span_classification for spans")
+    multi_label = build(ProbeOptions, task.head.options, "head.span_classification").multi_label
+    spans = cast(Sequence[SpanExample], rows)
+    return encode_spans(spans, tokenizer, max_length, n_labels, multi_label, task.normalisation)

@@ -1,0 +1,129 @@
+"""The ways of scoring a sentence, by name, and the scores of a list of sentences under any of them.
+
+Whatever the way: sentences of equal ids are scored once, in an order that depends on their content alone; sums are
+plain (never divided by a length) and in float64; values that are not finite are an error and never a decision.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.minimal_pairs.left_to_right import token_left_to_right_likelihoods
+from hatchery.evaluation.minimal_pairs.pseudo_log_likelihood import (
+    token_pseudo_log_likelihoods,
+    token_within_word_likelihoods,
+)
+from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, SentenceModel
+from hatchery.evaluation.minimal_pairs.settings import Architecture
+
+TokenScores = Callable[[SentenceModel, Sequence[EncodedSentence], int, Callable[[int], None]], list[np.ndarray]]
+
+# Tokens per batch: on the CPU what stays in the caches (2 MiB of second level each: up to a third faster than 16,384),
+# on a GPU what fills it.
+TOKENS_PER_BATCH = {"cpu": 1024, "cuda": 65536}
+# Logits that one batch may make (a GiB in float32), for causal models and for vocabularies of a quarter of a million.
+LOGITS_PER_BATCH = 1 << 28
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """One way of scoring: the models that can do it, the log-probabilities of tokens, and rows per sentence.
+
+    `tokens` gives one float32 array [N] per distinct sentence; `rows` is the number of model inputs that a sentence
+    of N tokens stands for.
+    """
+
+    description: str
+    architecture: Architecture
+    tokens: TokenScores
+    rows: Callable[[int], int]
+    needs_words: bool = False
+
+
+SCORINGS: dict[str, Scoring] = {
+    "pll": Scoring(
+        "pseudo-log-likelihood, each token masked alone (Salazar et al., 2020)",
+        "masked",
+        token_pseudo_log_likelihoods,
+        rows=lambda length: length,
+    ),
+    "pll_within_word_l2r": Scoring(
+        "pseudo-log-likelihood, with the later pieces of the token's word masked too (Kauf & Ivanova, 2023)",
+        "masked",
+        token_within_word_likelihoods,
+        rows=lambda length: length,
+        needs_words=True,
+    ),
+    "left_to_right": Scoring(
+        "log-likelihood from left to right after one context token (BabyLM 2023)",
+        "causal",
+        token_left_to_right_likelihoods,
+        rows=lambda length: 1,
+    ),
+}
+
+
+def scoring_name(name: str, architecture: Architecture) -> str:
+    """The key of SCORINGS that `name` stands for with such a model. Raises ConfigError where the two do not fit."""
+    if name == "auto":
+        return "pll" if architecture == "masked" else "left_to_right"
+    if name not in SCORINGS:
+        raise ConfigError(f"scoring: got {name!r}, allowed are: auto, {', '.join(SCORINGS)}")
+    if SCORINGS[name].architecture != architecture:
+        fitting = [other for other, scoring in SCORINGS.items() if scoring.architecture == architecture]
+        raise ConfigError(
+            f"scoring: {name!r} needs a {SCORINGS[name].architecture} language model, this one is {architecture}; "
+            f"use {' or '.join(fitting)}"
+        )
+    return name
+
+
+def tokens_per_batch_for(model: SentenceModel, wanted: int | None) -> int:
+    """The tokens of a batch: `wanted`, or what was measured to be fastest, within LOGITS_PER_BATCH.
+
+    Raises ConfigError below 1.
+    """
+    tokens = TOKENS_PER_BATCH[model.device.type] if wanted is None else wanted
+    if tokens < 1:
+        raise ConfigError(f"runtime.tokens_per_batch must be at least 1, got {tokens}")
+    return max(1, min(tokens, LOGITS_PER_BATCH // model.vocabulary_size))
+
+
+def distinct_sentences(sentences: Sequence[EncodedSentence]) -> list[EncodedSentence]:
+    """The different sentences, by length and then by content.
+
+    This canonical order fixes which rows share a batch, so the scores are the same to the last bit however the
+    input is ordered. Raises EvaluationError for a sentence without tokens.
+    """
+    distinct = sorted(set(sentences), key=lambda sentence: (len(sentence.ids), sentence.ids, sentence.words or ()))
+    if distinct and not distinct[0].ids:
+        raise EvaluationError("a sentence has no tokens, so it cannot be scored")
+    return distinct
+
+
+def token_scores(
+    model: SentenceModel,
+    sentences: Sequence[EncodedSentence],
+    scoring: str = "auto",
+    tokens_per_batch: int | None = None,
+    on_tokens: Callable[[int], None] = lambda tokens: None,
+) -> list[np.ndarray]:
+    """Log-probability (nats) of every token of every sentence under the way called `scoring`: float32 [N] each.
+
+    Raises EvaluationError for a sentence without tokens or a log-probability that is not finite, and ConfigError for
+    a model that cannot be scored in this way or a budget below 1.
+    """
+    chosen = SCORINGS[scoring_name(scoring, model.architecture)]
+    distinct = distinct_sentences(sentences)
+    values = chosen.tokens(model, distinct, tokens_per_batch_for(model, tokens_per_batch), on_tokens)
+    if not all(np.isfinite(value).all() for value in values):
+        raise EvaluationError("the model gives log-probabilities that are not finite: its weights are damaged")
+    by_sentence = dict(zip(distinct, values, strict=True))
+    return [by_sentence[sentence] for sentence in sentences]
+
+
+def sentence_scores(tokens: Sequence[np.ndarray]) -> np.ndarray:
+    """Float64 [sentences]: the plain sums of the token log-probabilities, never divided by a length."""
+    return np.array([values.sum(dtype=np.float64) for values in tokens], dtype=np.float64)

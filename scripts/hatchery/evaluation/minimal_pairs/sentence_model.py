@@ -1,0 +1,106 @@
+"""What a language model must offer to have sentences scored: ids with their frame, and logits where they are wanted.
+
+Our own models and public ones of the library `transformers` come behind this one interface, so every way of scoring
+is written once. `HatcheryModel` is ours.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hatchery.evaluation.minimal_pairs.settings import Architecture
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.tokenization.tokenizer_file import Tokenizer
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The special tokens around a sentence, which are seen by the model and never scored."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class EncodedSentence:
+    """A sentence's ids without special tokens, and for each the number of the word that it belongs to.
+
+    A word is a pre-token of the tokenizer (the library's word ids): what Kauf & Ivanova (2023) mask together, with
+    punctuation apart. `words` is None where nobody asked.
+    """
+
+    ids: tuple[int, ...]
+    words: tuple[int, ...] | None = None
+
+
+class SentenceModel(Protocol):
+    """A language model in evaluation mode, in float32, on `device`."""
+
+    architecture: Architecture
+    device: torch.device
+    frame: Frame
+    """Masked models: around the sentence. Causal ones: `before` is the context of the first token, `after` is empty."""
+    mask_id: int | None
+    """The mask token of a masked model."""
+    vocabulary_size: int
+    longest_input: int | None
+    """Tokens with special ones that an input may have; None: no limit of its own."""
+
+    def encode(self, sentences: Sequence[str], words: bool = False) -> list[EncodedSentence]:
+        """Sentences as ids; special tokens spelled out in a text are text."""
+        ...
+
+    def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
+        """Logits [M, V] at the flat positions `rows` int64 [M] (b * T + t) of unpadded `input_ids` int64 [B, T]."""
+        ...
+
+
+class HatcheryModel:
+    """A masked language model of ours with its tokenizer, moved to `device` in evaluation mode."""
+
+    architecture: Architecture = "masked"
+    longest_input: int | None = None
+
+    def __init__(self, network: MaskedLanguageModel, tokenizer: Tokenizer, device: torch.device) -> None:
+        self.network = network.to(device).eval()
+        self.tokenizer = tokenizer
+        self.device = device
+        self.frame = Frame((tokenizer.cls_id,), (tokenizer.sep_id,))
+        self.mask_id: int | None = tokenizer.mask_id
+        self.vocabulary_size = network.config.vocab_size
+
+    def encode(self, sentences: Sequence[str], words: bool = False) -> list[EncodedSentence]:
+        """Sentences as ids, without normalisation beyond the tokenizer's."""
+        if not words:
+            return [EncodedSentence(tuple(ids)) for ids in self.tokenizer.encode_sentences(sentences)]
+        encodings = self.tokenizer.backend.encode_batch(list(sentences), add_special_tokens=False)
+        return [EncodedSentence(tuple(encoding.ids), word_numbers(encoding.word_ids)) for encoding in encodings]
+
+    def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
+        """Logits [M, V] at `rows`; the head, the widest product of the model, runs on these alone."""
+        return self.network.logits_at(self.network.encoder.hidden_at(input_ids, None, rows))
+
+
+def word_numbers(word_ids: Sequence[int | None]) -> tuple[int, ...]:
+    """The library's word ids as numbers that ascend by one; a token without a word is a word of its own."""
+    numbers: list[int] = []
+    for index, word in enumerate(word_ids):
+        continues = index > 0 and word is not None and word == word_ids[index - 1]
+        numbers.append((numbers[-1] if numbers else -1) + (not continues))
+    return tuple(numbers)
+
+
+def target_log_probabilities(
+    model: SentenceModel, ids: Tensor, rows: Tensor, of: Tensor, targets: Tensor
+) -> np.ndarray:
+    """Float32 [K]: log p(targets[k]) at the position `rows[of[k]]` of `ids` int64 [B, T]; softmax in float32.
+
+    `of` and `targets` are int64 [K]: several tokens may be asked of one position.
+    """
+    with torch.inference_mode():
+        log_probabilities = torch.log_softmax(model.logits_at(ids, rows).float(), dim=-1)
+        return log_probabilities[of, targets].cpu().numpy()

@@ -1,0 +1,106 @@
+"""The masked sequences that a model is judged by: which, and in which batches.
+
+A pure function of the token shards, the settings and, with masking "own", the run's objective (reference
+reduced-vocabulary.md 5.3 to 5.6: common masks leave padding out of the loss whatever a run was trained with).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from hatchery.errors import EvaluationError, ManifestError
+from hatchery.evaluation.perplexity.settings import PerplexitySettings
+from hatchery.modeling.masked_language_model import UNLABELLED
+from hatchery.objectives.examples import Examples, ExampleSettings, build_examples
+from hatchery.objectives.masking import MaskingSettings
+from hatchery.pretraining.data_order import epoch_permutation
+from hatchery.pretraining.examples import example_settings
+from hatchery.pretraining.settings import ObjectiveSettings
+from hatchery.storage.manifests import Manifest
+from hatchery.tokenization.token_reader import TokenShards
+from hatchery.typed import build
+
+# Sequences that are drawn together and laid into batches by length; bounds the memory.
+_DRAWN_AT_ONCE = 2048
+
+
+def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
+    """Raise EvaluationError unless shards and model were made with the same tokenizer."""
+    mine, theirs = model.inputs.get("tokenizer"), tokens.inputs.get("tokenizer")
+    if theirs is None:
+        raise EvaluationError(f"{tokens.path}: the manifest names no tokenizer, expected that of encoded token shards")
+    if mine != theirs:
+        raise EvaluationError(
+            f"{tokens.path}: the shards were encoded with another tokenizer than the model of {model.path} was "
+            "trained with; perplexities of different tokenizers cannot be compared, encode the text again"
+        )
+
+
+def objective_of(model: Manifest) -> ObjectiveSettings:
+    """The objective that a pretraining run was trained with. Raises ManifestError when its manifest has none."""
+    objective: Any = model.settings.get("objective")
+    if objective is None:
+        raise ManifestError(f"{model.path}: the settings have no objective, so masking 'own' is not known")
+    return build(ObjectiveSettings, objective, f"{model.path}: objective")
+
+
+def held_out_examples(shards: TokenShards, settings: PerplexitySettings, model: Manifest) -> Examples:
+    """The masked examples of a split. Raises EvaluationError when it holds none."""
+    examples = build_examples(shards, settings.sequence_length, _example_settings(settings, model))
+    if len(examples) == 0:
+        raise EvaluationError(f"{shards.manifest.path}: the split {shards.split!r} holds no text to measure on")
+    return examples
+
+
+def _example_settings(settings: PerplexitySettings, model: Manifest) -> ExampleSettings:
+    if settings.masking == "own":
+        return example_settings(objective_of(model))
+    masking = MaskingSettings(
+        kind="subword",
+        mask_probability=settings.mask_probability,
+        random_probability=settings.random_probability,
+        keep_probability=settings.keep_probability,
+    )
+    return ExampleSettings(masking, short_probability=0.0, segments=settings.segments)
+
+
+def chosen_sequences(examples: Examples, settings: PerplexitySettings) -> np.ndarray:
+    """Indices of the sequences that are scored, int64, ascending, each once."""
+    return np.sort(epoch_permutation(settings.seed, 0, len(examples))[: settings.sequences])
+
+
+def batches(
+    examples: Examples, chosen: np.ndarray, seed: int, tokens_per_batch: int
+) -> Iterator[tuple[int, dict[str, Tensor]]]:
+    """Number of sequences and batch (`input_ids`, `labels` [B, T], `attention_mask`) until all `chosen` have come.
+
+    A batch holds at most `tokens_per_batch` tokens with its padding, but always one sequence. Sequences of similar
+    length share one, and columns in which none of them attends or is labelled are cut off.
+    """
+    for start in range(0, len(chosen), _DRAWN_AT_ONCE):
+        drawn = examples.batch(seed, 0, chosen[start : start + _DRAWN_AT_ONCE])
+        lengths = _used_lengths(drawn)
+        order = np.argsort(lengths, kind="stable")
+        first = 0
+        while first < len(order):
+            # Ascending lengths: a further row is the longest so far.
+            sizes = lengths[order[first:]] * np.arange(1, len(order) - first + 1)
+            rows = order[first : first + max(1, int(np.searchsorted(sizes, tokens_per_batch, side="right")))]
+            first += len(rows)
+            yield len(rows), {key: _cut(values[rows], int(lengths[rows[-1]])) for key, values in drawn.items()}
+
+
+def _used_lengths(batch: dict[str, Tensor]) -> np.ndarray:
+    """Positions of each row up to the last one that is attended to or labelled, int64 [B]."""
+    mask = batch["attention_mask"]
+    used = (mask if mask.dim() == 2 else mask.any(dim=1)) | (batch["labels"] != UNLABELLED)
+    positions = np.arange(1, used.shape[1] + 1)
+    return np.asarray((used.numpy() * positions).max(axis=1, initial=1))
+
+
+def _cut(values: Tensor, length: int) -> Tensor:
+    for dimension in range(1, values.dim()):
+        values = values.narrow(dimension, 0, length)
+    return values.contiguous()

@@ -1,0 +1,107 @@
+"""The stage `measure_perplexity`: one pretrained model on the held-out splits of token shards.
+
+Writes perplexity.csv (a row per split) and the manifest. The model is scored without dropout in float32; the runtime
+values change the speed and, at most, the last bits of a loss.
+"""
+
+import csv
+import dataclasses
+import io
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.perplexity.held_out import batches, check_tokenizer, chosen_sequences, held_out_examples
+from hatchery.evaluation.perplexity.pseudo_perplexity import drawn_sentences, pseudo_perplexity
+from hatchery.evaluation.perplexity.scoring import SplitScore, score_batches
+from hatchery.evaluation.perplexity.settings import (
+    TOKENS_PER_BATCH,
+    PerplexityRuntime,
+    PerplexitySettings,
+    perplexity_runtime,
+    perplexity_settings,
+)
+from hatchery.evaluation.pretrained import load_pretrained
+from hatchery.evaluation.runtime import prepare_device
+from hatchery.progress import Progress
+from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import Manifest, read_manifest, stage_run
+from hatchery.tokenization.token_reader import TokenShards
+
+
+def measure_perplexity(
+    settings: Mapping[str, Any], runtime: Mapping[str, Any], model: Path, tokens: Path, output: Path
+) -> None:
+    """Measure the model of a pretraining manifest on the token shards of another; write beside `output`.
+
+    Raises EvaluationError for shards of another tokenizer, a split without text and a model whose loss is not finite,
+    ConfigError for impossible settings, and the errors of the model and token loaders.
+    """
+    typed = perplexity_settings(settings)
+    options = perplexity_runtime(runtime)
+    with stage_run(output, settings, {"model": model, "tokens": tokens}) as run:
+        trained = read_manifest(model)
+        check_tokenizer(trained, read_manifest(tokens))
+        # All splits are opened before the first is scored: an absent one should not be found out in the end.
+        splits = [TokenShards.open(tokens, split) for split in typed.splits]
+        device = prepare_device(options.device, options.threads)
+        network = HatcheryModel(*load_pretrained(model), device)
+        started = time.monotonic()
+        scores = [_score_split(shards, network, trained, typed, options) for shards in splits]
+        seconds = max(time.monotonic() - started, 1e-9)
+        write_text(run.add_output(run.folder / "perplexity.csv"), perplexity_csv(scores))
+        for score in scores:
+            run.measures[score.split] = {"sequences": score.sequences, "labelled_tokens": score.labelled_tokens}
+        sequences = sum(score.sequences for score in scores)
+        run.volatile |= {"sequences_per_second": round(sequences / seconds, 1), "device": str(device)}
+
+
+def _score_split(
+    shards: TokenShards,
+    model: HatcheryModel,
+    trained: Manifest,
+    settings: PerplexitySettings,
+    options: PerplexityRuntime,
+) -> SplitScore:
+    if shards.vocabulary_size > model.vocabulary_size:
+        raise EvaluationError(
+            f"{shards.manifest.path}: the shards have ids up to {shards.vocabulary_size - 1}, the model only "
+            f"{model.vocabulary_size} embeddings: they do not belong together"
+        )
+    examples = held_out_examples(shards, settings, trained)
+    chosen = chosen_sequences(examples, settings)
+    budget = options.tokens_per_batch or TOKENS_PER_BATCH
+    where = f"{shards.manifest.path}: the split {shards.split!r}"
+
+    def counted(progress: Progress) -> Iterator[tuple[int, dict[str, Tensor]]]:
+        for rows, batch in batches(examples, chosen, settings.seed, budget):
+            yield rows, batch
+            progress.update(rows)
+
+    with Progress(len(chosen), f"perplexity, {shards.split}", "sequences") as progress:
+        score = score_batches(model.network, counted(progress), shards.split, model.device)
+    if score.labelled_tokens == 0:
+        raise EvaluationError(f"{where}: none of the {score.sequences:,} sequences has a masked token; take more")
+    if not math.isfinite(score.loss_nats):
+        raise EvaluationError(f"{where}: the loss of {trained.path} is not finite: its weights are damaged")
+    if settings.pseudo_perplexity_sentences == 0:
+        return score
+    longest = settings.sequence_length - 2
+    sentences = drawn_sentences(shards, settings.pseudo_perplexity_sentences, settings.seed, longest)
+    value = pseudo_perplexity(model, sentences, options.tokens_per_batch)
+    return dataclasses.replace(score, pseudo_perplexity=value)
+
+
+def perplexity_csv(scores: Sequence[SplitScore]) -> str:
+    """The text of perplexity.csv; its columns are the fields of SplitScore, and None is an empty field."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [field.name for field in dataclasses.fields(SplitScore)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(dataclasses.asdict(score) for score in scores)
+    return text.getvalue()

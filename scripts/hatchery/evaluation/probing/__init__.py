@@ -1,0 +1,1 @@
+"""Edge probing: reading sentences with labelled spans, spans of words as spans of subwords, frozen layers kept."""

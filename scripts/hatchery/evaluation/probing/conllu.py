@@ -1,0 +1,108 @@
+"""Sentences of CoNLL-U files, the format of Universal Dependencies.
+
+Source: reference evaluation.md 10.2. Comments and the rows of multi-word tokens are skipped, empty nodes are dropped,
+and every word is checked: a file that is not CoNLL-U ends in one error naming file and line.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.json_lines import decode_lines, shorten
+from hatchery.storage.sources import RawSource
+
+COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+ROOT = "root"
+
+_RANGE_OR_EMPTY_NODE = re.compile(r"[0-9]+[-.][0-9]+")
+_MISSING = "_"
+
+
+@dataclass(frozen=True)
+class ConlluWord:
+    """One word; `columns` by their names, `where` is `file:line`."""
+
+    columns: dict[str, str]
+    where: str
+
+    @property
+    def form(self) -> str:
+        """The word as written; a blank inside, as of `20 000` or `z. B.`, is taken out."""
+        return "".join(self.columns["FORM"].split())
+
+    def label(self, column: str) -> str:
+        """The value of a column. Raises EvaluationError where the file has none there."""
+        value = self.columns[column]
+        if value in ("", _MISSING):
+            raise EvaluationError(f"{self.where}: the column {column} is empty, expected a label")
+        return value
+
+
+@dataclass(frozen=True)
+class ConlluSentence:
+    """The words of a sentence in order; `where` is the place of the first one."""
+
+    words: tuple[ConlluWord, ...]
+
+    @property
+    def where(self) -> str:
+        """`file:line` of the first word."""
+        return self.words[0].where
+
+    def heads(self) -> list[int]:
+        """The position of every word's head from 0; a root is its own. Raises EvaluationError for a broken HEAD."""
+        heads = []
+        for position, word in enumerate(self.words):
+            text = word.columns["HEAD"]
+            if not (text.isascii() and text.isdigit()):
+                raise EvaluationError(f"{word.where}: HEAD is {shorten(text)}, expected a whole number")
+            head = int(text)
+            if head > len(self.words) or head == position + 1:
+                raise EvaluationError(
+                    f"{word.where}: HEAD is {head}, expected 0 or another of the sentence's {len(self.words)} words"
+                )
+            heads.append(position if head == 0 else head - 1)
+        return heads
+
+
+def read_sentences(source: RawSource, name: str) -> Iterator[ConlluSentence]:
+    """Yield the sentences of a file; one that has no words is left out.
+
+    Raises EvaluationError naming file and line for another number of columns, an ID out of order and an empty FORM,
+    and naming the file when it holds no sentence.
+    """
+    words: list[ConlluWord] = []
+    previous, found = 0, False
+    for line, text in decode_lines(source, name):
+        # Blank lines, which end a sentence, are left out by the reader: the numbers of the lines show them.
+        if line != previous + 1 and words:
+            yield ConlluSentence(tuple(words))
+            found, words = True, []
+        previous = line
+        if text.startswith("#"):
+            continue
+        word = _word(text, f"{name}:{line}", expected=len(words) + 1)
+        if word is not None:
+            words.append(word)
+    if words:
+        yield ConlluSentence(tuple(words))
+    elif not found:
+        raise EvaluationError(f"{name}: the file holds no sentences")
+
+
+def _word(text: str, where: str, expected: int) -> ConlluWord | None:
+    fields = text.split("\t")
+    if len(fields) != len(COLUMNS):
+        raise EvaluationError(
+            f"{where}: {len(fields)} columns, expected the {len(COLUMNS)} of CoNLL-U, separated by tabs"
+        )
+    columns = dict(zip(COLUMNS, fields, strict=True))
+    if _RANGE_OR_EMPTY_NODE.fullmatch(columns["ID"]):
+        return None
+    if columns["ID"] != str(expected):
+        raise EvaluationError(f"{where}: ID is {shorten(columns['ID'])}, expected {expected}, a range or an empty node")
+    word = ConlluWord(columns, where)
+    if not word.form:
+        raise EvaluationError(f"{where}: FORM is empty")
+    return word

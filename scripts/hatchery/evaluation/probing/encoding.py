@@ -1,0 +1,197 @@
+"""Sentences with labelled spans as token ids and spans of tokens.
+
+Source: reference evaluation.md 10.4. Input is [CLS] s [SEP]; a span of words holds every subword whose characters
+overlap it, so one that straddles two words belongs to both. Sentences that are too long are dropped, never cut.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.finetuning.data import Batch
+from hatchery.evaluation.probing.detokenisation import PlacedWords, place_words
+from hatchery.evaluation.probing.reading import UNKNOWN_LABEL
+from hatchery.evaluation.tasks.example import SpanExample
+from hatchery.evaluation.tasks.settings import Normalisation
+from hatchery.tokenization.tokenizer_file import Tokenizer
+
+SENTENCES_AT_A_TIME = 4096
+
+
+@dataclass(frozen=True)
+class TokenSequences:
+    """Distinct sequences in one array: sequence i is `ids[starts[i] : starts[i + 1]]`, special tokens included."""
+
+    ids: np.ndarray
+    starts: np.ndarray
+    pad_id: int
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each, int64 [sequences]."""
+        return np.diff(self.starts)
+
+    def padded(self, sequences: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ids int64 [B, T] of the sequences at the given positions, and the mask bool [B, T], True at tokens."""
+        lengths = self.lengths[sequences]
+        mask = np.arange(lengths.max(initial=1)) < lengths[:, None]
+        ids = np.full(mask.shape, self.pad_id, dtype=np.int64)
+        ids[mask] = self.ids[flat_ranges(self.starts[sequences], lengths)]
+        return torch.from_numpy(ids), torch.from_numpy(mask)
+
+
+@dataclass(frozen=True)
+class EncodedSpans:
+    """Items are sentences, units their targets; see `EncodedData` for what the engine does with them.
+
+    The targets of item i are units `unit_starts[i]` to `unit_starts[i + 1]`. `spans` int64 [units, S, 2] are token
+    positions [start, end), [CLS] being 0. `labels` are bool [units, K], or int64 [units] where one label holds.
+    `unknown` int64 [units] counts labels that the label set does not have: no prediction is right there. `dropped` are
+    the sentences of the whole data set that were too long, or had no subword.
+    """
+
+    sequences: TokenSequences
+    sequence_of: np.ndarray
+    unit_starts: np.ndarray
+    spans: np.ndarray
+    labels: np.ndarray
+    unknown: np.ndarray
+    examples: tuple[SpanExample, ...]
+    dropped: int
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each sentence, special tokens included, int64 [items]."""
+        return self.sequences.lengths[self.sequence_of]
+
+    @property
+    def n_units(self) -> int:
+        """Targets of all sentences."""
+        return len(self.labels)
+
+    def units_of(self, items: np.ndarray) -> np.ndarray:
+        """The positions of the targets of the given sentences, sentence by sentence."""
+        return flat_ranges(self.unit_starts[items], np.diff(self.unit_starts)[items])
+
+    def batch(self, items: np.ndarray) -> Batch:
+        """The sentences padded to the longest, their targets below each other; `widest` is the longest span."""
+        items = np.asarray(items, dtype=np.int64)
+        ids, mask = self.sequences.padded(self.sequence_of[items])
+        units = self.units_of(items)
+        spans = self.spans[units]
+        inputs = {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "spans": torch.from_numpy(spans),
+            "sentences": torch.from_numpy(np.repeat(np.arange(len(items)), np.diff(self.unit_starts)[items])),
+            "widest": int((spans[..., 1] - spans[..., 0]).max(initial=1)),
+        }
+        return Batch(inputs, torch.from_numpy(self.labels[units]), units)
+
+    def subset(self, items: Sequence[int]) -> "EncodedSpans":
+        """The sentences at the given positions, in that order; the ids are shared, and `dropped` is the whole's."""
+        chosen = np.asarray(items, dtype=np.int64)
+        units = self.units_of(chosen)
+        counts = np.diff(self.unit_starts)[chosen]
+        return EncodedSpans(
+            sequences=self.sequences,
+            sequence_of=self.sequence_of[chosen],
+            unit_starts=starts_of(counts),
+            spans=self.spans[units],
+            labels=self.labels[units],
+            unknown=self.unknown[units],
+            examples=tuple(self.examples[item] for item in chosen.tolist()),
+            dropped=self.dropped,
+        )
+
+
+def encode_spans(
+    examples: Sequence[SpanExample],
+    tokenizer: Tokenizer,
+    max_length: int,
+    n_labels: int,
+    multi_label: bool,
+    normalisation: Normalisation = "none",
+) -> EncodedSpans:
+    """Encode every distinct sentence once; sentences of more than `max_length` tokens are dropped and counted.
+
+    `max_length` counts the two special tokens: 128 are the published 126 subwords. Raises EvaluationError naming the
+    place of a target with several labels where `multi_label` is False, and for targets of different numbers of spans.
+    """
+    distinct = {words: index for index, words in enumerate(dict.fromkeys(example.words for example in examples))}
+    texts = [place_words(words, normalisation) for words in distinct]
+    ids: list[np.ndarray] = []
+    offsets: list[np.ndarray] = []
+    for first in range(0, len(texts), SENTENCES_AT_A_TIME):
+        part = [placed.text for placed in texts[first : first + SENTENCES_AT_A_TIME]]
+        for encoding in tokenizer.backend.encode_batch(part, add_special_tokens=False):
+            ids.append(np.array([tokenizer.cls_id, *encoding.ids, tokenizer.sep_id], dtype=np.int64))
+            offsets.append(np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2))
+    fits = [2 < len(sequence) <= max_length for sequence in ids]
+    kept = [example for example in examples if fits[distinct[example.words]]]
+    spans = [
+        [span_of_subwords(offsets[index], texts[index], span) for span in target.spans]
+        for example in kept
+        for index in [distinct[example.words]]
+        for target in example.targets
+    ]
+    if len(widths := {len(pair) for pair in spans}) > 1:
+        raise EvaluationError(f"targets: got {' and '.join(map(str, sorted(widths)))} spans in one task")
+    labels, unknown = _labels(kept, n_labels, multi_label)
+    # Sentences that do not fit keep their number, but none of their ids.
+    ids = [sequence if fit else sequence[:0] for sequence, fit in zip(ids, fits, strict=True)]
+    return EncodedSpans(
+        sequences=TokenSequences(
+            np.concatenate([*ids, np.zeros(0, np.int64)]), starts_of([len(s) for s in ids]), tokenizer.pad_id
+        ),
+        sequence_of=np.array([distinct[example.words] for example in kept], dtype=np.int64),
+        unit_starts=starts_of([len(example.targets) for example in kept]),
+        spans=np.array(spans, dtype=np.int64).reshape(len(spans), next(iter(widths), 1), 2),
+        labels=labels,
+        unknown=unknown,
+        examples=tuple(kept),
+        dropped=len(examples) - len(kept),
+    )
+
+
+def span_of_subwords(offsets: np.ndarray, placed: PlacedWords, span: tuple[int, int]) -> tuple[int, int]:
+    """Positions [start, end) of the tokens that overlap the words [i, j), [CLS] being 0.
+
+    `offsets` int64 [subwords, 2] are characters [start, end). Words of which the tokenizer left nothing get the
+    subword behind them, or the last one.
+    """
+    start, end = placed.places[span[0]][0], placed.places[span[1] - 1][1]
+    first = int(np.searchsorted(offsets[:, 1], start, side="right"))
+    last = int(np.searchsorted(offsets[:, 0], end, side="left"))
+    if first >= last:
+        first = min(first, len(offsets) - 1)
+        last = first + 1
+    return first + 1, last + 1
+
+
+def _labels(examples: Sequence[SpanExample], n_labels: int, multi_label: bool) -> tuple[np.ndarray, np.ndarray]:
+    targets = [(example, target) for example in examples for target in example.targets]
+    unknown = np.array([target.labels.count(UNKNOWN_LABEL) for _, target in targets], dtype=np.int64)
+    if multi_label:
+        hot = np.zeros((len(targets), n_labels), dtype=bool)
+        for row, (_, target) in enumerate(targets):
+            hot[row, [label for label in target.labels if label != UNKNOWN_LABEL]] = True
+        return hot, unknown
+    for example, target in targets:
+        if len(target.labels) != 1:
+            raise EvaluationError(f"{example.where}: a target has {len(target.labels)} labels, the head gives one")
+    return np.array([target.labels[0] for _, target in targets], dtype=np.int64), unknown
+
+
+def starts_of(counts: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Where each of some stretches begins in their concatenation, and the end of the last: int64 [n + 1]."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(counts, dtype=np.int64))])
+
+
+def flat_ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The concatenated ranges `starts[i]` to `starts[i] + counts[i]`, int64."""
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts - before, counts) + np.arange(counts.sum())

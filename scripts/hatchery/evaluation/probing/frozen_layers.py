@@ -1,0 +1,179 @@
+"""What a frozen encoder gives, computed once for all epochs, seeds and learning rates of a job.
+
+Only tokens inside of spans are kept, in float32, until `mib` is full; the rest is computed in every batch. A batch of
+kept vectors has no padding: all its tokens stand in one row. Whether a vector was kept or computed changes results by
+rounding alone, since it was computed beside other sentences.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hatchery.evaluation.finetuning.data import Batch
+from hatchery.evaluation.probing.encoding import EncodedSpans, TokenSequences, flat_ranges, starts_of
+from hatchery.evaluation.tasks.settings import HeadSettings
+from hatchery.modeling.heads.layer_mix import LayerReading, layer_vectors
+from hatchery.modeling.layered_encoder import LayeredEncoder
+
+SEQUENCES_AT_A_TIME = 32
+BYTES_PER_NUMBER = 4
+NOT_KEPT = -1
+
+
+def can_be_kept(head: HeadSettings) -> bool:
+    """Whether the layers that a head reads are the same in every epoch: a probe on an encoder without dropout."""
+    return head.kind == "span_classification" and head.options.get("encoder_mode", "frozen") == "frozen"
+
+
+class FrozenLayers:
+    """The memory that the data sets of one job share, on the device that trains.
+
+    `encoder` must stay as it is from the first `wrap` on; it is put on `device`, into evaluation mode.
+    """
+
+    def __init__(self, encoder: LayeredEncoder, reading: LayerReading, mib: int, device: torch.device) -> None:
+        self.encoder = encoder.to(device).eval()
+        self.reading, self.device = reading, device
+        self.bytes_left = mib << 20
+
+    def wrap(self, data: EncodedSpans) -> "LayeredSpans":
+        """The same items and batches with `layers` in place of `input_ids`, computed now as far as memory allows."""
+        inside = _inside_of_spans(data)
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
+        sizes = before[data.sequences.starts[1:]] - before[data.sequences.starts[:-1]]
+        width = len(self.encoder.layers) * self.encoder.config.hidden_size
+        # Short ones first: they fill up batches best, and neighbours of one length need no padding.
+        order = np.argsort(data.sequences.lengths, kind="stable")
+        order = order[sizes[order] > 0]
+        kept = order[np.cumsum(sizes[order]) * width * BYTES_PER_NUMBER <= self.bytes_left]
+        self.bytes_left -= int(sizes[kept].sum()) * width * BYTES_PER_NUMBER
+        places = np.full(len(sizes), NOT_KEPT, dtype=np.int64)
+        places[kept] = starts_of(sizes[kept])[:-1]
+        shape = (len(self.encoder.layers), int(sizes[kept].sum()), self.encoder.config.hidden_size)
+        vectors = torch.empty(shape, dtype=torch.float32, device=self.device)
+        for first in range(0, len(kept), SEQUENCES_AT_A_TIME):
+            group = kept[first : first + SEQUENCES_AT_A_TIME]
+            place = int(places[group[0]])
+            vectors[:, place : place + int(sizes[group].sum())] = self.compute(data.sequences, inside, group)
+        return LayeredSpans(data, self, _Kept(inside, before, sizes, places, vectors))
+
+    @torch.no_grad()
+    def compute(self, sequences: TokenSequences, inside: np.ndarray, group: np.ndarray) -> Tensor:
+        """The layers' vectors [L, N, D], in float32, of the N tokens in spans of some sequences, one after another.
+
+        `inside` bool, over all tokens of `sequences`, says which they are.
+        """
+        ids, mask = sequences.padded(group)
+        wanted = torch.zeros_like(mask)
+        wanted[mask] = torch.from_numpy(inside[flat_ranges(sequences.starts[group], sequences.lengths[group])])
+        # Whoever trains the head may have switched the whole model to training.
+        self.encoder.eval()
+        states = self.encoder(ids.to(self.device), mask.to(self.device))
+        return layer_vectors(self.encoder, states, self.reading)[:, wanted.to(self.device)].float()
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The vectors that are in memory: those of sequence s begin at `places[s]`, NOT_KEPT where they are not there.
+
+    `inside` says which tokens of all sequences lie in a span, `before` how many of those come before a token, `sizes`
+    how many a sequence has.
+    """
+
+    inside: np.ndarray
+    before: np.ndarray
+    sizes: np.ndarray
+    places: np.ndarray
+    vectors: Tensor
+
+
+@dataclass(frozen=True)
+class LayeredSpans:
+    """Encoded spans whose batches hold the layers' vectors; subsets share the memory. See `FrozenLayers.wrap`."""
+
+    data: EncodedSpans
+    source: FrozenLayers
+    kept: _Kept
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """As those of the encoded spans, so batches hold the same sentences."""
+        return self.data.lengths
+
+    @property
+    def n_units(self) -> int:
+        """Targets of all sentences."""
+        return self.data.n_units
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Labels of all units."""
+        return self.data.labels
+
+    @property
+    def unknown(self) -> np.ndarray:
+        """Unknown labels of all units."""
+        return self.data.unknown
+
+    @property
+    def dropped(self) -> int:
+        """Sentences that were too long."""
+        return self.data.dropped
+
+    @property
+    def share_kept(self) -> float:
+        """The share of the tokens in spans that is in memory."""
+        return self.kept.vectors.shape[1] / max(1, int(self.kept.sizes.sum()))
+
+    def batch(self, items: np.ndarray) -> Batch:
+        """`layers` [L, 1, N, D] on the device, and `spans` int64 [units, S, 2] into the N tokens in spans."""
+        items = np.asarray(items, dtype=np.int64)
+        kept, starts = self.kept, self.data.sequences.starts
+        units = self.data.units_of(items)
+        sequences, sequence_of_item = np.unique(self.data.sequence_of[items], return_inverse=True)
+        counts = np.diff(self.data.unit_starts)[items]
+        row_starts = starts_of(kept.sizes[sequences])
+        # From a position in the sequence to one among its tokens in spans, then to one in the row of the batch.
+        sequence_of_unit = np.repeat(sequence_of_item, counts)
+        begin = starts[sequences][sequence_of_unit][:, None]
+        spans = self.data.spans[units]
+        first = kept.before[begin + spans[..., 0]] - kept.before[begin] + row_starts[sequence_of_unit][:, None]
+        widths = spans[..., 1] - spans[..., 0]
+        inputs = {
+            "layers": self._layers(sequences).unsqueeze(1),
+            "spans": torch.from_numpy(np.stack([first, first + widths], axis=-1)),
+            "sentences": torch.zeros(len(units), dtype=torch.int64),
+            "widest": int(widths.max(initial=1)),
+        }
+        return Batch(inputs, torch.from_numpy(self.data.labels[units]), units)
+
+    def subset(self, items: Sequence[int]) -> "LayeredSpans":
+        """The sentences at the given positions, in that order; nothing is computed again."""
+        return LayeredSpans(self.data.subset(items), self.source, self.kept)
+
+    def _layers(self, sequences: np.ndarray) -> Tensor:
+        """The vectors [L, N, D] of distinct sequences, one after another."""
+        kept, sizes = self.kept, self.kept.sizes[sequences]
+        in_memory = kept.places[sequences] != NOT_KEPT
+        rows = torch.from_numpy(flat_ranges(kept.places[sequences][in_memory], sizes[in_memory]))
+        found = kept.vectors.index_select(1, rows.to(self.source.device))
+        missing = sequences[~in_memory & (sizes > 0)]
+        if len(missing) == 0:
+            return found
+        layers = found.new_empty((found.shape[0], int(sizes.sum()), found.shape[2]))
+        is_found = torch.from_numpy(np.repeat(in_memory, sizes)).to(self.source.device)
+        layers[:, is_found] = found
+        layers[:, ~is_found] = self.source.compute(self.data.sequences, kept.inside, missing)
+        return layers
+
+
+def _inside_of_spans(data: EncodedSpans) -> np.ndarray:
+    """bool over all tokens of all sequences: whether a span of any target holds the token."""
+    begin = np.repeat(data.sequences.starts[data.sequence_of], np.diff(data.unit_starts))
+    flat = (begin[:, None, None] + data.spans).reshape(-1, 2)
+    inside = np.zeros(len(data.sequences.ids), dtype=bool)
+    inside[flat_ranges(flat[:, 0], flat[:, 1] - flat[:, 0])] = True
+    return inside

@@ -1,0 +1,126 @@
+"""Impossible settings of a task, refused before anything is read: what its format, layout and head ask for together."""
+
+import re
+from collections.abc import Collection
+
+from hatchery.errors import ConfigError
+from hatchery.evaluation.tasks.formats.registry import FORMATS
+from hatchery.evaluation.tasks.layouts.registry import LAYOUTS
+from hatchery.evaluation.tasks.layouts.segments import PLACEHOLDER
+from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
+
+PROBING_FORMATS = ("jiant", "conllu")
+# Heads that need no label set.
+_REGRESSION, _CHOICE, _SPANS = "regression", "multiple_choice", "span_classification"
+_MOST_SEGMENTS = 3
+
+
+def check_task(task: TaskSettings) -> None:
+    """Raise ConfigError naming task, key, value and what is expected for settings that exclude each other."""
+    _check_metrics(task)
+    _check_files(task)
+    _check_head(task)
+    _check_labels(task)
+    if task.format not in PROBING_FORMATS:
+        _check_layout(task)
+    for key in ("train_limit", "validation_limit"):
+        limit = getattr(task, key)
+        _require(limit is None or limit >= 1, task, key, limit, "at least 1, or null")
+    _require(0 < task.validation_fraction < 1, task, "validation_fraction", task.validation_fraction, "0 < x < 1")
+
+
+def _require(condition: bool, task: TaskSettings, key: str, value: object, expected: str) -> None:
+    if not condition:
+        raise ConfigError(f"task {task.name!r}: {key}: got {value!r}, expected {expected}")
+
+
+def _check_metrics(task: TaskSettings) -> None:
+    from hatchery.evaluation.metrics.registry import METRICS
+
+    _require(0 < len(task.metrics) == len(set(task.metrics)), task, "metrics", task.metrics, "one or more that differ")
+    for metric in task.metrics:
+        _require(metric in METRICS, task, "metrics", metric, f"one of {', '.join(sorted(METRICS))}")
+
+
+def _check_files(task: TaskSettings) -> None:
+    keys = set(task.files)
+    _require(all(task.files.values()), task, "files", task.files, "one file or pattern or more for every set")
+    _require(
+        set(task.expected_rows) <= keys,
+        task,
+        "expected_rows",
+        sorted(task.expected_rows),
+        f"keys of files: {sorted(keys)}",
+    )
+    if task.format in FORMATS and FORMATS[task.format].files_by_label:
+        names = set(task.label_names)
+        _require(keys == names, task, "files", sorted(keys), f"the labels {sorted(names)} as keys")
+        _require(not task.expected_rows, task, "expected_rows", task.expected_rows, "none with this format")
+        _require(not task.scored_rows, task, "scored_rows", task.scored_rows, "none with this format")
+        return
+    scored = keys - {"train"}
+    _require(bool(keys), task, "files", task.files, "train or validation files")
+    _require("train" in keys or task.transfer is not None, task, "files", sorted(keys), "train, or a transfer")
+    _require(not scored or "validation" in scored, task, "files", sorted(keys), "the main scored set to be validation")
+    _require(bool(scored) or not task.scored_rows, task, "scored_rows", task.scored_rows, "files of a validation set")
+
+
+def _check_head(task: TaskSettings) -> None:
+    kind = task.head.kind
+    spans = task.format in PROBING_FORMATS
+    _require(
+        spans == (kind == _SPANS),
+        task,
+        "head.kind",
+        kind,
+        f"{_SPANS} with the formats {', '.join(PROBING_FORMATS)} only",
+    )
+    choice = not spans and LAYOUTS[task.layout].choices is not None
+    _require(choice == (kind == _CHOICE), task, "head.kind", kind, f"{_CHOICE} with the layout copa only")
+
+
+def _check_labels(task: TaskSettings) -> None:
+    names, kind = task.label_names, task.head.kind
+    _require(len(set(names)) == len(names), task, "labels", task.labels, "labels that differ")
+    if kind in (_REGRESSION, _CHOICE):
+        _require(not names, task, "labels", task.labels, f"none with the head {kind}")
+    elif kind != _SPANS:
+        _require(len(names) >= 2, task, "labels", task.labels, "two or more")
+    if task.layout == "record":
+        _require(len(names) == 2, task, "labels", task.labels, "two: not an answer, an answer")
+    if names:
+        _require_labels(task, "label_values", task.label_values.values())
+    if task.transfer is not None:
+        mapped = set(task.transfer.labels)
+        _require(
+            mapped == set(names), task, "transfer.labels", sorted(mapped), f"the labels {', '.join(names)} as keys"
+        )
+        _require(all(task.transfer.labels.values()), task, "transfer.labels", task.transfer.labels, "labels for each")
+
+
+def _require_labels(task: TaskSettings, key: str, values: Collection[LabelValue]) -> None:
+    for value in values:
+        _require(label_text(value) in task.label_names, task, key, value, f"one of {', '.join(task.label_names)}")
+
+
+def _check_layout(task: TaskSettings) -> None:
+    segments = task.layout == "segments"
+    if not segments:
+        _require(task.format == "rows", task, "format", task.format, f"rows with the layout {task.layout}")
+        _require(not task.fields, task, "fields", task.fields, f"none: the layout {task.layout} knows its fields")
+    else:
+        own = FORMATS[task.format].fields
+        _require(
+            bool(own) or 1 <= len(task.fields) <= _MOST_SEGMENTS, task, "fields", task.fields, "one to three fields"
+        )
+        _require(len(task.fields) <= _MOST_SEGMENTS, task, "fields", task.fields, "at most three fields")
+        for field in task.fields:
+            rest = PLACEHOLDER.sub("", field)
+            _require(not re.search("[{}]", rest), task, "fields", field, "a template whose braces hold names of fields")
+    if task.layout == "wic":
+        _require(
+            task.normalisation == "none", task, "normalisation", task.normalisation, "none: it would move the words"
+        )
+    if task.vocabulary is not None:
+        _require(segments, task, "vocabulary", task.layout, "the layout segments")
+        _require(bool(task.vocabulary.fields), task, "vocabulary.fields", (), "one field or more")

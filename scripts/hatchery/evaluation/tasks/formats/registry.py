@@ -1,0 +1,64 @@
+"""The formats that give records, by name: which sets a task's files make, and how a file is read.
+
+The formats of edge probing (`jiant`, `conllu`) give sentences with spans instead; `probing.reading` reads those.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from hatchery.evaluation.json_lines import Record
+from hatchery.evaluation.tasks.formats import labelled_lines, rte_xml
+from hatchery.evaluation.tasks.formats.files import task_files
+from hatchery.evaluation.tasks.formats.rows import read_rows
+from hatchery.evaluation.tasks.settings import Format, TaskSettings
+from hatchery.storage.sources import RawSource
+
+
+@dataclass(frozen=True)
+class FormatDefinition:
+    """One entry of the registry.
+
+    `read` gives the records of one file: `read(source, task, key of the task's files, name, wanted fields)`. `fields`
+    are the text fields of tasks that name none. Where `files_by_label`, the keys of the task's files are its labels,
+    and all of them together are its training set.
+    """
+
+    read: Callable[[RawSource, TaskSettings, str, str, Collection[str]], Iterator[Record]]
+    fields: tuple[str, ...] = ()
+    files_by_label: bool = False
+
+
+FORMATS: dict[Format, FormatDefinition] = {
+    "rows": FormatDefinition(lambda source, task, key, name, wanted: read_rows(source, task, name, wanted)),
+    "rte_xml": FormatDefinition(
+        lambda source, task, key, name, wanted: rte_xml.read_rte_xml(source, name), rte_xml.FIELDS
+    ),
+    "labelled_lines": FormatDefinition(
+        lambda source, task, key, name, wanted: labelled_lines.read_labelled_lines(source, name, key),
+        labelled_lines.FIELDS,
+        files_by_label=True,
+    ),
+}
+
+
+def text_fields(task: TaskSettings) -> tuple[str, ...]:
+    """The fields or templates that the task names, or those that its format gives."""
+    return task.fields or FORMATS[task.format].fields
+
+
+def set_names(task: TaskSettings) -> list[str]:
+    """The sets that the task's files make, "train" first, then the scored ones in their order, "validation" first."""
+    if FORMATS[task.format].files_by_label:
+        return ["train"]
+    order = {"train": 0, "validation": 1}
+    return sorted(task.files, key=lambda name: order.get(name, 2))
+
+
+def read_records(
+    source: RawSource, task: TaskSettings, name: str, wanted: Collection[str]
+) -> Iterator[Iterator[Record]]:
+    """The records of the set called `name`, one iterator per file, the files in their order."""
+    definition = FORMATS[task.format]
+    for key in task.label_names if definition.files_by_label else (name,):
+        for file in task_files(source, task, key):
+            yield definition.read(source, task, key, file, wanted)

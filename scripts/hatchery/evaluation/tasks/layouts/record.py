@@ -1,0 +1,103 @@
+"""ReCoRD, unrolled: (passage, query, entity), one example per candidate entity, judged by query (evaluation.md 6.5).
+
+The query's @placeholder is filled with the entity, and the label says whether it is among the answers (1). The summary
+lines of a passage follow its text behind `@highlight`; they become sentences of their own. Read from rows of the hub or
+from SuperGLUE's own release with one passage per line, whose entities are spans with inclusive ends.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.json_lines import Record, checked_text, shorten
+from hatchery.evaluation.tasks.example import Example
+from hatchery.evaluation.tasks.layouts.layout import Context, LayOut, nested
+
+FIELDS = ("passage", "query", "entities", "answers", "idx", "qas")
+PLACEHOLDER = "@placeholder"
+_HIGHLIGHT = "\n@highlight\n"
+_ENDS = (".", "?", "!", '"', "'")
+
+
+def lay_out_record(context: Context) -> LayOut:
+    """Examples with three segments, `facts` entity and answers (a JSON list) as they are written, group the query.
+
+    The text around the placeholder and the entity are normalised apart, so that each is done once.
+    """
+
+    def lay_out(record: Record) -> Iterator[Example]:
+        for row in _flat_rows(record):
+            passage = context.normalise(without_highlights(context.string(row, "passage")))
+            query = context.normalise(context.string(row, "query"))
+            entities, answers = (_texts(row, name) for name in ("entities", "answers"))
+            _check(row, passage, query, entities, answers)
+            _, scored, facts = context.traits(row)
+            gold, group = json.dumps(answers, ensure_ascii=False), _group(row)
+            for entity in entities:
+                text = context.normalise(entity)
+                yield Example(
+                    ((passage, query.replace(PLACEHOLDER, text), text),),
+                    int(entity in answers),
+                    group,
+                    scored,
+                    (),
+                    {**facts, "entity": entity, "answers": gold},
+                    row.where,
+                )
+
+    return lay_out
+
+
+def without_highlights(passage: str) -> str:
+    """The passage with its summary lines as sentences: a full stop where the line before has no mark at its end."""
+    *before, last = (part.strip() for part in passage.split(_HIGHLIGHT))
+    return " ".join([*(part if part.endswith(_ENDS) else f"{part}." for part in before), last])
+
+
+def _check(row: Record, passage: str, query: str, entities: list[str], answers: list[str]) -> None:
+    if not passage:
+        raise EvaluationError(f"{row.where}: the passage is empty")
+    if PLACEHOLDER not in query:
+        raise EvaluationError(f"{row.where}: the query has no {PLACEHOLDER}: {shorten(query)}")
+    if not entities:
+        raise EvaluationError(f"{row.where}: the row has no entities to choose from")
+    if not answers:
+        raise EvaluationError(f"{row.where}: the row has no answers: this is a test split without labels")
+
+
+def _texts(row: Record, name: str) -> list[str]:
+    """The distinct texts of a list, in order."""
+    values: Any = nested(row, row.value(name), name, list)
+    for value in values:
+        if not isinstance(value, str) or not value.strip():
+            raise EvaluationError(f"{row.where}: the field {name!r} must hold non-empty texts, got {shorten(value)}")
+        checked_text(value, f"{row.where}: the field {name!r}")
+    return list(dict.fromkeys(values))
+
+
+def _group(row: Record) -> str:
+    if row.has("idx.query"):
+        return f"{row.value('idx.passage')}/{row.value('idx.query')}"
+    return row.where
+
+
+def _flat_rows(record: Record) -> Iterator[Record]:
+    if not isinstance(record.values.get("passage"), dict):
+        yield record
+        return
+    try:
+        passage = record.value("passage.text")
+        spans = record.value("passage.entities")
+        entities = [passage[span["start"] : span["end"] + 1] for span in sorted(spans, key=lambda span: span["start"])]
+        for number, question in enumerate(record.value("qas")):
+            values = {
+                "passage": passage,
+                "query": question["query"],
+                "entities": entities,
+                "answers": [answer["text"] for answer in question.get("answers", ())],
+                "idx": {"passage": record.values.get("idx", record.line), "query": question.get("idx", number)},
+            }
+            yield Record({**record.values, **values}, record.where, record.line)
+    except (KeyError, TypeError) as error:
+        raise EvaluationError(f"{record.where}: a passage, entity or question lacks the field {error}") from error

@@ -1,0 +1,140 @@
+"""Layer contributions against the published table, their means over probes, and their figure."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.patches import Rectangle
+
+from hatchery.analysis.figures.layer_contributions import draw_layer_contributions, plot_layer_contributions
+from hatchery.analysis.layer_contribution import (
+    LayerContribution,
+    contributions_csv,
+    layer_contributions,
+    least_squares_slope,
+    probe_shares,
+)
+from hatchery.analysis.settings import Cell, FigureSettings, Style
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import read_manifest, stage_run
+
+HEADER = "seed,learning_rate,span,layer,weight\n"
+
+
+def probe(folder: Path, text: str) -> Path:
+    with stage_run(folder / "manifest.json", {"stage": "finetune"}) as run:
+        write_text(folder / "layer_weights.csv", text)
+        run.add_output(folder / "layer_weights.csv")
+    return folder / "manifest.json"
+
+
+def weights(*probes: tuple[int, list[list[float]]]) -> str:
+    """Rows of some seeds, each with the weights of its spans."""
+    return HEADER + "".join(
+        f"{seed},0.006,{span},{layer},{weight}\n"
+        for seed, spans in probes
+        for span, mix in enumerate(spans)
+        for layer, weight in enumerate(mix, start=1)
+    )
+
+
+def test_slopes_of_the_published_weights_are_the_published_ones(shared_directory: Path) -> None:
+    with (shared_directory / "reference" / "published" / "ltg_bert_table5.csv").open(encoding="utf-8") as handle:
+        rows = list(csv.DictReader(handle))
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    assert tasks == ["POS", "DP", "SRL", "NER", "CR"]
+    for task in tasks:
+        values = {row["metric"]: float(row["mean"]) for row in rows if row["task"] == task}
+        percent = [values[f"layer_{layer:02d}_percent"] for layer in range(1, 13)]
+        assert least_squares_slope(percent) == pytest.approx(values["regression_slope"], abs=0.006)
+
+
+def test_a_slope_is_percent_per_layer() -> None:
+    assert least_squares_slope([1.0, 3.0, 5.0, 7.0]) == pytest.approx(2.0)
+    assert least_squares_slope([4.0]) == 0.0
+
+
+def test_both_poolers_of_a_probe_count_the_same(tmp_path: Path) -> None:
+    path = probe(tmp_path, weights((1, [[0.5, 0.5], [0.1, 0.9]]), (2, [[1.0, 0.0], [0.0, 1.0]])))
+    assert probe_shares(read_manifest(path)) == [pytest.approx((30.0, 70.0)), pytest.approx((50.0, 50.0))]
+
+
+def test_contributions_are_means_over_all_probes_of_a_model(tmp_path: Path) -> None:
+    cells = (Cell("a-s1", "a", 1), Cell("a-s2", "a", 2))
+    texts = {"a-s1": weights((1, [[0.2, 0.8]]), (2, [[0.4, 0.6]])), "a-s2": weights((1, [[0.6, 0.4]]))}
+    manifests = {(cell, "dp"): read_manifest(probe(tmp_path / cell, text)) for cell, text in texts.items()}
+    (found,) = layer_contributions(manifests, cells)
+    assert (found.model, found.task, found.probes) == ("a", "dp", 3)
+    assert found.percent == pytest.approx((40.0, 60.0)) and found.slope == pytest.approx(20.0)
+    assert contributions_csv([found]) == (
+        "model,task,layer,percent,slope\na,dp,1,40.0000,20.0000\na,dp,2,60.0000,20.0000\n"
+    )
+    manifests["a-s2", "dp"] = read_manifest(probe(tmp_path / "other", weights((1, [[0.2, 0.2, 0.6]]))))
+    with pytest.raises(EvaluationError, match="the seeds of a do not have the same number of layers"):
+        layer_contributions(manifests, cells)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (weights((1, [[0.5, 0.6]])), r"seed 1, .*span 0: the weights sum to 1\.1000"),
+        (HEADER + "1,0.1,0,1,0.5\n1,0.1,0,3,0.5\n", "the layers are not 1 to 2"),
+        (weights((1, [[1.0]]), (2, [[0.5, 0.5]])), "the layers are not 1 to 1"),
+        (HEADER + "1,0.1,0,1,1.5\n", "weight is 1.5"),
+        (HEADER + "1,0.1,0,1,1\n1,0.1,0,1,1\n", "stands already in line 2"),
+        ("seed,layer,weight\n1,1,1\n", "lacks the columns learning_rate, span"),
+    ],
+)
+def test_wrong_weights_name_the_file(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(EvaluationError, match=complaint) as caught:
+        probe_shares(read_manifest(probe(tmp_path, text)))
+    assert "layer_weights.csv" in str(caught.value)
+
+
+@pytest.fixture
+def probes(tmp_path: Path) -> dict[str, Path]:
+    """Two tasks on two models of two and three layers."""
+    return {
+        "plain-s1:pos": probe(tmp_path / "1", weights((1, [[0.7, 0.3]]))),
+        "plain-s1:dependencies": probe(tmp_path / "2", weights((1, [[0.5, 0.5], [0.3, 0.7]]))),
+        "deep-s1:pos": probe(tmp_path / "3", weights((1, [[0.2, 0.1, 0.7]]))),
+        "deep-s1:dependencies": probe(tmp_path / "4", weights((1, [[0.2, 0.2, 0.6], [0.4, 0.4, 0.2]]))),
+    }
+
+
+def settings(**style: Any) -> dict[str, Any]:
+    cells = [{"cell": f"{run}-s1", "run": run, "seed": 1} for run in ("plain", "deep")]
+    return {"stage": "plot", "stage_version": 1, "experiment": "demo", "cells": cells, "style": style}
+
+
+def test_the_same_probes_give_the_same_vector_file_and_table(probes: dict[str, Path], tmp_path: Path) -> None:
+    for name, inputs in (("a", probes), ("b", dict(probes))):
+        plot_layer_contributions(settings(), inputs, tmp_path / f"{name}.svg", tmp_path / f"{name}.csv")
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
+    assert "<image" not in text and "of demo</dc:title>" in text
+    rows = list(csv.DictReader((tmp_path / "a.csv").open(encoding="utf-8")))
+    assert [(row["model"], row["task"]) for row in rows[::2]][:2] == [("plain", "pos"), ("plain", "dependencies")]
+    assert len(rows) == 2 * 2 + 2 * 3
+
+
+@pytest.mark.parametrize("colours", ["okabe_ito", "grey"])
+def test_every_share_is_a_cell_with_its_number_and_every_task_has_its_slope(colours: str) -> None:
+    figure_settings = FigureSettings("demo", (Cell("a-s1", "a", 1),), Style(colours=colours))
+    entries = [LayerContribution("a", "pos", (90.0, 10.0), 1), LayerContribution("a", "ner", (30.0, 70.0), 1)]
+    axes = draw_layer_contributions(figure_settings, entries).axes[0]
+    assert len([patch for patch in axes.patches if isinstance(patch, Rectangle)]) == 4
+    texts = {text.get_text(): text.get_color() for text in axes.texts}
+    assert list(texts) == ["90.0", "10.0", "\N{MINUS SIGN}80.00", "30.0", "70.0", "+40.00", "slope"]
+    assert (texts["90.0"], texts["10.0"]) == ("white", "black")
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2"]
+
+
+def test_a_model_whose_probe_is_missing_is_named(probes: dict[str, Path], tmp_path: Path) -> None:
+    del probes["deep-s1:pos"]
+    with pytest.raises(ConfigError, match="no input is given for deep-s1:pos"):
+        plot_layer_contributions(settings(), probes, tmp_path / "a.svg", tmp_path / "a.csv")
+    with pytest.raises(ConfigError, match="nothing to draw"):
+        plot_layer_contributions(settings(), {}, tmp_path / "a.svg", tmp_path / "a.csv")

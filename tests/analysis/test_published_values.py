@@ -1,0 +1,371 @@
+"""The papers' numbers as data: all of them, each once, under our names, and consistent with each other."""
+
+import csv
+import re
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hatchery.analysis.published_values import (
+    MINUS,
+    OVER,
+    PAPERS,
+    PublishedNumber,
+    read_numbers,
+)
+from hatchery.analysis.suite_averages import (
+    EDGE_PROBING_TASKS,
+    LTG_GLUE_METRICS,
+    MSGS_AMBIGUOUS_TASKS,
+    PARADIGMS_OF_PHENOMENON,
+    SUPPLEMENT_FILES,
+    babylm_glue_mean,
+    edge_probing_mean,
+    ltg_glue_mean,
+    msgs_mean,
+    paradigm_mean_of_phenomena,
+    phenomenon_mean,
+    root_mean_square,
+    supplement_mean,
+)
+from hatchery.analysis.task_averages import AVERAGE, LTG_TABLE_3, WITHOUT_WSC
+from hatchery.evaluation.metrics.registry import METRICS
+
+BABYLM_MODELS = {
+    ("OPT-125M", ""): "opt_125m",
+    ("RoBERTa-base", ""): "roberta_base",
+    ("T5-base", ""): "t5_base",
+    ("LTG-BERT-base", "backbone"): "ltg_bert_base",
+    ("LTG-BERT-small", "backbone"): "ltg_bert_small",
+    ("ELC-BERT-base", "base"): "elc_bert_base",
+    ("ELC-BERT-base", "zero"): "elc_bert_base_zero",
+    ("ELC-BERT-base", "normalized"): "elc_bert_base_normalized",
+    ("ELC-BERT-base", "weighted_output"): "elc_bert_base_weighted_output",
+    ("ELC-BERT-small", "zero"): "elc_bert_small_zero",
+    ("ELC-BERT", "submitted"): "elc_bert_submitted",
+    ("MLSM", ""): "mslm",
+    ("MSLM", ""): "mslm",
+    ("Contextualizer", ""): "contextualizer",
+    ("Baby Llama", ""): "baby_llama",
+    ("Too Much Information", ""): "too_much_information",
+    ("BootBERT", ""): "bootbert",
+    ("Bad babies", ""): "bad_babies",
+}
+LTG_VARIANTS = {
+    "all improvements": "subword",
+    "subword masking": "subword",
+    "whole-word masking": "whole_word",
+    "span masking": "span",
+    "subword + document NSP": "document_nsp",
+    "subword + order NSP": "order_nsp",
+    "subword + 2x steps": "double_steps",
+    "subword + 0.5x steps": "half_steps",
+    "subword + 0.25x steps": "quarter_steps",
+    "random initialization": "untrained",
+    "untrained": "untrained",
+    "post-norm": "post_norm",
+    "pre-norm": "pre_norm",
+    "GELU activation": "gelu",
+    "absolute positional embeddings": "absolute_positions",
+    "no FF initialization scaling": "no_initial_scaling",
+    "learnt FF biases": "feed_forward_biases",
+    "weight decay 0.01": "low_weight_decay",
+    "linear schedule": "linear_schedule",
+    "AdamW": "adamw",
+    "model not named in the paper": "unnamed",
+}
+# Table 1 and 4 are sizes of data, 9 to 11 hyperparameters.
+LTG_TABLES = (2, 3, 5, 6, 7, 8)
+# Table 4 and 5 are hyperparameters, 6 sizes of corpora.
+ELC_TABLES = (1, 2, 3, 7, 8, 9, 10, 11, 12)
+# Table 1 are sizes of data, 6 tokenizers. Sizes of models have a table of their own, config/published/models.
+REDUCED_COLUMNS = {
+    2: ("icer",),
+    3: ("flops_1e15", "test_perplexity", "glue_unfiltered", "glue_filtered", "glue_filtered_random_init"),
+    4: ("pct_delta_flops", "pct_delta_perplexity", "pct_delta_glue_filtered", "pct_delta_glue_unfiltered"),
+    7: ("flops_1e15", "test_perplexity"),
+}
+LOGGED_COLUMNS = ("gflops_per_sequence_code_formula", "test_loss", "test_perplexity")
+
+# Suites that are not from config/suites or config/tasks: what training gives, and what only papers have.
+OTHER_SUITES = {
+    "pretraining",
+    "perplexity",
+    "leaderboard",
+    "cost_effectiveness",
+    "scaling",
+    "correlation",
+}
+
+
+@pytest.fixture(scope="module")
+def numbers(repository: Path) -> list[PublishedNumber]:
+    paths = sorted((repository / "config" / "published" / "values").glob("*.csv"))
+    assert [path.stem for path in paths] == sorted(PAPERS)
+    return [number for path in paths for number in read_numbers(path)]
+
+
+def printed(shared_directory: Path, name: str) -> list[dict[str, str]]:
+    path = shared_directory / "reference" / "published" / f"{name}.csv"
+    with path.open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def decimal(text: str, factor: int = 1) -> Decimal | None:
+    return Decimal(text) * factor if text else None
+
+
+def stored(numbers: list[PublishedNumber], paper: str, table: str) -> Counter[tuple[str, str, Any, Any]]:
+    return Counter(
+        (
+            number.track,
+            number.row,
+            Decimal(str(number.value)),
+            None if number.spread is None else Decimal(str(number.spread)),
+        )
+        for number in numbers
+        if (number.paper, number.table) == (paper, table)
+    )
+
+
+@pytest.mark.parametrize("table", [*map(str, ELC_TABLES), "text"])
+def test_every_result_of_elc_bert_stands_in_our_table_once(
+    numbers: list[PublishedNumber], shared_directory: Path, table: str
+) -> None:
+    name = f"elc_bert_table{table}" if table.isdigit() else "elc_bert_text"
+    expected: Counter[tuple[str, str, Any, Any]] = Counter()
+    for row in printed(shared_directory, name):
+        factor = 100 if row["metric"] in ("lbs", "mcc") else 1
+        model = BABYLM_MODELS[row["model"], row["variant"]]
+        cell = (decimal(row["mean"], factor), decimal(row["std"], factor))
+        expected[(row["track"].replace("-", "_"), model, *cell)] += 1
+    assert stored(numbers, "elc_bert", table) == expected
+
+
+@pytest.mark.parametrize("table", LTG_TABLES)
+def test_every_result_of_ltg_bert_stands_in_our_table_once(
+    numbers: list[PublishedNumber], shared_directory: Path, table: int
+) -> None:
+    expected: Counter[tuple[str, str, Any, Any]] = Counter()
+    for row in printed(shared_directory, f"ltg_bert_table{table}"):
+        if row["mean"]:
+            expected[("", ltg_bert_row(row), decimal(row["mean"]), decimal(row["std"]))] += 1
+    assert stored(numbers, "ltg_bert", str(table)) == expected
+
+
+def ltg_bert_row(row: dict[str, str]) -> str:
+    if row["model"] == "BERT base cased":
+        return "bert_base_cased_literature" if row["variant"] == "published reference" else "bert_base_cased"
+    if "subset" in row["model"] or row["section"] == "Wikipedia + BookCorpus (100M words)":
+        return "ltg_bert_base_wikipedia_bookcorpus"
+    return f"ltg_bert_base_{LTG_VARIANTS[row['variant']]}"
+
+
+@pytest.mark.parametrize("table", REDUCED_COLUMNS)
+def test_every_result_of_the_reduced_vocabulary_study_stands_in_our_table_once(
+    numbers: list[PublishedNumber], shared_directory: Path, table: int
+) -> None:
+    expected: Counter[tuple[str, str, Any, Any]] = Counter()
+    for row in printed(shared_directory, f"reduced_vocabulary_table{table}"):
+        shape = "rv_" + "_".join(row[letter] for letter in "EHILA")
+        for column in REDUCED_COLUMNS[table]:
+            variant = "_unconstrained" if table == 4 else "_untrained" if column.endswith("random_init") else ""
+            if row[column]:
+                expected[("", shape + variant, decimal(row[column]), None)] += 1
+    assert stored(numbers, "reduced_vocabulary", str(table)) == expected
+
+
+def test_the_test_losses_of_the_42_logged_runs_stand_in_our_table_once(
+    numbers: list[PublishedNumber], shared_directory: Path
+) -> None:
+    expected: Counter[tuple[str, str, Any, Any]] = Counter()
+    for row in printed(shared_directory, "reduced_vocabulary_repo_runs_jan2023"):
+        for column in LOGGED_COLUMNS:
+            expected[("", row["run"].replace("-", "_"), decimal(row[column]), None)] += 1
+    assert stored(numbers, "reduced_vocabulary", "repository of January 2023") == expected
+    assert expected.total() == 42 * 3
+
+
+def test_the_fits_and_correlations_of_the_reduced_vocabulary_study_are_those_of_its_text(
+    numbers: list[PublishedNumber], shared_directory: Path
+) -> None:
+    text = (shared_directory / "reference" / "reduced-vocabulary.md").read_text(encoding="utf-8")
+    table = [
+        line.split("|")[1:3] for line in text.splitlines() if line.startswith(("| FLOPs", "| data size", "| model"))
+    ]
+    exponents = {name.strip(): re.findall(r"e = (-[\d.]+)", cell) for name, cell in table}
+    found = {
+        (number.task, number.metric): number.value
+        for number in numbers
+        if (number.paper, number.table) in {("reduced_vocabulary", "text"), ("reduced_vocabulary", "Figure 1")}
+    }
+    names = ("FLOPs, high region", "FLOPs, low region", "data size (tokens)")
+    for task, name in zip(("flops_above_break", "flops_below_break", "tokens"), names, strict=True):
+        assert [found[task, "exponent"]] == [float(value) for value in exponents[name]]
+    model_size = next(values for name, values in exponents.items() if name.startswith("model size"))
+    assert [found["parameters", "exponent"]] == [float(value) for value in model_size]
+    assert "C = 3.82e2 (figure), R^2 = 0.9888" in text
+    assert "C = 7.92e1 (figure), R^2 = 0.68" in text
+    assert (found["flops_above_break", "coefficient"], found["flops_above_break", "r_squared"]) == (382, 0.9888)
+    assert (found["flops_below_break", "coefficient"], found["flops_below_break", "r_squared"]) == (79.2, 0.68)
+    assert "filtered GLUE -0.67, p = 6.25e-7, stated n = 32; unfiltered -0.17, p = 0.28" in text
+    assert found["perplexity_and_filtered_glue", "spearman"] == -0.67
+    assert found["perplexity_and_filtered_glue", "p_value"] == 6.25e-7
+    assert found["perplexity_and_unfiltered_glue", "spearman"] == -0.17
+    assert found["perplexity_and_unfiltered_glue", "p_value"] == 0.28
+    assert len(found) == 12
+
+
+def test_no_table_of_ours_is_left_unchecked_by_the_tests_above(numbers: list[PublishedNumber]) -> None:
+    assert {(number.paper, number.table) for number in numbers} == {
+        *(("elc_bert", table) for table in (*map(str, ELC_TABLES), "text")),
+        *(("ltg_bert", str(table)) for table in LTG_TABLES),
+        *(("reduced_vocabulary", str(table)) for table in REDUCED_COLUMNS),
+        *(("reduced_vocabulary", table) for table in ("text", "Figure 1", "repository of January 2023")),
+        ("babylm_pipeline", "README"),
+    }
+
+
+def test_the_official_baselines_are_those_of_the_pipelines_read_me(
+    numbers: list[PublishedNumber], shared_directory: Path
+) -> None:
+    text = (shared_directory / "reference" / "evaluation.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| (?:README )?(OPT|RoBERTa|T5) (100M|10M) \|(.*)\|$", text, re.MULTILINE)
+    section = text[text.index("Official-protocol single runs") : text.index("Note QQP")]
+    rows = {"OPT": "opt_125m", "RoBERTa": "roberta_base", "T5": "t5_base"}
+    expected: Counter[tuple[str, str, Any, Any]] = Counter()
+    for name, words, cells in lines:
+        values = [cell.strip().replace("−", "-") for cell in cells.split("|")]
+        read_me = f"README {name} {words} |{cells}" in text
+        if not read_me and f"| {name} {words} |{cells}|" not in section:
+            continue
+        for value in values:
+            track = {"100M": "strict", "10M": "strict_small"}[words]
+            expected[(track, rows[name], decimal(value, 100 if read_me else 1), None)] += 1
+    ours = stored(numbers, "babylm_pipeline", "README")
+    assert expected.total() == 6 * 11 * 2
+    assert Counter({key: n for key, n in ours.items() if key[1] != "majority_label"}) == expected
+
+
+def test_suites_tasks_and_metrics_have_the_names_of_the_configuration(
+    numbers: list[PublishedNumber], repository: Path
+) -> None:
+    configured = {path.stem: path for path in (repository / "config" / "tasks").glob("*.yaml")}
+    pairs = {path.stem for path in (repository / "config" / "suites").glob("*.yaml")}
+    suites = pairs | {task["suite"] for task in map(task_settings, configured.values()) if "suite" in task}
+    assert {number.suite for number in numbers} <= suites | OTHER_SUITES
+    for number in numbers:
+        name = number.metric.partition(MINUS)[0]
+        if number.suite in OTHER_SUITES or name.startswith(OVER):
+            continue
+        if number.suite in pairs:
+            averages = {"phenomenon_average", "paradigm_average"}
+            files = SUPPLEMENT_FILES if number.suite.startswith("supplement") else tuple(PARADIGMS_OF_PHENOMENON)
+            assert number.task in {*files, *averages}
+            assert name == "accuracy_percent"
+        elif number.task in (AVERAGE, WITHOUT_WSC, LTG_TABLE_3):
+            assert name in ("score_percent", "score_relative_change_percent")
+        elif not name.startswith("layer_"):
+            task = configured[number.task.removesuffix("_mismatched")]
+            assert resolved_suite(task, configured) == number.suite
+            assert name.removesuffix("_percent") in METRICS
+
+
+def task_settings(path: Path) -> dict[str, Any]:
+    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert isinstance(settings, dict)
+    return settings
+
+
+def resolved_suite(path: Path, configured: dict[str, Path]) -> str:
+    settings = task_settings(path)
+    while "suite" not in settings:
+        settings = task_settings(configured[settings["base"]])
+    return str(settings["suite"])
+
+
+def test_every_number_has_a_source_and_a_reason_where_it_cannot_be_compared(numbers: list[PublishedNumber]) -> None:
+    assert all(number.source.startswith(PAPERS[number.paper]) for number in numbers)
+    assert {number.source for number in numbers if number.paper == "elc_bert"} == {
+        *(f"ELC-BERT Table {table}" for table in ELC_TABLES),
+        "ELC-BERT, text",
+    }
+    assert all(number.note for number in numbers if not number.comparable)
+
+
+def cells(numbers: list[PublishedNumber], paper: str, track: str, row: str, suite: str) -> dict[Any, PublishedNumber]:
+    """Single numbers by (task, metric); those of the text and of the overviews are left out."""
+    overviews = ("1", "2", "3", "text")
+    return {
+        (number.task, number.metric): number
+        for number in numbers
+        if (number.paper, number.track, number.row, number.suite) == (paper, track, row, suite)
+        and number.table not in overviews
+    }
+
+
+def means(found: dict[Any, PublishedNumber]) -> dict[str, float]:
+    return {task: number.value for (task, _), number in found.items()}
+
+
+def test_elc_berts_averages_follow_from_their_cells(numbers: list[PublishedNumber]) -> None:
+    models = {(n.track, n.row) for n in numbers if (n.paper, n.table) == ("elc_bert", "9")}
+    checked = 0
+    for track, row in sorted(models):
+        for suite, average in (
+            ("blimp_filtered", phenomenon_mean),
+            ("supplement_filtered", supplement_mean),
+            ("babylm_glue", babylm_glue_mean),
+            ("msgs", msgs_mean),
+        ):
+            found = cells(numbers, "elc_bert", track, row, suite)
+            task = "phenomenon_average" if suite.endswith("filtered") else AVERAGE
+            said = next(
+                n
+                for n in numbers
+                if (n.paper, n.track, n.row, n.suite, n.task) == ("elc_bert", track, row, suite, task)
+                and not n.metric.startswith(OVER)
+                and MINUS not in n.metric
+            )
+            if not found:
+                assert row == "ltg_bert_small"
+                continue
+            off = abs(average(means(found)) - said.value)
+            assert (off <= said.rounding + 0.06) == said.comparable
+            checked += 1
+    assert checked == 13 * 4 - 2
+
+
+def test_the_deviation_of_a_msgs_average_is_the_root_mean_square_of_its_tasks(numbers: list[PublishedNumber]) -> None:
+    for said in numbers:
+        if (said.paper, said.suite, said.task, said.table) == ("elc_bert", "msgs", AVERAGE, "2"):
+            found = cells(numbers, "elc_bert", said.track, said.row, "msgs")
+            deviations = [found[task, "mcc_percent"].spread for task in MSGS_AMBIGUOUS_TASKS]
+            runs = said.runs
+            assert said.spread is not None
+            assert runs is not None
+            # Table 10 prints population deviations, Table 2 rounds sample deviations to a tenth.
+            typical = root_mean_square([spread for spread in deviations if spread is not None])
+            assert (runs / (runs - 1)) ** 0.5 * typical == pytest.approx(said.spread, abs=5.5)
+
+
+def test_ltg_berts_averages_follow_from_their_cells(numbers: list[PublishedNumber]) -> None:
+    doubtful = {"ltg_bert_base_order_nsp", "ltg_bert_base_half_steps"}
+    for row in sorted({n.row for n in numbers if (n.paper, n.table) == ("ltg_bert", "6")}):
+        phenomena = means(cells(numbers, "ltg_bert", "", row, "blimp"))
+        assert paradigm_mean_of_phenomena(phenomena) == pytest.approx(phenomena["paradigm_average"], abs=0.025)
+        probes = means(cells(numbers, "ltg_bert", "", row, "probing"))
+        assert edge_probing_mean(probes) == pytest.approx(probes[AVERAGE], abs=0.015)
+        glue = cells(numbers, "ltg_bert", "", row, "glue")
+        if row not in doubtful:
+            values = {
+                (task.replace("glue_mnli_mismatched", "glue_mnli:mismatched"), metric.removesuffix("_percent")): n.value
+                for (task, metric), n in glue.items()
+            }
+            assert ltg_glue_mean(values) == pytest.approx(glue[AVERAGE, "score_percent"].value, abs=0.02)
+    assert sum(map(len, LTG_GLUE_METRICS.values())) + 2 == len(cells(numbers, "ltg_bert", "", row, "glue"))
+    assert set(EDGE_PROBING_TASKS) < {n.task for n in numbers if n.suite == "probing"}

@@ -1,0 +1,137 @@
+"""What an experiment gets of the papers' numbers, and which tables of them are refused."""
+
+from pathlib import Path
+
+import pytest
+
+from hatchery.analysis.published import read_published
+from hatchery.analysis.published_values import (
+    COLUMNS,
+    MINUS,
+    OVER,
+    PublishedNumber,
+    for_experiment,
+    read_numbers,
+    stochastic_order,
+)
+from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS
+from hatchery.analysis.task_averages import LTG_TABLE_3
+from hatchery.errors import ConfigError, EvaluationError
+
+STRICT = {
+    "ltg_bert": "ltg_bert_base",
+    "elc_biased": "elc_bert_base",
+    "elc_zero": "elc_bert_base_zero",
+    "elc_normalized": "elc_bert_base_normalized",
+    "elc_weighted_output": "elc_bert_base_weighted_output",
+}
+
+
+@pytest.fixture(scope="module")
+def numbers(repository: Path) -> list[PublishedNumber]:
+    paths = sorted((repository / "config" / "published" / "values").glob("*.csv"))
+    return [number for path in paths for number in read_numbers(path)]
+
+
+def test_the_strict_table_is_what_the_papers_numbers_give(numbers: list[PublishedNumber], repository: Path) -> None:
+    found = for_experiment(numbers, "elc_bert", "strict", STRICT)
+    table = read_published(repository / "config" / "published" / "strict.csv")
+    assert len(table) > 200
+    for key, value in table.items():
+        ours = found[key]
+        assert (ours.mean, ours.std, ours.source) == (value.mean, value.std, value.source), key
+        assert (ours.comparable, ours.rounding) == (value.comparable, value.rounding), key
+    assert {task for _, suite, task, _ in found if suite == "babylm_glue"} >= set(BABYLM_GLUE_TASKS)
+
+
+def test_of_two_printings_the_one_with_more_digits_counts(numbers: list[PublishedNumber]) -> None:
+    found = for_experiment(numbers, "ltg_bert", "", {"span": "ltg_bert_base_span"})
+    assert found["span", "blimp", "paradigm_average", "accuracy_percent"].mean == 84.18
+    value = found["span", "glue", "glue_mnli", "accuracy_percent"]
+    assert (value.mean, value.std, value.source, value.rounding) == (85.05, 0.19, "LTG-BERT Table 6", 0.005)
+    assert found["span", "glue", LTG_TABLE_3, "score_percent"].mean == 89.2
+    assert not found["span", "glue", "hans", "accuracy_percent"].comparable
+
+
+def test_an_ablation_printed_as_a_change_is_added_to_its_reference(numbers: list[PublishedNumber]) -> None:
+    rows = {"ours": "ltg_bert_base_post_norm", "again": "ltg_bert_base_absolute_positions"}
+    found = for_experiment(numbers, "ltg_bert", "", rows)
+    value = found["ours", "glue", "glue_mnli", "accuracy_percent"]
+    assert (value.mean, value.std, value.source, value.rounding) == (84.6, 0.2, "LTG-BERT Table 2", 0.1)
+    assert value.comparable
+    assert value.note == "printed as -0.5 from 85.1; pretrained at a peak learning rate of 0.005"
+    assert found["again", "blimp", "paradigm_average", "accuracy_percent"].mean == 84.0
+    assert not any(MINUS in metric for _, _, _, metric in found)
+
+
+def test_the_matrix_of_the_stochastic_order_has_a_lookup_of_its_own(numbers: list[PublishedNumber]) -> None:
+    glue = stochastic_order(numbers, "elc_bert", "strict", "babylm_glue")
+    msgs = stochastic_order(numbers, "elc_bert", "strict", "msgs")
+    assert len(glue) == len(msgs) == 5 * 4
+    assert glue["elc_bert_base_zero", "elc_bert_base"].value == 0.05
+    assert msgs["elc_bert_base", "ltg_bert_base"].value == 0.2
+    assert {row for row, _ in glue} == set(STRICT.values())
+    assert not any(OVER in key[3] for key in for_experiment(numbers, "elc_bert", "strict", STRICT))
+
+
+@pytest.mark.parametrize(
+    ("paper", "track", "row", "message"),
+    [
+        ("elc_bertt", "strict", "opt_125m", "published.paper: 'elc_bertt' is none of: .*; did you mean 'elc_bert'?"),
+        ("elc_bert", "strict_smal", "opt_125m", "published.track: .*; did you mean 'strict_small'?"),
+        ("elc_bert", "strict", "ltg_bert_bas", r"published\.rows\.ours: .*; did you mean 'ltg_bert_base'?"),
+        ("elc_bert", "strict", "ltg_bert_small", r"published\.rows\.ours: 'ltg_bert_small' is none of"),
+        ("ltg_bert", "strict", "ltg_bert_base_span", "published.track: 'strict' is none of"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest_known_one(
+    numbers: list[PublishedNumber], paper: str, track: str, row: str, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        for_experiment(numbers, paper, track, {"ours": row})
+
+
+GOOD = "elc_bert,9,strict,m,s,t,accuracy_percent,80.0,0.5,deviation_over_runs,5,yes,"
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (("80.0", "eighty"), "value is 'eighty'"),
+        (("elc_bert,", "ltg_bert,"), "paper is 'ltg_bert', expected one of: elc_bert"),
+        (("deviation_over_runs", ""), "spread and spread_kind are given together"),
+        (("deviation_over_runs", "error"), "spread_kind is 'error'"),
+        ((",yes,", ",no,"), "not comparable, expected the reason"),
+        ((",5,", ",five,"), "runs is 'five'"),
+        ((",m,", ",,"), "row is empty"),
+    ],
+)
+def test_a_damaged_number_is_refused(tmp_path: Path, damage: tuple[str, str], message: str) -> None:
+    path = tmp_path / "elc_bert.csv"
+    path.write_text(",".join(COLUMNS) + "\n" + GOOD.replace(*damage) + "\n", encoding="utf-8")
+    with pytest.raises(EvaluationError, match=rf"elc_bert\.csv, line 2: .*{message}"):
+        read_numbers(path)
+
+
+def test_a_number_printed_twice_under_one_name_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "elc_bert.csv"
+    path.write_text(",".join(COLUMNS) + "\n" + GOOD + "\n" + GOOD + "\n", encoding="utf-8")
+    with pytest.raises(EvaluationError, match=r"elc_bert\.csv, line 3: .* stands already in line 2"):
+        read_numbers(path)
+
+
+def test_a_change_from_a_number_that_is_not_printed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "elc_bert.csv"
+    path.write_text(
+        ",".join(COLUMNS) + "\n" + GOOD.replace("accuracy_percent", "accuracy_percent_minus_other") + "\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(EvaluationError, match="m changes s t from other, whose accuracy_percent is not printed"):
+        for_experiment(read_numbers(path), "elc_bert", "strict", {"ours": "m"})
+
+
+def test_an_unknown_paper_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "strict.csv"
+    path.write_text(",".join(COLUMNS) + "\n" + GOOD + "\n", encoding="utf-8")
+    with pytest.raises(EvaluationError, match="strict is none of the papers"):
+        read_numbers(path)

@@ -1,0 +1,219 @@
+"""Almost stochastic order against hand computation, against an independent one, and in simulation."""
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hatchery.analysis.stochastic_order import (
+    OrderEstimate,
+    epsilon_min,
+    estimate_order,
+    exact_steps,
+    grid_steps,
+    violation_ratio,
+)
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.seeds import generator
+
+NORMAL = NormalDist()
+samples = st.lists(st.integers(-50, 50), min_size=1, max_size=9)
+
+
+def normal_quantiles(mean: float, deviation: float, n: int = 4000) -> np.ndarray:
+    return np.array([mean + deviation * NORMAL.inv_cdf((i + 0.5) / n) for i in range(n)])
+
+
+def test_identical_samples_are_undecided():
+    assert violation_ratio([1.0, 2.0, 3.0], [3.0, 1.0, 2.0]) == 0.5
+    assert violation_ratio([61.4] * 5, [61.4] * 3) == 0.5
+    assert epsilon_min([61.4] * 5, [61.4] * 5, seed=1) == 0.5
+
+
+def test_a_shifted_sample_dominates_and_is_dominated():
+    scores = [70.1, 72.4, 69.8, 75.0]
+    shifted = [score + 0.5 for score in scores]
+    assert violation_ratio(shifted, scores) == 0.0
+    assert violation_ratio(scores, shifted) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        # F - G is -1 on the lower half and 2 on the upper one.
+        ([0, 3], [1, 1], 1 / 5),
+        ([0, 3], [1], 1 / 5),
+        # -1 on [0, 1/2], -2 on [1/2, 2/3], 1 on [2/3, 1].
+        ([0, 0, 3], [1, 2], (1 / 2 + 4 / 6) / (1 / 2 + 4 / 6 + 1 / 3)),
+        # A tie on the lower half counts for neither.
+        ([0, 2], [0, 1], 0.0),
+        # Repeated scores are steps of the quantile function, not new information.
+        ([0, 0, 3, 3], [1, 1, 1], 1 / 5),
+    ],
+)
+def test_small_samples_computed_by_hand(a: list[float], b: list[float], expected: float):
+    assert violation_ratio(a, b) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("difference", [-1.5, -0.3, 0.0, 0.4, 1.0])
+@pytest.mark.parametrize("spread", [1.5, 3.0])
+def test_two_normals_that_cross_have_the_analytic_ratio(difference: float, spread: float):
+    """The difference of quantiles is m + s z with z normal: E[(m + s z)^2; z < -m / s] / (m^2 + s^2)."""
+    s = spread - 1.0
+    z = difference / s
+    expected = NORMAL.cdf(-z) - difference * s / (difference**2 + s**2) * NORMAL.pdf(z)
+    ratio = violation_ratio(normal_quantiles(difference, spread), normal_quantiles(0.0, 1.0))
+    assert ratio == pytest.approx(expected, abs=2e-3)
+
+
+@given(samples, samples)
+def test_the_ratio_is_that_of_both_samples_repeated_to_one_length(a: list[int], b: list[int]):
+    repeated_a, repeated_b = np.repeat(np.sort(a), len(b)), np.repeat(np.sort(b), len(a))
+    below, distance = np.minimum(repeated_a - repeated_b, 0) ** 2, (repeated_a - repeated_b) ** 2
+    expected = below.sum() / distance.sum() if distance.any() else 0.5
+    assert violation_ratio(a, b) == pytest.approx(expected, abs=1e-12)
+
+
+@given(samples, samples)
+def test_the_two_directions_sum_to_one(a: list[int], b: list[int]):
+    assert violation_ratio(a, b) + violation_ratio(b, a) == pytest.approx(1.0, abs=1e-12)
+
+
+@given(samples, samples, st.integers(-1000, 1000), st.integers(1, 64))
+def test_the_ratio_ignores_the_origin_and_unit_of_the_scores(a: list[int], b: list[int], shift: int, scale: int):
+    moved = [[shift + scale * value for value in sample] for sample in (a, b)]
+    assert violation_ratio(*moved) == pytest.approx(violation_ratio(a, b), abs=1e-12)
+
+
+@given(samples, samples)
+def test_negated_scores_reverse_the_order(a: list[int], b: list[int]):
+    negated = violation_ratio([-value for value in b], [-value for value in a])
+    assert negated == pytest.approx(violation_ratio(a, b), abs=1e-12)
+
+
+@given(st.integers(1, 60), st.integers(1, 60))
+def test_the_steps_cover_both_samples_and_the_whole_interval(n: int, m: int):
+    steps = exact_steps(n, m)
+    assert steps.weights.sum() == n * m
+    for positions, size in ((steps.first, n), (steps.second, m)):
+        shares = np.bincount(positions, weights=steps.weights, minlength=size)
+        assert len(shares) == size
+        assert np.all(shares == n * m / size)
+
+
+def test_the_grid_takes_the_score_at_each_two_hundredth():
+    steps = grid_steps(5, 9)
+    assert len(steps.weights) == 199
+    # The quantile function is continuous from the left: at 0.2 it still has the smallest of five scores.
+    assert steps.first[39] == 0
+    assert steps.first[40] == 1
+    assert steps.first[-1] == 4
+    assert steps.second[-1] == 8
+
+
+def test_the_bound_is_the_ratio_plus_the_bootstrap_deviation_times_the_normal_quantile():
+    """The formula of Ulmer et al. with its scaling by c, on draws made one by one."""
+    random = np.random.default_rng(5)
+    a, b = random.normal(0.3, 1.0, 12), random.normal(0.0, 1.4, 7)
+    ratio, c = violation_ratio(a, b), math.sqrt(12 * 7 / (12 + 7))
+    redrawn = [violation_ratio(random.choice(a, 12), random.choice(b, 7)) for _ in range(4000)]
+    sigma = np.std([c * (value - ratio) for value in redrawn])
+    expected = min(max(ratio - sigma / c * NORMAL.inv_cdf(0.05), 0.0), 1.0)
+    assert 0.1 < expected < 0.9
+    assert epsilon_min(a, b, draws=4000, seed=3) == pytest.approx(expected, abs=0.03)
+
+
+def test_the_bound_rises_with_the_confidence_and_starts_at_the_ratio():
+    random = np.random.default_rng(8)
+    a, b = random.normal(0.4, 1.0, 20), random.normal(0.0, 1.0, 20)
+    bounds = [epsilon_min(a, b, confidence=confidence, seed=2) for confidence in (0.5, 0.8, 0.95, 0.99, 0.999)]
+    assert bounds[0] == pytest.approx(violation_ratio(a, b))
+    assert bounds == sorted(bounds)
+    assert len(set(bounds)) == len(bounds)
+
+
+def test_the_bound_stays_in_the_unit_interval():
+    assert OrderEstimate(0.9, 0.5).bound(0.95) == 1.0
+    assert OrderEstimate(0.0, 0.0).bound(0.999) == 0.0
+
+
+def test_the_bound_ignores_the_origin_and_unit_of_the_scores():
+    random = np.random.default_rng(4)
+    a, b = random.normal(0.4, 1.0, 9), random.normal(0.0, 1.0, 9)
+    assert epsilon_min(70 + 8 * a, 70 + 8 * b, seed=6) == pytest.approx(epsilon_min(a, b, seed=6), abs=1e-9)
+
+
+def test_the_bound_is_a_function_of_the_scores_as_a_set_and_of_the_seed():
+    a, b = [1.0, 5.0, 2.0, 4.0], [2.0, 0.0, 3.0, 1.0]
+    assert epsilon_min(a, b, seed=1) == epsilon_min(sorted(a), sorted(b), seed=1)
+    assert epsilon_min(a, b, seed=1) != epsilon_min(a, b, seed=2)
+
+
+def test_the_reversed_estimate_is_that_of_the_other_direction():
+    random = np.random.default_rng(9)
+    a, b = random.normal(0.4, 1.0, 9), random.normal(0.0, 1.0, 9)
+    forward, backward = (estimate_order(*pair, random=generator(1)) for pair in ((a, b), (b, a)))
+    assert forward.reversed().violation == pytest.approx(backward.violation)
+    assert forward.reversed().deviation == pytest.approx(backward.deviation, abs=0.03)
+
+
+def test_samples_apart_are_dominance_at_any_confidence():
+    assert epsilon_min([3.0, 4.0, 5.0], [0.0, 1.0, 2.0], confidence=0.9999, seed=1) == 0.0
+    assert epsilon_min([0.0, 1.0, 2.0], [3.0, 4.0, 5.0], seed=1) == 1.0
+
+
+def share_below(threshold: float, *, shift: float, spread: float, n: int, pairs: int) -> float:
+    """How many of `pairs` simulated comparisons of N(shift, spread) with N(0, 1) fall below the threshold."""
+    random = np.random.default_rng(n)
+    bounds = [
+        epsilon_min(random.normal(shift, spread, n), random.normal(size=n), draws=300, seed=pair)
+        for pair in range(pairs)
+    ]
+    return float(np.mean(np.array(bounds) < threshold))
+
+
+@pytest.mark.parametrize("n", [5, 20])
+def test_equal_models_fall_below_the_thresholds_at_the_stated_rates(n: int):
+    """The ratio of equal models is 0/0, so the level is not 1 - confidence: a quarter at 0.5, less than a tenth at 0.2.
+
+    Without the bound, half of the pairs would be below 0.5.
+    """
+    assert 0.10 < share_below(0.5, shift=0.0, spread=1.0, n=n, pairs=400) < 0.30
+    assert 0.01 < share_below(0.2, shift=0.0, spread=1.0, n=n, pairs=400) < 0.12
+
+
+def test_crossing_models_reach_the_nominal_level_with_many_runs():
+    """N(0, 3) and N(0, 1) have a ratio of exactly one half; a bound at 0.95 should miss it in 1 of 20 samples."""
+    assert 0.02 < share_below(0.5, shift=0.0, spread=3.0, n=200, pairs=400) < 0.10
+
+
+def test_models_a_deviation_apart_are_told_apart():
+    assert share_below(0.5, shift=1.0, spread=1.0, n=20, pairs=200) > 0.9
+    assert share_below(0.5, shift=-1.0, spread=1.0, n=20, pairs=200) < 0.02
+
+
+@pytest.mark.parametrize("scores", [[], [1.0, float("nan")], [float("inf"), 1.0], [[1.0, 2.0]]])
+def test_invalid_scores_are_refused(scores: list[float]):
+    with pytest.raises(EvaluationError, match="scores"):
+        violation_ratio(scores, [1.0])
+    with pytest.raises(EvaluationError, match="scores"):
+        epsilon_min([1.0, 2.0], scores, seed=1)
+
+
+def test_a_single_score_has_no_confidence():
+    with pytest.raises(EvaluationError, match="at least two scores"):
+        epsilon_min([2.0], [1.0, 1.5], seed=1)
+
+
+@pytest.mark.parametrize("confidence", [0.3, 1.0, -1.0, float("nan")])
+def test_a_confidence_out_of_range_is_refused(confidence: float):
+    with pytest.raises(ConfigError, match="confidence"):
+        epsilon_min([1.0, 2.0], [0.0, 1.0], confidence=confidence, seed=1)
+
+
+def test_too_few_draws_are_refused():
+    with pytest.raises(ConfigError, match="draws: 1"):
+        epsilon_min([1.0, 2.0], [0.0, 1.0], draws=1, seed=1)

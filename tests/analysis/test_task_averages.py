@@ -1,0 +1,121 @@
+"""Averages over fine-tuned tasks: which tasks, joined how, under which name."""
+
+import math
+
+import pytest
+
+from hatchery.analysis import suite_averages
+from hatchery.analysis.aggregates import Aggregate
+from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.settings import Cell
+from hatchery.analysis.task_averages import PUBLISHED_AVERAGES, task_averages
+
+CELL = Cell("m-s42", "m", 42)
+
+
+def runs(
+    suite: str, task: str, values: dict[str, list[float]], main: bool = True, failed: dict[int, str] | None = None
+) -> list[Measurement]:
+    """Measurements of a task: metric to a value per seed, the first metric being the task's own."""
+    return [
+        Measurement(
+            *(CELL, suite, task, f"{metric}_percent", value, "0" * 12, seed),
+            failed=(failed or {}).get(seed, ""),
+            primary=metric == next(iter(values)),
+            learning_rate=1e-5,
+            origin=task,
+            main=main,
+        )
+        for metric, row in values.items()
+        for seed, value in enumerate(row)
+    ]
+
+
+def averages_of(suite: str, measurements: list[Measurement]) -> dict[tuple[str, str], Aggregate]:
+    return {(average.task, average.metric): average.aggregate for average in task_averages(suite, measurements)}
+
+
+def ltg_values() -> dict[tuple[str, str], float]:
+    keys = [key for keys in suite_averages.LTG_GLUE_METRICS.values() for key in keys]
+    return {key: 50.0 + 2.5 * index for index, key in enumerate(keys)}
+
+
+def ltg_runs() -> list[Measurement]:
+    by_task: dict[str, dict[str, list[float]]] = {}
+    for (task, metric), value in ltg_values().items():
+        by_task.setdefault(task, {})[metric] = [value - 1, value + 1]
+    return [
+        run
+        for task, values in by_task.items()
+        for run in runs("glue", task.replace(":", "_"), values, main=":" not in task)
+    ]
+
+
+def test_a_complete_suite_has_the_published_average() -> None:
+    glue = {task: 60.0 + index for index, task in enumerate(suite_averages.BABYLM_GLUE_TASKS)}
+    found = averages_of(
+        "babylm_glue", [r for task, v in glue.items() for r in runs("babylm_glue", task, {"accuracy": [v, v + 2]})]
+    )
+    means = {task: value + 1 for task, value in glue.items()}
+    assert found["average", "score_percent"].mean == pytest.approx(suite_averages.babylm_glue_mean(means))
+    expected = suite_averages.babylm_glue_mean_without_wsc(means)
+    assert found["average_without_wsc", "score_percent"].mean == pytest.approx(expected)
+    assert found["average", "score_percent"].std == pytest.approx(math.sqrt(2))
+    assert found["average", "run_score_percent"].std == pytest.approx(math.sqrt(2))
+    assert len(found) == 4
+
+
+def test_ltg_bert_joins_the_metrics_of_a_task_first_and_counts_both_sets_of_mnli() -> None:
+    found = averages_of("glue", [*ltg_runs(), *runs("glue", "hans", {"accuracy": [0.0, 0.0]}, main=False)])
+    values = ltg_values()
+    assert found["average", "score_percent"].mean == pytest.approx(suite_averages.ltg_glue_mean(values))
+    table_3 = found["average_of_ltg_bert_table_3", "score_percent"]
+    assert table_3.mean == pytest.approx(suite_averages.ltg_glue_subset_mean(values))
+    assert found["average", "run_score_percent"].n == 2
+
+
+def test_a_run_that_failed_in_one_part_of_a_task_is_left_out_of_it() -> None:
+    measurements = [run for run in ltg_runs() if run.task != "glue_mnli_mismatched"]
+    measurements += runs("glue", "glue_mnli_mismatched", {"accuracy": [10.0, 20.0]}, False, {0: "majority_class"})
+    found = averages_of("glue", measurements)["average", "score_percent"]
+    assert (found.n, found.n_failed) == (1, 1)
+    later = {key: value + (1 if "mnli" in key[0] else 0) for key, value in ltg_values().items()}
+    later["glue_mnli:mismatched", "accuracy"] = 20.0
+    assert found.mean == pytest.approx(suite_averages.ltg_glue_mean(later))
+
+
+def test_msgs_averages_ambiguous_tasks_and_never_controls() -> None:
+    ambiguous = dict(zip(suite_averages.MSGS_AMBIGUOUS_TASKS, (-72, 20, -42, -86, -20, -50), strict=True))
+    measurements = [r for task, v in ambiguous.items() for r in runs("msgs", task, {"mcc": [float(v)]})]
+    measurements += runs("msgs", "msgs_main_verb_control", {"mcc": [100.0]})
+    found = averages_of("msgs", measurements)
+    assert found["average", "score_percent"].mean == pytest.approx(suite_averages.msgs_mean(ambiguous))
+    partial = averages_of("msgs", [run for run in measurements if "lexical" not in run.task])
+    assert partial["average_of_3_tasks", "score_percent"].mean == pytest.approx((20 - 86 - 50) / 3)
+    controls = [r for name in ("a_control", "b_control") for r in runs("msgs", name, {"mcc": [100.0]})]
+    assert averages_of("msgs", controls) == {}
+
+
+def test_an_incomplete_suite_has_a_plain_average_under_another_name() -> None:
+    tasks = ("babylm_cola", "babylm_rte")
+    found = averages_of("babylm_glue", [r for task in tasks for r in runs("babylm_glue", task, {"accuracy": [60.0]})])
+    assert set(found) == {("average_of_2_tasks", "score_percent"), ("average_of_2_tasks", "run_score_percent")}
+
+
+def test_a_suite_that_no_paper_averages_has_a_plain_average_of_its_main_sets() -> None:
+    measurements = [
+        *runs("demo", "a", {"accuracy": [60.0, 62.0], "f1": [0.0, 0.0]}),
+        *runs("demo", "b", {"f1": [80.0, 78.0]}),
+        *runs("demo", "b_mismatched", {"f1": [0.0, 0.0]}, main=False),
+    ]
+    found = averages_of("demo", measurements)
+    assert found["average", "score_percent"] == Aggregate(70.0, pytest.approx(math.sqrt(2)), 2, 0)
+    assert found["average", "run_score_percent"] == Aggregate(70.0, 0.0, 2, 0)
+
+
+def test_every_task_of_a_published_average_is_known_by_one_name() -> None:
+    for averages in PUBLISHED_AVERAGES.values():
+        for members in averages.values():
+            keys = [key for member in members for key in member]
+            assert len(keys) == len(set(keys))
+            assert not any(":" in task for task, _ in keys)

@@ -1,0 +1,153 @@
+"""Acceptance tests of minimal-pair scoring on the whole released BLiMP (reference section 15, items 1 to 6)."""
+
+import collections
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.minimal_pairs.accuracy import accuracy_table, decide
+from hatchery.evaluation.minimal_pairs.pairs import check_size, read_minimal_pairs
+from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame
+from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, ExternalModel
+from hatchery.evaluation.minimal_pairs.stage import pair_scores
+from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
+from hatchery.evaluation.runtime import prepare_device
+from hatchery.storage.sources import open_source, register_source
+from hatchery.tokenization.tokenizer_file import load_tokenizer
+
+BERT_BASE_CASED = "HATCHERY_BERT_BASE_CASED"
+BLIMP = ExpectedSize(paradigms=67, pairs=67_000)
+PHENOMENA = {  # reference section 2.2: phenomenon -> number of paradigms
+    "anaphor_agreement": 2,
+    "argument_structure": 9,
+    "binding": 7,
+    "control_raising": 5,
+    "determiner_noun_agreement": 8,
+    "ellipsis": 2,
+    "filler_gap": 7,
+    "irregular_forms": 2,
+    "island_effects": 8,
+    "npi_licensing": 7,
+    "quantifiers": 4,
+    "subject_verb_agreement": 6,
+}
+IDENTICAL = {("passive_1", i) for i in ("324", "810")} | {
+    ("principle_A_case_2", i) for i in ("105", "287", "372", "816", "967")
+}
+
+
+@pytest.fixture(scope="module")
+def source(shared_directory, tmp_path_factory):
+    manifest = tmp_path_factory.mktemp("blimp") / "blimp.json"
+    register_source("blimp", shared_directory / "data" / "blimp.zip", manifest)
+    return open_source(manifest)
+
+
+@pytest.fixture(scope="module")
+def blimp(source):
+    return read_minimal_pairs(source)
+
+
+class Unigrams:
+    """A causal model that knows how frequent tokens are, and nothing of what stands before them."""
+
+    architecture = "causal"
+    device = torch.device("cpu")
+    frame = Frame((0,), ())
+    mask_id = None
+    longest_input = None
+
+    def __init__(self, counts, encode):
+        self.logits = torch.tensor(counts, dtype=torch.float32).log()
+        self.vocabulary_size = len(counts)
+        self.encode_texts = encode
+
+    def encode(self, sentences, words=False):
+        return [EncodedSentence(tuple(ids)) for ids in self.encode_texts(sentences)]
+
+    def logits_at(self, input_ids, rows):
+        return self.logits.expand(len(rows), -1)
+
+
+@pytest.fixture(scope="module")
+def encode(shared_directory):
+    tokenizer = load_tokenizer(shared_directory / "data" / "ltg_bert_babylm_10m_tokenizer.json", recognise=())
+
+    # A small vocabulary of ids modulo 256: the logits of a large one would take a minute.
+    def ids_of(sentences):
+        return [[index % 256 for index in ids] for ids in tokenizer.encode_sentences(sentences)]
+
+    return ids_of
+
+
+def accuracies(pairs, scores):
+    outcomes = [decide(pair, *score) for pair, score in zip(pairs, scores, strict=True)]
+    return outcomes, {(row.level, row.name): row for row in accuracy_table(pairs, outcomes, "blimp")}
+
+
+def test_the_release_has_its_paradigms_phenomena_words_fields_and_identical_pairs(blimp):
+    check_size(blimp, "BLiMP", BLIMP)
+    paradigms = collections.Counter(p.paradigm for p in blimp)
+    assert len(paradigms) == 67 and set(paradigms.values()) == {1000}
+    assert collections.Counter({p.paradigm: p.phenomenon for p in blimp}.values()) == PHENOMENA
+    assert {(p.paradigm, p.pair_id) for p in blimp if p.identical} == IDENTICAL
+    sentences = [s for p in blimp for s in (p.sentence_good, p.sentence_bad)]
+    assert sum(len(s.split()) for s in sentences) == 991_414 and len(set(sentences)) == 133_945
+    assert {p.field for p in blimp} == {"morphology", "syntax", "syntax_semantics", "semantics"}
+
+
+def test_a_uniform_model_ties_on_pairs_of_equal_token_count_and_prefers_the_shorter_sentence(blimp, encode):
+    scored = pair_scores(blimp, Unigrams([1] * 256, encode))
+    outcomes, table = accuracies(blimp, scored.scores)
+    good, bad = scored.tokens.T
+    assert [outcome == "tie" for outcome in outcomes] == (good == bad).tolist()
+    assert [outcome == "correct" for outcome in outcomes] == (good < bad).tolist()
+    suite = table["suite", "blimp"]
+    assert suite.ties == (good == bad).sum() and suite.accuracy == pytest.approx((good < bad).mean())
+    assert suite.accuracy_ties_correct == pytest.approx((good <= bad).mean())
+
+
+def test_a_unigram_model_is_deterministic_near_chance_and_ties_on_identical_pairs(blimp, encode):
+    sentences = encode([s for p in blimp for s in (p.sentence_good, p.sentence_bad)])
+    counts = np.bincount([token for ids in sentences for token in ids], minlength=256) + 1
+    model = Unigrams(counts, encode)
+    first, again = pair_scores(blimp, model), pair_scores(blimp[::-1], model, tokens_per_batch=4096)
+    assert first.scores.tolist() == again.scores[::-1].tolist()
+    outcomes, table = accuracies(blimp, first.scores)
+    ties = {(p.paradigm, p.pair_id) for p, outcome in zip(blimp, outcomes, strict=True) if outcome == "tie"}
+    assert ties >= IDENTICAL
+    accuracy = table["suite", "blimp"].accuracy
+    assert 0.4 < accuracy < 0.65 and accuracy != 0.5
+    expected = sum(math.log(counts[token] / counts.sum()) for token in sentences[0])
+    assert first.scores[0, 0] == pytest.approx(expected, abs=1e-3)
+
+
+def test_an_oracle_is_right_on_all_but_the_identical_pairs_and_on_these_with_the_rule_of_babylm(blimp):
+    _, table = accuracies(blimp, [(1.0, 0.0)] * len(blimp))
+    assert table["suite", "blimp"].accuracy == pytest.approx(1 - 7 / 67_000)
+    assert table["suite", "blimp"].accuracy_ties_correct == 1
+    assert table["paradigm", "principle_A_case_2"].correct == 995
+    assert table["suite", "blimp"].ties == 7
+
+
+def test_other_files_are_not_taken_for_blimp(source):
+    with pytest.raises(EvaluationError, match=r"this is not blimp: 8 paradigms or files with 8,000 pairs, expected 67"):
+        check_size(read_minimal_pairs(source, "*wh_*.jsonl"), "blimp", BLIMP)
+
+
+def test_bert_base_cased_reaches_its_published_accuracy(blimp, tmp_path):
+    """84.2 with the strict rule and the mean of 67 paradigms: two independent publications agree."""
+    folder = os.environ.get(BERT_BASE_CASED)
+    if not folder:
+        pytest.skip(f"{BERT_BASE_CASED} names no folder with bert-base-cased, which is not part of the data")
+    register_source("bert", Path(folder), tmp_path / "bert.json")
+    model = load_transformers_model(
+        open_source(tmp_path / "bert.json"), ExternalModel("masked"), prepare_device("auto")
+    )
+    _, table = accuracies(blimp, pair_scores(blimp, model, "pll").scores)
+    assert table["suite", "blimp"].accuracy == pytest.approx(0.842, abs=0.0006)

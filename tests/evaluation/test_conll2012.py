@@ -1,0 +1,212 @@
+"""CoNLL-2012 as jiant records, from column files and from the hub's rows, which must agree."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.probing.conll2012 import LabelledSpan, bracketed, read_gold_conll
+from hatchery.evaluation.probing.conll2012_records import FOLDERS, Conll2012Settings, convert_conll2012
+from hatchery.evaluation.probing.conll2012_rows import read_hub_rows, tagged
+from hatchery.storage.manifests import stage_run
+
+# word, part of speech, parse, entity, two predicates, coreference
+WORDS = [
+    ("Anna", "NNP", "(TOP(S(S(NP*)", "(PERSON)", "(ARG0*)", "*", "(3)"),
+    ("told", "VBD", "(VP*", "*", "(V*)", "*", "-"),
+    ("her", "PRP$", "(NP*", "*", "(ARG2*", "(ARG0*", "(3)|(7"),
+    ("sister", "NN", "*))", "*", "*)", "*)", "7)"),
+    ("(", "-LRB-", "*", "*", "*", "*", "-"),
+    ("Bank", "NNP", "(NP*", "(ORG*", "(C-ARG2*", "*", "(9"),
+    ("One", "NNP", "*)", "*)", "*)", "*", "9)"),
+    ("left", "VBD", "(S*))", "*", "*", "(V*)", "-"),
+]
+
+
+def gold_conll(words: list[tuple[str, ...]] = WORDS) -> str:
+    rows = ["#begin document (nw/a/00/a_0000); part 000"]
+    for number, (word, tag, parse, entity, first, second, cluster) in enumerate(words):
+        columns = ["nw/a/00/a_0000", "0", number, word, tag, parse, "-", "-", "-", "-", entity, first, second, cluster]
+        rows.append("   ".join(map(str, columns)))
+    return "\n".join([*rows, "", "#end document", ""])
+
+
+HUB_SENTENCE: dict[str, Any] = {
+    "part_id": 0,
+    "words": [word for word, *_ in WORDS],
+    "pos_tags": [1] * 8,
+    "parse_tree": "(TOP (S (NP (NNP Anna)) (VP (VBD told) (NP (PRP$ her) (NN sister))) (-LRB- -LRB-) "
+    "(NP (NNP Bank) (NNP One)) (S (VBD left))))",
+    "named_entities": [1, 0, 0, 0, 0, 2, 3, 0],
+    "srl_frames": [
+        {"verb": "told", "frames": ["B-ARG0", "B-V", "B-ARG2", "I-ARG2", "O", "B-C-ARG2", "I-C-ARG2", "O"]},
+        {"verb": "left", "frames": ["O", "O", "B-ARG0", "I-ARG0", "O", "O", "O", "B-V"]},
+    ],
+    "coref_spans": [[3, 0, 0], [3, 2, 2], [7, 2, 3], [9, 5, 6]],
+}
+
+
+def parquet(sentence: dict[str, Any], names: tuple[str, ...] = ("O", "B-PERSON", "B-ORG", "I-ORG")) -> bytes:
+    described = {"info": {"features": {"sentences": [{"named_entities": {"feature": {"names": list(names)}}}]}}}
+    table = pa.Table.from_pylist([{"document_id": "nw/a/00/a_0000", "sentences": [sentence]}])
+    if names:
+        table = table.replace_schema_metadata({"huggingface": json.dumps(described)})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return sink.getvalue().to_pybytes()
+
+
+RECORDS: dict[str, list[list[dict[str, Any]]]] = {
+    "pos": [[{"span1": [i, i + 1], "label": tag} for i, (_, tag, *_) in enumerate(WORDS)]],
+    "ner": [[{"span1": [0, 1], "label": "PERSON"}, {"span1": [5, 7], "label": "ORG"}]],
+    "srl": [
+        [
+            {"span1": [1, 2], "span2": [0, 1], "label": "ARG0"},
+            {"span1": [1, 2], "span2": [2, 4], "label": "ARG2"},
+            {"span1": [1, 2], "span2": [5, 7], "label": "C-ARG2"},
+        ],
+        [{"span1": [7, 8], "span2": [2, 4], "label": "ARG0"}],
+    ],
+    "coref": [
+        [
+            {"span1": [0, 1], "span2": [2, 4], "label": "0"},
+            {"span1": [0, 1], "span2": [2, 3], "label": "1"},
+            {"span1": [0, 1], "span2": [5, 7], "label": "0"},
+            {"span1": [2, 4], "span2": [2, 3], "label": "0"},
+            {"span1": [2, 4], "span2": [5, 7], "label": "0"},
+            {"span1": [2, 3], "span2": [5, 7], "label": "0"},
+        ]
+    ],
+}
+
+
+def converted(source: Any, folder: Path, **splits: Any) -> dict[str, list[dict[str, Any]]]:
+    with stage_run(folder / "manifest.json", {}) as run:
+        convert_conll2012(Conll2012Settings(splits), source.manifest, run)
+    assert {path.relative_to(folder).as_posix() for path in run.outputs} == {
+        f"{FOLDERS[task]}/train.json" for task in RECORDS
+    }
+    return {
+        task: [json.loads(line) for line in (folder / FOLDERS[task] / "train.json").read_text().splitlines()]
+        for task in RECORDS
+    }
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.gold_conll", gold_conll()), ("a.parquet", parquet(HUB_SENTENCE))])
+def test_every_task_has_the_targets_of_the_reference(make_source, tmp_path: Path, name: str, content: Any) -> None:
+    records = converted(make_source({name: content}), tmp_path / "out", train=name)
+    for task, expected in RECORDS.items():
+        assert [record["text"] for record in records[task]] == ["Anna told her sister ( Bank One left"] * len(expected)
+        assert [record["info"]["document"] for record in records[task]] == ["nw/a/00/a_0000"] * len(expected)
+        found = [[{k: v for k, v in t.items() if k != "info"} for t in record["targets"]] for record in records[task]]
+        assert found == expected
+
+
+def test_records_without_targets_are_left_out_and_counted(make_source, tmp_path: Path) -> None:
+    frames = [("(ARG0)", "*"), ("*", "(V*)"), *[("*", "*")] * 6]
+    plain = [(*word[:3], "*", *frame, "-") for word, frame in zip(WORDS, frames, strict=True)]
+    with stage_run(tmp_path / "out" / "manifest.json", {}) as run:
+        source = make_source({"a.gold_conll": gold_conll(plain)})
+        convert_conll2012(Conll2012Settings({"dev": "*.gold_conll"}), source.manifest, run)
+    sizes = {path.parent.name: path.stat().st_size for path in run.outputs}
+    assert sizes["pos"] > 0 and sizes["ner"] == sizes["srl"] == sizes["coref"] == 0
+    expected = {"frames_without_predicate": 1, "pos_records": 1, "pos_targets": 8, "sentences": 1}
+    assert run.measures["dev"] == expected
+
+
+def test_documents_and_sentences_are_kept_apart(make_source) -> None:
+    source = make_source({"a": gold_conll() + gold_conll(), "b": gold_conll().replace("#end document", gold_conll())})
+    assert [sentence.where for sentence in read_gold_conll(source, "a")] == ["a:2", "a:13"]
+    assert len(list(read_gold_conll(source, "b"))) == 2
+
+
+def test_brackets_nest_and_close_on_their_own_cell() -> None:
+    spans = bracketed(["(A(B*", "*)", "(C)", "*)"], "here")
+    assert spans == (LabelledSpan(0, 4, "A"), LabelledSpan(0, 2, "B"), LabelledSpan(2, 3, "C"))
+
+
+def damaged(row: int, column: int, value: str) -> str:
+    words = [list(word) for word in WORDS]
+    words[row][column] = value
+    return gold_conll([tuple(word) for word in words])
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (damaged(0, 0, "[WORD]"), r"a:2: the word is \[WORD\]; merge"),
+        (damaged(0, 0, "two words"), "a:3: 14 columns, expected 15"),
+        (damaged(6, 3, "*"), r"a:2: the column of entities: the bracket \(ORG is not closed"),
+        (damaged(1, 3, "*)"), "the bracket that .* closes was not opened"),
+        (damaged(3, 6, "-"), r"the mention \(7 is not closed"),
+        (damaged(1, 6, "8)"), "the mention that '8\\)' closes was not opened"),
+        (damaged(1, 6, "x"), "expected clusters"),
+        (gold_conll().replace("   3   ", "   4   ", 1), "a:5: the word number is '4', expected 3"),
+        ("a b c\n", "a:1: 3 columns, expected 12 or more"),
+        ("#begin document\n", "a: the file holds no sentences"),
+    ],
+)
+def test_broken_column_files_name_file_and_line(make_source, text: str, complaint: str) -> None:
+    with pytest.raises(EvaluationError, match=complaint):
+        list(read_gold_conll(make_source({"a": text}), "a"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"words": ["Anna"]}, "8 parts of speech for 1 words"),
+        ({"words": ["Anna told", *["x"] * 7]}, "texts without blanks"),
+        ({"named_entities": [0] * 7}, "7 entity tags for 8 words"),
+        ({"named_entities": [9] + [0] * 7}, "numbers from 0 to 3"),
+        ({"named_entities": [3] + [0] * 7}, "'I-ORG' follows no B-"),
+        ({"coref_spans": [[1, 0, 8]]}, "a mention lies outside of the 8 words"),
+        ({"coref_spans": [[1, 0]]}, "not a sentence of CoNLL-2012"),
+        ({"srl_frames": [{"verb": "told", "frames": ["B-V"]}]}, "1 tags of predicate 0 for 8 words"),
+    ],
+)
+def test_broken_rows_name_row_and_sentence(make_source, changes: dict[str, Any], complaint: str) -> None:
+    source = make_source({"a.parquet": parquet({**HUB_SENTENCE, **changes})})
+    with pytest.raises(EvaluationError, match=f"a.parquet: row 0, sentence 0.*{complaint}"):
+        list(read_hub_rows(source, "a.parquet"))
+
+
+def test_numbers_without_names_and_files_of_another_kind_are_refused(make_source) -> None:
+    with pytest.raises(EvaluationError, match="named_entities are numbers, but"):
+        list(read_hub_rows(make_source({"a.parquet": parquet(HUB_SENTENCE, names=())}), "a.parquet"))
+    with pytest.raises(EvaluationError, match=r"b\.parquet: not a readable Parquet file"):
+        list(read_hub_rows(make_source({"b.parquet": "no"}), "b.parquet"))
+
+
+def test_neighbouring_spans_of_one_label_stay_two() -> None:
+    assert tagged(["B-A", "B-A", "I-A"], "here") == (LabelledSpan(0, 1, "A"), LabelledSpan(1, 3, "A"))
+
+
+def test_a_pattern_without_files_and_no_split_are_refused(make_source, tmp_path: Path) -> None:
+    source = make_source({"a.gold_conll": gold_conll()})
+    with pytest.raises(EvaluationError, match="no file matches 'x', the split 'train'"):
+        converted(source, tmp_path / "out", train="x")
+    with pytest.raises(ConfigError, match="splits, tasks"):
+        converted(source, tmp_path / "out")
+
+
+def test_the_command_writes_the_records_and_refuses_wrong_settings(
+    make_source, tmp_path: Path, repository: Path
+) -> None:
+    source = make_source({"a.gold_conll": gold_conll()})
+
+    def run(settings: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(repository / "scripts" / "convert_conll2012.py")]
+        command += ["--settings", json.dumps({"stage": "convert_conll2012", "stage_version": 1, **settings})]
+        command += ["--source", str(source.manifest), "--output", str(tmp_path / "out" / "manifest.json")]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    assert run({"splits": {"train": "*.gold_conll"}, "tasks": ["srl"]}).returncode == 0
+    assert len((tmp_path / "out" / "srl" / "train.json").read_text().splitlines()) == 2
+    failed = run({"splits": {"train": "*.gold_conll"}, "tasks": ["const"]})
+    assert failed.returncode == 1 and len(failed.stderr.splitlines()) == 1 and "tasks" in failed.stderr

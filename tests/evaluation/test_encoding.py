@@ -1,0 +1,159 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.finetuning.encoding import encode_texts
+from hatchery.evaluation.finetuning.framing import Framing, kept_tokens, truncate_longest
+from hatchery.evaluation.tasks.example import Example, MarkedSpan
+from hatchery.tokenization.tokenizer_file import load_tokenizer
+
+WORDS = ["old", "dogs", "near", "house", "sleep", "cat", "chases", "likes"]
+
+
+@pytest.fixture
+def tokenizer(model_manifest):
+    return load_tokenizer(model_manifest.parent / "tokenizer.json", recognise=())
+
+
+def texts(*segments, label=0, **more):
+    return Example((segments,), label, **more)
+
+
+def one_by_one(lengths, room):
+    """The definition: cut the longest segment, of equal ones the later, until all fit."""
+    lengths = list(lengths)
+    while sum(lengths) > room:
+        longest = max(range(len(lengths)), key=lambda index: (lengths[index], index))
+        lengths[longest] -= 1
+    return lengths
+
+
+def rows(data):
+    batch = data.batch(np.arange(data.n_units))
+    ids, mask = batch.inputs["input_ids"], batch.inputs["attention_mask"]
+    return [row[keep].tolist() for row, keep in zip(ids, mask, strict=True)]
+
+
+@given(st.lists(st.lists(st.integers(0, 40), min_size=3, max_size=3), min_size=1, max_size=20), st.integers(0, 60))
+def test_truncation_of_many_rows_equals_cutting_token_by_token_from_the_longest_segment(lengths, room):
+    kept = truncate_longest(np.array(lengths), np.full(len(lengths), room))
+    assert kept.tolist() == [one_by_one(row, room) for row in lengths]
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(6, 40))
+def test_a_pair_never_exceeds_the_limit_and_loses_tokens_of_the_longer_segment_alone(first, second, limit):
+    framing = Framing(1, 2, 3, 1)
+    before = np.array([[first, second]])
+    ((a, b),) = kept_tokens(before, np.array([2]), framing, limit).tolist()
+    assert a + b == min(first + second, limit - 3)
+    if a + b < first + second:
+        longer, shorter = max((first, a), (second, b)), min((first, a), (second, b))
+        assert longer[1] < longer[0] or first == second
+        # The shorter one is cut only once both have the same length.
+        assert shorter[0] == shorter[1] or abs(a - b) <= 1
+
+
+def test_segments_are_framed_by_separators_and_padded_at_the_end(tokenizer):
+    words = [texts("old"), texts("old", "dogs near"), texts("old", "dogs", "near house")]
+    data = encode_texts(words, tokenizer, 32)
+    cls, sep, pad = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
+    ids = {text: tokenizer.encode_sentences([text])[0] for example in words for text in example.segments}
+    expected = [
+        [cls, *ids["old"], sep],
+        [cls, *ids["old"], sep, *ids["dogs near"], sep],
+        [cls, *ids["old"], sep, *ids["dogs"], sep, *ids["near house"], sep],
+    ]
+    assert rows(data) == expected
+    assert data.lengths.tolist() == [len(row) for row in expected]
+    batch = data.batch(np.arange(3))
+    assert batch.inputs["input_ids"].dtype == torch.int64 and batch.inputs["attention_mask"].dtype == torch.bool
+    assert bool((batch.inputs["input_ids"][~batch.inputs["attention_mask"]] == pad).all())
+    assert set(batch.inputs) == {"input_ids", "attention_mask"}
+
+
+def test_between_two_segments_stand_as_many_separators_as_the_special_tokens_say():
+    framing = Framing(cls_id=0, sep_id=2, pad_id=1, separators_between=2)
+    assert framing.overhead(np.array([1, 2, 3])).tolist() == [2, 4, 6]
+    assert framing.segment_starts(np.array([3, 4, 2])).tolist() == [1, 6, 12]
+
+
+def test_three_segments_are_cut_to_the_limit_and_counted(tokenizer):
+    long = " ".join(WORDS * 4)
+    data = encode_texts([texts(long, "old dogs", long), texts("old", "dogs", "near")], tokenizer, 20)
+    assert data.lengths.max() == 20 and data.truncated == 1
+    whole = tokenizer.encode_sentences(["old dogs"])[0]
+    assert any(rows(data)[0][i : i + len(whole)] == whole for i in range(20))
+    assert data.subset([1]).truncated == 0
+
+
+def test_every_distinct_text_is_encoded_once_and_subsets_share_it(tokenizer):
+    passage = " ".join(WORDS)
+    data = encode_texts([texts(passage, word, label=i % 2) for i, word in enumerate(WORDS)], tokenizer, 64)
+    assert len(data.arrays.pool.lengths) == 1 + len(WORDS)
+    part = data.subset([5, 2])
+    assert part.arrays is data.arrays
+    assert part.labels.tolist() == [1, 0] and part.lengths.tolist() == data.lengths[[5, 2]].tolist()
+    assert rows(part) == [rows(data)[5], rows(data)[2]]
+    assert part.subset([1]).batch(np.array([0])).units.tolist() == [0]
+    assert rows(part.subset([1])) == [rows(data)[2]]
+
+
+def test_choices_are_inputs_of_their_own_and_missing_ones_are_masked(tokenizer):
+    two = Example((("old", "dogs"), ("old", "cat")), 1)
+    three = Example((("old", "house"), ("old", "near"), ("old", "dogs sleep")), 2)
+    data = encode_texts([two, three], tokenizer, 32)
+    batch = data.batch(np.array([1, 0]))
+    ids, mask = batch.inputs["input_ids"], batch.inputs["attention_mask"]
+    assert ids.shape[:2] == (2, 3) and batch.labels.tolist() == [2, 1]
+    assert mask.any(dim=-1).tolist() == [[True, True, True], [True, True, False]]
+    alone = rows(encode_texts([texts("old", "cat")], tokenizer, 32))
+    assert ids[1, 1][mask[1, 1]].tolist() == alone[0]
+    assert data.lengths.tolist()[1] == int(mask.sum(dim=-1).max())
+    # A batch without the longer question has no place for its third choice.
+    assert data.batch(np.array([0])).inputs["input_ids"].shape[1] == 2
+
+
+def test_numbers_stay_numbers(tokenizer):
+    data = encode_texts([texts("old", label=2.5), texts("dogs", label=0.0)], tokenizer, 16)
+    assert data.labels.dtype == np.float64 and data.labels.tolist() == [2.5, 0.0]
+
+
+def test_marked_words_become_the_tokens_that_share_characters_with_them(tokenizer):
+    first, second = "the old dogs sleep", "a cat likes dogs"
+    spans = tuple(MarkedSpan(i, text.index("dogs"), text.index("dogs") + 4) for i, text in enumerate((first, second)))
+    data = encode_texts([texts(first, second, marked=spans)], tokenizer, 64)
+    batch = data.batch(np.array([0]))
+    ids = batch.inputs["input_ids"][0]
+    found = [tokenizer.decode(ids[start:end].tolist()).strip() for start, end in batch.inputs["spans"][0].tolist()]
+    assert found == ["dogs", "dogs"]
+    assert batch.inputs["spans"].shape == (1, 2, 2)
+
+
+def test_a_marked_word_that_is_cut_away_points_at_the_first_token(tokenizer):
+    text = " ".join(WORDS * 3) + " dogs"
+    mark = MarkedSpan(0, len(text) - 4, len(text))
+    data = encode_texts([texts(text, marked=(mark,))], tokenizer, 10)
+    assert data.batch(np.array([0])).inputs["spans"].tolist() == [[[0, 1]]]
+    assert data.truncated == 1
+
+
+@pytest.mark.parametrize(
+    ("examples", "message"),
+    [
+        ([Example((), 0, where="f:1")], "f:1: the row has no text"),
+        ([texts("old", marked=(MarkedSpan(0, 3, 3),), where="f:2")], "f:2: the marked characters .* hold no token"),
+        ([texts("old", marked=(MarkedSpan(0, 0, 3),)), texts("old", where="f:3")], "f:3: marked words: got 0"),
+    ],
+    ids=["no_text", "empty_mark", "missing_mark"],
+)
+def test_rows_that_cannot_be_encoded_are_named(tokenizer, examples, message):
+    with pytest.raises(EvaluationError, match=message):
+        encode_texts(examples, tokenizer, 16)
+
+
+def test_a_limit_that_only_the_frame_would_fill_is_refused(tokenizer):
+    with pytest.raises(ConfigError, match=r"finetune.protocol.max_length: got 6, expected at least 7"):
+        encode_texts([texts("old", "dogs", "near")], tokenizer, 6)

@@ -1,0 +1,249 @@
+"""Every shape of task goes through the same stage: choices, three segments, numbers, groups, spans."""
+
+import csv
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from hatchery.errors import ConfigError
+from hatchery.evaluation.finetuning import run as run_module
+from hatchery.evaluation.finetuning.stage import finetune
+from hatchery.storage.manifests import read_manifest
+
+RUNTIME = {"device": "cpu", "threads": 1}
+NOUNS = ["dog", "cat", "house"]
+
+
+def settings(task, **protocol):
+    common = {"suite": "demo", "format": "rows", "files": {"train": "train.jsonl", "validation": "validation.jsonl"}}
+    values = {
+        "epochs": 12,
+        "batch_size": 8,
+        "learning_rates": [3e-3],
+        "warmup_fraction": 0.05,
+        "schedule": "linear",
+        "weight_decay": 0.01,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-6,
+        "max_gradient_norm": None,
+        "dropout": 0.0,
+        "max_length": 32,
+        "selection": "last",
+        "development_fraction": 0.0,
+        "evaluation_interval_steps": None,
+        "patience_evaluations": None,
+        "minimum_improvement": 0.0,
+        "selection_metric": None,
+        "seeds": [12],
+    }
+    return {
+        "stage": "finetune",
+        "stage_version": 2,
+        "task": {"name": "demo", **common, **task},
+        "protocol": {**values, **protocol},
+    }
+
+
+@pytest.fixture
+def run(model_manifest, make_source, json_lines, tmp_path):
+    def run_stage(configuration, files, name="out", **runtime):
+        source = make_source({key: rows if isinstance(rows, str) else json_lines(rows) for key, rows in files.items()})
+        output = tmp_path / name / "manifest.json"
+        sources = {"demo": source.manifest}
+        finetune(configuration, {**RUNTIME, **runtime}, model_manifest, sources, None, tmp_path / "c", output)
+        return tmp_path / name
+
+    return run_stage
+
+
+def values(folder):
+    with (folder / "results.csv").open() as handle:
+        return {row["metric"]: float(row["value"]) for row in csv.DictReader(handle)}
+
+
+def copa(n, seed):
+    """The right choice is the one that names the dogs, wherever it stands and whatever is asked for."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for i in range(n):
+        label = int(random.integers(2))
+        choices = ["The cat sleeps .", "The old dogs sleep ."]
+        right, wrong = choices[1], choices[0]
+        rows.append(
+            {
+                "premise": f"She likes the {NOUNS[i % 3]} .",
+                "choice1": wrong if label else right,
+                "choice2": right if label else wrong,
+                "question": ["cause", "effect"][i % 2],
+                "label": label,
+            }
+        )
+    return rows
+
+
+@pytest.mark.parametrize("independent", [True, False])
+def test_questions_with_two_choices_are_learnt(run, independent):
+    head = {"kind": "multiple_choice", "options": {"independent_choices": independent}}
+    task = {"layout": "copa", "metrics": ["accuracy"], "head": head}
+    folder = run(settings(task), {"train.jsonl": copa(48, 0), "validation.jsonl": copa(24, 1)})
+    assert values(folder) == {"accuracy": 1.0}
+    table = pq.read_table(folder / "predictions.parquet").to_pylist()
+    assert all(len(row["scores"]) == 2 and row["prediction"] == str(int(np.argmax(row["scores"]))) for row in table)
+
+
+def multirc(n, seed):
+    """Questions with three answers each; an answer is right if it is the noun of the passage."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for question in range(n):
+        noun = NOUNS[random.integers(3)]
+        rows += [
+            {
+                "paragraph": f"The old {noun} sleeps near the house .",
+                "question": "She likes what ?",
+                "answer": f"the {NOUNS[answer]} {question}",
+                "idx": {"paragraph": question, "question": 0, "answer": answer},
+                "label": int(NOUNS[answer] == noun),
+            }
+            for answer in range(3)
+        ]
+    return rows
+
+
+MULTIRC = {
+    "layout": "multirc",
+    "labels": [0, 1],
+    "group_fields": ["idx.paragraph", "idx.question"],
+    "metrics": ["answer_f1", "question_exact_match"],
+}
+
+
+def test_answers_of_a_question_stay_together_and_are_judged_together(run, monkeypatch):
+    seen = []
+    real = run_module.split
+
+    def spy(configuration, task, seed):
+        kept, development = real(configuration, task, seed)
+        seen.append(({task.train.groups[item] for item in kept}, set(development.groups)))
+        return kept, development
+
+    monkeypatch.setattr(run_module, "split", spy)
+    protocol = {"selection": "held_out", "development_fraction": 0.2, "selection_metric": "question_exact_match"}
+    configuration = settings(MULTIRC, epochs=2, seeds=[1, 2], **protocol)
+    folder = run(configuration, {"train.jsonl": multirc(20, 0), "validation.jsonl": multirc(8, 1)})
+    assert [len(held) for _, held in seen] == [4, 4]
+    assert all(kept.isdisjoint(held) for kept, held in seen) and seen[0][1] != seen[1][1]
+    table = pq.read_table(folder / "predictions.parquet").to_pylist()
+    right = {}
+    for row in table:
+        if row["seed"] == 2:
+            right.setdefault(row["group"], []).append(row["label"] == row["prediction"])
+    assert len(right) == 8
+    assert values(folder)["question_exact_match"] == pytest.approx(sum(map(all, right.values())) / 8)
+
+
+def test_three_segments_leave_the_question_and_the_answer_whole(run):
+    rows = multirc(6, 0)
+    for row in rows:
+        row["paragraph"] *= 6
+    folder = run(settings(MULTIRC, epochs=1, max_length=40), {"train.jsonl": rows, "validation.jsonl": rows})
+    assert read_manifest(folder / "manifest.json").measures["truncated_train_rows"] == len(rows)
+
+
+def test_a_regression_reports_correlations_of_numbers(run):
+    random = np.random.default_rng(0)
+    rows = [
+        {"sentence1": f"The old {NOUNS[i]} .", "sentence2": f"The old {NOUNS[j]} .", "label": 4.5 if i == j else 0.5}
+        for i, j in random.integers(3, size=(48, 2)).tolist()
+    ]
+    task = {
+        "fields": ["sentence1", "sentence2"],
+        "metrics": ["pearson", "spearman"],
+        "head": {"kind": "regression", "options": {}},
+    }
+    folder = run(settings(task, epochs=25, output_bias="prior"), {"train.jsonl": rows, "validation.jsonl": rows})
+    assert values(folder)["pearson"] > 0.9
+    measures = read_manifest(folder / "manifest.json").measures
+    assert "majority_accuracy_validation" not in measures
+    row = pq.read_table(folder / "predictions.parquet").to_pylist()[0]
+    assert row["label"] in ("4.5", "0.5") and float(row["prediction"]) == pytest.approx(row["scores"][0])
+
+
+def probe_rows(n, seed):
+    """Words labelled by what they are; some targets have two labels."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for _ in range(n):
+        noun = NOUNS[random.integers(3)]
+        targets = [
+            {"span1": [0, 1], "label": "DET"},
+            {"span1": [1, 2], "label": ["ADJ", "WORD"]},
+            {"span1": [2, 3], "label": noun.upper()},
+        ]
+        rows.append({"text": f"The old {noun} sleeps .", "targets": targets})
+    return rows
+
+
+PROBE = {"format": "jiant", "metrics": ["micro_f1"], "head": {"kind": "span_classification", "options": {}}}
+
+
+def probe(run, name, mib=16, **protocol):
+    configuration = settings(PROBE, **{"epochs": 8, "learning_rates": [1e-2, 2e-2], **protocol})
+    files = {"train.jsonl": probe_rows(40, 0), "validation.jsonl": probe_rows(20, 1)}
+    return run(configuration, files, name, frozen_layers_mib=mib)
+
+
+def test_a_probe_learns_from_layers_that_are_computed_once_for_all_runs(run):
+    folder = probe(run, "kept")
+    assert values(folder)["micro_f1"] > 0.95
+    with (folder / "layer_weights.csv").open() as handle:
+        weights = list(csv.DictReader(handle))
+    assert [(row["learning_rate"], row["span"], row["layer"]) for row in weights] == [
+        (rate, "1", layer) for rate in ("0.01", "0.02") for layer in ("1", "2")
+    ]
+    assert sum(float(row["weight"]) for row in weights) == pytest.approx(2)
+    measures = read_manifest(folder / "manifest.json").measures
+    assert measures["validation_rows"] == 60 and measures["dropped_validation_sentences"] == 0
+    assert 0 < measures["majority_micro_f1_validation"] < 0.5
+    labels = {row["label"] for row in pq.read_table(folder / "predictions.parquet").to_pylist()}
+    assert {"DET", "ADJ WORD"} <= labels
+
+
+def test_kept_layers_change_a_probe_by_rounding_alone(run):
+    kept, computed = (
+        pq.read_table(probe(run, name, mib, epochs=1) / "predictions.parquet").to_pylist()
+        for name, mib in (("kept", 16), ("computed", 0))
+    )
+    for one, other in zip(kept, computed, strict=True):
+        np.testing.assert_allclose(one["scores"], other["scores"], atol=1e-3)
+
+
+def test_a_probe_holds_sentences_out_with_all_their_targets(run):
+    rows = [{**row, "text": row["text"].replace("sleeps", f"sleeps{i}")} for i, row in enumerate(probe_rows(30, 0))]
+    configuration = settings(PROBE, epochs=1, selection="held_out", development_fraction=0.1)
+    folder = run(configuration, {"train.jsonl": rows, "validation.jsonl": probe_rows(5, 1)})
+    assert read_manifest(folder / "manifest.json").measures["development_rows"] == 3
+
+
+def test_marked_words_need_a_head_that_reads_them(run):
+    rows = [
+        {
+            "word": "dogs",
+            "sentence1": "The old dogs sleep .",
+            "sentence2": "A cat chases the dogs .",
+            "start1": 8,
+            "end1": 12,
+            "start2": 17,
+            "end2": 21,
+            "label": bool(i % 2),
+        }
+        for i in range(4)
+    ]
+    head = {"kind": "sequence_classification", "options": {}}
+    task = {"layout": "wic", "labels": [False, True], "metrics": ["accuracy"], "head": head}
+    with pytest.raises(
+        ConfigError, match=r"finetune.task.head.kind: got 'sequence_classification', .* rows have spans"
+    ):
+        run(settings(task), {"train.jsonl": rows, "validation.jsonl": rows})

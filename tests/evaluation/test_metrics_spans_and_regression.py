@@ -1,0 +1,127 @@
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import f1_score
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.metrics.registry import METRICS
+from hatchery.evaluation.metrics.scored import Scored
+
+
+@dataclass(frozen=True)
+class Named(Scored):
+    label_names: tuple[str, ...] = ()
+
+
+def value(name, rows):
+    return METRICS[name].function(rows)
+
+
+def independent(labels, predictions, names=()):
+    labels, predictions = np.asarray(labels, dtype=bool), np.asarray(predictions, dtype=bool)
+    return Named(labels, predictions, np.where(predictions, 1.0, -1.0), label_names=names)
+
+
+def random_decisions(seed, n_labels=4):
+    random = np.random.default_rng(seed)
+    n = int(random.integers(1, 30))
+    labels = random.random((n, n_labels)) < random.random()
+    labels[np.arange(n), random.integers(0, n_labels, n)] = True
+    return labels, random.random((n, n_labels)) < random.random()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_micro_f1_of_independent_labels_agrees_with_scikit_learn(seed):
+    labels, predictions = random_decisions(seed)
+    expected = f1_score(labels, predictions, average="micro", zero_division=0.0)
+    assert value("micro_f1", independent(labels, predictions)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_target_of_an_unknown_label_counts_as_missed(seed):
+    labels, predictions = random_decisions(seed)
+    labels[0] = False
+    # An oracle with one more label, that of the first target, which nobody predicts.
+    extra = np.zeros((len(labels), 1), dtype=bool)
+    truth = extra.copy()
+    truth[0] = True
+    expected = f1_score(
+        np.hstack([labels, truth]), np.hstack([predictions, extra]), average="micro", zero_division=0.0
+    )
+    assert value("micro_f1", independent(labels, predictions)) == pytest.approx(expected)
+
+
+@given(st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 3)), min_size=1, max_size=30))
+def test_micro_f1_of_one_class_per_target_is_the_accuracy(pairs):
+    labels, predictions = np.array(pairs).T
+    rows = Scored(labels, predictions, np.eye(4)[predictions])
+    assert value("micro_f1", rows) == value("accuracy", rows)
+
+
+def test_the_accuracy_of_independent_labels_asks_for_the_best_scored_one():
+    scores = np.array([[-2.0, -1.0], [3.0, 1.0], [0.5, -0.5]])
+    rows = Scored(np.array([[0, 1], [0, 1], [1, 0]], dtype=bool), scores >= 0, scores)
+    assert value("accuracy", rows) == pytest.approx(2 / 3)
+    # One decision of the first target is missed, one of the second is too many.
+    assert value("micro_f1", rows) == pytest.approx(2 * 2 / (2 * 2 + 1 + 1))
+
+
+def test_coreference_f1_is_that_of_label_one():
+    rows = independent([[1, 0], [0, 1], [0, 1]], [[1, 0], [0, 1], [1, 0]])
+    assert value("f1", rows) == pytest.approx(2 / 3)
+
+
+SRL = ("ARG0", "ARG1", "C-ARG1", "R-ARG0")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_clean_micro_f1_leaves_out_continued_and_reference_arguments(seed):
+    labels, predictions = random_decisions(seed)
+    expected = f1_score(labels[:, :2], predictions[:, :2], average="micro", zero_division=0.0)
+    assert value("clean_micro_f1", independent(labels, predictions, SRL)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_clean_micro_f1_is_the_same_for_classes_and_their_indicators(seed):
+    random = np.random.default_rng(seed)
+    labels, predictions = random.integers(0, 4, (2, 12))
+    eye = np.eye(4, dtype=bool)
+    rows = Named(labels, predictions, np.eye(4)[predictions], label_names=SRL)
+    same = independent(eye[labels], eye[predictions], SRL)
+    assert value("clean_micro_f1", rows) == pytest.approx(value("clean_micro_f1", same))
+
+
+def test_clean_micro_f1_needs_the_names_of_the_labels():
+    with pytest.raises(EvaluationError, match="clean_micro_f1: the labels have no names"):
+        value("clean_micro_f1", independent([[1, 0]], [[1, 0]]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_correlations_agree_with_scipy(seed):
+    random = np.random.default_rng(seed)
+    # Few distinct values, so that ranks tie.
+    labels, predictions = random.integers(0, 6, (2, 25)) / 2
+    rows = Scored(labels, predictions, predictions[:, None])
+    pearson, spearman = stats.pearsonr(labels, predictions)[0], stats.spearmanr(labels, predictions)[0]
+    assert value("pearson", rows) == pytest.approx(pearson)
+    assert value("spearman", rows) == pytest.approx(spearman)
+    assert value("mean_of_pearson_and_spearman", rows) == pytest.approx((pearson + spearman) / 2)
+
+
+@pytest.mark.parametrize(("labels", "predictions"), [([1.0, 2.0], [3.0, 3.0]), ([2.0, 2.0], [1.0, 3.0]), ([1.0], [1.0])])
+def test_a_constant_side_has_no_correlation_and_no_warning(labels, predictions):
+    rows = Scored(np.array(labels), np.array(predictions), np.array(predictions)[:, None])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert value("pearson", rows) == value("spearman", rows) == 0.0
+
+
+def test_classes_are_refused_where_numbers_are_expected():
+    rows = Scored(np.array([0, 1]), np.array([0, 1]), np.zeros((2, 2)))
+    with pytest.raises(EvaluationError, match="metric pearson: the labels are int64"):
+        value("pearson", rows)

@@ -1,0 +1,186 @@
+"""Acceptance tests 9 and 10 of reference evaluation.md section 15, on rows in the published layouts."""
+
+import numpy as np
+import pytest
+import yaml
+
+from hatchery.evaluation.finetuning.predicting import Predicted
+from hatchery.evaluation.finetuning.transfer import label_mapping
+from hatchery.evaluation.metrics.breakdown import accuracy_by_fact
+from hatchery.evaluation.metrics.collapse import failure
+from hatchery.evaluation.metrics.registry import METRICS
+from hatchery.evaluation.metrics.scored import Scored
+from hatchery.evaluation.tasks.checks import check_task
+from hatchery.evaluation.tasks.reading import read_task
+from hatchery.evaluation.tasks.settings import TaskSettings
+from hatchery.typed import build
+
+AMBIGUOUS = "msgs_main_verb_lexical_content_the"
+MNLI_LABELS = ("entailment", "neutral", "contradiction")
+# Condition, linguistic and surface label of the six rows of a paradigm (evaluation.md 8.2).
+PARADIGM = [("training", 1, 1), ("training", 0, 0), ("test", 1, 0), ("test", 0, 1), ("control", 1, 1), ("control", 0, 0)]
+HEURISTICS = ("lexical_overlap", "subsequence", "constituent")
+
+
+@pytest.fixture
+def read(repository, make_source):
+    """Read rows, given by the name of their set, through a task of this repository; `changes` replace its keys."""
+
+    def load(name):
+        keys = yaml.safe_load((repository / "config" / "tasks" / f"{name}.yaml").read_text("utf-8"))
+        below = load(keys.pop("base")) if "base" in keys else {}
+        transfer = {**below.get("transfer", {}), **keys.get("transfer", {})}
+        return {**below, **keys, **({"transfer": transfer} if transfer else {})}
+
+    def task_of(name, **changes):
+        keys = {**load(name), **changes, "name": name}
+        task = build(TaskSettings, {key: value for key, value in keys.items() if key not in ("description", "data")})
+        check_task(task)
+        return task
+
+    def read_rows(name, sets, as_text, **changes):
+        task = task_of(name, **changes)
+        files = {task.files[key]: as_text(rows) for key, rows in sets.items()}
+        return task, read_task(make_source(files), task)
+
+    return read_rows
+
+
+def msgs_rows(conditions, paradigms=20):
+    return [
+        {
+            "sentence": f"Paradigm {number} has row {index} with {linguistic} and {surface}.",
+            "condition": condition,
+            "linguistic_feature_label": linguistic,
+            "surface_feature_label": surface,
+        }
+        for number in range(paradigms)
+        for index, (condition, linguistic, surface) in enumerate(PARADIGM)
+        if condition in conditions
+    ]
+
+
+def scored(examples, answer):
+    """The scored rows as a metric sees them; `answer` gives a prediction for the text of an example."""
+    kept = [example for example in examples if example.scored]
+    labels = np.array([example.label for example in kept])
+    predictions = np.array([answer(example.segments[0]) for example in kept])
+    return Scored(labels, predictions, np.eye(2)[predictions], facts=[example.facts for example in kept])
+
+
+def linguistic_oracle(text):
+    return int(text.split()[-3])
+
+
+def surface_oracle(text):
+    return int(text.split()[-1].rstrip("."))
+
+
+@pytest.fixture
+def ambiguous(read, json_lines):
+    sets = {"train": msgs_rows(("training",)), "validation": msgs_rows(("training", "test", "control"))}
+    return lambda **changes: read(AMBIGUOUS, sets, json_lines, **changes)[1].scored["validation"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "bias"),
+    [(lambda text: 1, 0.0), (lambda text: 0, 0.0), (surface_oracle, -1.0), (linguistic_oracle, 1.0)],
+)
+def test_linguistic_bias_score_of_constant_surface_and_linguistic_answers(ambiguous, answer, bias):
+    rows = scored(ambiguous(), answer)
+    assert len(rows.labels) == 2 * 20
+    assert METRICS["mcc"].function(rows) == pytest.approx(bias)
+
+
+def test_without_the_row_filter_a_surface_oracle_shows_four_sixths(ambiguous):
+    rows = scored(ambiguous(scored_rows={}), surface_oracle)
+    assert len(rows.labels) == 6 * 20
+    assert METRICS["accuracy"].function(rows) == pytest.approx(4 / 6)
+
+
+def test_only_the_constant_answer_is_a_collapsed_msgs_run(ambiguous):
+    rows = ambiguous()
+    assert failure(scored(rows, lambda text: 1)) == "majority_class"
+    assert failure(scored(rows, surface_oracle)) == failure(scored(rows, linguistic_oracle)) == ""
+
+
+def test_surface_controls_read_the_surface_label(read, json_lines):
+    def control(rows):
+        return [{**row, "linguistic_feature_label": None} for row in rows]
+
+    sets = {"train": control(msgs_rows(("training",))), "validation": control(msgs_rows(("training", "test")))}
+    _, data = read("msgs_lexical_content_the_control", sets, json_lines)
+    assert METRICS["mcc"].function(scored(data.scored["validation"], surface_oracle)) == pytest.approx(1.0)
+
+
+def hans_table(rows_per_cell=4):
+    lines = ["gold_label\tsentence1\tsentence2\tpairID\theuristic\tsubcase\ttemplate"]
+    for heuristic in HEURISTICS:
+        for label in ("entailment", "non-entailment"):
+            for subcase in range(5):
+                for row in range(rows_per_cell):
+                    pair = f"The judge saw actor {row} .\tThe actor saw judge {row} ."
+                    where = f"{heuristic}\t{heuristic}_{label}_{subcase}\ttemp{subcase}"
+                    lines.append(f"{label}\t{pair}\tex{len(lines)}\t{where}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def hans(read):
+    def make(name="hans"):
+        task, data = read(name, {"validation": hans_table()}, str, expected_rows={})
+        return task, data.scored["validation"]
+
+    return make
+
+
+def transferred(task, examples, scores):
+    """What a three-way model with these scores in every row answers."""
+    three_way = np.tile(np.array(scores, dtype=np.float32), (len(examples), 1))
+    answers = label_mapping(task, MNLI_LABELS).apply(Predicted(three_way.argmax(axis=1), three_way))
+    labels = np.array([example.label for example in examples])
+    return Scored(labels, answers.predictions, answers.scores, facts=[example.facts for example in examples])
+
+
+@pytest.mark.parametrize("name", ["hans", "hans_summed", "hans_as_published"])
+def test_constant_entailment_gives_half_and_cells_of_all_and_nothing(hans, name):
+    task, examples = hans(name)
+    rows = transferred(task, examples, [5.0, 0.0, 0.0])
+    assert METRICS["accuracy"].function(rows) == 0.5
+    cells = {
+        (row.value, row.label): (row.n, row.accuracy)
+        for row in accuracy_by_fact(rows, ("heuristic",), task.label_names)
+        if row.label
+    }
+    assert len(cells) == 6
+    assert all(cells[heuristic, "entailment"] == (20, 1.0) for heuristic in HEURISTICS)
+    assert all(cells[heuristic, "non-entailment"] == (20, 0.0) for heuristic in HEURISTICS)
+
+
+def test_hans_is_broken_down_by_the_three_levels_of_its_scorer(hans):
+    task, examples = hans()
+    rows = accuracy_by_fact(transferred(task, examples, [5.0, 0.0, 0.0]), task.facts, task.label_names)
+    overall = [row for row in rows if not row.label]
+    assert [row.value for row in overall if row.fact == "heuristic"] == sorted(HEURISTICS)
+    subcases = [row for row in overall if row.fact == "subcase"]
+    assert len(subcases) == 30
+    assert all(row.accuracy == float("non-entailment" not in row.value) for row in subcases)
+    assert [row.value for row in overall if row.fact == "template"] == [f"temp{index}" for index in range(5)]
+    assert {sum(row.n for row in overall if row.fact == fact) for fact in task.facts} == {len(examples)}
+
+
+def test_a_uniform_distribution_separates_the_two_ways_to_merge(hans):
+    answers = {}
+    for name in ("hans", "hans_summed", "hans_as_published"):
+        task, examples = hans(name)
+        (answers[name],) = set(transferred(task, examples, [1.0, 1.0, 1.0]).predictions.tolist())
+    # The most probable class is the first of equal ones, entailment; summed, two thirds speak for the merged label.
+    assert answers == {"hans": 0, "hans_summed": 1, "hans_as_published": 0}
+
+
+def test_a_neutral_answer_separates_the_benchmark_s_mapping_from_the_published_script_s(hans):
+    answers = {}
+    for name in ("hans", "hans_as_published"):
+        task, examples = hans(name)
+        (answers[name],) = set(transferred(task, examples, [0.0, 9.0, 0.0]).predictions.tolist())
+    assert answers == {"hans": 1, "hans_as_published": 0}

@@ -1,0 +1,373 @@
+"""Perplexity on held-out text with masks that never change."""
+
+import csv
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError, TokenizationError
+from hatchery.evaluation.perplexity.held_out import batches, chosen_sequences, held_out_examples
+from hatchery.evaluation.perplexity.pseudo_perplexity import drawn_sentences
+from hatchery.evaluation.perplexity.settings import PerplexitySettings, perplexity_settings
+from hatchery.evaluation.perplexity.stage import measure_perplexity
+from hatchery.evaluation.pretrained import load_pretrained
+from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.modeling.store import save_model
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.storage.parquet import ShardWriter
+from hatchery.tokenization.encoder import encode_corpus
+from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
+from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.trainer import train_tokenizer
+
+SENTENCES = ("The old dogs near the house sleep .", "A cat chases dogs .", "She likes old houses and sleeps there .")
+OBJECTIVE = {
+    "kind": "span",
+    "reading": "corrected",
+    "mask_probability": 0.4,
+    "random_probability": 0.1,
+    "keep_probability": 0.1,
+    "short_probability": 0.1,
+    "at_least_one": True,
+    "special_tokens_maskable": False,
+    "segments": "babylm",
+    "sentence_pairs": "none",
+    "padding_in_loss": False,
+    "padding_attended": False,
+}
+PADDED = {**OBJECTIVE, "kind": "subword", "segments": "documents", "padding_in_loss": True, "padding_attended": True}
+ModelMaker = Callable[..., Path]
+
+
+class Text:
+    """Manifests of a corpus' token shards and of their tokenizer."""
+
+    def __init__(self, folder: Path, vocabulary_size: int, texts: dict[str, list[str]]) -> None:
+        corpus, self.tokenizer, self.tokens = (folder / n / "manifest.json" for n in ("corpus", "tokenizer", "tokens"))
+        text_fields = [(name, pa.string()) for name in ("doc_id", "source", "split", "text")]
+        schema = pa.schema([*text_fields, ("n_sentences", pa.int32()), ("n_words", pa.int32())])
+        with stage_run(corpus, {"stage": "convert_corpus", "stage_version": 1}) as run:
+            for split, documents in texts.items():
+                with ShardWriter(corpus.parent, split, schema, 50) as writer:
+                    for index, text in enumerate(documents):
+                        row = {"doc_id": f"{split}/{index}", "source": "made", "split": split, "text": text}
+                        writer.write({**row, "n_sentences": text.count("\n") + 1, "n_words": len(text.split())})
+                for path in writer.paths:
+                    run.add_output(path)
+        settings = {"kind": "wordpiece", "vocabulary_size": vocabulary_size, "min_frequency": 2}
+        more = {"special_tokens": list(SPECIAL_TOKENS), "sentences_limit": None}
+        train_tokenizer({"stage": "train_tokenizer", "stage_version": 1, **settings, **more}, corpus, self.tokenizer)
+        encode_corpus(
+            {"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": 32},
+            *(corpus, self.tokenizer, self.tokens),
+        )
+
+
+def documents(number: int) -> list[str]:
+    """Texts of different lengths, of two paragraphs each."""
+    made = []
+    for index in range(number):
+        lines = [SENTENCES[(index + line) % 3] for line in range(2 + index % 7)]
+        made.append("\n".join(lines[:1]) + "\n\n" + "\n".join(lines[1:]))
+    return made
+
+
+@pytest.fixture(scope="session")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Text:
+    return Text(
+        tmp_path_factory.mktemp("text"), 300, {"train": documents(20), "dev": documents(60), "test": documents(25)}
+    )
+
+
+@pytest.fixture
+def make_model(text: Text, small_model: Callable[[int], MaskedLanguageModel], tmp_path: Path) -> ModelMaker:
+    """A model as pretraining leaves it."""
+
+    def make(name: str = "model", objective: Any = OBJECTIVE, damaged: bool = False, tokenizer: Any = None) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        tokenizer = tokenizer or text.tokenizer
+        model = small_model(int(read_manifest(text.tokens).measures["vocabulary_size"]))
+        if damaged:
+            with torch.no_grad():
+                model.encoder.word_embedding.weight[:] = math.nan
+        settings = {"stage": "pretrain", "stage_version": 1, **({} if objective is None else {"objective": objective})}
+        inputs = {"tokens": text.tokens, "tokenizer": tokenizer}
+        with stage_run(folder / "manifest.json", settings, inputs) as run:
+            for path in save_model(folder, model):
+                run.add_output(path)
+            (folder / "tokenizer.json").write_bytes(text.tokenizer.with_name("tokenizer.json").read_bytes())
+            run.add_output(folder / "tokenizer.json")
+        return folder / "manifest.json"
+
+    return make
+
+
+def settings(**changes: Any) -> dict[str, Any]:
+    fields = {"splits": ["dev", "test"], "sequence_length": 24, **changes}
+    return {"stage": "measure_perplexity", "stage_version": 1, **fields}
+
+
+def measure(
+    model: Path, text: Text, folder: Path, tokens_per_batch: int | None = 256, **changes: Any
+) -> dict[str, Any]:
+    runtime = {"tokens_per_batch": tokens_per_batch, "device": "cpu", "threads": 1}
+    measure_perplexity(settings(**changes), runtime, model, text.tokens, folder / "manifest.json")
+    with read_manifest(folder / "manifest.json").file("perplexity.csv").open(newline="") as handle:
+        return {row["split"]: row for row in csv.DictReader(handle)}
+
+
+def examples_of(text: Text, model: Path, **changes: Any) -> Any:
+    typed = perplexity_settings(settings(**changes))
+    return held_out_examples(TokenShards.open(text.tokens, "dev"), typed, read_manifest(model)), typed
+
+
+def one_at_a_time(model: Path, examples: Any, typed: PerplexitySettings) -> tuple[float, int, int]:
+    """Loss per labelled token, labelled tokens and right guesses, one sequence per forward, with full logits."""
+    network = load_pretrained(model)[0].eval()
+    losses, right = [], 0
+    for index in chosen_sequences(examples, typed):
+        batch = examples.batch(typed.seed, 0, [int(index)])
+        with torch.no_grad():
+            hidden = network.encoder(batch["input_ids"], batch["attention_mask"])[-1]
+            log_probabilities = torch.log_softmax(network.logits_at(hidden).double(), dim=-1)[0]
+        for position, label in enumerate(batch["labels"][0].tolist()):
+            if label != UNLABELLED:
+                losses.append(-float(log_probabilities[position, label]))
+                right += int(log_probabilities[position].argmax()) == label
+    return math.fsum(losses) / len(losses), len(losses), right
+
+
+@pytest.mark.parametrize(
+    ("changes", "objective"),
+    [
+        ({}, OBJECTIVE),
+        ({"random_probability": 0.1, "keep_probability": 0.1}, OBJECTIVE),
+        ({"segments": "packed"}, OBJECTIVE),
+        ({"masking": "own"}, OBJECTIVE),
+        ({"masking": "own"}, PADDED),
+        ({"masking": "own"}, {**OBJECTIVE, "sentence_pairs": "order"}),
+        ({"sequences": 11}, OBJECTIVE),
+    ],
+)
+def test_the_numbers_are_those_of_one_sequence_at_a_time_with_full_logits(
+    text: Text, make_model: ModelMaker, tmp_path: Path, changes: dict[str, Any], objective: Any
+) -> None:
+    model = make_model(objective=objective)
+    row = measure(model, text, tmp_path, **changes)["dev"]
+    examples, typed = examples_of(text, model, **changes)
+    loss, labelled, right = one_at_a_time(model, examples, typed)
+    assert int(row["labelled_tokens"]) == labelled
+    assert int(row["sequences"]) == min(len(examples), changes.get("sequences", len(examples)))
+    assert float(row["loss_nats"]) == pytest.approx(loss, rel=1e-5)
+    assert float(row["perplexity"]) == pytest.approx(math.exp(float(row["loss_nats"])))
+    assert float(row["accuracy"]) == pytest.approx(right / labelled)
+
+
+@pytest.mark.parametrize("changes", [{}, {"segments": "packed"}, {"sequences": 11}])
+def test_every_chosen_sequence_comes_once_and_batches_stay_within_the_budget(
+    text: Text, make_model: ModelMaker, changes: dict[str, Any]
+) -> None:
+    examples, typed = examples_of(text, make_model(), **changes)
+    chosen = chosen_sequences(examples, typed)
+    alone = [examples.example(typed.seed, 0, int(index)) for index in chosen]
+    found = []
+    for rows, batch in batches(examples, chosen, typed.seed, 100):
+        assert rows == len(batch["input_ids"]) == len(batch["labels"])
+        assert rows == 1 or batch["input_ids"].numel() <= 100
+        for ids, labels in zip(batch["input_ids"].tolist(), batch["labels"].tolist(), strict=True):
+            while ids and ids[-1] == examples.pad_id:
+                ids.pop()
+            found.append((tuple(ids), tuple(labels[: len(ids)])))
+    expected = [(tuple(e.input_ids.tolist()), tuple(e.labels.tolist())) for e in alone]
+    assert sorted(found) == sorted(expected)
+
+
+def test_models_of_different_objectives_are_asked_the_same_common_questions(
+    text: Text, make_model: ModelMaker, tmp_path: Path
+) -> None:
+    first, second = make_model("first"), make_model("second", objective=PADDED)
+    asked = {}
+    for model in (first, second):
+        for masking in ("common", "own"):
+            examples, typed = examples_of(text, model, masking=masking)
+            asked[model.parent.name, masking] = [
+                batch["labels"].tolist()
+                for _, batch in batches(examples, chosen_sequences(examples, typed), typed.seed, 100)
+            ]
+    assert asked["first", "common"] == asked["second", "common"]
+    assert asked["first", "own"] != asked["second", "own"]
+    assert measure(first, text, tmp_path / "a") == measure(second, text, tmp_path / "b")
+
+
+def test_common_masks_hide_some_15_percent_of_the_words_behind_mask_and_never_padding(
+    text: Text, make_model: ModelMaker
+) -> None:
+    examples, typed = examples_of(text, make_model(objective=PADDED))
+    shards = TokenShards.open(text.tokens, "dev")
+    mask_id, n_special = shards.special.ids[shards.special.mask], len(shards.special.order)
+    words = labelled = 0
+    for index in range(len(examples)):
+        example = examples.example(typed.seed, 0, index)
+        asked = example.labels != UNLABELLED
+        assert set(example.input_ids[asked].tolist()) <= {mask_id}
+        assert (example.labels[asked] >= n_special - 1).all()
+        labelled += int(asked.sum())
+        words += int((np.where(asked, example.labels, example.input_ids) >= n_special).sum())
+    assert abs(labelled / words - 0.15) < 4 * math.sqrt(0.15 * 0.85 / words)
+
+
+def test_padding_in_the_loss_is_judged_only_by_the_runs_own_objective(
+    text: Text, make_model: ModelMaker, tmp_path: Path
+) -> None:
+    padded, plain = make_model("padded", PADDED), make_model("plain", {**PADDED, "padding_in_loss": False})
+    counts = [
+        int(measure(model, text, tmp_path / f"{model.parent.name}_own", masking="own")["dev"]["labelled_tokens"])
+        for model in (padded, plain)
+    ]
+    examples, typed = examples_of(text, padded, masking="own")
+    lengths = [len(examples.example(typed.seed, 0, index).labels) for index in range(len(examples))]
+    assert counts[0] - counts[1] == sum(24 - length for length in lengths) > 0
+    common = [measure(model, text, tmp_path / f"{model.parent.name}_common")["dev"] for model in (padded, plain)]
+    assert common[0] == common[1]
+
+
+def test_another_seed_asks_other_questions(text: Text, make_model: ModelMaker, tmp_path: Path) -> None:
+    model = make_model()
+    rows = [measure(model, text, tmp_path / str(seed), seed=seed)["dev"] for seed in (1, 2)]
+    assert rows[0]["loss_nats"] != rows[1]["loss_nats"]
+
+
+def test_the_budget_of_a_batch_changes_no_more_than_the_last_bits(
+    text: Text, make_model: ModelMaker, tmp_path: Path
+) -> None:
+    model = make_model()
+    one, many, usual = (measure(model, text, tmp_path / str(n), n)["test"] for n in (1, 4096, None))
+    assert one["labelled_tokens"] == many["labelled_tokens"]
+    assert usual == many
+    assert float(one["loss_nats"]) == pytest.approx(float(many["loss_nats"]), rel=1e-6)
+
+
+def test_pseudo_perplexity_masks_every_token_alone(text: Text, make_model: ModelMaker, tmp_path: Path) -> None:
+    model = make_model()
+    row = measure(model, text, tmp_path, pseudo_perplexity_sentences=5)["dev"]
+    shards = TokenShards.open(text.tokens, "dev")
+    ids = shards.special.ids
+    network = load_pretrained(model)[0].eval()
+    losses = []
+    for sentence in drawn_sentences(shards, 5, perplexity_settings(settings()).seed, 22):
+        framed = [ids[shards.special.cls], *sentence, ids[shards.special.sep]]
+        for position in range(1, len(framed) - 1):
+            hidden_one = [*framed[:position], ids[shards.special.mask], *framed[position + 1 :]]
+            with torch.no_grad():
+                hidden = network.encoder(torch.tensor([hidden_one]), torch.ones(1, len(framed), dtype=torch.bool))[-1]
+                logits = network.logits_at(hidden)[0, position]
+            losses.append(-float(torch.log_softmax(logits.double(), dim=-1)[framed[position]]))
+    assert float(row["pseudo_perplexity"]) == pytest.approx(math.exp(sum(losses) / len(losses)), rel=1e-5)
+
+
+def test_drawn_sentences_are_different_sentences_of_words(text: Text) -> None:
+    shards = TokenShards.open(text.tokens, "dev")
+    n_sentences = sum(len(document.sentence_starts) for document in shards)
+    everything = drawn_sentences(shards, 10**6, 1, 100)
+    assert len(everything) == n_sentences
+    assert all(min(sentence) >= len(shards.special.order) for sentence in everything)
+    assert len({tuple(sentence) for sentence in everything}) == len(SENTENCES)
+    assert drawn_sentences(shards, 7, 1, 100) == everything[:7]
+    assert all(len(sentence) <= 3 for sentence in drawn_sentences(shards, 7, 1, 3))
+
+
+def test_shards_of_another_tokenizer_are_refused(text: Text, make_model: ModelMaker, tmp_path: Path) -> None:
+    other = Text(tmp_path / "other", 280, {"train": documents(20), "dev": documents(5), "test": documents(5)})
+    with pytest.raises(EvaluationError, match=r"tokens/manifest\.json: .* another tokenizer than the model of"):
+        measure(make_model(), other, tmp_path / "out")
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("splits", "error", "complaint"),
+    [
+        (["dev", "test"], TokenizationError, "has no split 'test', only dev, train"),
+        (["dev"], EvaluationError, "the split 'dev' holds no text to measure on"),
+    ],
+)
+def test_an_absent_or_empty_split_is_named(
+    make_model: ModelMaker, tmp_path: Path, splits: list[str], error: type[HatcheryError], complaint: str
+) -> None:
+    text = Text(tmp_path / "text", 300, {"train": documents(20), "dev": [""]})
+    model = make_model(tokenizer=text.tokenizer)
+    with pytest.raises(error, match=complaint):
+        measure(model, text, tmp_path / "out", splits=splits)
+
+
+def test_damaged_weights_end_in_one_clear_error(text: Text, make_model: ModelMaker, tmp_path: Path) -> None:
+    with pytest.raises(EvaluationError, match=r"the split 'dev': the loss of .*model/manifest\.json is not finite"):
+        measure(make_model(damaged=True), text, tmp_path / "out")
+
+
+def test_sequences_without_any_masked_token_are_an_error(text: Text, make_model: ModelMaker, tmp_path: Path) -> None:
+    with pytest.raises(EvaluationError, match="none of the 1 sequences has a masked token"):
+        measure(make_model(), text, tmp_path / "out", sequences=1, mask_probability=1e-9)
+
+
+def test_a_model_without_a_recorded_objective_cannot_be_judged_by_its_own(
+    text: Text, make_model: ModelMaker, tmp_path: Path
+) -> None:
+    model = make_model(objective=None)
+    assert measure(model, text, tmp_path / "common")
+    with pytest.raises(ManifestError, match="the settings have no objective"):
+        measure(model, text, tmp_path / "own", masking="own")
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"splits": []}, "splits"),
+        ({"splits": ["dev", "dev"]}, "splits"),
+        ({"splits": ["train"]}, "splits"),
+        ({"sequence_length": 3}, "sequence_length"),
+        ({"sequences": 0}, "sequences"),
+        ({"seed": -1}, "seed"),
+        ({"mask_probability": 0}, "mask_probability"),
+        ({"random_probability": 0.7, "keep_probability": 0.4}, "random_probability and keep_probability"),
+        ({"pseudo_perplexity_sentences": -1}, "pseudo_perplexity_sentences"),
+        ({"masks": 1}, "masks"),
+    ],
+)
+def test_impossible_settings_name_the_key(changes: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^perplexity\.{key}"):
+        perplexity_settings(settings(**changes))
+
+
+def test_the_command_writes_the_same_table_twice(
+    text: Text, make_model: ModelMaker, tmp_path: Path, repository: Path
+) -> None:
+    model = make_model()
+    contents = []
+    for name in ("first", "second"):
+        output = tmp_path / name / "manifest.json"
+        result = subprocess.run(
+            [
+                *(sys.executable, str(repository / "scripts" / "measure_perplexity.py")),
+                *("--settings", json.dumps(settings(sequences=20)), "--runtime", '{"device": "cpu", "threads": 1}'),
+                *("--model", str(model), "--tokens", str(text.tokens), "--output", str(output)),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert result.returncode == 0, result.stderr
+        contents.append([output.read_bytes(), (output.parent / "perplexity.csv").read_bytes()])
+    assert contents[0] == contents[1]
+    header = contents[0][1].decode().splitlines()[0]
+    assert header == "split,sequences,labelled_tokens,loss_nats,perplexity,accuracy,pseudo_perplexity"
+    assert json.loads(contents[0][0])["measures"]["dev"]["sequences"] == 20

@@ -1,0 +1,155 @@
+"""The formats of edge probing as sentences with spans, their label sets, and what is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.probing.reading import read_conllu, read_jiant, unknown_labels
+from hatchery.evaluation.tasks.example import SpanTarget
+from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings
+from hatchery.storage.sources import RawSource
+
+
+def task(files: dict[str, str], n_spans: int = 1, **changes: Any) -> TaskSettings:
+    head = HeadSettings("span_classification", {"n_spans": n_spans})
+    settings: dict[str, Any] = {"name": "t", "suite": "probing", "format": "jiant", "metrics": ("micro_f1",)}
+    return TaskSettings(**{**settings, "files": files, "head": head, **changes})
+
+
+def record(text: str = "a b c", *targets: dict[str, Any]) -> dict[str, object]:
+    return {"text": text, "targets": list(targets), "info": {}}
+
+
+@pytest.fixture
+def read(make_source: Callable[..., RawSource], json_lines: Callable[..., str]) -> Callable[..., Any]:
+    def reader(sets: dict[str, list[dict[str, object]]], **changes: Any) -> Any:
+        source = make_source({f"{name}.jsonl": json_lines(rows) for name, rows in sets.items()})
+        return read_jiant(source, task({name: f"{name}.jsonl" for name in sets}, **changes))
+
+    return reader
+
+
+def test_labels_are_those_of_the_training_rows_and_others_are_always_wrong(read) -> None:
+    data = read(
+        {
+            "other": [record("a b", {"span1": [0, 2], "label": "Z"})],
+            "validation": [record("a b", {"span1": [1, 2], "label": ["Q", "N", "A"]})],
+            "train": [record("a b c", {"span1": [0, 1], "label": "V"}, {"span1": [1, 3], "label": ["N", "A"]})],
+        }
+    )
+    assert data.labels == ("A", "N", "V")
+    assert data.train[0].words == ("a", "b", "c") and data.train[0].where == "train.jsonl:1"
+    assert data.train[0].targets == (SpanTarget(((0, 1),), (2,)), SpanTarget(((1, 3),), (0, 1)))
+    assert list(data.scored) == ["validation", "other"]
+    assert data.scored["validation"][0].targets[0].labels == (-1, 0, 1)
+    assert unknown_labels(data.scored["other"]) == 1 and unknown_labels(data.train) == 0
+
+
+def test_configured_labels_keep_their_order_and_must_cover_the_training_rows(read) -> None:
+    rows = {
+        "train": [record("a", {"span1": [0, 1], "label": "yes"})],
+        "validation": [record("a", {"span1": [0, 1], "label": "1"})],
+    }
+    data = read(rows, labels=("1", "0"), label_values={"yes": "1"})
+    assert data.labels == ("1", "0") and data.train[0].targets[0].labels == (0,)
+    with pytest.raises(EvaluationError, match=r"train\.jsonl:1: the label 'yes' is unknown; the task lists 1, 0"):
+        read(rows, labels=("1", "0"))
+
+
+def test_records_without_targets_are_dropped_and_a_set_of_them_is_refused(read) -> None:
+    target = {"span1": [0, 1], "label": "N"}
+    data = read({"train": [record("x"), record("y", target)], "validation": [record("z", target)]})
+    assert [example.words for example in data.train] == [("y",)]
+    with pytest.raises(EvaluationError, match="'validation' files of 't' hold no target"):
+        read({"train": [record("y", target)], "validation": [record("z")]})
+
+
+def test_targets_of_pairs_have_two_spans_which_may_overlap(read) -> None:
+    rows = [record("a b c", {"span1": [0, 2], "span2": [1, 2], "label": "1"})]
+    data = read({"train": rows, "validation": rows}, n_spans=2)
+    assert data.train[0].targets[0].spans == ((0, 2), (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("target", "n_spans", "complaint"),
+    [
+        ({"span1": [2, 1], "label": "N"}, 1, r"span1 is \[2, 1\), expected 0 <= start < end <= 3"),
+        ({"span1": [1, 1], "label": "N"}, 1, r"span1 is \[1, 1\)"),
+        ({"span1": [2, 4], "label": "N"}, 1, r"span1 is \[2, 4\)"),
+        ({"span1": [-1, 1], "label": "N"}, 1, r"span1 is \[-1, 1\)"),
+        ({"span1": [0, 1.0], "label": "N"}, 1, "two whole numbers"),
+        ({"span1": [True, 2], "label": "N"}, 1, "two whole numbers"),
+        ({"span1": [0], "label": "N"}, 1, "two whole numbers"),
+        ({"label": "N"}, 1, "'span1' of a target is missing"),
+        ({"span1": [0, 1], "label": "N"}, 2, "'span2' of a target is missing"),
+        ({"span1": [0, 1], "span2": [0, 1], "label": "N"}, 1, "labels single spans"),
+        ({"span1": [0, 1]}, 1, "'label' of a target is missing"),
+        ({"span1": [0, 1], "label": 1}, 1, "a label must be a text or a list of texts, got 1"),
+        ({"span1": [0, 1], "label": []}, 1, "a label must be"),
+        ({"span1": [0, 1], "label": ["N", None]}, 1, "a label must be"),
+        ([0, 1], 1, "a target must be an object"),
+    ],
+)
+def test_broken_targets_name_file_and_line(read, target: Any, n_spans: int, complaint: str) -> None:
+    rows = [record("fine words"), record("a b c", target)]
+    with pytest.raises(EvaluationError, match=rf"train\.jsonl:2: .*{complaint}"):
+        read({"train": rows, "validation": rows}, n_spans=n_spans)
+
+
+@pytest.mark.parametrize("text", ["a  b", " a", "a ", ""])
+def test_a_text_whose_words_are_not_divided_by_single_blanks_is_refused(read, text: str) -> None:
+    rows = [record(text, {"span1": [0, 1], "label": "N"})]
+    with pytest.raises(EvaluationError, match=r"train\.jsonl:1: "):
+        read({"train": rows, "validation": rows})
+
+
+def test_without_validation_files_equal_sentences_stay_on_one_side(read) -> None:
+    rows = [record(f"w{i % 10} x", {"span1": [0, 1], "label": f"L{i % 2}"}) for i in range(40)]
+    data = read({"train": rows}, validation_fraction=0.3, split_seed=4)
+    train, held = ({example.words for example in part} for part in (data.train, data.scored["validation"]))
+    assert len(train) == 7 and len(held) == 3 and not train & held
+    assert len(data.train) + len(data.scored["validation"]) == 40
+    again, other = (read({"train": rows}, validation_fraction=0.3, split_seed=seed) for seed in (4, 5))
+    assert again == data and other.train != data.train
+
+
+CONLLU = (
+    "1\tshe\tshe\tPRON\tPRP\t_\t2\tnsubj\t_\t_\n2\truns\trun\tVERB\tVBZ\t_\t0\tdep\t_\t_\n\n"
+    "1\tgo\tgo\tVERB\tVB\t_\t0\troot\t_\t_\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "n_spans", "targets", "labels"),
+    [
+        ("XPOS", 1, [((0, 1),), ((1, 2),)], ("PRP", "VB", "VBZ")),
+        ("UPOS", 1, [((0, 1),), ((1, 2),)], ("PRON", "VERB")),
+        ("DEPREL", 2, [((0, 1), (1, 2)), ((1, 2), (1, 2))], ("nsubj", "root")),
+    ],
+)
+def test_words_have_one_span_and_arcs_two_of_which_roots_point_at_themselves(
+    make_source, column: str, n_spans: int, targets: Any, labels: tuple[str, ...]
+) -> None:
+    files = {"train": "a.conllu", "validation": "a.conllu"}
+    data = read_conllu(make_source({"a.conllu": CONLLU}), task(files, n_spans, format="conllu", label_field=column))
+    assert data.labels == labels
+    assert [target.spans for target in data.train[0].targets] == targets
+    assert len(data.train) == len(data.scored["validation"]) == 2
+
+
+@pytest.mark.parametrize(("column", "n_spans", "complaint"), [("LEMMA", 1, "label_field"), ("DEPREL", 1, "n_spans")])
+def test_columns_that_label_nothing_and_heads_that_do_not_fit_are_refused(
+    make_source, column: str, n_spans: int, complaint: str
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        read_conllu(
+            make_source({"a.conllu": CONLLU}), task({"train": "a.conllu"}, n_spans, format="conllu", label_field=column)
+        )
+
+
+def test_a_treebank_without_the_column_names_file_and_line(make_source) -> None:
+    text = CONLLU.replace("VBZ", "_")
+    with pytest.raises(EvaluationError, match=r"a\.conllu:2: the column XPOS is empty"):
+        read_conllu(make_source({"a.conllu": text}), task({"train": "a.conllu"}, format="conllu", label_field="XPOS"))

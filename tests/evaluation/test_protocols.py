@@ -1,0 +1,179 @@
+"""The consequences of the official pipeline's settings (reference evaluation.md 6.3, a to e), on tasks of its sizes."""
+
+import math
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from hatchery.evaluation.finetuning.data import Batch
+from hatchery.evaluation.finetuning.loop import Development, step_count, train_model
+from hatchery.evaluation.finetuning.predicting import Predicted
+from hatchery.evaluation.finetuning.run import development_value, split
+from hatchery.evaluation.finetuning.scored_sets import ScoredSet
+from hatchery.evaluation.finetuning.selection import BestState
+from hatchery.evaluation.finetuning.settings import FinetuneSettings, ProtocolSettings
+from hatchery.evaluation.tasks.settings import TaskSettings
+from hatchery.modeling.heads.targets import OneClass
+
+OFFICIAL = ProtocolSettings(
+    epochs=10,
+    batch_size=64,
+    learning_rates=(5e-5,),
+    warmup_fraction=0.0,
+    schedule="linear",
+    weight_decay=0.0,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-8,
+    max_gradient_norm=1.0,
+    dropout=0.1,
+    max_length=128,
+    selection="scored",
+    development_fraction=0.0,
+    evaluation_interval_steps=200,
+    patience_evaluations=10,
+    minimum_improvement=0.001,
+    selection_metric="f1",
+    seeds=(12,),
+)
+TASK = TaskSettings("demo", "demo", "rows", {"train": "a", "validation": "b"}, ("accuracy", "f1"), labels=(0, 1))
+SETTINGS = FinetuneSettings(TASK, OFFICIAL)
+
+
+class TwoNumbers(nn.Module):
+    """As little of a task model as the loop needs: thousands of its steps take a second."""
+
+    def __init__(self):
+        super().__init__()
+        self.output = nn.Parameter(torch.zeros(2))
+
+    def forward(self, values):
+        return values[:, None] * self.output
+
+    def fresh_parameters(self):
+        return [self.output]
+
+    def loss(self, scores, labels):
+        return OneClass().loss(scores, labels)
+
+    def predictions(self, scores):
+        return scores.argmax(dim=-1)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    labels: np.ndarray
+
+    @property
+    def lengths(self):
+        return np.ones(len(self.labels), dtype=np.int64)
+
+    @property
+    def n_units(self):
+        return len(self.labels)
+
+    def batch(self, items):
+        labels = torch.from_numpy(self.labels[items])
+        return Batch({"values": 2.0 * labels - 0.5}, labels, items)
+
+    def subset(self, items):
+        return Numbers(self.labels[list(items)])
+
+
+def numbers(n):
+    return Numbers(np.arange(n) % 2)
+
+
+def run(n_rows, value=lambda evaluation: 0.5, protocol=OFFICIAL):
+    """Train on so many rows; the result, the number of evaluations, and whether the last state was left."""
+    model, states = TwoNumbers(), []
+
+    def judge(predicted):
+        states.append(model.output.detach().clone())
+        return value(len(states))
+
+    result = train_model(
+        model, numbers(n_rows), Development(numbers(4), judge), protocol, 5e-5, 12, torch.device("cpu")
+    )
+    return result, states, model.output.detach()
+
+
+def test_a_the_scored_rows_choose_the_state_and_all_training_rows_are_trained_on():
+    main = ScoredSet("validation", TASK, ("0", "1"), numbers(6), np.ones(6, dtype=bool))
+    task = SimpleNamespace(groups=list(range(50)), sets=(main,), train=None)
+    assert split(SETTINGS, task, 12) == (list(range(50)), main)
+
+
+def test_b_a_task_of_fewer_steps_than_the_interval_is_never_evaluated_and_keeps_its_last_state():
+    result, states, _ = run(554)  # WSC
+    assert step_count(554, OFFICIAL) == 90
+    assert (result.best_step, result.development_value, states) == (90, None, [])
+
+
+def test_b_rte_is_evaluated_once_and_goes_back_to_that_state_although_it_was_trained_on():
+    result, states, left = run(2490)
+    assert step_count(2490, OFFICIAL) == 390
+    assert (result.best_step, len(states)) == (200, 1)
+    assert torch.equal(left, states[0])
+
+
+def test_b_mrpc_is_evaluated_twice():
+    result, states, left = run(3668, value=lambda evaluation: evaluation / 10)
+    assert (result.best_step, len(states)) == (400, 2) and torch.equal(left, states[1])
+
+
+def test_c_early_stopping_needs_more_than_ten_intervals():
+    result, states, left = run(16_000, value=lambda evaluation: 0.5)
+    assert step_count(16_000, OFFICIAL) == 2500
+    # The first evaluation sets the mark; ten more without a better one end the run.
+    assert (result.best_step, len(states)) == (200, 11) and torch.equal(left, states[0])
+    assert len(run(12_800)[1]) == 10  # 2000 steps: all of them
+
+
+def test_c_a_gain_below_the_minimum_becomes_the_best_state_but_does_not_renew_the_patience():
+    selection = BestState(TwoNumbers(), patience_evaluations=2, minimum_improvement=0.001)
+    assert [selection.note(step, 0.5 + step * 0.0004) for step in range(3)] == [False, False, True]
+    assert selection.best.best_step == 2
+    renewed = BestState(TwoNumbers(), patience_evaluations=2, minimum_improvement=0.001)
+    assert not any(renewed.note(step, 0.5 + step * 0.0011) for step in range(300))
+
+
+def test_d_selection_by_f1_looks_at_the_positive_class():
+    labels = np.array([0, 0, 0, 1])
+    main = ScoredSet("validation", TASK, ("0", "1"), Numbers(labels), np.ones(4, dtype=bool))
+    all_negative, half = np.array([0, 0, 0, 0]), np.array([1, 1, 0, 1])
+
+    def value(predictions, metric):
+        settings = replace(SETTINGS, protocol=replace(OFFICIAL, selection_metric=metric))
+        return development_value(settings, main)(Predicted(predictions, np.zeros((4, 2), dtype=np.float32)))
+
+    assert value(all_negative, "f1") < value(half, "f1")
+    assert value(all_negative, "accuracy") > value(half, "accuracy")
+    assert value(half, None) == value(half, "accuracy")  # the task's first metric
+
+
+def test_e_msgs_selects_on_all_validation_rows_and_reports_the_scored_ones():
+    labels = np.array([0, 1, 0, 1, 1, 0])
+    is_scored = np.array([True, True, False, False, False, False])
+    main = ScoredSet("validation", TASK, ("0", "1"), Numbers(labels), is_scored)
+    answers = Predicted(np.array([1, 0, 0, 1, 1, 0]), np.zeros((6, 2), dtype=np.float32))
+    settings = replace(SETTINGS, protocol=replace(OFFICIAL, selection_metric="accuracy"))
+    assert development_value(settings, main)(answers) == pytest.approx(4 / 6)  # the signature of a surface learner
+    assert main.values(answers)["accuracy"] == 0.0
+
+
+def test_elc_bert_evaluates_after_every_epoch_whatever_their_length():
+    protocol = replace(OFFICIAL, batch_size=16, evaluation_interval_steps=None, patience_evaluations=None)
+    result, states, left = run(40, value=lambda evaluation: [0.1, 0.7, 0.3][min(evaluation, 3) - 1], protocol=protocol)
+    assert (len(states), result.best_step) == (10, 2 * math.ceil(40 / 16)) and torch.equal(left, states[1])
+
+
+def test_ltg_bert_drops_the_incomplete_batch_and_reports_the_last_state():
+    protocol = replace(OFFICIAL, selection="last", batch_size=16, epochs=4, drop_incomplete_batch=True)
+    task = SimpleNamespace(groups=list(range(40)), sets=(), train=None)
+    assert split(FinetuneSettings(TASK, protocol), task, 12) == (list(range(40)), None)
+    assert step_count(40, protocol) == 8

@@ -1,0 +1,212 @@
+"""Ways of scoring beside the plain pseudo-log-likelihood: within words, from left to right, and who may do what."""
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.minimal_pairs.masked_rows import expand
+from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
+from hatchery.evaluation.minimal_pairs.scoring import (
+    LOGITS_PER_BATCH,
+    SCORINGS,
+    scoring_name,
+    sentence_scores,
+    token_scores,
+    tokens_per_batch_for,
+)
+from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel, word_numbers
+from hatchery.evaluation.minimal_pairs.settings import ScoringName
+from hatchery.evaluation.minimal_pairs.stage import pair_scores
+from hatchery.evaluation.pretrained import load_pretrained
+from hatchery.tokenization.tokenizer_file import load_tokenizer
+
+CPU = torch.device("cpu")
+MASK, CONTEXT = 1, 2
+VOCABULARY = 20
+SENTENCES = st.lists(
+    st.lists(st.tuples(st.integers(5, VOCABULARY - 1), st.booleans()), min_size=1, max_size=8), min_size=1, max_size=9
+)
+
+
+class Whispering:
+    """Logits that depend on every input token that the model may see, so that any wrong input shows."""
+
+    device = CPU
+    vocabulary_size = VOCABULARY
+    longest_input = None
+    mask_id = MASK
+
+    def __init__(self, architecture):
+        self.architecture = architecture
+        self.frame = Frame((CONTEXT,), (3,)) if architecture == "masked" else Frame((CONTEXT,), ())
+        generator = torch.Generator().manual_seed(1)
+        self.weights = torch.randn(30, VOCABULARY, VOCABULARY, generator=generator)
+        self.batches = []
+
+    def logits_at(self, input_ids, rows):
+        self.batches.append(input_ids)
+        assert input_ids.ndim == 2 and input_ids.dtype == torch.int64
+        length = input_ids.shape[1]
+        positions = torch.arange(length)
+        distance = positions[:, None] - positions[None, :]
+        logits = self.weights[distance % 30][None].expand(len(input_ids), -1, -1, -1, -1)
+        chosen = input_ids[:, None, :, None, None].expand(-1, length, -1, 1, VOCABULARY)
+        seen = logits.gather(3, chosen).squeeze(3)
+        if self.architecture == "causal":
+            seen = seen * (distance >= 0)[None, :, :, None]
+        return seen.sum(dim=2).flatten(0, 1)[rows]
+
+    def one(self, row, position, target):
+        logits = self.logits_at(torch.tensor([row]), torch.tensor([position]))
+        return float(torch.log_softmax(logits[0], dim=-1)[target])
+
+
+def encoded(sentences):
+    result = []
+    for sentence in sentences:
+        starts = [index == 0 or start for index, (_, start) in enumerate(sentence)]
+        words = tuple(count - 1 for count in itertools.accumulate(starts))
+        result.append(EncodedSentence(tuple(token for token, _ in sentence), words))
+    return result
+
+
+@settings(max_examples=40, deadline=None)
+@given(SENTENCES, st.integers(1, 50))
+def test_within_words_the_later_pieces_of_the_word_are_masked_too(sentences, tokens_per_batch):
+    model = Whispering("masked")
+    scores = token_scores(model, encoded(sentences), "pll_within_word_l2r", tokens_per_batch)
+    for sentence, values in zip(encoded(sentences), scores, strict=True):
+        for position, target in enumerate(sentence.ids):
+            row = list(sentence.ids)
+            for later in range(position, len(row)):
+                if sentence.words[later] == sentence.words[position]:
+                    row[later] = MASK
+            assert values[position] == pytest.approx(model.one([CONTEXT, *row, 3], position + 1, target), abs=1e-5)
+
+
+def test_words_of_one_piece_make_both_masked_ways_the_same():
+    model = Whispering("masked")
+    sentences = encoded([[(7, True), (8, True), (9, True)], [(9, True), (5, True)]])
+    plain, within = (token_scores(model, sentences, way, 64) for way in ("pll", "pll_within_word_l2r"))
+    assert [values.tolist() for values in plain] == [values.tolist() for values in within]
+
+
+def test_the_same_ids_in_other_words_are_other_sentences():
+    rows = expand(encoded([[(7, True), (8, False)], [(7, True), (8, True)]]), Frame((2,), (3,)), MASK, within_word=True)
+    assert rows.ids[rows.of[0, 0]].tolist() == [2, MASK, MASK, 3]
+    assert rows.ids[rows.of[1, 0]].tolist() == [2, MASK, 8, 3]
+    model = Whispering("masked")
+    one, other = token_scores(model, encoded([[(7, True), (8, False)], [(7, True), (8, True)]]), "pll_within_word_l2r")
+    assert one[0] != other[0] and one[1] == other[1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(SENTENCES, st.integers(1, 50))
+def test_from_left_to_right_each_token_sees_the_context_and_those_before_it(sentences, tokens_per_batch):
+    model = Whispering("causal")
+    scores = token_scores(model, encoded(sentences), "left_to_right", tokens_per_batch)
+    for batch in model.batches:
+        assert bool((batch[:, 0] == CONTEXT).all()) and (batch.numel() <= tokens_per_batch or len(batch) == 1)
+    for sentence, values in zip(encoded(sentences), scores, strict=True):
+        assert len(values) == len(sentence.ids), "no term for an end of the sentence"
+        for position, target in enumerate(sentence.ids):
+            row = [CONTEXT, *sentence.ids[:position]]
+            assert values[position] == pytest.approx(model.one(row, position, target), abs=1e-5)
+
+
+@pytest.mark.parametrize(("architecture", "way"), [("masked", "pll_within_word_l2r"), ("causal", "left_to_right")])
+@settings(max_examples=15, deadline=None)
+@given(sentences=SENTENCES, random=st.randoms(use_true_random=False))
+def test_the_order_of_the_sentences_changes_no_bit(architecture, way, sentences, random):
+    order = list(range(len(sentences)))
+    random.shuffle(order)
+    model = Whispering(architecture)
+    straight = sentence_scores(token_scores(model, encoded(sentences), way, 30))
+    shuffled = sentence_scores(token_scores(model, encoded([sentences[i] for i in order]), way, 30))
+    assert shuffled.tolist() == straight[order].tolist()
+
+
+def test_a_model_that_cannot_be_scored_in_a_way_is_refused_in_one_line():
+    assert scoring_name("auto", "masked") == "pll" and scoring_name("auto", "causal") == "left_to_right"
+    with pytest.raises(
+        ConfigError, match=r"'left_to_right' needs a causal language model, this one is masked; use pll"
+    ):
+        scoring_name("left_to_right", "masked")
+    for way in ("pll", "pll_within_word_l2r"):
+        with pytest.raises(ConfigError, match=f"'{way}' needs a masked .* this one is causal; use left_to_right"):
+            token_scores(Whispering("causal"), [EncodedSentence((7,))], way)
+    with pytest.raises(ConfigError, match="allowed are: auto, pll"):
+        scoring_name("best", "masked")
+
+
+def test_every_registered_way_can_be_named_in_the_settings():
+    assert set(ScoringName.__args__) == {"auto", *SCORINGS}
+    for scoring in SCORINGS.values():
+        assert scoring.description and scoring.rows(1) == 1
+
+
+def test_batches_of_a_large_vocabulary_shrink_to_bound_the_logits():
+    model = Whispering("causal")
+    model.vocabulary_size = 250_000
+    assert tokens_per_batch_for(model, 1 << 20) == LOGITS_PER_BATCH // 250_000
+    assert tokens_per_batch_for(Whispering("causal"), None) == 1024
+
+
+@pytest.mark.parametrize("architecture", ["masked", "causal"])
+def test_logits_that_are_not_finite_are_one_clear_error(architecture):
+    model = Whispering(architecture)
+    model.weights[:] = float("nan")
+    with pytest.raises(EvaluationError, match="log-probabilities that are not finite: its weights are damaged"):
+        token_scores(model, [EncodedSentence((7, 8))])
+
+
+def test_word_numbers_follow_the_pre_tokens():
+    assert word_numbers([0, 0, 1, 2, 2]) == (0, 0, 1, 2, 2)
+    assert word_numbers([5, None, None, 6]) == (0, 1, 2, 3)
+    assert word_numbers([]) == ()
+
+
+def test_our_tokenizers_tell_the_pieces_of_a_word_and_keep_punctuation_apart(model_manifest):
+    model = HatcheryModel(*load_pretrained(model_manifest), CPU)
+    plain, (sentence,) = model.encode(["She sleeps ."]), model.encode(["She sleeps ."], words=True)
+    assert plain[0].words is None and plain[0].ids == sentence.ids
+    pieces = {}
+    for token, word in zip(sentence.ids, sentence.words, strict=True):
+        pieces.setdefault(word, []).append(token)
+    assert [model.tokenizer.decode(ids).strip() for ids in pieces.values()] == ["She", "sleeps", "."]
+
+
+def test_a_leading_blank_changes_no_id_of_our_tokenizers(model_manifest, shared_directory):
+    files = [model_manifest.parent / "tokenizer.json", *sorted((shared_directory / "data").glob("*tokenizer*.json"))]
+    sentences = ["The cat sleeps.", "Who did she see?", "12 dogs' houses aren't old.", "What?\nNothing."]
+    for file in files:
+        tokenizer = load_tokenizer(file, recognise=())
+        blanks = tokenizer.encode_sentences([f" {sentence}" for sentence in sentences])
+        assert blanks == tokenizer.encode_sentences(sentences), file.name
+
+
+def test_the_leading_blank_reaches_the_tokenizer_and_identity_is_that_of_the_texts(model_manifest):
+    model = HatcheryModel(*load_pretrained(model_manifest), CPU)
+    asked = []
+
+    def encode(sentences, words=False):
+        asked.extend(sentences)
+        return HatcheryModel.encode(model, sentences, words)
+
+    model.encode = encode
+    pairs = [MinimalPair("p", "f", "0", "The dogs sleep .", "The dogs sleeps .")]
+    with_blank = pair_scores(pairs, model, leading_blank=True)
+    assert asked == [" The dogs sleep .", " The dogs sleeps ."]
+    assert with_blank.scores.tolist() == pair_scores(pairs, model).scores.tolist()
+
+
+def test_a_sentence_longer_than_the_model_can_take_is_named(model_manifest):
+    model = HatcheryModel(*load_pretrained(model_manifest), CPU)
+    model.longest_input = 5
+    pairs = [MinimalPair("p", "f", "7", "The dogs sleep near the old house .", "The .")]
+    with pytest.raises(EvaluationError, match=r"p, pair 7: a sentence becomes \d+ tokens, expected 1 to 3"):
+        pair_scores(pairs, model)
