@@ -177,7 +177,7 @@ class Experiment:
             run.measures.update(measures or {})
         return folder / "manifest.json"
 
-    def summary_settings(self, published: str | None = None) -> dict[str, Any]:
+    def summary_settings(self, published: dict[str, Any] | None = None) -> dict[str, Any]:
         return {
             "stage": "summarise",
             "stage_version": 1,

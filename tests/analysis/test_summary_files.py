@@ -12,11 +12,12 @@ from hatchery.analysis.write_summary import write_summary
 from hatchery.errors import ConfigError, ManifestError
 
 PUBLISHED = (
-    "model,suite,task,metric,mean,std,source,comparable,note\n"
-    "plain,finetuning,cola,accuracy_percent,60.0,1.5,Table 1,yes,printed in bold\n"
-    "plain,blimp,agreement,accuracy_percent,73.0,,Table 2,yes,\n"
-    "plain,blimp,binding,accuracy_percent,73.0,,Table 2,yes,\n"
+    "paper,table,track,row,suite,task,metric,value,spread,spread_kind,runs,comparable,note\n"
+    "elc_bert,1,,published,finetuning,cola,accuracy_percent,60.0,1.5,deviation_over_runs,5,yes,printed in bold\n"
+    "elc_bert,2,,published,blimp,agreement,accuracy_percent,73.0,,,,yes,\n"
+    "elc_bert,2,,published,blimp,binding,accuracy_percent,73.0,,,,yes,\n"
 )
+CHOICE = {"paper": "elc_bert", "rows": {"plain": "published"}}
 NAMES = ("summary.csv", "summary.parquet", "summary.md", "summary.txt")
 
 
@@ -25,7 +26,7 @@ def write(experiment: Any, folder: Path, published: Path | None = None, backward
     if backwards:
         inputs = [dict(reversed(paths.items())) for paths in inputs]
     paths = [folder / name for name in NAMES]
-    settings = experiment.summary_settings(None if published is None else "paper")
+    settings = experiment.summary_settings(None if published is None else CHOICE)
     csv_path, parquet, markdown, text = paths
     *others, perplexity = inputs
     write_summary(settings, *others, published, csv_path, parquet, markdown, text, perplexity)
@@ -34,7 +35,7 @@ def write(experiment: Any, folder: Path, published: Path | None = None, backward
 
 @pytest.fixture
 def published(tmp_path: Path) -> Path:
-    path = tmp_path / "paper.csv"
+    path = tmp_path / "elc_bert.csv"
     path.write_text(PUBLISHED)
     return path
 
@@ -134,9 +135,9 @@ def test_a_table_of_published_values_must_be_handed_in_exactly_when_the_settings
     two_models: Any, tmp_path: Path, published: Path
 ) -> None:
     inputs = (two_models.pretraining, two_models.minimal_pairs, two_models.finetuning)
-    for name, path in ((None, published), ("paper", None)):
+    for choice, path in ((None, published), (CHOICE, None)):
         with pytest.raises(ConfigError, match="--published"):
-            write_summary(two_models.summary_settings(name), *inputs, path, tmp_path / "summary.csv")
+            write_summary(two_models.summary_settings(choice), *inputs, path, tmp_path / "summary.csv")
 
 
 def test_an_experiment_without_evaluations_still_has_a_header(tmp_path: Path) -> None:

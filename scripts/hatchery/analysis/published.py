@@ -1,18 +1,12 @@
-"""Published values beside ours: reading them, and judging whether ours agree.
+"""Published values beside ours: judging whether ours agree.
 
-A published table is a data file, `config/published/<experiment>.csv`, in the units of the summary. The judgement is
-meant to be reproduced with a pocket calculator: the difference against two combined standard deviations.
+The judgement is meant to be reproduced with a pocket calculator: the difference against two combined standard
+deviations.
 """
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
-
-from hatchery.analysis.tables import read_rows
-
-COLUMNS = ("model", "suite", "task", "metric", "mean", "std", "source", "comparable", "note")
-KEY = COLUMNS[:4]
 
 DEVIATIONS = 2.0
 TOLERANCE_WITHOUT_DEVIATION = 0.5
@@ -32,24 +26,6 @@ class PublishedValue:
     comparable: bool
     note: str
     rounding: float = PRINTED_ROUNDING
-
-
-def read_published(path: str | Path) -> dict[tuple[str, str, str, str], PublishedValue]:
-    """Published values by (model, suite, task, metric).
-
-    Raises EvaluationError naming file and line for a missing column, a doubled row or a number that is none.
-    """
-    return {
-        (row.text("model"), row.text("suite"), row.text("task"), row.text("metric")): PublishedValue(
-            mean=row.number("mean"),
-            std=row.optional_number("std", low=0.0),
-            source=row.text("source"),
-            comparable=row.text("comparable", ("yes", "no")) == "yes",
-            note=row.text("note"),
-            rounding=half_of_last_digit(row.text("mean")),
-        )
-        for row in read_rows(path, COLUMNS, KEY)
-    }
 
 
 def half_of_last_digit(number: str) -> float:

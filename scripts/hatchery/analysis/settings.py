@@ -22,6 +22,15 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class PublishedChoice:
+    """The published models that ours repeat: `rows` maps our models to the rows of a paper's track."""
+
+    paper: str
+    rows: dict[str, str]
+    track: str = ""
+
+
+@dataclass(frozen=True)
 class SummarySettings:
     """What an experiment's summary covers.
 
@@ -34,7 +43,7 @@ class SummarySettings:
     cells: tuple[Cell, ...]
     suites: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
-    published: str | None = None
+    published: PublishedChoice | None = None
     perplexity: bool = False
     baselines: tuple[str, ...] = ()
 

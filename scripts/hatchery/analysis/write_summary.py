@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.published import read_published
+from hatchery.analysis.published_values import for_experiment, read_numbers
 from hatchery.analysis.read_measurements import read_measurements
 from hatchery.analysis.settings import SummarySettings
 from hatchery.analysis.summary import summarise
@@ -35,10 +35,14 @@ def write_summary(
     at fault.
     """
     summary_settings = build(SummarySettings, stage_body(settings))
-    if (summary_settings.published is None) != (published is None):
-        raise ConfigError(f"--published is {published}, but the settings say published: {summary_settings.published}")
+    chosen = summary_settings.published
+    if (chosen is None) != (published is None):
+        raise ConfigError(f"--published is {published}, but the settings say published: {chosen}")
+    values = {}
+    if chosen is not None and published is not None:
+        values = for_experiment(read_numbers(published), chosen.paper, chosen.track, chosen.rows)
     measurements = read_measurements(summary_settings, pretraining, minimal_pairs, finetuning, perplexity)
-    summary = summarise(summary_settings, measurements, {} if published is None else read_published(published))
+    summary = summarise(summary_settings, measurements, values)
     if parquet is not None:
         write_parquet(parquet, summary.rows)
     if markdown is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.protocols import resolve_protocol
+from hatchery.config.schema import nearest
 from hatchery.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -85,6 +86,13 @@ def check_experiment(experiment: dict[str, Any], where: str, project: "Project")
             raise ConfigError(
                 f"{place}: batch_size: got {pretraining['batch_size']}, "
                 f"expected a multiple of compute.micro_batch_size ({micro}) of {project.folder / 'config.yaml'}"
+            )
+    published = experiment["published"]
+    for run in {} if published is None else published["rows"]:
+        if run not in experiment["runs"]:
+            raise ConfigError(
+                f"{where}: published.rows: got {run!r}, no such run; there are: {', '.join(experiment['runs'])}"
+                f"{nearest(run, experiment['runs'])}"
             )
     for task in experiment["finetuning"]["tasks"]:
         resolve_protocol(experiment["finetuning"], task, project, where)

@@ -236,9 +236,9 @@ class Layout:
         }
 
     def published(self, experiment: str) -> list[str]:
-        """The table of published values of an experiment, if it names one."""
-        name = self.project.experiment(experiment)["published"]
-        return [] if name is None else [f"config/published/{name}.csv"]
+        """The numbers of the paper that an experiment repeats, if it names one."""
+        chosen = self.project.experiment(experiment)["published"]
+        return [] if chosen is None else [f"config/published/values/{chosen['paper']}.csv"]
 
     def figures(self, experiment: str) -> dict[str, str]:
         """The figures of an experiment by name: those that its evaluations give something to draw for."""
