@@ -4,6 +4,7 @@ import pytest
 
 from hatchery.analysis.published import combined_deviation, half_of_last_digit, judge
 
+
 @pytest.mark.parametrize(
     ("difference", "deviation", "verdict"),
     [

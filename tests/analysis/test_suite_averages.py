@@ -266,7 +266,7 @@ def test_runs_that_do_not_match_are_one_clear_error():
 
 def test_a_missing_task_is_an_error_and_not_a_smaller_average():
     with pytest.raises(EvaluationError, match="average of BabyLM GLUE: 'babylm_wsc' is missing"):
-        averages.babylm_glue_mean({task: 1.0 for task in averages.BABYLM_GLUE_TASKS[:-1]})
+        averages.babylm_glue_mean(dict.fromkeys(averages.BABYLM_GLUE_TASKS[:-1], 1.0))
     with pytest.raises(EvaluationError, match="got 3 paradigms, expected 67"):
         averages.paradigm_mean({"a": 1.0, "b": 1.0, "c": 1.0})
 

@@ -87,7 +87,7 @@ def test_markdown_has_models_as_rows_and_says_what_a_reader_must_know(
     assert "| elc | 77.5 (n=1) | 75.0 (n=1) |" in text
     assert "divided by n - 1" in text
     assert "Failed runs: plain-s2, cola: majority class with seed 13 at learning rate 5e-05." in text
-    assert "| +12.0 | above | Table 1 | printed in bold |" in text
+    assert "| +12.0 | above | ELC-BERT Table 1 | printed in bold |" in text
     assert "In all: 1 within, 1 above." in text
     assert "1 published values have no counterpart here: plain, blimp, binding, accuracy_percent." in text
     tables = [block for block in text.split("\n\n") if block.startswith("|")]

@@ -121,7 +121,20 @@ MISTAKES = {
         "the name 'bnc' is given 2 times",
     ),
     "reader option": ("corpora/demo.yaml", "{corpus: cbt}", "{corpus: cbd}", "sources.3.options.corpus: got 'cbd'"),
-    "a seed twice": (DEMO, "seeds: [12, 642, 369]", "seeds: [12, 12]", "finetuning.seeds"),
+    "unknown protocol": (
+        "experiments/strict.yaml",
+        "{base: elc_bert}",
+        "{base: elc_bret}",
+        "finetuning.protocol.base: got 'elc_bret', no such protocol; there are: babylm_official, elc_bert",
+    ),
+    "published row of no run": (
+        "experiments/strict.yaml",
+        "    elc_zero: elc_bert_base_zero",
+        "    elc_zeros: elc_bert_base_zero",
+        "published.rows: got 'elc_zeros', no such run; there are: ltg_bert, elc_biased, elc_zero, elc_normalized, "
+        "elc_weighted_output; did you mean 'elc_zero'?",
+    ),
+    "a seed twice": (DEMO, "seeds: [12, 642, 369]", "seeds: [12, 12]", "finetuning.protocol.seeds"),
 }
 
 

@@ -120,7 +120,12 @@ def test_the_official_pipeline_is_the_same_for_all_runs(protocol, name, task, me
     settings = protocol(name, task)
     assert plan(settings) == (10, 64, [5e-5], 0.0)
     assert chosen(settings, "weight_decay", "beta1", "beta2", "epsilon") == (0.0, 0.9, 0.999, 1e-8)
-    assert chosen(settings, "schedule", "final_fraction", "max_gradient_norm", "max_length") == ("linear", 0.0, 1.0, 128)
+    assert chosen(settings, "schedule", "final_fraction", "max_gradient_norm", "max_length") == (
+        "linear",
+        0.0,
+        1.0,
+        128,
+    )
     assert chosen(settings, "selection", "selection_metric") == ("scored", metric)
     steps = ("evaluation_interval_steps", "patience_evaluations", "minimum_improvement")
     assert chosen(settings, *steps) == (200, 10, 0.001)
@@ -151,7 +156,7 @@ def test_ltg_bert_s_script_differs_from_its_paper_in_these_values_alone(protocol
 
 def test_ltg_bert_evaluates_fourteen_tasks_and_neither_wnli_nor_wsc():
     named = {task for task in TASKS if task.startswith(("glue_", "superglue_"))}
-    assert named - {"glue_wnli"} == set(LTG_TABLE_10)
+    assert named - {"glue_wnli", "superglue_wic_as_published"} == set(LTG_TABLE_10)
     assert len(LTG_TABLE_10) == 14
 
 

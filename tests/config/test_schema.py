@@ -24,7 +24,7 @@ def test_defaults_are_filled_at_every_depth() -> None:
     experiment = validate(MINIMAL, "experiment", "x.yaml")
     assert experiment["pretraining"]["optimizer"]["beta2"] == 0.98
     assert experiment["runs"]["a"]["seeds"] == [42]
-    assert experiment["finetuning"]["protocol"]["epochs"] == 10
+    assert experiment["perplexity"]["mask_probability"] == 0.15
 
 
 def test_overrides_are_not_filled_with_defaults() -> None:
@@ -95,3 +95,13 @@ def test_merging_is_idempotent_and_keeps_what_is_not_overridden(base: dict, over
     once = merged(base, overrides)
     assert merged(once, overrides) == once
     assert all(once[key] == base[key] for key in base.keys() - overrides.keys())
+
+
+def test_what_differs_from_a_protocol_is_checked_but_not_filled() -> None:
+    document = {**MINIMAL, "finetuning": {"protocol": {"epochs": 3}, "tasks": {"rte": {"batch_size": 4}}}}
+    experiment = validate(document, "experiment", "x.yaml")
+    assert experiment["finetuning"]["protocol"] == {"epochs": 3}
+    assert experiment["finetuning"]["tasks"] == {"rte": {"batch_size": 4}}
+    document["finetuning"]["tasks"]["rte"] = {"batch_sise": 4}
+    with pytest.raises(ConfigError, match=r"tasks\.rte\.batch_sise: unknown key.*did you mean 'batch_size'"):
+        validate(document, "experiment", "x.yaml")

@@ -95,3 +95,35 @@ def test_missing_data_is_no_input(repository: Path) -> None:
     layout = Layout(Project(repository / "config"))
     assert layout.source_inputs("bnc") == []
     assert layout.source_inputs("embedded_bnc") == ["resources/embedded/manifest.json"]
+
+
+def test_options_of_an_experiment_lie_over_those_of_heads_for_sequences(tmp_path: Path, repository: Path) -> None:
+    folder = tmp_path / "config"
+    shutil.copytree(repository / "config", folder)
+    path = folder / "experiments/demo_suites.yaml"
+    text = path.read_text(encoding="utf-8")
+    head = "  head_options: {pooling: position_linear, transform: none}\n"
+    path.write_text(text.replace("  tasks:\n", f"{head}  tasks:\n", 1), encoding="utf-8")
+    project = Project(folder)
+    heads = {
+        task: slice_of(project, "finetune", experiment="demo_suites", task=task)["task"]["head"]
+        for task in ("demo_babylm_rte", "demo_glue_stsb", "demo_probe_dp")
+    }
+    assert heads["demo_babylm_rte"]["options"] == {"pooling": "position_linear", "transform": "none"}
+    assert heads["demo_glue_stsb"]["options"]["pooling"] == "position_linear"
+    assert "pooling" not in heads["demo_probe_dp"]["options"]
+
+
+def test_a_public_model_is_scored_like_ours_with_its_own_entry(repository: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "config"
+    shutil.copytree(repository / "config", folder)
+    (folder / "baselines").mkdir(exist_ok=True)
+    (folder / "baselines/gpt.yaml").write_text("data: my_text\narchitecture: causal\n", encoding="utf-8")
+    project = Project(folder)
+    ours = slice_of(project, "score_minimal_pairs", suite="blimp")
+    theirs = slice_of(project, "score_minimal_pairs", suite="blimp", baseline="gpt")
+    assert theirs == {
+        **ours,
+        "model_kind": "transformers",
+        "external": {"architecture": "causal", "leading_blank": None},
+    }

@@ -25,7 +25,6 @@ PROGRAMS = {
     "snakefmt",
     "snakemake",
     "snakemake-executor-plugin-slurm",
-    "transformers",
 }
 
 ENVIRONMENTS = sorted(COMMANDS_BY_ENVIRONMENT)

@@ -227,8 +227,8 @@ def test_a_probe_holds_sentences_out_with_all_their_targets(run):
     assert read_manifest(folder / "manifest.json").measures["development_rows"] == 3
 
 
-def test_marked_words_need_a_head_that_reads_them(run):
-    rows = [
+def marked_rows():
+    return [
         {
             "word": "dogs",
             "sentence1": "The old dogs sleep .",
@@ -241,9 +241,21 @@ def test_marked_words_need_a_head_that_reads_them(run):
         }
         for i in range(4)
     ]
+
+
+def test_marked_words_are_classified_by_a_head_that_reads_them(run):
+    head = {"kind": "marked_words_classification", "options": {}}
+    task = {"layout": "wic", "labels": [False, True], "metrics": ["accuracy"], "head": head}
+    folder = run(settings(task), {"train.jsonl": marked_rows(), "validation.jsonl": marked_rows()})
+    predictions = pq.read_table(folder / "predictions.parquet").to_pylist()
+    assert {row["label"] for row in predictions} == {"false", "true"}
+    assert {len(row["scores"]) for row in predictions} == {2}
+
+
+def test_marked_words_need_a_head_that_reads_them(run):
     head = {"kind": "sequence_classification", "options": {}}
     task = {"layout": "wic", "labels": [False, True], "metrics": ["accuracy"], "head": head}
     with pytest.raises(
         ConfigError, match=r"finetune.task.head.kind: got 'sequence_classification', .* rows have spans"
     ):
-        run(settings(task), {"train.jsonl": rows, "validation.jsonl": rows})
+        run(settings(task), {"train.jsonl": marked_rows(), "validation.jsonl": marked_rows()})

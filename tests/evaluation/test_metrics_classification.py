@@ -123,7 +123,9 @@ def test_wsc_of_babylm_gives_the_constant_answer_of_the_papers():
 
 def test_numbers_are_refused_where_classes_are_expected():
     rows = Scored(np.array([0.5, 1.0]), np.array([0.5, 1.0]), np.zeros((2, 1)))
-    with pytest.raises(EvaluationError, match=r"metric mcc: the labels are float64 of shape \(2,\), expected one class"):
+    with pytest.raises(
+        EvaluationError, match=r"metric mcc: the labels are float64 of shape \(2,\), expected one class"
+    ):
         value("mcc", rows)
     with pytest.raises(EvaluationError, match="got 0 predictions for 0 labels"):
         value("accuracy", Scored(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros((0, 2))))

@@ -38,7 +38,8 @@ def test_an_unknown_label_makes_its_question_wrong():
 
 def record(scores, entities, answers, groups, order=slice(None)):
     facts = [
-        {"entity": entity, "answers": json.dumps(answers[group])} for entity, group in zip(entities, groups, strict=True)
+        {"entity": entity, "answers": json.dumps(answers[group])}
+        for entity, group in zip(entities, groups, strict=True)
     ]
     labels = np.array([int(entity in answers[group]) for entity, group in zip(entities, groups, strict=True)])
     scores = np.asarray(scores, dtype=float)
@@ -103,7 +104,7 @@ def test_copa_compares_the_two_choices_of_an_item():
 
 @pytest.mark.parametrize("metric", ["question_exact_match", "record_f1"])
 def test_rows_without_a_group_are_one_clear_error(metric):
-    rows = Scored(np.array([1]), np.array([1]), np.ones((1, 2)), ["" ], [{"entity": "a", "answers": "[]"}])
+    rows = Scored(np.array([1]), np.array([1]), np.ones((1, 2)), [""], [{"entity": "a", "answers": "[]"}])
     with pytest.raises(EvaluationError, match=f"metric {metric}: rows belong to no group"):
         value(metric, rows)
 

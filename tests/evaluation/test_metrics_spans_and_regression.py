@@ -50,9 +50,7 @@ def test_a_target_of_an_unknown_label_counts_as_missed(seed):
     extra = np.zeros((len(labels), 1), dtype=bool)
     truth = extra.copy()
     truth[0] = True
-    expected = f1_score(
-        np.hstack([labels, truth]), np.hstack([predictions, extra]), average="micro", zero_division=0.0
-    )
+    expected = f1_score(np.hstack([labels, truth]), np.hstack([predictions, extra]), average="micro", zero_division=0.0)
     assert value("micro_f1", independent(labels, predictions)) == pytest.approx(expected)
 
 
@@ -113,7 +111,9 @@ def test_correlations_agree_with_scipy(seed):
     assert value("mean_of_pearson_and_spearman", rows) == pytest.approx((pearson + spearman) / 2)
 
 
-@pytest.mark.parametrize(("labels", "predictions"), [([1.0, 2.0], [3.0, 3.0]), ([2.0, 2.0], [1.0, 3.0]), ([1.0], [1.0])])
+@pytest.mark.parametrize(
+    ("labels", "predictions"), [([1.0, 2.0], [3.0, 3.0]), ([2.0, 2.0], [1.0, 3.0]), ([1.0], [1.0])]
+)
 def test_a_constant_side_has_no_correlation_and_no_warning(labels, predictions):
     rows = Scored(np.array(labels), np.array(predictions), np.array(predictions)[:, None])
     with warnings.catch_warnings():

@@ -18,7 +18,14 @@ from hatchery.typed import build
 AMBIGUOUS = "msgs_main_verb_lexical_content_the"
 MNLI_LABELS = ("entailment", "neutral", "contradiction")
 # Condition, linguistic and surface label of the six rows of a paradigm (evaluation.md 8.2).
-PARADIGM = [("training", 1, 1), ("training", 0, 0), ("test", 1, 0), ("test", 0, 1), ("control", 1, 1), ("control", 0, 0)]
+PARADIGM = [
+    ("training", 1, 1),
+    ("training", 0, 0),
+    ("test", 1, 0),
+    ("test", 0, 1),
+    ("control", 1, 1),
+    ("control", 0, 0),
+]
 HEURISTICS = ("lexical_overlap", "subsequence", "constituent")
 
 

@@ -47,7 +47,7 @@ rule score_baseline:
         slurm_partition=lambda wildcards: LAYOUT.partition(),
     params:
         settings=lambda wildcards: LAYOUT.settings(
-            "score_baseline", baseline=wildcards.baseline, suite=wildcards.suite
+            "score_minimal_pairs", suite=wildcards.suite, baseline=wildcards.baseline
         ),
         runtime=lambda wildcards, resources: LAYOUT.runtime("score_minimal_pairs"),
     shell:

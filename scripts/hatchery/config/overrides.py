@@ -19,4 +19,3 @@ def merged(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, A
 def pretraining_of(experiment: Mapping[str, Any], run: str) -> dict[str, Any]:
     """Pretraining settings of a run: the experiment's, with what the run changes."""
     return merged(experiment["pretraining"], experiment["runs"][run]["pretraining"])
-

@@ -30,7 +30,6 @@ VERSIONS = {
     "write_cost": 1,
     "pretrain": 1,
     "score_minimal_pairs": 2,
-    "score_baseline": 1,
     "measure_perplexity": 1,
     "finetune": 2,
     "summarise": 2,
@@ -42,6 +41,9 @@ VERSIONS = {
     "export_model": 1,
     "list_exported_models": 1,
 }
+
+# Heads that `finetuning.head_options` of an experiment speaks of.
+SEQUENCE_HEADS = ("sequence_classification", "regression", "multiple_choice")
 
 
 def stage_settings(project: Project, stage: str, **wildcards: str) -> str:
@@ -175,13 +177,12 @@ def _cost(project: Project, experiment: str) -> dict[str, Any]:
     }
 
 
-def _minimal_pairs(project: Project, suite: str) -> dict[str, Any]:
-    return {"suite": suite, **_without(project.block("suite", suite), "description", "data", "embedded")}
-
-
-def _baseline(project: Project, baseline: str, suite: str) -> dict[str, Any]:
-    block = _without(project.block("baseline", baseline), "description", "data")
-    return {**_minimal_pairs(project, suite), "model_kind": "transformers", "external": block}
+def _minimal_pairs(project: Project, suite: str, baseline: str | None = None) -> dict[str, Any]:
+    body = {"suite": suite, **_without(project.block("suite", suite), "description", "data", "embedded")}
+    if baseline is None:
+        return body
+    external = _without(project.block("baseline", baseline), "description", "data")
+    return {**body, "model_kind": "transformers", "external": external}
 
 
 def _perplexity(project: Project, experiment: str) -> dict[str, Any]:
@@ -192,7 +193,11 @@ def _perplexity(project: Project, experiment: str) -> dict[str, Any]:
 
 def _finetuning(project: Project, experiment: str, task: str) -> dict[str, Any]:
     transfer = [_task(project, name) for name in project.block("task", task)["transfer_tasks"]]
-    return {"task": _task(project, task), "protocol": project.protocol_of(experiment, task), "transfer": transfer}
+    own = _task(project, task)
+    if own["head"]["kind"] in SEQUENCE_HEADS:
+        options = project.experiment(experiment)["finetuning"]["head_options"]
+        own["head"] = {**own["head"], "options": {**own["head"]["options"], **options}}
+    return {"task": own, "protocol": project.protocol_of(experiment, task), "transfer": transfer}
 
 
 def _task(project: Project, task: str) -> dict[str, Any]:
@@ -273,7 +278,6 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "write_cost": _cost,
     "pretrain": _pretraining,
     "score_minimal_pairs": _minimal_pairs,
-    "score_baseline": _baseline,
     "measure_perplexity": _perplexity,
     "finetune": _finetuning,
     "summarise": _summary,

@@ -92,11 +92,13 @@ def cases(tokens: tuple[Tensor, Tensor]) -> dict[str, Case]:
     word_labels = (ids % 3).where(mask, -100)
     spans = torch.tensor([[[1, 4]], [[8, 11]], [[0, 2]], [[2, 5]]])
     targets = {"spans": spans, "sentences": torch.tensor([0, 0, 1, 2])}
+    marked = {"spans": torch.tensor([[[1, 4], [8, 11]], [[0, 2], [3, 4]], [[2, 5], [4, 5]]])}
     multi_hot = torch.tensor([[1, 0, 0], [0, 1, 1], [0, 0, 0], [0, 0, 1]])
     return {
         "sequence_classification": Case(plain, torch.tensor([2, 0, 1]), (3, 3), (3,)),
         "regression": Case(plain, torch.tensor([0.5, 4.0, 2.25]), (3, 1), (3,)),
         "multiple_choice": Case(choices, torch.tensor([1, 0, 1]), (3, 2), (3,)),
+        "marked_words_classification": Case({**plain, **marked}, torch.tensor([2, 0, 1]), (3, 3), (3,)),
         "token_classification": Case(plain, word_labels, (3, 12, 3), (3, 12)),
         "extractive_span": Case(plain, torch.tensor([[3, 5], [1, 2], [-100, -100]]), (3, 12, 2), (3, 2)),
         "span_classification": Case({**plain, **targets}, multi_hot, (4, 3), (4, 3)),

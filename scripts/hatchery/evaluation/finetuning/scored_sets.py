@@ -21,13 +21,6 @@ from hatchery.evaluation.tasks.settings import TaskSettings
 
 
 @dataclass(frozen=True)
-class NamedScored(Scored):
-    """What metrics look at, with the names of the labels in their order: SRL's clean value leaves some out by name."""
-
-    label_names: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
 class ScoredSet:
     """One set. `is_scored` bool [units]; `groups` and `facts` are per unit, empty for sentences with spans.
 
@@ -64,7 +57,7 @@ class ScoredSet:
         """What metrics look at: the units that count, or all of them."""
         chosen = np.flatnonzero(self.is_scored | all_rows)
         labels = self.labels[chosen]
-        return NamedScored(
+        return Scored(
             labels=labels.astype(np.float64) if answers.predictions.dtype.kind == "f" else labels,
             predictions=answers.predictions[chosen],
             scores=answers.scores[chosen],

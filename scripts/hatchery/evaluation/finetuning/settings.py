@@ -45,7 +45,7 @@ class ProtocolSettings:
     # Evaluate after so many steps; null: after every epoch. A run that ends before the first evaluation keeps its last
     # state (reference evaluation.md 6.3, consequence b).
     evaluation_interval_steps: int | None
-    # Stop after this many evaluations without an improvement of more than `minimum_improvement`; null trains to the end.
+    # Stop after so many evaluations without an improvement of more than `minimum_improvement`; null trains to the end.
     patience_evaluations: int | None
     minimum_improvement: float
     # null: the first metric of the task.

@@ -4,8 +4,6 @@ Every pair of a target and a label is one yes-or-no decision, taken at probabili
 variants of jiant (threshold at score 0.5, mean with accuracy) are not this metric.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from hatchery.errors import EvaluationError
@@ -33,7 +31,7 @@ def clean_micro_f1(scored: Scored) -> float:
 
     Raises EvaluationError where `scored` does not name its labels.
     """
-    names: Sequence[str] = getattr(scored, "label_names", ())
+    names = scored.label_names
     if not names:
         raise EvaluationError("metric clean_micro_f1: the labels have no names, expected those of SRL's roles")
     kept = np.array([not name.startswith(UNCLEAN_PREFIXES) for name in names])

@@ -13,6 +13,7 @@ from torch import nn
 from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.heads.extractive_span import ExtractiveSpan
 from hatchery.modeling.heads.layer_mix import LayerReading
+from hatchery.modeling.heads.marked_words_classifier import MarkedWordsClassifier
 from hatchery.modeling.heads.pooling import POOLINGS, FirstToken, MeanOverTokens, PoolingName, PositionLinear
 from hatchery.modeling.heads.score_head import TransformName
 from hatchery.modeling.heads.sequence_classifier import MultipleChoice, SequenceClassifier, SequenceRegressor
@@ -77,6 +78,15 @@ class TokenOptions(EncoderOptions):
     """Options of `token_classification`."""
 
     transform: TransformName = "ltg_wrapper"
+
+
+@dataclass(frozen=True)
+class MarkedWordsOptions(EncoderOptions):
+    """Options of `marked_words_classification`."""
+
+    transform: TransformName = "ltg_wrapper"
+    # Marked words of an input.
+    n_marked: int = 2
 
 
 @dataclass(frozen=True)
@@ -185,6 +195,10 @@ def _tokens(encoder: LayeredEncoder, context: HeadContext, options: TokenOptions
     return TokenClassifier(encoder, _labels(context), context.dropout, context.seed, **vars(options))
 
 
+def _marked_words(encoder: LayeredEncoder, context: HeadContext, options: MarkedWordsOptions) -> TaskModel:
+    return MarkedWordsClassifier(encoder, _labels(context), context.dropout, context.seed, **vars(options))
+
+
 def _extractive(encoder: LayeredEncoder, context: HeadContext, options: ExtractiveOptions) -> TaskModel:
     return ExtractiveSpan(encoder, context.dropout, context.seed, **vars(options))
 
@@ -199,6 +213,9 @@ HEADS: dict[str, HeadDefinition] = {
     ),
     "regression": HeadDefinition("One number per text or pair of texts: STS-B.", RegressionOptions, False, _regression),
     "multiple_choice": HeadDefinition("The best of several inputs: COPA.", ChoiceOptions, False, _choice),
+    "marked_words_classification": HeadDefinition(
+        "One class for words that are marked in a text or pair: WiC.", MarkedWordsOptions, True, _marked_words
+    ),
     "token_classification": HeadDefinition("One class per token.", TokenOptions, True, _tokens),
     "extractive_span": HeadDefinition("First and last token of an answer.", ExtractiveOptions, False, _extractive),
     "span_classification": HeadDefinition(

@@ -47,11 +47,12 @@ class SpanAttentionPooling(nn.Module):
         rows, inside = tokens_of_spans(sentences, spans, states.shape[1], widest)
         # Scores and values come before the tokens are laid out by span: a token may lie in many spans, and the gradient
         # of index_select is several times faster on a CPU than that of indexing with a matrix.
-        scores = _selected(full_precision(self.token_scores(states)), rows)
-        values = _selected(self.values(states), rows).unflatten(-1, (self.n_heads, -1))
+        scores = select_tokens(full_precision(self.token_scores(states)), rows)
+        values = select_tokens(self.values(states), rows).unflatten(-1, (self.n_heads, -1))
         weights = torch.softmax(scores.masked_fill(~inside.unsqueeze(-1), -torch.inf), dim=1).to(values.dtype)
         return torch.einsum("nwh,nwhd->nhd", weights, values).flatten(1)
 
 
-def _selected(states: Tensor, rows: Tensor) -> Tensor:
+def select_tokens(states: Tensor, rows: Tensor) -> Tensor:
+    """The vectors [N, W, D] at the flat positions `rows` int64 [N, W] of `states` [B, T, D]."""
     return states.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, rows.shape)
