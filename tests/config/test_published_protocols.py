@@ -171,7 +171,7 @@ def test_edge_probing_follows_table_11(project, protocol, task, epochs):
     assert chosen(settings, "schedule", "max_gradient_norm", "selection") == ("cosine", 2.0, "last")
     head = build(HEADS["span_classification"].options, project.block("task", task)["head"]["options"])
     assert (head.probe_size, head.pooling_heads, head.encoder_mode) == (256, 4, "frozen")
-    assert head.layer_reading == "differences"
+    assert head.layer_reading == "contributions"
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,12 @@ from projects import TINY, planned_rules
 pytestmark = pytest.mark.slow
 
 EXPERIMENT = "config/experiments/tiny.yaml"
-FIGURES = {"plot_learning_curves", "plot_layer_weights", "plot_phenomena"}
+FIGURES = {"plot_learning_curves", "plot_layer_weights", "plot_phenomena", "plot_layer_contributions"}
 EXPORT = {"export_model", "list_exported_models"}
 SUMMARY = {"summarise", "write_page", *EXPORT}
-AFTER_PRETRAINING = {"score_minimal_pairs", "finetune", *FIGURES, *SUMMARY}
+FINETUNE = {"freeze_settings", "finetune", "plot_layer_contributions", *SUMMARY}
+FINETUNE_TEXTS = {"freeze_settings", "finetune", *SUMMARY}
+AFTER_PRETRAINING = {"score_minimal_pairs", "measure_perplexity", "finetune", *FIGURES, *SUMMARY}
 AFTER_TOKENS = {"pretrain", *AFTER_PRETRAINING}
 AFTER_TOKENIZER = {"encode_corpus", *AFTER_TOKENS}
 CARD = {"describe_corpus", "write_page"}
@@ -46,11 +48,18 @@ CHANGES = {
     "another experiment": Change("config/experiments/strict.yaml", "steps: 15625", "steps: 15626", set()),
     "description": Change(EXPERIMENT, "As small as", "So small as", {"write_page", *EXPORT}),
     "figure width": Change(EXPERIMENT, "width_inches: 8", "width_inches: 7", {*FIGURES, "write_page"}),
-    "fine-tuning rate": Change(
-        EXPERIMENT, "learning_rate: 5.0e-4", "learning_rate: 6.0e-4", {"freeze_settings", "finetune", *SUMMARY}
+    "fine-tuning rate": Change(EXPERIMENT, "learning_rates: [5.0e-4]", "learning_rates: [6.0e-4]", FINETUNE_TEXTS),
+    "a fine-tuning seed removed": Change(EXPERIMENT, "seeds: [1, 2]", "seeds: [2]", FINETUNE_TEXTS),
+    "a named protocol": Change("config/protocols/ltg_bert_probing.yaml", "dropout: 0.25", "dropout: 0.2", FINETUNE),
+    "description of a protocol": Change(
+        "config/protocols/ltg_bert_probing.yaml", "description: >-", "description: >-\n  Once more.", set()
     ),
-    "a fine-tuning seed removed": Change(
-        EXPERIMENT, "seeds: [1, 2]", "seeds: [2]", {"freeze_settings", "finetune", *SUMMARY}
+    "a task that another one is transferred to": Change(
+        "config/tasks/demo_hans.yaml", "[heuristic, ", "[", FINETUNE_TEXTS
+    ),
+    "a task of another experiment": Change("config/tasks/rte.yaml", "[accuracy, f1]", "[accuracy]", set()),
+    "masks of the perplexity": Change(
+        EXPERIMENT, "splits: [dev]", "splits: [dev], mask_probability: 0.2", {"measure_perplexity", *SUMMARY}
     ),
     "pairs per paradigm": Change(
         "config/suites/tiny_pairs.yaml",

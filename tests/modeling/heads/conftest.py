@@ -69,8 +69,6 @@ def make_head(make_encoder: Callable[..., LayeredEncoder]) -> Callable[..., Task
 
     def make(name: str, encoder: str = "ltg", seed: int = 5, dropout: float = 0.0, **options: Any) -> TaskModel:
         context = HeadContext(3 if HEADS[name].has_label_set else None, dropout, seed, PAD)
-        if name == "span_classification" and encoder == "elc":
-            options = {"layer_reading": "outputs", **options}
         return build_task_model(name, make_encoder(encoder), context, options)
 
     return make

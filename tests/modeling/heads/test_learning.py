@@ -35,9 +35,9 @@ def toy_task(name, seed):
             return {"input_ids": torch.stack([first, second], 1)}, (~marked).long()
         case "marked_words_classification":
             # Only the mark tells which of the words is asked about.
-            ids, rows = ids.where(ids != 7, 11), torch.arange(N)
-            spans = torch.stack([torch.stack([word, word + 1], 1) for word in (place, place.flip(0))], 1)
-            return {"input_ids": ids, "spans": spans}, (ids[rows, place] >= 15).long()
+            asked, rows = place % (LENGTH - 2) + 1, torch.arange(N)
+            spans = torch.stack([torch.stack([word, word + 1], 1) for word in (asked, place)], 1)
+            return {"input_ids": ids, "spans": spans}, (ids[rows, asked] >= 15).long()
         case "token_classification":
             return {"input_ids": ids}, (ids % 3).where(ids >= 7, -100)
         case "extractive_span":

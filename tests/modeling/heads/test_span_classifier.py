@@ -192,9 +192,27 @@ def test_the_number_of_spans_must_be_that_of_the_task(make_encoder, tokens):
 
 
 def test_differences_need_a_residual_stream(make_encoder, tokens):
-    model = SpanClassifier(make_encoder("elc"), 5, 0.0, 1)
+    model = SpanClassifier(make_encoder("elc"), 5, 0.0, 1, layer_reading="differences")
     with pytest.raises(ModelError, match="layer_reading"):
         model(*tokens, spans=SPANS[:, :1], sentences=SENTENCES)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "reading"),
+    [
+        ("ltg", {}, "differences"),
+        ("ltg", {"normalisation": "pre_norm"}, "differences"),
+        ("ltg", {"normalisation": "post_norm"}, "outputs"),
+        ("elc", {}, "outputs"),
+        ("roberta", {}, "outputs"),
+    ],
+)
+def test_contributions_are_differences_only_where_layers_add_up(make_encoder, tokens, kind, changes, reading):
+    encoder = make_encoder(kind, **changes)
+    states = encoder(*tokens)
+    found = layer_vectors(encoder, states, "contributions")
+    assert torch.equal(found, layer_vectors(encoder, states, reading))
+    assert found.shape[0] == len(encoder.layers)
 
 
 def test_answers_come_from_candidates_alone(make_encoder, tokens):

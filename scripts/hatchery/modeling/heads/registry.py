@@ -107,8 +107,8 @@ class ProbeOptions:
     n_spans: int = 1
     # A sigmoid per label, or one softmax.
     multi_label: bool = True
-    # What is mixed: what each layer adds (the paper) or its output (the code).
-    layer_reading: LayerReading = "differences"
+    # What is mixed: what each layer contributes, its difference to the one below (the paper), its output (the code).
+    layer_reading: LayerReading = "contributions"
     probe_size: int = 256
     pooling_heads: int = 4
     # A projection for each span, and a learned factor on the mix (Tenney et al. 2019).

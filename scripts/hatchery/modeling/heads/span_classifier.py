@@ -64,8 +64,7 @@ class SpanClassifier(TaskModel):
 
     With `multi_label` labels are 0/1 [N, n_labels] and predictions bool, one sigmoid each; otherwise class ids int64
     [N]. `layer_reading` is what is mixed, see `layer_mix`. Raises ModelError for impossible sizes, and for a reading
-    that does not fit the encoder: with layer weighting (ELC-BERT) a layer has no increment, and what it gives is its
-    own output, the reading "outputs".
+    that does not fit the encoder.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class SpanClassifier(TaskModel):
         *,
         n_spans: int = 1,
         multi_label: bool = True,
-        layer_reading: LayerReading = "differences",
+        layer_reading: LayerReading = "contributions",
         probe_size: int = 256,
         pooling_heads: int = 4,
         separate_projections: bool = False,
