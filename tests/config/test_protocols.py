@@ -1,5 +1,6 @@
 """How a task of an experiment gets its protocol, and a task its keys from another one."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 import yaml
 
 from hatchery.config.project import Project
+from hatchery.config.stages import stage_settings
 from hatchery.errors import ConfigError
 
 
@@ -121,3 +123,21 @@ def test_only_a_task_that_says_how_can_be_transferred_to(write: Any) -> None:
     project = write({"tasks/mine": {"base": "demo_acceptability", "transfer_tasks": ["demo_entailment"]}})
     with pytest.raises(ConfigError, match="the task 'demo_entailment' says nothing under `transfer`"):
         project.block("task", "mine")
+
+
+def test_a_protocol_says_which_metric_stands_for_a_task(write: Any, repository: Path) -> None:
+    tasks = {"babylm_cola": {}, "babylm_mrpc": {}}
+    project = write(
+        {
+            "experiments/official": experiment(repository, protocol={"base": "babylm_official"}, tasks=tasks),
+            "experiments/paper": experiment(repository, protocol={"base": "elc_bert"}, tasks=tasks),
+        }
+    )
+
+    def first(name: str, task: str) -> str:
+        return json.loads(stage_settings(project, "finetune", experiment=name, task=task))["task"]["metrics"][0]
+
+    assert (first("official", "babylm_cola"), first("paper", "babylm_cola")) == ("mcc", "accuracy")
+    assert (first("official", "babylm_mrpc"), first("paper", "babylm_mrpc")) == ("f1", "f1")
+    assert project.protocol_of("official", "babylm_cola")["selection_metric"] == "f1"
+    assert project.protocol_of("paper", "babylm_cola")["selection_metric"] == "accuracy"

@@ -49,6 +49,7 @@ def protocol(project):
 
     def resolve(name, task):
         settings = resolve_protocol({"protocol": {"base": name}, "tasks": {task: {}}}, task, project, "test")
+        assert settings.pop("reported_metric") in project.block("task", task)["metrics"]
         check_protocol(build(ProtocolSettings, settings))
         return settings
 

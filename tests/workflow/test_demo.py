@@ -43,4 +43,4 @@ def test_pretrained_models_know_the_grammar_and_the_untrained_one_guesses(
 def test_pretraining_beats_random_initialisation_after_finetuning(
     model: str, task: str, demo: list[dict[str, str]]
 ) -> None:
-    assert mean(demo, model, "finetuning", task) > mean(demo, "random", "finetuning", task) + 3
+    assert mean(demo, model, "demo", task) > mean(demo, "random", "demo", task) + 3

@@ -135,6 +135,13 @@ class Project:
 
     def protocol_of(self, experiment: str, task: str) -> dict[str, Any]:
         """How an experiment fine-tunes on a task, with defaults; see `resolve_protocol`."""
+        return {key: value for key, value in self._protocol(experiment, task).items() if key != "reported_metric"}
+
+    def reported_metric(self, experiment: str, task: str) -> str:
+        """The metric that stands for a task in the tables of an experiment."""
+        return str(self._protocol(experiment, task)["reported_metric"])
+
+    def _protocol(self, experiment: str, task: str) -> dict[str, Any]:
         where = f"{self.folder / FOLDERS['experiment'] / experiment}.yaml"
         return resolve_protocol(self.experiment(experiment)["finetuning"], task, self, where)
 

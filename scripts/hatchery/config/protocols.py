@@ -37,13 +37,13 @@ def resolve_protocol(finetuning: Mapping[str, Any], task: str, project: "Project
     elif resolved["development_fraction"] == 0:
         raise ConfigError(f"{place}: development_fraction: got 0, expected more with selection 'held_out'")
     metrics = project.block("task", task)["metrics"]
-    if resolved["selection_metric"] is None:
-        resolved["selection_metric"] = metrics[0]
-    elif resolved["selection_metric"] not in metrics:
-        raise ConfigError(
-            f"{place}: selection_metric: got {resolved['selection_metric']!r}, "
-            f"the metrics of this task are: {', '.join(metrics)}"
-        )
+    for key, otherwise in (("reported_metric", metrics[0]), ("selection_metric", None)):
+        if resolved[key] is None:
+            resolved[key] = otherwise or resolved["reported_metric"]
+        elif resolved[key] not in metrics:
+            raise ConfigError(
+                f"{place}: {key}: got {resolved[key]!r}, the metrics of this task are: {', '.join(metrics)}"
+            )
     return resolved
 
 

@@ -197,6 +197,9 @@ def _finetuning(project: Project, experiment: str, task: str) -> dict[str, Any]:
     if own["head"]["kind"] in SEQUENCE_HEADS:
         options = project.experiment(experiment)["finetuning"]["head_options"]
         own["head"] = {**own["head"], "options": {**own["head"]["options"], **options}}
+    # The first metric stands for a task: papers and pipelines report different ones of the same predictions.
+    reported = project.reported_metric(experiment, task)
+    own["metrics"] = [reported, *(metric for metric in own["metrics"] if metric != reported)]
     return {"task": own, "protocol": project.protocol_of(experiment, task), "transfer": transfer}
 
 

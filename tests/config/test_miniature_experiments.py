@@ -1,0 +1,131 @@
+"""The scaled-down twins of the papers' experiments: the same graphs with the same settings, apart from sizes.
+
+What may differ is listed below, so that a twin which quietly leaves something out, or trains differently, fails here.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.config.project import Project
+from hatchery.config.stages import stage_settings
+from hatchery.config.terms import raw_inputs
+
+PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
+TWINS = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]
+
+SIZES = {"steps", "batch_size", "sequence_length", "evaluation_interval_steps", "evaluation_sequences"}
+MODEL_SIZES = {
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "position_bucket_size",
+    "max_position_embeddings",
+    # Twenty steps leave nothing to regularise.
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+}
+PROTOCOL_SIZES = {"epochs", "batch_size", "learning_rates", "seeds", "max_length"}
+# The generated rows of these tasks are the same, whether they are read as BabyLM's or as GLUE's.
+IN_BABYLM_LAYOUT = ("cola", "sst2", "mrpc", "qqp", "mnli", "qnli", "rte")
+MINIATURES = {
+    "blimp": "demo_pairs",
+    **{f"glue_{task}": f"demo_babylm_{task}" for task in IN_BABYLM_LAYOUT},
+}
+
+
+def miniature(name: str) -> str:
+    return MINIATURES.get(name, f"demo_{name}")
+
+
+def settings(experiment: str, run: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, cell=f"{run}-s42"))
+    return found
+
+
+def without(values: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in keys}
+
+
+def runs(experiment: str) -> list[str]:
+    return [cell.run for cell in PROJECT.cells(experiment)]
+
+
+@pytest.mark.parametrize(("original", "twin"), TWINS)
+def test_a_twin_has_the_same_cells_suites_tasks_and_perplexities(original: str, twin: str) -> None:
+    first, second = PROJECT.experiment(original), PROJECT.experiment(twin)
+    assert PROJECT.cells(twin) == PROJECT.cells(original)
+    assert second["minimal_pairs"] == [miniature(name) for name in first["minimal_pairs"]]
+    assert list(second["finetuning"]["tasks"]) == [miniature(name) for name in first["finetuning"]["tasks"]]
+    assert second["perplexity"] == first["perplexity"]
+
+
+@pytest.mark.parametrize(("original", "twin"), TWINS)
+def test_a_twin_is_pretrained_as_its_original_apart_from_sizes(original: str, twin: str) -> None:
+    for run in runs(original):
+        first, second = settings(original, run), settings(twin, run)
+        assert without(second, {"model", *SIZES}) == without(first, {"model", *SIZES}), run
+        assert without(second["model"], MODEL_SIZES) == without(first["model"], MODEL_SIZES), run
+
+
+@pytest.mark.parametrize(("original", "twin"), TWINS)
+def test_sizes_of_a_twin_stand_to_each_other_as_those_of_its_original(original: str, twin: str) -> None:
+    base_first, base_second = (settings(name, runs(original)[0]) for name in (original, twin))
+    for run in runs(original):
+        first, second = settings(original, run), settings(twin, run)
+        assert second["steps"] == round(base_second["steps"] * first["steps"] / base_first["steps"]), run
+        share = base_second["batch_size"] * first["batch_size"] / base_first["batch_size"]
+        # Batches are multiples of what the long sequences divide them by.
+        assert second["batch_size"] == 4 * round(share / 4), run
+        assert second["model"]["hidden_size"] == base_second["model"]["hidden_size"], run
+        widths = first["model"]["intermediate_size"] / base_first["model"]["intermediate_size"]
+        assert second["model"]["intermediate_size"] == base_second["model"]["intermediate_size"] * widths, run
+
+
+@pytest.mark.parametrize(("original", "twin"), TWINS)
+def test_a_twin_fine_tunes_by_the_protocol_of_its_original_apart_from_sizes(original: str, twin: str) -> None:
+    for task in PROJECT.experiment(original)["finetuning"]["tasks"]:
+        first, second = PROJECT.protocol_of(original, task), PROJECT.protocol_of(twin, miniature(task))
+        metrics = {"selection_metric"}
+        assert without(second, PROTOCOL_SIZES | metrics) == without(first, PROTOCOL_SIZES | metrics), task
+        assert len(second["learning_rates"]) == len(first["learning_rates"]), task
+        assert set(second["seeds"]) < set(first["seeds"]), task
+
+
+@pytest.mark.parametrize(("original", "twin"), TWINS)
+def test_a_miniature_task_has_the_head_of_its_original_and_scores_the_miniatures_of_its_transfers(
+    original: str, twin: str
+) -> None:
+    for task in PROJECT.experiment(original)["finetuning"]["tasks"]:
+        first, second = PROJECT.block("task", task), PROJECT.block("task", miniature(task))
+        assert second["head"]["kind"] == first["head"]["kind"], task
+        assert second["labels"] == first["labels"] or first["head"]["kind"] == "span_classification", task
+        assert {miniature(name) for name in first["transfer_tasks"]} <= set(second["transfer_tasks"]), task
+
+
+@pytest.mark.parametrize("twin", [twin for _, twin in TWINS])
+def test_a_twin_needs_no_data_of_the_user_and_few_steps(twin: str) -> None:
+    assert all(
+        source["name"].startswith("embedded_") for source in raw_inputs(PROJECT, PROJECT.experiment(twin)["corpus"])
+    )
+    for task in PROJECT.experiment(twin)["finetuning"]["tasks"]:
+        assert "embedded" in PROJECT.block("task", task), task
+    assert sum(settings(twin, run)["steps"] for run in runs(twin)) <= 1_000
+
+
+@pytest.mark.parametrize("experiment", PROJECT.names("experiment"))
+def test_every_job_of_every_experiment_has_settings(experiment: str) -> None:
+    block = PROJECT.experiment(experiment)
+    for cell in PROJECT.cells(experiment):
+        assert stage_settings(PROJECT, "pretrain", experiment=experiment, cell=cell.name)
+        assert stage_settings(PROJECT, "export_model", experiment=experiment, cell=cell.name)
+    for task in block["finetuning"]["tasks"]:
+        assert stage_settings(PROJECT, "finetune", experiment=experiment, task=task)
+    for suite in block["minimal_pairs"]:
+        assert stage_settings(PROJECT, "score_minimal_pairs", suite=suite)
+    for stage in ("measure_perplexity", "summarise", "write_cost", "write_page"):
+        assert stage_settings(PROJECT, stage, experiment=experiment)
