@@ -33,6 +33,17 @@ def test_the_summary_has_the_contracts_columns_and_a_row_for_every_model(finishe
     assert {int(row["n"]) + int(row["n_failed"]) for row in finetuned} == {2}
 
 
+def test_every_kind_of_evaluation_has_its_rows(finished_project: Path) -> None:
+    rows = summary(finished_project, "tiny")
+    found = {(row["suite"], row["task"]) for row in rows if row["model"] == "elc_bert"}
+    assert {("perplexity", "dev"), ("tiny_pairs", "paradigm_average"), ("demo_probing", "demo_probe_dp")} <= found
+    assert {task for _, task in found if task.startswith("demo_hans")} == {
+        "demo_hans",
+        "demo_hans_as_published",
+        "demo_hans_summed",
+    }
+
+
 def test_every_manifest_vouches_for_its_files(finished_project: Path) -> None:
     manifests = sorted((finished_project / "results").rglob("manifest.json"))
     assert len(manifests) >= 12
@@ -56,10 +67,11 @@ def test_a_number_can_be_followed_back_to_raw_bytes(finished_project: Path) -> N
 
 def test_figures_are_drawings_and_the_page_holds_them(finished_project: Path) -> None:
     page = (finished_project / "results/tiny/index.html").read_text(encoding="utf-8")
-    for name in ("learning_curves", "layer_weights", "phenomena"):
+    names = ("learning_curves", "layer_weights", "phenomena", "layer_contributions")
+    for name in names:
         drawing = etree.parse(finished_project / f"results/tiny/figures/{name}.svg")
         assert drawing.getroot().tag.endswith("svg")
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == len(names)
     for corpus in ("tiny", "demo_reduced", "demo_books_sample"):
         assert f'<a href="../cards/{corpus}/card.html">{corpus}</a>' in page
         assert (finished_project / f"results/cards/{corpus}/card.html").is_file()
