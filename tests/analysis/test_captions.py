@@ -1,5 +1,6 @@
 """The captions of the report, rendered the way Snakemake renders them."""
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,14 +8,22 @@ import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment, StrictUndefined
 
-CAPTIONS = ("learning_curves", "layer_weights", "phenomena", "pretraining", "summary", "workflow")
+FIGURES = ("learning_curves", "layer_weights", "phenomena", "task_scores", "bias_violins", "feature_dots")
+CAPTIONS = (*FIGURES, "layer_contributions", "pretraining", "summary", "workflow")
+
+
+class Inputs(list):
+    """Three inputs, also under the names that rules give them."""
+
+    minimal_pairs = finetuning = ("a", "b", "c")
+    published = ()
 
 
 @pytest.mark.parametrize("name", CAPTIONS)
 def test_a_caption_renders_without_complaint(repository: Path, name: str) -> None:
     text = (repository / "workflow" / "report" / f"{name}.rst").read_text(encoding="utf-8")
     snakemake = SimpleNamespace(
-        wildcards=SimpleNamespace(experiment="demo", cell="elc-s1"), input=["a", "b", "c"], config={}
+        wildcards=SimpleNamespace(experiment="demo", cell="elc-s1"), input=Inputs("abc"), config={}
     )
     rendered = Environment(undefined=StrictUndefined).from_string(text).render(snakemake=snakemake)
     # Level 2 (warnings) and above stop the rendering, so a broken mark fails here and not in the report.
@@ -22,5 +31,5 @@ def test_a_caption_renders_without_complaint(repository: Path, name: str) -> Non
     assert "system-message" not in body
     if name != "workflow":
         assert "demo" in body
-    if name in ("learning_curves", "layer_weights", "phenomena"):
-        assert "(3 " in body.replace("\n", " ")
+    if name in FIGURES:
+        assert re.search(r"\b3 (pretrained|in all|scored|fine-tuned)", body.replace("\n", " "))

@@ -170,7 +170,7 @@ def changes(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]
     return {key: other[key] for key in base if base[key] != other[key]}
 
 
-@pytest.mark.parametrize(("experiment", "run"), TABLES, ids="/".join)
+@pytest.mark.parametrize(("experiment", "run"), TABLES)
 def test_a_run_has_every_hyperparameter_of_its_table(experiment: str, run: str) -> None:
     found, expected = flat(settings(experiment, run)), TABLES[experiment, run]
     assert {key: found.get(key, "missing") for key in expected} == expected

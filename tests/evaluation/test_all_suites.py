@@ -86,7 +86,7 @@ def test_every_suite_of_pairs_is_scored(
 
 def test_the_miniature_has_a_task_for_every_suite_of_the_papers() -> None:
     suites = {CONFIG.block("task", task)["suite"] for task in TASKS}
-    assert suites == {"demo_babylm_glue", "demo_msgs", "demo_superglue", "demo_glue", "demo_probing"}
+    assert suites == {"demo_babylm_glue", "demo_msgs", "demo_glue", "demo_probing"}
     msgs = {task.removeprefix("msgs_") for task in CONFIG.names("task") if task.startswith("msgs_")}
     babylm = {task.removeprefix("babylm_") for task in CONFIG.names("task") if task.startswith("babylm_")}
     assert {f"demo_msgs_{name}" for name in msgs} | {f"demo_babylm_{name}" for name in babylm} <= set(TASKS)

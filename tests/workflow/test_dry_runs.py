@@ -20,7 +20,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
 def test_the_summary_of_every_experiment_can_be_planned(experiment: str, project: Path) -> None:
     planned = planned_rules(project, f"results/{experiment}/summary.csv")
     assert planned["summarise"] == 1
-    assert planned["pretrain"] >= 2
+    assert planned["pretrain"] >= 1
 
 
 def test_the_literal_cluster_command_is_found_in_a_fresh_clone(tmp_path: Path, repository: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_number_can_be_followed_back_to_raw_bytes(finished_project: Path) -> N
 
 def test_figures_are_drawings_and_the_page_holds_them(finished_project: Path) -> None:
     page = (finished_project / "results/tiny/index.html").read_text(encoding="utf-8")
-    names = ("learning_curves", "layer_weights", "phenomena", "layer_contributions")
+    names = ("learning_curves", "layer_weights", "phenomena", "task_scores", "layer_contributions")
     for name in names:
         drawing = etree.parse(finished_project / f"results/tiny/figures/{name}.svg")
         assert drawing.getroot().tag.endswith("svg")

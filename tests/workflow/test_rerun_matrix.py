@@ -11,11 +11,17 @@ from projects import TINY, planned_rules
 pytestmark = pytest.mark.slow
 
 EXPERIMENT = "config/experiments/tiny.yaml"
-FIGURES = {"plot_learning_curves", "plot_layer_weights", "plot_phenomena", "plot_layer_contributions"}
+FIGURES = {
+    "plot_learning_curves",
+    "plot_layer_weights",
+    "plot_phenomena",
+    "plot_task_scores",
+    "plot_layer_contributions",
+}
 EXPORT = {"export_model", "list_exported_models"}
 SUMMARY = {"summarise", "write_page", *EXPORT}
-FINETUNE = {"freeze_settings", "finetune", "plot_layer_contributions", *SUMMARY}
-FINETUNE_TEXTS = {"freeze_settings", "finetune", *SUMMARY}
+FINETUNE = {"freeze_settings", "finetune", "plot_layer_contributions", "plot_task_scores", *SUMMARY}
+FINETUNE_TEXTS = {"freeze_settings", "finetune", "plot_task_scores", *SUMMARY}
 AFTER_PRETRAINING = {"score_minimal_pairs", "measure_perplexity", "finetune", *FIGURES, *SUMMARY}
 AFTER_TOKENS = {"pretrain", *AFTER_PRETRAINING}
 AFTER_TOKENIZER = {"encode_corpus", *AFTER_TOKENS}
@@ -198,4 +204,5 @@ def test_a_change_of_one_run_leaves_the_others_alone(finished_project: Path) -> 
     run = "elc_bert: {model: elc_tiny}"
     with changed(finished_project / EXPERIMENT, run, run.replace("}", ", pretraining: {steps: 5}}")):
         planned = planned_rules(finished_project, *TINY)
-    assert planned["pretrain"] == planned["score_minimal_pairs"] == planned["finetune"] == 1
+    assert planned["pretrain"] == planned["score_minimal_pairs"] == planned["measure_perplexity"] == 1
+    assert planned["finetune"] == 3

@@ -3,8 +3,13 @@ localrules:
     plot_learning_curves,
     plot_layer_weights,
     plot_phenomena,
+    plot_task_scores,
+    plot_bias_violins,
+    plot_feature_dots,
     plot_layer_contributions,
     write_page,
+    write_tables,
+    write_provenance,
 
 
 rule summarise:
@@ -128,7 +133,10 @@ rule plot_layer_weights:
 
 rule plot_phenomena:
     input:
-        lambda wildcards: LAYOUT.minimal_pairs(wildcards.experiment).values(),
+        minimal_pairs=lambda wildcards: LAYOUT.minimal_pairs(
+            wildcards.experiment
+        ).values(),
+        published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
         report(
             "results/{experiment}/figures/phenomena.svg",
@@ -152,9 +160,120 @@ rule plot_phenomena:
         minimal_pairs=lambda wildcards: arguments(
             "--minimal-pairs", LAYOUT.minimal_pairs(wildcards.experiment)
         ),
+        published=lambda wildcards, input: (
+            f"--published {input.published}" if input.published else ""
+        ),
     shell:
-        "python scripts/plot_phenomena.py --settings {params.settings:q} {params.minimal_pairs} --output {output}"
-        " > {log} 2>&1"
+        "python scripts/plot_phenomena.py --settings {params.settings:q} {params.minimal_pairs} {params.published}"
+        " --output {output} > {log} 2>&1"
+
+
+rule plot_task_scores:
+    input:
+        finetuning=lambda wildcards: LAYOUT.finetuned(wildcards.experiment).values(),
+        published=lambda wildcards: LAYOUT.published(wildcards.experiment),
+    output:
+        report(
+            "results/{experiment}/figures/task_scores.svg",
+            caption="../report/task_scores.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "task scores"},
+        ),
+    log:
+        "logs/plot_task_scores/{experiment}.log",
+    benchmark:
+        "results/benchmarks/plot_task_scores/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "plot_task_scores", experiment=wildcards.experiment
+        ),
+        finetuning=lambda wildcards: arguments(
+            "--finetuning", LAYOUT.finetuned(wildcards.experiment)
+        ),
+        published=lambda wildcards, input: (
+            f"--published {input.published}" if input.published else ""
+        ),
+    shell:
+        "python scripts/plot_task_scores.py --settings {params.settings:q} {params.finetuning} {params.published}"
+        " --output {output} > {log} 2>&1"
+
+
+rule plot_bias_violins:
+    input:
+        finetuning=lambda wildcards: LAYOUT.ambiguous(wildcards.experiment).values(),
+        published=lambda wildcards: LAYOUT.published(wildcards.experiment),
+    output:
+        report(
+            "results/{experiment}/figures/bias_violins.svg",
+            caption="../report/bias_violins.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "linguistic bias"},
+        ),
+    log:
+        "logs/plot_bias_violins/{experiment}.log",
+    benchmark:
+        "results/benchmarks/plot_bias_violins/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "plot_bias_violins", experiment=wildcards.experiment
+        ),
+        finetuning=lambda wildcards: arguments(
+            "--finetuning", LAYOUT.ambiguous(wildcards.experiment)
+        ),
+        published=lambda wildcards, input: (
+            f"--published {input.published}" if input.published else ""
+        ),
+    shell:
+        "python scripts/plot_bias_violins.py --settings {params.settings:q} {params.finetuning} {params.published}"
+        " --output {output} > {log} 2>&1"
+
+
+rule plot_feature_dots:
+    input:
+        finetuning=lambda wildcards: LAYOUT.ambiguous(wildcards.experiment).values(),
+        published=lambda wildcards: LAYOUT.published(wildcards.experiment),
+    output:
+        report(
+            "results/{experiment}/figures/feature_dots.svg",
+            caption="../report/feature_dots.rst",
+            category="Figures",
+            labels={
+                "experiment": "{experiment}",
+                "figure": "linguistic bias by features",
+            },
+        ),
+    log:
+        "logs/plot_feature_dots/{experiment}.log",
+    benchmark:
+        "results/benchmarks/plot_feature_dots/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "plot_feature_dots", experiment=wildcards.experiment
+        ),
+        finetuning=lambda wildcards: arguments(
+            "--finetuning", LAYOUT.ambiguous(wildcards.experiment)
+        ),
+        published=lambda wildcards, input: (
+            f"--published {input.published}" if input.published else ""
+        ),
+    shell:
+        "python scripts/plot_feature_dots.py --settings {params.settings:q} {params.finetuning} {params.published}"
+        " --output {output} > {log} 2>&1"
 
 
 rule plot_layer_contributions:
@@ -213,3 +332,69 @@ rule write_page:
     shell:
         "python scripts/write_page.py --settings {params.settings:q} --markdown {input.markdown}"
         " --figures {input.figures} {params.cards} --output {output} > {log} 2>&1"
+
+
+rule write_provenance:
+    input:
+        "results/{experiment}/summary.csv",
+    output:
+        "results/{experiment}/provenance.html",
+    log:
+        "logs/write_provenance/{experiment}.log",
+    benchmark:
+        "results/benchmarks/write_provenance/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "write_provenance", experiment=wildcards.experiment
+        ),
+    shell:
+        "python scripts/write_provenance.py --settings {params.settings:q} --summary {input}"
+        " --output {output} > {log} 2>&1"
+
+
+rule write_tables:
+    input:
+        summary="results/{experiment}/summary.csv",
+        published=lambda wildcards: LAYOUT.published(wildcards.experiment),
+        layout=lambda wildcards: LAYOUT.table_layout(wildcards.experiment),
+        finetuning=lambda wildcards: LAYOUT.finetuned(wildcards.experiment).values(),
+        layers=lambda wildcards: LAYOUT.contribution_table(wildcards.experiment),
+        cards=lambda wildcards: LAYOUT.cards(wildcards.experiment).values(),
+        sizes="config/published/corpora/sizes.csv",
+    output:
+        "results/{experiment}/paper_tables/manifest.json",
+    log:
+        "logs/write_tables/{experiment}.log",
+    benchmark:
+        "results/benchmarks/write_tables/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "write_tables", experiment=wildcards.experiment
+        ),
+        finetuning=lambda wildcards: arguments(
+            "--finetuning", LAYOUT.finetuned(wildcards.experiment)
+        ),
+        cards=lambda wildcards: arguments(
+            "--card",
+            {
+                corpus: f"results/cards/{corpus}/comparison.csv"
+                for corpus in LAYOUT.cards(wildcards.experiment)
+            },
+        ),
+        layers=lambda wildcards, input: (
+            f"--layer-contributions {input.layers}" if input.layers else ""
+        ),
+    shell:
+        "python scripts/write_tables.py --settings {params.settings:q} --summary {input.summary}"
+        " --published {input.published} --layout {input.layout} --sizes {input.sizes} {params.finetuning}"
+        " {params.cards} {params.layers} --output {output} > {log} 2>&1"

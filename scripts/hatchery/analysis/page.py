@@ -39,7 +39,13 @@ CAPTIONS = {
     "and development loss on sequences with fixed masks.",
     "layer_weights": "Learned layer weights: the share with which each layer reads the outputs of the layers before "
     "it, times the number of those outputs, so that 1 is the even share; the plain model adds all with weight 1.",
-    "phenomena": "Accuracy on minimal pairs by phenomenon; the line at 50 % is chance.",
+    "phenomena": "Accuracy on minimal pairs by phenomenon; the line at 50 % is chance, diamonds are published values.",
+    "task_scores": "Scores of the fine-tuned tasks: means and deviations over runs, single runs as small marks, failed "
+    "runs hollow; the dashed line is the most frequent label, the diamond the published mean.",
+    "bias_violins": "Linguistic Bias Score of every run on the ambiguous tasks of MSGS: +1 follows the linguistic "
+    "feature, -1 the surface feature; failed runs are hollow, the diamond is the published mean.",
+    "feature_dots": "Linguistic Bias Score by pair of features, one dot per run; failed runs are hollow.",
+    "layer_contributions": "Weights of the layers in the probes, in percent: means over runs.",
 }
 
 _SPLITS = ("train", "dev", "test")

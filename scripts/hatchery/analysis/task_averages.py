@@ -3,7 +3,8 @@
 Where a suite has all tasks of a published average, `average` is that one, after `suite_averages`: eleven tasks of
 BabyLM's GLUE, the six ambiguous tasks of MSGS, LTG-BERT's fourteen tasks with their metrics joined first, its five
 probes. Where tasks are missing, `average_of_<n>_tasks` is the plain mean of what is there; suites that no paper
-averages have the plain mean as `average`. Each comes with both deviations (evaluation.md 12).
+averages have the plain mean as `average`. Each comes with both deviations (evaluation.md 12). Suites of generated data
+are named after those whose layout they have, and are averaged like them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,6 +25,8 @@ AVERAGE_METRIC = "score_percent"
 RUN_AVERAGE_METRIC = "run_score_percent"
 WITHOUT_WSC = "average_without_wsc"
 LTG_TABLE_3 = "average_of_ltg_bert_table_3"
+# What the names of generated suites and tasks begin with.
+MINIATURE = "demo_"
 
 # A task of an average: one or more (task, metric) whose values are joined by their mean; the metric "" is the first
 # one of the task.
@@ -83,7 +86,11 @@ def _averages(
     suite: str, measurements: Sequence[Measurement], present: Iterable[tuple[str, str]]
 ) -> dict[str, tuple[Member, ...]]:
     """The members of every average that can be taken, by its name."""
-    published = PUBLISHED_AVERAGES.get(suite, {})
+    prefix = MINIATURE if suite.startswith(MINIATURE) else ""
+    published = {
+        name: tuple(tuple((prefix + task, metric) for task, metric in member) for member in members)
+        for name, members in PUBLISHED_AVERAGES.get(suite.removeprefix(prefix), {}).items()
+    }
     keys = set(present)
     complete = {
         name: members for name, members in published.items() if all(key in keys for member in members for key in member)
@@ -91,9 +98,9 @@ def _averages(
     if AVERAGE in complete:
         return complete
     tasks = sorted({run.task for run in measurements if run.main})
-    if suite == "msgs":
+    if suite.removeprefix(prefix) == "msgs":
         # A control is judged by generalisation, an ambiguous task by its bias: their mean says neither.
-        tasks = [task for task in tasks if task in MSGS_AMBIGUOUS_TASKS]
+        tasks = [task for task in tasks if task.removeprefix(prefix) in MSGS_AMBIGUOUS_TASKS]
     if len(tasks) < 2:
         return complete
     return {**complete, f"average_of_{len(tasks)}_tasks" if published else AVERAGE: _first_metrics(tasks)}

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from hatchery.analysis.msgs_features import bias_features
 from hatchery.config.project import Project, corpus_kind
 from hatchery.config.stages import stage_settings
 from hatchery.config.terms import about
@@ -228,6 +229,21 @@ class Layout:
         kinds = {name: self.project.block("task", name.split(":")[1])["head"]["kind"] for name in finetuned}
         return {name: path for name, path in finetuned.items() if kinds[name] == "span_classification"}
 
+    def ambiguous(self, experiment: str) -> dict[str, str]:
+        """Manifests of the fine-tuning results on the ambiguous tasks of MSGS, by `CELL:TASK`."""
+        finetuned = self.finetuned(experiment)
+        return {name: path for name, path in finetuned.items() if bias_features(name.split(":")[1]) is not None}
+
+    def table_layout(self, experiment: str) -> list[str]:
+        """The layout of a paper's tables, where the experiment repeats a paper that has one."""
+        chosen = self.project.experiment(experiment)["published"]
+        known = ("elc_bert", "ltg_bert")
+        return [f"config/paper_tables/{chosen['paper']}.yaml"] if chosen and chosen["paper"] in known else []
+
+    def contribution_table(self, experiment: str) -> list[str]:
+        """The layers' contributions to the probes of an experiment, if it has probes."""
+        return [f"results/{experiment}/tables/layer_contributions.csv"] if self.probed(experiment) else []
+
     def exported(self, experiment: str) -> dict[str, str]:
         """Manifests of an experiment's models as folders for `transformers`, by cell."""
         return {
@@ -245,6 +261,10 @@ class Layout:
         names = ["learning_curves", "layer_weights"]
         if self.project.experiment(experiment)["minimal_pairs"]:
             names.append("phenomena")
+        if self.finetuned(experiment):
+            names.append("task_scores")
+        if self.ambiguous(experiment):
+            names += ["bias_violins", "feature_dots"]
         if self.probed(experiment):
             names.append("layer_contributions")
         return {name: f"results/{experiment}/figures/{name}.svg" for name in names}

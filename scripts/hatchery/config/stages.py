@@ -35,9 +35,14 @@ VERSIONS = {
     "summarise": 2,
     "plot_learning_curves": 1,
     "plot_layer_weights": 1,
-    "plot_phenomena": 1,
+    "plot_phenomena": 2,
     "plot_layer_contributions": 1,
+    "plot_task_scores": 1,
+    "plot_bias_violins": 1,
+    "plot_feature_dots": 1,
+    "write_tables": 1,
     "write_page": 2,
+    "write_provenance": 1,
     "export_model": 1,
     "list_exported_models": 1,
 }
@@ -231,8 +236,28 @@ def _figure(project: Project, experiment: str) -> dict[str, Any]:
     return {"experiment": experiment, "cells": _cells(project, experiment), "style": style}
 
 
+def _compared_figure(project: Project, experiment: str) -> dict[str, Any]:
+    return {**_figure(project, experiment), "published": project.experiment(experiment)["published"]}
+
+
+def _tables(project: Project, experiment: str) -> dict[str, Any]:
+    block = project.experiment(experiment)
+    return {
+        "experiment": experiment,
+        "cells": _cells(project, experiment),
+        "tasks": list(block["finetuning"]["tasks"]),
+        "baselines": block["baselines"],
+        "published": block["published"],
+    }
+
+
 def _page(project: Project, experiment: str) -> dict[str, Any]:
     return {"experiment": experiment, "description": project.experiment(experiment)["description"]}
+
+
+def _provenance(project: Project, experiment: str) -> dict[str, Any]:
+    project.experiment(experiment)
+    return {"experiment": experiment}
 
 
 def _export(project: Project, experiment: str, cell: str) -> dict[str, Any]:
@@ -286,9 +311,14 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "summarise": _summary,
     "plot_learning_curves": _figure,
     "plot_layer_weights": _figure,
-    "plot_phenomena": _figure,
+    "plot_phenomena": _compared_figure,
     "plot_layer_contributions": _figure,
+    "plot_task_scores": _compared_figure,
+    "plot_bias_violins": _compared_figure,
+    "plot_feature_dots": _compared_figure,
+    "write_tables": _tables,
     "write_page": _page,
+    "write_provenance": _provenance,
     "export_model": _export,
     "list_exported_models": _exports,
 }

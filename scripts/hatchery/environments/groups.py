@@ -24,7 +24,12 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
         "plot_layer_weights",
         "plot_phenomena",
         "plot_layer_contributions",
+        "plot_task_scores",
+        "plot_bias_violins",
+        "plot_feature_dots",
+        "write_tables",
         "write_page",
+        "write_provenance",
     ),
 }
 
@@ -32,9 +37,11 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
 DEVELOPMENT_COMMANDS: tuple[str, ...] = (
     "convert_conll2012",
     "estimate_cost",
+    "explain",
     "import_checkpoint",
     "install_environment",
     "lock_environments",
     "record_stage_code",
+    "trace",
     "train_sentence_splitter",
 )

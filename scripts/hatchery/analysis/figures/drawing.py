@@ -4,6 +4,7 @@ Colours are those of Okabe and Ito (Color Universal Design, 2008). An SVG of the
 identifiers are hashed with a fixed salt, and neither time nor software version is written.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any, Literal
 import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from hatchery.analysis.settings import Cell, Style, models_in_order
@@ -24,17 +26,24 @@ GREYS = ("#4D4D4D", "#808080", "#B3B3B3", "#262626", "#D9D9D9")
 HATCHES = ("", "//", "xx", "..", "\\\\", "++")
 Dashes = Literal["-", "--", ":", "-."]
 DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.")
+# Without diamonds, which mark published values.
+MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "*", "h")
 MUTED = "#595959"
 GRID = "#D9D9D9"
+LIGHT = 0.65
 
 
 @dataclass(frozen=True)
 class ModelStyle:
-    """How one model is drawn in every figure; hatch and dashes change when the colours start again."""
+    """How one model is drawn in every figure; hatch and dashes change when the colours start again.
+
+    The marker changes from model to model, so that dots are told apart in grey print as well.
+    """
 
     colour: str
     hatch: str
     dashes: Dashes
+    marker: str = MARKERS[0]
 
 
 def model_styles(models: Sequence[str], style: Style) -> dict[str, ModelStyle]:
@@ -47,9 +56,19 @@ def model_styles(models: Sequence[str], style: Style) -> dict[str, ModelStyle]:
             palette[index % len(palette)],
             HATCHES[index // stride % len(HATCHES)],
             DASHES[index // stride % len(DASHES)],
+            MARKERS[index % len(MARKERS)],
         )
         for index, model in enumerate(models)
     }
+
+
+def outline(colour: str) -> str:
+    """The colour as a line on white: darker where it is so light (yellow, light greys) that the line would be lost."""
+    red, green, blue = to_rgb(colour)
+    # Relative luminance (Rec. 709).
+    if 0.2126 * red + 0.7152 * green + 0.0722 * blue < LIGHT:
+        return colour
+    return to_hex((0.6 * red, 0.6 * green, 0.6 * blue))
 
 
 def models_with_counts(cells: Sequence[Cell]) -> dict[str, str]:
@@ -99,14 +118,35 @@ def legend_columns(labels: Sequence[str], style: Style) -> int:
     return max(1, min(len(labels), int(style.width_inches * 72 / entry_points)))
 
 
+def legend_rows(handles: Sequence[Artist], style: Style) -> int:
+    """How many rows `legend_below` will use."""
+    return -(-len(handles) // legend_columns([str(handle.get_label()) for handle in handles], style))
+
+
 def legend_below(figure: Figure, handles: Sequence[Artist], style: Style) -> None:
     """One legend below the figure that is read row by row, in the order of `handles`."""
     columns = legend_columns([str(handle.get_label()) for handle in handles], style)
-    rows = -(-len(handles) // columns)
+    rows = legend_rows(handles, style)
     # Matplotlib fills a legend column by column, the first columns one longer; hand it the entries transposed.
     grid = [handles[row * columns : (row + 1) * columns] for row in range(rows)]
     transposed = [line[column] for column in range(columns) for line in grid if column < len(line)]
     figure.legend(handles=transposed, loc="outside lower center", ncols=columns)
+
+
+def wrapped(text: str, width_points: float, font_size: float) -> str:
+    """Break a name after spaces, underscores and hyphens, so that its lines are at most about `width_points` wide."""
+    limit = max(8, int(width_points / (font_size * 0.58)))
+    lines = [""]
+    for piece in re.findall(r"[^ _-]*[ _-]?", text):
+        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > limit:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.strip() for line in lines)
+
+
+def most_lines(labels: Sequence[str]) -> int:
+    """The number of lines of the longest label."""
+    return max((label.count("\n") + 1 for label in labels), default=1)
 
 
 def abbreviated(value: float, _: int | None = None) -> str:

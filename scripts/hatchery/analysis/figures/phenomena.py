@@ -1,17 +1,20 @@
 """Accuracy on minimal pairs by phenomenon, for all models, with the line of chance at 50 %.
 
 Bars lie on their side, so that the names of phenomena need no rotation and the figure grows downwards with their
-number. With several pretraining seeds a bar is their mean and the whisker their sample standard deviation.
+number. With several pretraining seeds a bar is their mean and the whisker their sample standard deviation; an open
+diamond is the published accuracy of the model, if the experiment names a paper.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
 from hatchery.analysis.figures.drawing import (
@@ -19,12 +22,20 @@ from hatchery.analysis.figures.drawing import (
     ModelStyle,
     figure_style,
     legend_below,
-    legend_columns,
+    legend_rows,
     model_styles,
     models_with_counts,
     save_svg,
 )
+from hatchery.analysis.figures.published_marks import (
+    ComparedFigureSettings,
+    Published,
+    comparable_values,
+    published_handle,
+    published_mark,
+)
 from hatchery.analysis.measurements import (
+    ACCURACY,
     PARADIGM_AVERAGE,
     PHENOMENON_AVERAGE,
     Measurement,
@@ -33,6 +44,7 @@ from hatchery.analysis.measurements import (
 )
 from hatchery.analysis.settings import (
     FigureSettings,
+    Style,
     cells_by_name,
     evaluations_named,
     match_evaluations,
@@ -48,19 +60,26 @@ CHANCE = 50.0
 
 @dataclass(frozen=True)
 class SuiteBars:
-    """One panel: accuracy in percent by (phenomenon, model), phenomena from top to bottom."""
+    """One panel: accuracy in percent by (phenomenon, model), phenomena from top to bottom, averages last.
+
+    `published` holds the accuracies of the paper, where there are any, under the same keys.
+    """
 
     suite: str
     phenomena: list[str]
     bars: dict[tuple[str, str], Aggregate]
+    published: dict[tuple[str, str], float] = field(default_factory=dict)
 
 
-def plot_phenomena(settings: Mapping[str, Any], minimal_pairs: Mapping[str, Path], output: Path) -> None:
+def plot_phenomena(
+    settings: Mapping[str, Any], minimal_pairs: Mapping[str, Path], output: Path, published: Path | None = None
+) -> None:
     """Draw the accuracies behind the manifests named `CELL:SUITE` into `output` (SVG), a panel per suite.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
-    figure_settings = build(FigureSettings, stage_body(settings))
+    figure_settings = build(ComparedFigureSettings, stage_body(settings))
+    values = comparable_values(figure_settings, published)
     cells = cells_by_name(figure_settings.cells)
     suites = evaluations_named(minimal_pairs, "--minimal-pairs")
     if not suites:
@@ -69,20 +88,30 @@ def plot_phenomena(settings: Mapping[str, Any], minimal_pairs: Mapping[str, Path
     measurements: dict[str, list[Measurement]] = {suite: [] for suite in suites}
     for (cell, suite), path in inputs.items():
         measurements[suite] += minimal_pair_measurements(cells[cell], suite, read_verified(path))
-    panels = [suite_bars(suite, runs) for suite, runs in measurements.items()]
+    panels = [suite_bars(suite, runs, values) for suite, runs in measurements.items()]
     with figure_style(figure_settings.style):
         save_svg(draw_phenomena(figure_settings, panels), output, f"Minimal pairs of {figure_settings.experiment}")
 
 
-def suite_bars(suite: str, measurements: Sequence[Measurement]) -> SuiteBars:
-    """Mean and deviation over seeds; phenomena by name, then the average over phenomena where there are several."""
+def suite_bars(suite: str, measurements: Sequence[Measurement], published: Published | None = None) -> SuiteBars:
+    """Mean and deviation over seeds; phenomena by name, then the average over phenomena where there are several.
+
+    The average over paradigms follows where a paper prints it for one of the models.
+    """
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for run in measurements:
         groups.setdefault((run.task, run.cell.run), []).append(run)
+    values = {
+        (task, model): published[model, suite, task, ACCURACY].mean
+        for task, model in groups
+        if published and (model, suite, task, ACCURACY) in published
+    }
     phenomena = sorted({task for task, _ in groups}.difference(AVERAGES))
     if len(phenomena) > 1:
         phenomena.append(PHENOMENON_AVERAGE)
-    return SuiteBars(suite, phenomena, {key: aggregate_runs(runs) for key, runs in groups.items()})
+    if any(task == PARADIGM_AVERAGE for task, _ in values):
+        phenomena.append(PARADIGM_AVERAGE)
+    return SuiteBars(suite, phenomena, {key: aggregate_runs(runs) for key, runs in groups.items()}, values)
 
 
 def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Figure:
@@ -92,29 +121,29 @@ def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Fig
     style = settings.style
     bar_inches = max(0.13, style.font_size * 0.95 / 72) if len(models) > 1 else style.font_size * 1.3 / 72
     heights = [len(panel.phenomena) * (len(models) + 0.8) * bar_inches for panel in panels]
-    labels = models_with_counts(settings.cells)
     line = style.font_size * 1.5 / 72
-    height = (
-        sum(heights)
-        + len(panels) * 3.2 * line
-        + (1 + -(-len(models) // legend_columns(list(labels.values()), style))) * line
-    )
+    handles: list[Artist] = [
+        Patch(facecolor=styles[model].colour, hatch=styles[model].hatch, edgecolor="white", label=label)
+        for model, label in models_with_counts(settings.cells).items()
+    ]
+    if any(panel.published for panel in panels):
+        handles.append(published_handle(style))
+    height = sum(heights) + len(panels) * 3.2 * line + (1 + legend_rows(handles, style)) * line
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
     grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights}, sharex=True)
     for axes, panel in zip(grid.flat, panels, strict=True):
-        _draw_panel(axes, panel, models, styles, style.font_size)
+        _draw_panel(axes, panel, models, styles, style)
     grid.flat[-1].set_xlabel("accuracy (%)")
-    handles = [
-        Patch(facecolor=styles[model].colour, hatch=styles[model].hatch, edgecolor="white", label=label)
-        for model, label in labels.items()
-    ]
     legend_below(figure, handles, style)
     return figure
 
 
 def _draw_panel(
-    axes: Axes, panel: SuiteBars, models: Sequence[str], styles: Mapping[str, ModelStyle], font_size: float
+    axes: Axes, panel: SuiteBars, models: Sequence[str], styles: Mapping[str, ModelStyle], style: Style
 ) -> None:
+    font_size = style.font_size
+    # In percent; the axes take about 0.65 of the figure.
+    number_width = (3 + 4 * 0.64 * 0.72 * font_size) * 108 / (style.width_inches * 72 * 0.65)
     thickness = 1 / (len(models) + 0.8)
     for group, phenomenon in enumerate(panel.phenomena):
         for index, model in enumerate(models):
@@ -125,21 +154,29 @@ def _draw_panel(
             axes.barh(
                 place, bar.mean, height=thickness * 0.94, color=look.colour, hatch=look.hatch, edgecolor="white", lw=0.3
             )
-            deviation = bar.std or 0.0
+            end = min(bar.mean + (bar.std or 0.0), 100.0)
             if bar.std is not None:
                 axes.errorbar(bar.mean, place, xerr=bar.std, color="black", lw=0.8, capsize=font_size * 0.15)
+            printed = panel.published.get((phenomenon, model))
+            if printed is not None:
+                axes.plot([printed], [place], **published_mark(style, face="white"))
+            # The number stands at the end of its bar, or behind a diamond that would cover it there.
+            covered = printed is not None and end - 1.0 <= printed <= end + number_width
             axes.annotate(
                 f"{bar.mean:.1f}",
-                (min(bar.mean + deviation, 100.0), place),
-                xytext=(3, 0),
+                (max(end, printed) if covered and printed is not None else end, place),
+                xytext=(3 + (font_size * 0.4 if covered else 0), 0),
                 textcoords="offset points",
                 va="center_baseline",
                 fontsize=font_size * 0.72,
+                # Keeps the number readable where it stands on the line of chance.
+                path_effects=[withStroke(linewidth=2, foreground="white")],
             )
     axes.axvline(CHANCE, color="black", linestyle="--", linewidth=0.9)
     axes.text(CHANCE, -0.52, "chance", ha="center", va="bottom", fontsize=font_size * 0.8, color=MUTED)
-    if panel.phenomena[-1] == PHENOMENON_AVERAGE:
-        axes.axhline(len(panel.phenomena) - 1.5, color=MUTED, linewidth=0.8)
+    averages = sum(phenomenon in AVERAGES for phenomenon in panel.phenomena)
+    if averages:
+        axes.axhline(len(panel.phenomena) - averages - 0.5, color=MUTED, linewidth=0.8)
     axes.set_yticks(range(len(panel.phenomena)), [readable(name) for name in panel.phenomena])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(panel.phenomena) - 0.5, -0.5)

@@ -1,0 +1,37 @@
+"""Say what Snakemake would run for a target, why, and what it would cost. Runs nothing.
+
+For example: python scripts/explain.py results/demo/summary.csv
+"""
+
+import argparse
+import signal
+from pathlib import Path
+
+from hatchery.command import run_command
+from hatchery.config.layout import Layout
+from hatchery.config.project import Project
+from hatchery.provenance.plan import dry_run
+from hatchery.provenance.planned_cost import planned_cost_text, planned_costs
+from hatchery.provenance.reasons import by_rule, reasons_text
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print the plan of the targets."""
+    jobs = dry_run(arguments.targets, arguments.project)
+    if not jobs:
+        print("nothing would run")
+        return
+    layout = Layout(Project(arguments.project / "config"))
+    print(reasons_text(by_rule(jobs, layout, arguments.project), arguments.full))
+    costs = planned_costs(jobs, layout)
+    print(planned_cost_text(costs, layout) if costs else "Nothing would be pretrained or evaluated.\n", end="")
+
+
+if __name__ == "__main__":
+    # A reader that closes the pipe, such as head, ends the program without a word.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("targets", nargs="+", help="files of results/, as for snakemake")
+    parser.add_argument("--full", action="store_true", help="every change, in full length")
+    parser.add_argument("--project", type=Path, default=Path(), help="folder of Snakefile, config/ and results/")
+    run_command(main, parser)

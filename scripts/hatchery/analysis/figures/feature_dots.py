@@ -1,0 +1,157 @@
+"""Every run on every ambiguous task of MSGS as a dot, after Figure 3 of ELC-BERT.
+
+A panel per pair of features, linguistic features from top to bottom, surface features from left to right; in it a row
+per model. The runs of all seeds and learning rates are drawn, none is selected.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from hatchery.analysis.aggregates import aggregate_runs
+from hatchery.analysis.figures.bias_runs import METRIC, BiasRuns, BiasTask, read_bias_runs, suites_of
+from hatchery.analysis.figures.drawing import (
+    MUTED,
+    ModelStyle,
+    figure_style,
+    legend_below,
+    legend_rows,
+    model_styles,
+    models_with_counts,
+    most_lines,
+    save_svg,
+    wrapped,
+)
+from hatchery.analysis.figures.published_marks import (
+    ComparedFigureSettings,
+    Published,
+    comparable_values,
+    published_handle,
+    published_mark,
+)
+from hatchery.analysis.figures.run_dots import (
+    DotScale,
+    bias_axis,
+    draw_bias_runs,
+    failed_handle,
+    has_no_value,
+    mean_mark,
+    run_mark,
+)
+from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.msgs_features import LINGUISTIC_FEATURES, SURFACE_FEATURES
+from hatchery.analysis.settings import Style, models_in_order
+from hatchery.analysis.summary_layout import readable
+from hatchery.typed import build, stage_body
+
+
+def plot_feature_dots(
+    settings: Mapping[str, Any], finetuning: Mapping[str, Path], output: Path, published: Path | None = None
+) -> None:
+    """Draw the runs behind the manifests named `CELL:TASK` into `output` (SVG).
+
+    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
+    """
+    figure_settings = build(ComparedFigureSettings, stage_body(settings))
+    values = comparable_values(figure_settings, published)
+    runs = read_bias_runs(figure_settings, finetuning)
+    with figure_style(figure_settings.style):
+        title = f"Linguistic bias by features of {figure_settings.experiment}"
+        save_svg(draw_feature_dots(figure_settings, runs, values), output, title)
+
+
+def draw_feature_dots(settings: ComparedFigureSettings, runs: BiasRuns, published: Published) -> Figure:
+    """The figure: for every suite a grid of linguistic by surface features; pairs that were not run stay empty."""
+    style = settings.style
+    models = models_in_order(settings.cells)
+    looks = model_styles(models, style)
+    rows = [
+        (suite, feature)
+        for suite in suites_of(runs)
+        for feature in LINGUISTIC_FEATURES
+        if any((task.suite, task.linguistic) == (suite, feature) for task in runs)
+    ]
+    columns = [feature for feature in SURFACE_FEATURES if any(task.surface == feature for task in runs)]
+    everything = [run for models_of in runs.values() for some in models_of.values() for run in some]
+    lane = has_no_value(everything)
+    handles = _legend(runs, published, everything, style)
+    line = style.font_size * 1.5 / 72
+    names = models_with_counts(settings.cells)
+    labels = [wrapped(names[model], style.width_inches * 72 * 0.24, style.font_size * 0.9) for model in models]
+    inches = max(0.3, (1.35 * most_lines(labels) + 0.4) * style.font_size / 72)
+    # Of every panel: its title in at most two lines, the numbers of its axis, and what that measures.
+    around = (2.4 + (2.4 if lane else 1.2) + 3.0) * style.font_size / 72
+    height = len(rows) * (len(models) * inches + around) + (0.5 + legend_rows(handles, style)) * line
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True)
+    by_place = {(task.suite, task.linguistic, task.surface): task for task in runs}
+    size = style.font_size * 0.5
+    scores = 2.2 * size / (style.width_inches * 72 * 0.7 / len(columns))
+    scale = DotScale(size, scores, 1.1 * size / (72 * inches), 0.36)
+    for row, (suite, linguistic) in enumerate(rows):
+        named = False
+        for column, surface in enumerate(columns):
+            axes = grid[row, column]
+            task = by_place.get((suite, linguistic, surface))
+            if task is None:
+                axes.set_axis_off()
+                axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", color=MUTED)
+                continue
+            bias_axis(axes, lane)
+            for place, model in enumerate(models):
+                value = published.get((model, suite, task.task, METRIC))
+                mark = None if value is None else value.mean
+                _draw_row(axes, runs[task][model], place, looks[model], mark, scale, style)
+            title = f"{LINGUISTIC_FEATURES[linguistic]} (+1) or {SURFACE_FEATURES[surface]} (\N{MINUS SIGN}1)"
+            if len(suites_of(runs)) > 1:
+                title = f"{readable(suite)}: {title}"
+            width = style.width_inches * 72 * 0.84 / len(columns)
+            axes.set_title(wrapped(title, width, style.font_size), loc="left")
+            axes.tick_params(axis="x", labelbottom=True)
+            # The names stand once in a row, beside the first panel that there is.
+            axes.set_yticks(range(len(models)), [""] * len(models) if named else labels)
+            axes.set_ylim(len(models) - 0.5, -0.5)
+            lower = [by_place.get((*below, surface)) for below in rows[row + 1 :]]
+            if not any(lower):
+                axes.set_xlabel("linguistic bias score")
+            named = True
+    legend_below(figure, handles, style)
+    return figure
+
+
+def _draw_row(
+    axes: Axes,
+    runs: Sequence[Measurement],
+    place: int,
+    look: ModelStyle,
+    published: float | None,
+    scale: DotScale,
+    style: Style,
+) -> None:
+    draw_bias_runs(axes, runs, place, look, scale)
+    mean = aggregate_runs(runs).mean
+    if mean is not None:
+        axes.plot([mean / 100], [place], **mean_mark(style, 1.3))
+    if published is not None:
+        axes.plot([published / 100], [place], **published_mark(style))
+
+
+def _legend(runs: BiasRuns, published: Published, everything: Sequence[Measurement], style: Style) -> list[Artist]:
+    grey = ModelStyle(MUTED, "", "-")
+    handles: list[Artist] = [Line2D([], [], **run_mark(grey, style.font_size * 0.5, False), label="run")]
+    if any(run.failed or run.value is None for run in everything):
+        handles.append(failed_handle(style))
+    if any(not run.failed for run in everything):
+        handles.append(Line2D([], [], **mean_mark(style), label="mean"))
+    if any(_has_mark(task, models, published) for task, models in runs.items()):
+        handles.append(published_handle(style))
+    return handles
+
+
+def _has_mark(task: BiasTask, models: Mapping[str, Sequence[Measurement]], published: Published) -> bool:
+    return any((model, task.suite, task.task, METRIC) in published for model in models)

@@ -1,0 +1,59 @@
+"""Published values as open diamonds in the figures of an experiment that repeats a paper.
+
+Only values that are comparable with ours are marked; what else is printed stands in the summary with the reason.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.lines import Line2D
+
+from hatchery.analysis.published import PublishedValue
+from hatchery.analysis.published_values import Key, for_experiment, read_numbers
+from hatchery.analysis.settings import FigureSettings, PublishedChoice, Style
+from hatchery.errors import ConfigError
+
+PUBLISHED_LABEL = "published mean"
+Published = Mapping[Key, PublishedValue]
+"""Published values by (our model, suite, task, metric)."""
+
+
+@dataclass(frozen=True)
+class ComparedFigureSettings(FigureSettings):
+    """A figure in which published values are marked, if the experiment names a paper."""
+
+    published: PublishedChoice | None = None
+
+
+def comparable_values(settings: ComparedFigureSettings, table: Path | None) -> dict[Key, PublishedValue]:
+    """The values of `table` that the models of the experiment are set beside; none without a paper.
+
+    Raises ConfigError when settings and table do not belong together, EvaluationError for an invalid table.
+    """
+    chosen = settings.published
+    if (chosen is None) != (table is None):
+        raise ConfigError(f"--published is {table}, but the settings say published: {chosen}")
+    if chosen is None or table is None:
+        return {}
+    values = for_experiment(read_numbers(table), chosen.paper, chosen.track, chosen.rows)
+    return {key: value for key, value in values.items() if value.comparable}
+
+
+def published_mark(style: Style, face: str = "none") -> dict[str, Any]:
+    """Keywords of `Axes.plot` for a published value; open, so that a value of ours behind it is seen."""
+    return {
+        "marker": "D",
+        "markersize": style.font_size * 0.52,
+        "markerfacecolor": face,
+        "markeredgecolor": "black",
+        "markeredgewidth": 1.1,
+        "linestyle": "none",
+        "zorder": 8,
+    }
+
+
+def published_handle(style: Style) -> Line2D:
+    """The entry of a legend."""
+    return Line2D([], [], **published_mark(style), label=PUBLISHED_LABEL)

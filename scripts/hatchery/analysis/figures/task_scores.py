@@ -1,0 +1,275 @@
+"""Scores of fine-tuned models, task by task: means and deviations of every model, and the single runs behind them.
+
+A panel per suite, a row per task and model, so that names need no rotation. The dashed line is the accuracy of the most
+frequent label, where the score is an accuracy; the open diamond is the published mean, if the experiment names a paper.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from hatchery.analysis.aggregates import Aggregate, aggregate_runs
+from hatchery.analysis.figures.drawing import (
+    GRID,
+    MUTED,
+    ModelStyle,
+    figure_style,
+    legend_below,
+    legend_rows,
+    model_styles,
+    models_with_counts,
+    most_lines,
+    outline,
+    save_svg,
+    wrapped,
+)
+from hatchery.analysis.figures.published_marks import (
+    ComparedFigureSettings,
+    Published,
+    comparable_values,
+    published_handle,
+    published_mark,
+)
+from hatchery.analysis.figures.run_dots import failed_handle, run_mark
+from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
+from hatchery.analysis.measurements import ACCURACY, Measurement, read_verified
+from hatchery.analysis.settings import Style, cells_by_name, evaluations_named, match_evaluations, models_in_order
+from hatchery.analysis.summary_layout import readable
+from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
+from hatchery.errors import ConfigError
+from hatchery.typed import build, stage_body
+
+MAJORITY = {"color": "black", "linestyle": (0, (3, 2)), "linewidth": 1.0}
+
+
+@dataclass(frozen=True)
+class Score:
+    """One row: mean and deviation in percent, the runs behind them (none for an average), and the published mean."""
+
+    aggregate: Aggregate
+    runs: Sequence[Measurement]
+    published: float | None
+
+
+@dataclass(frozen=True)
+class TaskScores:
+    """The rows of one task by model; `metric` is a column name such as `f1_percent`.
+
+    `majority_percent` is None unless the metric is an accuracy; `average` says that the rows are means over tasks.
+    """
+
+    task: str
+    metric: str
+    scores: Mapping[str, Score]
+    majority_percent: float | None = None
+    average: bool = False
+
+
+def plot_task_scores(
+    settings: Mapping[str, Any], finetuning: Mapping[str, Path], output: Path, published: Path | None = None
+) -> None:
+    """Draw the scores behind the manifests named `CELL:TASK` into `output` (SVG), a panel per suite.
+
+    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
+    """
+    figure_settings = build(ComparedFigureSettings, stage_body(settings))
+    values = comparable_values(figure_settings, published)
+    cells = cells_by_name(figure_settings.cells)
+    tasks = evaluations_named(finetuning, "--finetuning")
+    if not tasks:
+        raise ConfigError("--finetuning: no input is given, so there is nothing to draw")
+    measured: list[Measurement] = []
+    # Task by task, so that the order of the panels does not depend on that of the cells.
+    inputs = match_evaluations(finetuning, figure_settings.cells, sorted(tasks), "--finetuning")
+    for (name, task), path in inputs.items():
+        measured += finetuning_measurements(cells[name], task, read_verified(path))
+    panels = suite_scores(figure_settings, with_distinct_tasks(measured), values)
+    with figure_style(figure_settings.style):
+        save_svg(draw_task_scores(figure_settings, panels), output, f"Task scores of {figure_settings.experiment}")
+
+
+def suite_scores(
+    settings: ComparedFigureSettings, measurements: Sequence[Measurement], published: Published
+) -> dict[str, list[TaskScores]]:
+    """For every suite its tasks by name, each by its first metric, then the averages over them that can be taken."""
+    models = models_in_order(settings.cells)
+    panels: dict[str, list[TaskScores]] = {}
+    for suite in sorted({run.suite for run in measurements}):
+        mine = [run for run in measurements if run.suite == suite]
+        panels[suite] = []
+        for task in sorted({run.task for run in mine}):
+            runs = [run for run in mine if run.task == task and run.primary]
+            panels[suite].append(_task(task, runs, models, published))
+        panels[suite] += _averages(suite, mine, models, published)
+    return panels
+
+
+def _task(task: str, runs: Sequence[Measurement], models: Sequence[str], published: Published) -> TaskScores:
+    suite, metric = runs[0].suite, runs[0].metric
+    scores = {}
+    for model in models:
+        own = [run for run in runs if run.cell.run == model]
+        scores[model] = Score(aggregate_runs(own), own, _published(published, model, suite, task, metric))
+    majority = next((run.majority_percent for run in runs if run.majority_percent is not None), None)
+    return TaskScores(task, metric, scores, majority if metric == ACCURACY else None)
+
+
+def _averages(suite: str, runs: Sequence[Measurement], models: Sequence[str], published: Published) -> list[TaskScores]:
+    found: dict[str, dict[str, Score]] = {}
+    for model in models:
+        for average in task_averages(suite, [run for run in runs if run.cell.run == model]):
+            if average.metric == AVERAGE_METRIC:
+                value = _published(published, model, suite, average.task, AVERAGE_METRIC)
+                found.setdefault(average.task, {})[model] = Score(average.aggregate, (), value)
+    return [TaskScores(task, AVERAGE_METRIC, scores, average=True) for task, scores in found.items()]
+
+
+def _published(published: Published, model: str, suite: str, task: str, metric: str) -> float | None:
+    value = published.get((model, suite, task, metric))
+    return None if value is None else value.mean
+
+
+def draw_task_scores(settings: ComparedFigureSettings, panels: Mapping[str, Sequence[TaskScores]]) -> Figure:
+    """The figure: panels below each other, each with its own range of scores, over one legend."""
+    style = settings.style
+    models = models_in_order(settings.cells)
+    looks = model_styles(models, style)
+    handles = _legend(settings, looks, panels)
+    line = style.font_size * 1.5 / 72
+    labels = {suite: [_name(task, style) for task in panel] for suite, panel in panels.items()}
+    group = _group_inches(len(models), most_lines([name for names in labels.values() for name in names]), style)
+    heights = [len(panel) * group for panel in panels.values()]
+    height = sum(heights) + (4.0 * len(panels) + 0.5 + legend_rows(handles, style)) * line
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    for axes, (suite, panel) in zip(grid.flat, panels.items(), strict=True):
+        axes.set_xlim(*_range(panel))
+        for group_place, task in enumerate(panel):
+            _draw_task(axes, task, group_place, looks, style)
+        axes.set_yticks(range(len(panel)), labels[suite])
+        axes.tick_params(axis="y", length=0)
+        axes.set_ylim(len(panel) - 0.5, -0.5)
+        axes.grid(visible=True, axis="x")
+        axes.set_title(readable(suite), loc="left")
+        axes.set_xlabel("score (%)")
+    legend_below(figure, handles, style)
+    return figure
+
+
+def _name(task: TaskScores, style: Style) -> str:
+    name = f"{readable(task.task)} ({readable(task.metric.removesuffix('_percent'))})"
+    return wrapped(name, style.width_inches * 72 * 0.28, style.font_size * 0.9)
+
+
+def _group_inches(models: int, lines: int, style: Style) -> float:
+    """Height of a task: a row per model, and at least room for its name."""
+    row = max(0.15, style.font_size * 1.05 / 72)
+    return max((models + 0.8) * row, (1.35 * lines + 0.4) * style.font_size / 72)
+
+
+def _range(panel: Sequence[TaskScores]) -> tuple[float, float]:
+    """Ends of the axis in percent: all that is drawn, with a margin."""
+    seen = []
+    for task in panel:
+        seen += [] if task.majority_percent is None else [task.majority_percent]
+        for score in task.scores.values():
+            seen += [run.value for run in score.runs if run.value is not None]
+            seen += [] if score.published is None else [score.published]
+            if score.aggregate.mean is not None:
+                deviation = score.aggregate.std or 0.0
+                seen += [score.aggregate.mean - deviation, score.aggregate.mean + deviation]
+    if not seen:
+        return 0.0, 100.0
+    low, high = 10 * math.floor((min(seen) - 1) / 10), 10 * math.ceil((max(seen) + 1) / 10)
+    return float(low), float(high)
+
+
+def _draw_task(axes: Axes, task: TaskScores, group: int, looks: Mapping[str, ModelStyle], style: Style) -> None:
+    thickness = 1 / (len(looks) + 0.8)
+    half = thickness * (len(looks) + 0.3) / 2
+    if group:
+        axes.axhline(group - 0.5, color=MUTED if task.average else GRID, linewidth=0.8, zorder=0)
+    if task.majority_percent is not None:
+        axes.plot([task.majority_percent] * 2, [group - half, group + half], **MAJORITY)  # type: ignore[arg-type]
+    for index, (model, look) in enumerate(looks.items()):
+        score = task.scores.get(model)
+        if score is None:
+            continue
+        place = group + (index - (len(looks) - 1) / 2) * thickness
+        _draw_score(axes, score, place, place + 0.32 * thickness, look, style)
+
+
+def _draw_score(axes: Axes, score: Score, place: float, dots: float, look: ModelStyle, style: Style) -> None:
+    size = style.font_size * 0.26
+    for failed in (False, True):
+        values = [run.value for run in score.runs if run.value is not None and bool(run.failed) == failed]
+        if values:
+            axes.plot(values, [dots] * len(values), **run_mark(look, size * (1.4 if failed else 1.0), failed))
+    aggregate = score.aggregate
+    if aggregate.mean is not None:
+        if aggregate.std is not None:
+            axes.errorbar(
+                aggregate.mean, place, xerr=aggregate.std, color="black", lw=0.8, capsize=style.font_size * 0.15
+            )
+        axes.plot([aggregate.mean], [place], **_mean(look, style))
+    if score.published is not None:
+        axes.plot([score.published], [place], **published_mark(style))
+    axes.annotate(
+        _text(aggregate),
+        (1.0, place),
+        xycoords=("axes fraction", "data"),
+        xytext=(5, 0),
+        textcoords="offset points",
+        va="center_baseline",
+        fontsize=style.font_size * 0.72,
+    )
+
+
+def _mean(look: ModelStyle, style: Style) -> dict[str, Any]:
+    return {
+        "marker": look.marker,
+        "markersize": style.font_size * 0.6,
+        "markerfacecolor": look.colour,
+        "markeredgecolor": outline(look.colour),
+        "markeredgewidth": 0.6,
+        "linestyle": "none",
+        "zorder": 6,
+    }
+
+
+def _text(aggregate: Aggregate) -> str:
+    """Mean and deviation as the summary prints them, and how many runs were left out."""
+    failed = f"{aggregate.n_failed} failed" if aggregate.n_failed else ""
+    if aggregate.mean is None:
+        return failed
+    deviation = "" if aggregate.std is None else f" ± {aggregate.std:.1f}"
+    text = f"{aggregate.mean:.1f}{deviation}".replace("-", "\N{MINUS SIGN}")
+    return f"{text}, {failed}" if failed else text
+
+
+def _legend(
+    settings: ComparedFigureSettings,
+    looks: Mapping[str, ModelStyle],
+    panels: Mapping[str, Sequence[TaskScores]],
+) -> list[Artist]:
+    style = settings.style
+    names = models_with_counts(settings.cells)
+    handles: list[Artist] = [Line2D([], [], **_mean(look, style), label=names[model]) for model, look in looks.items()]
+    tasks = [task for panel in panels.values() for task in panel]
+    scores = [score for task in tasks for score in task.scores.values()]
+    grey = ModelStyle(MUTED, "", "-")
+    handles.append(Line2D([], [], **run_mark(grey, style.font_size * 0.3, False), label="run"))
+    if any(run.failed for score in scores for run in score.runs):
+        handles.append(failed_handle(style))
+    if any(score.published is not None for score in scores):
+        handles.append(published_handle(style))
+    if any(task.majority_percent is not None for task in tasks):
+        handles.append(Line2D([], [], **MAJORITY, label="most frequent label"))  # type: ignore[arg-type]
+    return handles

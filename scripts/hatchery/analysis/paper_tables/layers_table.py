@@ -1,0 +1,82 @@
+"""What the layers contribute to every probe: LTG-BERT Table 5, from our `layer_contributions.csv`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hatchery.analysis.layer_contribution import TABLE_COLUMNS
+from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, Table, Value
+from hatchery.analysis.paper_tables.layout import LayersLayout
+from hatchery.analysis.paper_tables.notes import common_notes
+from hatchery.analysis.paper_tables.printed import PrintedTable
+from hatchery.analysis.paper_tables.settings import PaperTablesSettings
+from hatchery.analysis.tables import read_rows
+from hatchery.errors import EvaluationError
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The shares of layers 1, 2, ... in percent, and their slope in percent per layer."""
+
+    percent: tuple[float, ...]
+    slope: float
+
+
+def read_shares(path: Path, settings: PaperTablesSettings) -> dict[tuple[str, str], Shares]:
+    """The shares by model and task (in the paper's names), in the order of the file.
+
+    Raises EvaluationError naming the file for an unknown model and layers that are not 1 to L.
+    """
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    slopes: dict[tuple[str, str], float] = {}
+    for row in read_rows(path, TABLE_COLUMNS, TABLE_COLUMNS[:3]):
+        key = (row.text("model", settings.models), settings.papers_name(row.text("task")))
+        found.setdefault(key, {})[row.count("layer")] = row.number("percent", 0.0, 100.0)
+        slopes[key] = row.number("slope")
+    for (model, task), layers in found.items():
+        if sorted(layers) != list(range(1, len(layers) + 1)):
+            raise EvaluationError(f"{path}: the layers of {model} in {task} are not 1 to {len(layers)}, each once")
+    return {key: Shares(tuple(layers[k] for k in sorted(layers)), slopes[key]) for key, layers in found.items()}
+
+
+def layers_table(
+    number: str,
+    layout: LayersLayout,
+    settings: PaperTablesSettings,
+    printed: PrintedTable,
+    shares: Mapping[tuple[str, str], Shares],
+) -> Table:
+    """The printed shares, and below each task those of our models; models of other depths have columns of their own.
+
+    Raises ConfigError when layout and printed table do not fit.
+    """
+    own = {key: value for key, value in shares.items() if key[1] in layout.tasks}
+    depth = max([layout.layers, *(len(value.percent) for value in own.values())])
+    digits = Digits(layout.decimals, layout.decimals)
+    lines = []
+    for task, heading in layout.tasks.items():
+        metrics = [f"layer_{layer:02d}_percent" for layer in range(1, depth + 1)] + ["layer_slope_percent"]
+        places = [("", layout.row, layout.suite, task, metric) for metric in metrics]
+        lines.append(Line(heading, PUBLISHED, tuple(printed.value(place, digits) for place in places)))
+        lines += [
+            Line(heading, OURS, _values(own[model, task], depth, digits), model)
+            for model in settings.models
+            if (model, task) in own
+        ]
+    printed.check_complete([("", layout.row)])
+    headings = (*(str(layer) for layer in range(1, depth + 1)), "slope")
+    notes = [
+        "Softmax weights of the layers in the probe in percent, from the input side to the output side; those of ours"
+        " are means over the spans and runs of a task",
+        "Slope: of the least-squares line over the layers, in percent per layer; with other numbers of layers it is"
+        " another unit",
+        *common_notes(settings, lines, headings, layout.remark),
+    ]
+    blocks = (Block("", tuple(lines)),)
+    return Table(settings.published.paper, number, layout.caption, "task", headings, blocks, tuple(notes))
+
+
+def _values(shares: Shares, depth: int, digits: Digits) -> tuple[Value | None, ...]:
+    values = [Value(percent, digits) for percent in shares.percent]
+    padding = [None] * (depth - len(values))
+    return (*values, *padding, Value(shares.slope, digits))

@@ -1,0 +1,65 @@
+"""What stands below the tables: whose numbers, which deviation, how many runs, what is bold, what is not comparable."""
+
+from collections.abc import Sequence
+
+from hatchery.analysis.paper_tables.grid import PUBLISHED, Line, remarks
+from hatchery.analysis.paper_tables.layout import ScoreLayout
+from hatchery.analysis.paper_tables.settings import PaperTablesSettings
+from hatchery.analysis.published_values import PAPERS
+
+SAMPLE_DEVIATION = (
+    "± is the sample standard deviation over n runs (divided by n - 1); a run is one pretraining seed and, in"
+    " fine-tuning, one fine-tuning seed and one learning rate, and none is selected"
+)
+AVERAGE_DEVIATION = (
+    "± of an average over tasks is the root mean square of the deviations of the tasks, as the papers have it, and not"
+    " the deviation of the average"
+)
+FAILED = (
+    "(4/5): of five runs one failed (one class only, MCC 0, constant output, or not a number) and is left out of mean"
+    " and deviation; of averages, the fewest runs of a task and the failures of all tasks are counted"
+)
+
+
+def score_notes(
+    layout: ScoreLayout, settings: PaperTablesSettings, lines: Sequence[Line], headings: Sequence[str]
+) -> tuple[str, ...]:
+    """The notes of a table of scores, as sentences without a final stop."""
+    paper = PAPERS[settings.published.paper]
+    ours = [line for line in lines if line.source != PUBLISHED]
+    values = [value for line in ours for value in line.values if value is not None]
+    below = "printed lines and ours stand below each other"
+    notes = [f"Published: as printed in the {paper} paper; ours: experiment {settings.experiment}; {below}"]
+    if any(value.deviation_text for value in values):
+        notes.append(SAMPLE_DEVIATION)
+        if any("average" in column.task or column.suite == "leaderboard" for column in layout.resolved_columns()):
+            notes.append(AVERAGE_DEVIATION)
+    if values:
+        notes.append("n counts the runs behind the numbers of a line; two counts are the fewest and the most")
+    if any(value.n_failed for value in values):
+        notes.append(FAILED)
+    if layout.change_from:
+        notes.append("The first row is absolute; the others are changes from it, with the deviation of the row itself")
+    # Which digits are compared matters: equal as shown is equal.
+    where = "the table" if layout.best_over == "table" else "its block"
+    among = "rows" if layout.models == "columns" else "columns"
+    if any(value is not None and value.bold for line in lines for value in line.values):
+        notes.append(
+            f"Bold: the best of {where} in each of the {among}, printed numbers and ours judged apart, ties all bold"
+        )
+    return (*notes, *common_notes(settings, lines, headings, layout.remark))
+
+
+def common_notes(
+    settings: PaperTablesSettings, lines: Sequence[Line], headings: Sequence[str], remark: str
+) -> list[str]:
+    """The remark of the layout, the caveat of the experiment, and the remarks on printed numbers."""
+    notes = [remark] if remark else []
+    if settings.caveat:
+        notes.append(f"† No number of ours is comparable with a printed one: {settings.caveat}")
+    if reasons := remarks(lines, headings, comparable=False):
+        title = "Remarks on printed numbers" if settings.caveat else "† Not comparable with ours"
+        notes.append(f"{title}: {'; '.join(reasons)}")
+    if about := remarks(lines, headings, comparable=True):
+        notes.append(f"Remarks on printed numbers: {'; '.join(about)}")
+    return notes

@@ -1,0 +1,106 @@
+"""Our scores, read from `summary.csv` under the paper's names, with the totals of the leaderboard computed from them.
+
+A summary has no rows for what the organisers of BabyLM 2023 computed over suites (evaluation.md 9): the mean over 17
+files of BLiMP and supplement, and the weighted total. They are added here under the suite `leaderboard`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hatchery.analysis.measurements import ACCURACY
+from hatchery.analysis.paper_tables.settings import PaperTablesSettings
+from hatchery.analysis.suite_averages import (
+    PARADIGMS_OF_PHENOMENON,
+    SUPPLEMENT_FILES,
+    dynabench_score,
+    leaderboard_blimp_mean,
+    root_mean_square,
+)
+from hatchery.analysis.summary import COLUMNS
+from hatchery.analysis.tables import Row, read_rows
+from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
+from hatchery.errors import EvaluationError
+
+LEADERBOARD = "leaderboard"
+LEADERBOARD_FILES = (
+    *(("blimp_filtered", phenomenon) for phenomenon in PARADIGMS_OF_PHENOMENON),
+    *(("supplement_filtered", file) for file in SUPPLEMENT_FILES),
+)
+Measure = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Score:
+    """Mean over `n` runs with its deviation, each None where it is not defined; `n_failed` more runs are left out."""
+
+    mean: float | None
+    deviation: float | None
+    n: int
+    n_failed: int
+
+
+Scores = Mapping[str, Mapping[Measure, Score]]
+"""Scores by model, then by (suite, task, metric) in the names of the paper."""
+
+
+def read_scores(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Score]]:
+    """The scores of all models of `settings`; a model without any has an empty mapping.
+
+    Raises EvaluationError naming file and line for an invalid summary, one of another experiment, a model that the
+    settings do not list, and two rows that the paper would call the same.
+    """
+    scores: dict[str, dict[Measure, Score]] = {model: {} for model in settings.models}
+    for row in read_rows(path, COLUMNS, ("model", "suite", "task", "metric")):
+        row.text("experiment", (settings.experiment,))
+        measure = (
+            settings.papers_name(row.text("suite")),
+            settings.papers_name(row.text("task")),
+            row.text("metric"),
+        )
+        own = scores[row.text("model", tuple(scores))]
+        if measure in own:
+            raise EvaluationError(f"{row.where}: {', '.join(measure)} stands there twice without {settings.prefix!r}")
+        own[measure] = _score(row)
+    for own in scores.values():
+        own |= leaderboard_scores(own)
+    return scores
+
+
+def _score(row: Row) -> Score:
+    return Score(
+        row.optional_number("mean"), row.optional_number("std", low=0.0), row.count("n"), row.count("n_failed")
+    )
+
+
+def leaderboard_scores(scores: Mapping[Measure, Score]) -> dict[Measure, Score]:
+    """The columns of the leaderboard that one model's scores give; none where an ingredient is missing.
+
+    BLiMP over 17 files, GLUE over eleven tasks, MSGS over the six ambiguous tasks (ELC-BERT's mean, not the
+    unpublished scale of the board), and the total of 0.5, 0.3 and 0.2 of them. Deviations of the averages are the root
+    mean squares of the deviations of what is averaged; the total has none.
+    """
+    found: dict[str, Score] = {}
+    files = {name: scores.get((suite, name, ACCURACY)) for suite, name in LEADERBOARD_FILES}
+    parts = [score for score in files.values() if score is not None]
+    means = {name: score.mean for name, score in files.items() if score is not None and score.mean is not None}
+    if len(means) == len(files):
+        deviations = [score.deviation for score in parts if score.deviation is not None]
+        found["blimp"] = Score(
+            leaderboard_blimp_mean(means),
+            root_mean_square(deviations) if len(deviations) == len(files) else None,
+            min(score.n for score in parts),
+            sum(score.n_failed for score in parts),
+        )
+    for name, suite in (("glue", "babylm_glue"), ("msgs", "msgs")):
+        if (average := scores.get((suite, AVERAGE, AVERAGE_METRIC))) is not None:
+            found[name] = average
+    averages = {name: score.mean for name, score in found.items() if score.mean is not None}
+    if len(averages) == 3:
+        found[AVERAGE] = Score(
+            dynabench_score(averages),
+            None,
+            min(score.n for score in found.values()),
+            sum(score.n_failed for score in found.values()),
+        )
+    return {(LEADERBOARD, name, AVERAGE_METRIC): score for name, score in found.items()}

@@ -1,0 +1,103 @@
+"""Sizes of corpora: LTG-BERT Table 1, ELC-BERT Table 6, from the cards of our corpora and the published sizes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from hatchery.analysis.cards.sizes import ALL, PUBLISHED_COLUMNS
+from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, Table, Value
+from hatchery.analysis.paper_tables.layout import SizeColumn, SizeRow, SizesLayout
+from hatchery.analysis.paper_tables.notes import common_notes
+from hatchery.analysis.paper_tables.settings import PaperTablesSettings
+from hatchery.analysis.published_values import PAPERS
+from hatchery.analysis.tables import read_rows
+from hatchery.errors import ConfigError
+
+CARD_COLUMNS = ("table", "source", "split", "measure", "ours")
+UNITS = {"count": 1.0, "million": 1e6}
+Size = tuple[str, str, str, str]
+
+
+def read_published_sizes(path: Path, paper: str, number: str) -> dict[Size, tuple[float, str]]:
+    """The printed sizes of one table, multiplied out, with their remarks; by (corpus, source, split, measure)."""
+    rows = read_rows(path, PUBLISHED_COLUMNS, ("paper", "table", "corpus", "source", "split", "measure"))
+    return {
+        (row.text("corpus"), row.text("source"), row.text("split"), row.text("measure")): (
+            round(row.number("value", 0.0) * UNITS[row.text("unit", tuple(UNITS))], 6),
+            row.text("note"),
+        )
+        for row in rows
+        if (row.text("paper"), row.text("table")) == (PAPERS[paper], f"Table {number}")
+    }
+
+
+def read_card_sizes(cards: Mapping[str, Path], paper: str, number: str) -> dict[Size, float]:
+    """Our sizes for one table from the `comparison.csv` of corpora by name.
+
+    A card of a corpus without published sizes has no rows, so an empty comparison is no error.
+    """
+    sizes: dict[Size, float] = {}
+    for corpus, path in cards.items():
+        if path.read_text(encoding="utf-8").count("\n") < 2:
+            continue
+        for row in read_rows(path, CARD_COLUMNS, CARD_COLUMNS[:4]):
+            ours = row.optional_number("ours", low=0.0)
+            if row.text("table") == f"{PAPERS[paper]} Table {number}" and ours is not None:
+                source = "total" if row.text("source") == ALL else row.text("source")
+                sizes[corpus, source, row.text("split"), row.text("measure")] = ours
+    return sizes
+
+
+def sizes_table(
+    number: str,
+    layout: SizesLayout,
+    settings: PaperTablesSettings,
+    published: Mapping[Size, tuple[float, str]],
+    ours: Mapping[Size, float],
+) -> Table:
+    """The printed sizes and ours. Raises ConfigError for a printed size that has no place, or would lose digits."""
+    where = f"{settings.published.paper}, table {number}"
+    places = {_place(row, column) for row in layout.rows for column in layout.columns}
+    if missing := sorted(set(published) - places):
+        raise ConfigError(f"{where}: the layout has no place for {', '.join(missing[0])}")
+    lines = []
+    for row in layout.rows:
+        printed = tuple(_printed(published, row, column, bool(settings.caveat), where) for column in layout.columns)
+        if not any(printed):
+            raise ConfigError(f"{where}: the row {row.source}, {row.split} is not printed")
+        lines.append(Line(row.heading, PUBLISHED, printed))
+        own = [ours.get(_place(row, column)) for column in layout.columns]
+        lines.append(
+            Line(
+                row.heading,
+                OURS,
+                tuple(
+                    None if size is None else Value(size, _digits(column))
+                    for size, column in zip(own, layout.columns, strict=True)
+                ),
+            )
+        )
+    headings = tuple(column.heading for column in layout.columns)
+    notes = common_notes(settings, lines, headings, layout.remark)
+    blocks = (Block("", tuple(lines)),)
+    return Table(settings.published.paper, number, layout.caption, "part", headings, blocks, tuple(notes))
+
+
+def _printed(
+    published: Mapping[Size, tuple[float, str]], row: SizeRow, column: SizeColumn, caveat: bool, where: str
+) -> Value | None:
+    found = published.get(_place(row, column))
+    if found is None:
+        return None
+    size, note = found
+    value = Value(size, _digits(column), comparable=not caveat, note=note)
+    if abs(float(value.mean_text.replace(",", "")) * column.unit - size) > 1e-6 * column.unit:
+        raise ConfigError(f"{where}: decimals: {row.heading}, {column.heading} is printed as {size / column.unit:g}")
+    return value
+
+
+def _place(row: SizeRow, column: SizeColumn) -> Size:
+    return column.corpus, row.source, row.split, column.measure
+
+
+def _digits(column: SizeColumn) -> Digits:
+    return Digits(column.decimals, column.decimals, scale=1 / column.unit, grouped=column.unit == 1)

@@ -1,0 +1,147 @@
+"""The `write_tables` stage: every table of a paper that the experiment has numbers for, as Markdown and as LaTeX.
+
+Beside one `.md` and one `.tex` per table lie `tables.md` with all of them and `tables.tex`, a document that shows them.
+A table without any number of ours is not written; `tables.md` says which those are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.paper_tables.grid import Table
+from hatchery.analysis.paper_tables.latex import latex_document, latex_table
+from hatchery.analysis.paper_tables.layers_table import layers_table, read_shares
+from hatchery.analysis.paper_tables.layout import (
+    LayersLayout,
+    OrderLayout,
+    PaperLayout,
+    ScoreLayout,
+    SizesLayout,
+    TableLayout,
+    read_layout,
+)
+from hatchery.analysis.paper_tables.markdown import markdown_table
+from hatchery.analysis.paper_tables.order_table import order_table
+from hatchery.analysis.paper_tables.printed import PrintedTable
+from hatchery.analysis.paper_tables.run_scores_of_models import lists_of_models, read_runs, tasks_of_average
+from hatchery.analysis.paper_tables.score_table import score_table
+from hatchery.analysis.paper_tables.scores import Scores, read_scores
+from hatchery.analysis.paper_tables.settings import PaperTablesSettings, check_rows
+from hatchery.analysis.paper_tables.sizes_table import read_card_sizes, read_published_sizes, sizes_table
+from hatchery.analysis.published_values import PAPERS, PublishedNumber, read_numbers
+from hatchery.errors import ConfigError
+from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import stage_run
+from hatchery.typed import build, stage_body
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Where the numbers of the tables come from.
+
+    `summary`, `published` and `layout` are always there. `finetuning` names manifests by `CELL:TASK` (orders), `layers`
+    is our table of layer contributions; `sizes` are the published sizes of corpora and `cards` the comparisons of ours
+    by corpus. What is not given leaves its tables out.
+    """
+
+    summary: Path
+    published: Path
+    layout: Path
+    finetuning: Mapping[str, Path] = field(default_factory=dict)
+    layers: Path | None = None
+    sizes: Path | None = None
+    cards: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> dict[str, Path]:
+        """All inputs by name, for the manifest."""
+        named = {"summary": self.summary, "published": self.published, "layout": self.layout}
+        named |= {f"finetuning:{name}": path for name, path in self.finetuning.items()}
+        named |= {f"card:{name}": path for name, path in self.cards.items()}
+        optional = {"layers": self.layers, "sizes": self.sizes}
+        return named | {name: path for name, path in optional.items() if path is not None}
+
+
+def write_tables(settings: Mapping[str, Any], inputs: Inputs, output: Path) -> None:
+    """Write the tables beside the manifest `output`; tables of an earlier run that are not written again are removed.
+
+    Raises ConfigError, ManifestError or EvaluationError naming the input at fault, before anything is written.
+    """
+    tables_settings = build(PaperTablesSettings, stage_body(settings))
+    tables, without = all_tables(tables_settings, inputs)
+    texts = {"tables.md": _index(tables_settings, tables, without), "tables.tex": latex_document(tables)}
+    for table in tables:
+        texts[f"{table.name}.md"] = markdown_table(table)
+        texts[f"{table.name}.tex"] = latex_table(table)
+    with stage_run(output, settings, inputs.paths) as stage:
+        for old in sorted(output.parent.glob("*_table_[0-9][0-9].*")):
+            if old.name not in texts:
+                old.unlink()
+        for name, text in texts.items():
+            write_text(output.parent / name, text)
+            stage.add_output(output.parent / name)
+
+
+def all_tables(settings: PaperTablesSettings, inputs: Inputs) -> tuple[list[Table], list[str]]:
+    """The tables that have numbers of ours, in the order of the layout, and the numbers of those that have none."""
+    layout = read_layout(inputs.layout)
+    numbers = read_numbers(inputs.published)
+    check_papers(settings, layout, numbers)
+    check_rows(settings, numbers)
+    scores = read_scores(inputs.summary, settings)
+    runs = read_runs(settings, inputs.finetuning) if inputs.finetuning else []
+    made = {
+        number: _table(number, entry, settings, numbers, scores, runs, inputs)
+        for number, entry in layout.tables.items()
+    }
+    tables = [table for table in made.values() if table is not None and table.has_ours]
+    written = {table.number for table in tables}
+    return tables, [number for number in made if number not in written]
+
+
+def check_papers(settings: PaperTablesSettings, layout: PaperLayout, numbers: Sequence[PublishedNumber]) -> None:
+    """Raise ConfigError when settings, layout and published values are not of one paper."""
+    for name, paper in (("the layout", layout.paper), ("the published values", numbers[0].paper)):
+        if paper != settings.published.paper:
+            raise ConfigError(f"published.paper is {settings.published.paper}, but {name} are those of {paper}")
+
+
+def _table(
+    number: str,
+    layout: TableLayout,
+    settings: PaperTablesSettings,
+    numbers: Sequence[PublishedNumber],
+    scores: Scores,
+    runs: Sequence[Measurement],
+    inputs: Inputs,
+) -> Table | None:
+    """The table of that number; None for sizes where no published ones are given."""
+    paper = settings.published.paper
+    printed = PrintedTable(numbers, paper, number, settings.caveat)
+    match layout:
+        case ScoreLayout():
+            return score_table(number, layout, settings, printed, scores)
+        case OrderLayout():
+            lists, left_out = lists_of_models(runs, settings, tasks_of_average(layout.suite, layout.average))
+            return order_table(number, layout, settings, printed, lists, left_out)
+        case LayersLayout():
+            shares = {} if inputs.layers is None else read_shares(inputs.layers, settings)
+            return layers_table(number, layout, settings, printed, shares)
+        case SizesLayout():
+            if inputs.sizes is None:
+                return None
+            published = read_published_sizes(inputs.sizes, paper, number)
+            ours = read_card_sizes(inputs.cards, paper, number)
+            return sizes_table(number, layout, settings, published, ours)
+
+
+def _index(settings: PaperTablesSettings, tables: Sequence[Table], without: Sequence[str]) -> str:
+    title = f"# The tables of the {PAPERS[settings.published.paper]} paper, with {settings.experiment} beside them"
+    blocks = [title, *(markdown_table(table, level=2).rstrip("\n") for table in tables)]
+    if without:
+        plural = "s" if len(without) > 1 else ""
+        named = ", ".join(without)
+        blocks.append(f"Not written, because the experiment has no number for them: Table{plural} {named}.")
+    return "\n\n".join(blocks) + "\n"

@@ -1,0 +1,99 @@
+"""What a plan would cost: the estimate of `pretraining.cost`, for the models and evaluations that would run alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hatchery.command import load_settings
+from hatchery.config.layout import Layout
+from hatchery.pretraining.cost import CellCost, CostSettings, cost_settings, estimate
+from hatchery.pretraining.cost_table import about, aligned, duration, hours, percent, power
+from hatchery.provenance.plan import PlannedJob
+
+PRETRAIN, FINETUNE, PAIRS = "pretrain", "finetune", "score_minimal_pairs"
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """The cost of one cell of an experiment, as far as it would run; operations, and seconds on the planned devices."""
+
+    experiment: str
+    cell: str
+    pretrained: bool
+    training_flops: float
+    training_seconds: float
+    device_hours: float
+    evaluation_flops: float
+    evaluation_seconds: float
+
+
+def planned_costs(jobs: Sequence[PlannedJob], layout: Layout) -> list[PlannedCell]:
+    """The cells of which something would be pretrained or evaluated, in the order of their experiments.
+
+    Raises ConfigError and ModelError for an impossible model or run.
+    """
+    wanted = [job for job in jobs if job.rule in (PRETRAIN, FINETUNE, PAIRS) and "experiment" in job.wildcards]
+    costs = []
+    for experiment in dict.fromkeys(job.wildcards["experiment"] for job in wanted):
+        settings = cost_settings(load_settings(layout.settings("write_cost", experiment=experiment)))
+        own = [job for job in wanted if job.wildcards["experiment"] == experiment]
+        costs += [cost for cell in settings.cells if (cost := _planned(cell.cell, own, settings)) is not None]
+    return costs
+
+
+def _planned(cell: str, jobs: Sequence[PlannedJob], settings: CostSettings) -> PlannedCell | None:
+    own = [job for job in jobs if job.wildcards["cell"] == cell]
+    if not own:
+        return None
+    suites = {job.wildcards["suite"] for job in own if job.rule == PAIRS}
+    tasks = {job.wildcards["task"] for job in own if job.rule == FINETUNE}
+    narrowed = replace(
+        settings,
+        cells=[entry for entry in settings.cells if entry.cell == cell],
+        suites=[suite for suite in settings.suites if suite.name in suites],
+        tasks=[task for task in settings.tasks if task.name in tasks],
+    )
+    cost = estimate(narrowed)[0]
+    pretrained = any(job.rule == PRETRAIN for job in own)
+    return PlannedCell(
+        experiment=settings.experiment,
+        cell=cell,
+        pretrained=pretrained,
+        training_flops=cost.training_flops + cost.development_flops if pretrained else 0.0,
+        training_seconds=cost.wall_seconds if pretrained else 0.0,
+        device_hours=cost.device_hours if pretrained else 0.0,
+        evaluation_flops=cost.minimal_pairs_flops + cost.finetuning_flops,
+        evaluation_seconds=_evaluation_seconds(cost, settings),
+    )
+
+
+def _evaluation_seconds(cost: CellCost, settings: CostSettings) -> float:
+    # Evaluations run on one device each.
+    speed = cost.peak_flops_per_second * settings.plan.mfu / settings.plan.devices
+    return (cost.minimal_pairs_flops + cost.finetuning_flops) / speed
+
+
+def planned_cost_text(costs: Sequence[PlannedCell], layout: Layout) -> str:
+    """The costs as a table whose columns line up, with the sums and what they rest on."""
+    cluster = layout.project.config["cluster"]
+    header = ["model", "pretraining FLOPs", "time", "device hours", "evaluation FLOPs", "time"]
+    body = [_row(f"{cost.experiment}/{cost.cell}", [cost]) for cost in costs]
+    devices = f"{max(1, cluster['gpus'])} x {cluster['planned_device']}"
+    return (
+        f"{aligned([header, *body, _row('all, one after another', costs)])}\n"
+        f"Estimated for {devices} at an MFU of {percent(cluster['planned_mfu'])} (`cluster` in config/config.yaml); "
+        "evaluation is rough. Perplexity, corpora, tables and figures are not counted.\n"
+    )
+
+
+def _row(name: str, costs: Sequence[PlannedCell]) -> list[str]:
+    def total(field: str) -> float:
+        return sum(getattr(cost, field) for cost in costs)
+
+    return [
+        name,
+        power(total("training_flops")),
+        duration(total("training_seconds")),
+        hours(total("device_hours")),
+        about(power(total("evaluation_flops"))),
+        about(duration(total("evaluation_seconds"))),
+    ]

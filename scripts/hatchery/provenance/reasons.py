@@ -1,0 +1,149 @@
+"""Why jobs would run, in plain words: a changed setting, a changed or missing file, or a stage that runs before.
+
+Snakemake's reason of a job that follows another one is only that other one, even when its own settings changed too.
+Therefore the settings in the manifest of every planned job are compared with those of the present configuration.
+"""
+
+import inspect
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hatchery.command import load_settings
+from hatchery.config.layout import Layout
+from hatchery.config.stages import SLICES
+from hatchery.errors import ManifestError
+from hatchery.provenance.plan import PlannedJob
+from hatchery.provenance.setting_texts import Difference, differences, shorten
+from hatchery.storage.manifests import read_manifest
+
+# The rule that writes settings to files: a new file is no reason of its own, the changed setting behind it is.
+FREEZE = "freeze_settings"
+_REASON_ORDER = ("settings", "input", "missing", "after")
+_MOST_SETTINGS = 8
+_MOST_FILES = 3
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One reason of one job, in words; causes with equal words of a rule are counted together."""
+
+    kind: str
+    words: str
+
+
+@dataclass(frozen=True)
+class RuleReasons:
+    """The jobs of one rule that would run, and for each cause how many of them have it."""
+
+    rule: str
+    jobs: int
+    causes: list[tuple[Cause, int]]
+
+
+def by_rule(jobs: Sequence[PlannedJob], layout: Layout, project: str | Path = ".") -> list[RuleReasons]:
+    """The plan by rule, in the order in which the rules come first.
+
+    Raises ConfigError when the present configuration is broken.
+    """
+    makers = {output: job.rule for job in jobs for output in job.outputs}
+    grouped: dict[str, list[list[Cause]]] = {}
+    for job in jobs:
+        grouped.setdefault(job.rule, []).append(job_causes(job, layout, makers, Path(project)))
+    return [RuleReasons(rule, len(causes), _counted(causes)) for rule, causes in grouped.items()]
+
+
+def _counted(causes: Iterable[Iterable[Cause]]) -> list[tuple[Cause, int]]:
+    counts = Counter(cause for job in causes for cause in dict.fromkeys(job))
+    return sorted(counts.items(), key=lambda entry: _REASON_ORDER.index(entry[0].kind))
+
+
+def job_causes(job: PlannedJob, layout: Layout, makers: Mapping[str, str], project: Path) -> list[Cause]:
+    """The causes of one job; `makers` says which rule of the plan makes a file."""
+    changed = setting_changes(job, layout, project)
+    causes = [Cause("settings", str(difference)) for difference in changed]
+    if "params" in job.reasons and not changed:
+        causes.append(Cause("settings", "its arguments changed"))
+    if "code" in job.reasons:
+        causes.append(Cause("settings", "its rule's command in workflow/ changed"))
+    if "environment" in job.reasons:
+        causes.append(Cause("settings", "its conda environment changed"))
+    # A file that is not there needs no further reason.
+    if "missing" in job.reasons:
+        return [*causes, Cause("missing", "not there yet")]
+    causes += [Cause("input", f"changed input {_general(name, job)}") for name in _some(job.files("updated"))]
+    if "input set" in job.reasons:
+        causes.append(Cause("input", "other input files than before"))
+    if "incomplete" in job.reasons:
+        causes.append(Cause("missing", "left unfinished by an interrupted run"))
+    before = {makers.get(name, "another job") for name in job.files("upstream")}
+    causes += [Cause("after", f"after {rule}") for rule in sorted(before - {FREEZE})]
+    causes += [Cause("after", job.reasons[kind] or kind) for kind in ("forced", "other") if kind in job.reasons]
+    return causes or [Cause("after", f"after {FREEZE}")]
+
+
+def setting_changes(job: PlannedJob, layout: Layout, project: Path) -> list[Difference]:
+    """What differs between the settings that the job's present output was made with and those of the configuration.
+
+    Old settings are those of the manifest; for outputs without one, those that Snakemake remembers. Empty when there
+    is no output yet.
+    """
+    manifest = next((output for output in job.outputs if Path(output).name == "manifest.json"), None)
+    if manifest is not None and (project / manifest).is_file():
+        try:
+            recorded = read_manifest(project / manifest)
+        except ManifestError as error:
+            return [Difference("manifest", str(error), None)]
+        present = present_settings(recorded.stage, job.wildcards, layout)
+        return [] if present is None else differences(recorded.settings, load_settings(present))
+    pair = job.changed_settings()
+    return [] if pair is None else differences(*pair)
+
+
+def present_settings(stage: str, wildcards: Mapping[str, str], layout: Layout) -> str | None:
+    """Canonical settings of a job of `stage` in the present configuration; None for an unknown stage.
+
+    Of the wildcards, those are taken that the stage depends on.
+    """
+    if stage not in SLICES:
+        return None
+    wanted = [name for name in inspect.signature(SLICES[stage]).parameters if name in wildcards]
+    return layout.settings(stage, **{name: wildcards[name] for name in wanted})
+
+
+def _general(path: str, job: PlannedJob) -> str:
+    """The path with the job's own names as placeholders, so that jobs of a rule have causes in equal words."""
+    names = {value: f"<{key}>" for key, value in job.wildcards.items() if key != "experiment"}
+    return "/".join(names.get(part, part) for part in path.split("/"))
+
+
+def _some(names: Sequence[str]) -> list[str]:
+    rest = len(names) - _MOST_FILES
+    return [*names[:_MOST_FILES], f"and {rest} more"] if rest > 1 else list(names)
+
+
+def reasons_text(rules: Sequence[RuleReasons], full: bool = False) -> str:
+    """One line per rule: its jobs and the causes, with a number where a cause is not that of all of them."""
+    rows = [
+        (entry.rule, f"{entry.jobs:,} job{'s' if entry.jobs != 1 else ''}", _causes(entry, full)) for entry in rules
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return "\n".join(f"{rule:<{widths[0]}}  {jobs:>{widths[1]}}  {causes}" for rule, jobs, causes in rows) + "\n"
+
+
+def _causes(entry: RuleReasons, full: bool) -> str:
+    texts = []
+    shown = entry.causes if full else _limited(entry.causes)
+    for cause, count in shown:
+        words = cause.words if full else shorten(cause.words, 160)
+        texts.append(words if count == entry.jobs else f"{words} ({count} of {entry.jobs})")
+    rest = len(entry.causes) - len(shown)
+    return "; ".join(texts) + (f"; and {rest} more changes (--full lists them)" if rest else "")
+
+
+def _limited(causes: list[tuple[Cause, int]]) -> list[tuple[Cause, int]]:
+    settings = [entry for entry in causes if entry[0].kind == "settings"]
+    inputs = [entry for entry in causes if entry[0].kind == "input"]
+    others = [entry for entry in causes if entry[0].kind in ("missing", "after")]
+    return settings[:_MOST_SETTINGS] + inputs[:_MOST_FILES] + others

@@ -1,0 +1,67 @@
+"""Trace a number of a summary back to raw bytes: manifests, settings, inputs, raw files. Status 1 if something differs.
+
+For example: python scripts/trace.py results/demo/summary.csv --model elc_bert --suite demo_pairs --task binding
+"""
+
+import argparse
+import json
+import signal
+import sys
+from pathlib import Path
+
+from hatchery.command import run_command
+from hatchery.errors import EvaluationError
+from hatchery.provenance.chain import follow
+from hatchery.provenance.chain_json import chain_json
+from hatchery.provenance.manifest_index import ManifestIndex
+from hatchery.provenance.row_selection import select
+from hatchery.provenance.summary_rows import SELECTORS, read_summary
+from hatchery.provenance.tree_text import tree_text
+from hatchery.provenance.verification import generated_problems, output_problems, raw_problems
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print the chain of one row, or the rows to choose from."""
+    where = str(arguments.summary)
+    wanted = {column: getattr(arguments, column) for column in SELECTORS}
+    rows = select(read_summary(arguments.summary), wanted, arguments.row, where)
+    if len(rows) > 1:
+        for row in rows:
+            print(f"{row.number:>5}  {row.label()}  {row.value()}")
+        raise EvaluationError(f"{where}: {len(rows)} rows match; choose by --row or --{', --'.join(SELECTORS)}")
+    row = rows[0]
+    chain = follow(
+        ManifestIndex(arguments.project),
+        row.digests,
+        where=f"{where}, row {row.number}",
+        prefer=Path("results") / row.values["experiment"],
+    )
+    problems = chain.problems + generated_problems(chain)
+    problems += output_problems(chain) if arguments.verify else []
+    problems += raw_problems(chain) if arguments.verify_raw else []
+    if arguments.json:
+        print(
+            json.dumps(chain_json({"number": row.number, **row.values}, chain, problems), indent=1, ensure_ascii=False)
+        )
+    else:
+        print(tree_text(f"{where}, row {row.number}: {row.label()} = {row.value()}", chain, arguments.full), end="")
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    if problems:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    # A reader that closes the pipe, such as head, ends the program without a word.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("summary", type=Path, help="results/<experiment>/summary.csv")
+    parser.add_argument("--row", type=int, help="number of the row, from 1")
+    for column in SELECTORS:
+        parser.add_argument(f"--{column}", help=f"value of the column `{column}`")
+    parser.add_argument("--full", action="store_true", help="all settings, outputs, measures and raw files")
+    parser.add_argument("--json", action="store_true", help="JSON instead of a tree")
+    parser.add_argument("--verify", action="store_true", help="read the outputs of all stages and compare checksums")
+    parser.add_argument("--verify-raw", action="store_true", help="read the raw files and compare checksums")
+    parser.add_argument("--project", type=Path, default=Path(), help="folder that holds results/ and resources/")
+    run_command(main, parser)

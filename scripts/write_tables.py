@@ -1,0 +1,39 @@
+"""Write the tables of a paper in its layout, as Markdown and LaTeX: our numbers with the printed ones beside them."""
+
+import argparse
+from pathlib import Path
+
+from hatchery.analysis.paper_tables.stage import Inputs, write_tables
+from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Write the tables into the folder of the output manifest."""
+    inputs = Inputs(
+        summary=arguments.summary,
+        published=arguments.published,
+        layout=arguments.layout,
+        finetuning=named_paths(arguments.finetuning),
+        layers=arguments.layer_contributions,
+        sizes=arguments.sizes,
+        cards=named_paths(arguments.card),
+    )
+    write_tables(load_settings(arguments.settings), inputs, arguments.output)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_settings_argument(parser)
+    parser.add_argument("--summary", type=Path, required=True, help="summary.csv of the experiment")
+    parser.add_argument("--published", type=Path, required=True, help="table of the paper's numbers (CSV)")
+    parser.add_argument("--layout", type=Path, required=True, help="layout of the paper's tables (YAML)")
+    parser.add_argument(
+        "--finetuning", nargs="+", action="extend", metavar="CELL:TASK=MANIFEST", help="runs for stochastic order"
+    )
+    parser.add_argument("--layer-contributions", type=Path, help="the layers' contributions to the probes (CSV)")
+    parser.add_argument("--sizes", type=Path, help="table of published corpus sizes (CSV)")
+    parser.add_argument(
+        "--card", nargs="+", action="extend", metavar="CORPUS=COMPARISON", help="comparison.csv of a card"
+    )
+    parser.add_argument("--output", type=Path, required=True, help="manifest.json; the tables are written beside it")
+    run_command(main, parser)

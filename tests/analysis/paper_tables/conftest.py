@@ -1,0 +1,130 @@
+"""Experiments that have a model for every printed row, whose scores are those of the paper."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.analysis.paper_tables.grid import Table
+from hatchery.analysis.paper_tables.layout import OrderLayout, read_layout
+from hatchery.analysis.paper_tables.order_table import order_table
+from hatchery.analysis.paper_tables.printed import PrintedTable
+from hatchery.analysis.paper_tables.settings import PaperTablesSettings
+from hatchery.analysis.paper_tables.stage import Inputs, all_tables
+from hatchery.analysis.published_values import MINUS, OVER, PublishedNumber, read_numbers
+from hatchery.analysis.summary import SummaryRow
+from hatchery.analysis.summary_tables import write_csv
+from hatchery.typed import build
+
+TRACKS = [("elc_bert", "strict"), ("elc_bert", "strict_small"), ("ltg_bert", "")]
+
+
+class Toy:
+    """An experiment that has a model for every printed row of a track, with just the printed scores."""
+
+    def __init__(self, repository: Path, folder: Path, paper: str, track: str) -> None:
+        self.repository, self.folder, self.paper, self.track = repository, folder, paper, track
+        self.numbers = [n for n in self.all_numbers if n.track in ("", track)]
+        self.rows = {f"our_{number.row}": number.row for number in self.numbers}
+
+    @staticmethod
+    def row(
+        model: str, measure: Sequence[str], mean: float | None, std: float | None = None, n: int = 5, n_failed: int = 0
+    ) -> SummaryRow:
+        suite, task, metric = measure
+        return SummaryRow("toy", model, suite, task, metric, mean, std, n, n_failed, None, None, "", None, "", "")
+
+    @property
+    def published(self) -> Path:
+        return self.repository / "config/published/values" / f"{self.paper}.csv"
+
+    @property
+    def layout(self) -> Path:
+        return self.repository / "config/paper_tables" / f"{self.paper}.yaml"
+
+    @property
+    def all_numbers(self) -> list[PublishedNumber]:
+        return read_numbers(self.published)
+
+    def settings(self, **more: Any) -> dict[str, Any]:
+        cells = [{"cell": f"{model}-s42", "run": model, "seed": 42} for model in self.rows]
+        chosen = {"paper": self.paper, "track": self.track, "rows": self.rows}
+        return {"experiment": "toy", "cells": cells, "published": chosen, **more}
+
+    def summary_rows(self) -> list[SummaryRow]:
+        rows: dict[tuple[str, ...], SummaryRow] = {}
+        for number in self.numbers:
+            if MINUS in number.metric or OVER in number.metric or number.suite in ("leaderboard",):
+                continue
+            measure = (number.suite, number.task, number.metric)
+            rows.setdefault(
+                (f"our_{number.row}", *measure), self.row(f"our_{number.row}", measure, number.value, number.spread)
+            )
+        return [rows[key] for key in sorted(rows)]
+
+    def inputs(self, rows: Sequence[SummaryRow] | None = None) -> Inputs:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_csv(self.folder / "summary.csv", self.summary_rows() if rows is None else rows)
+        layers = self.folder / "layers.csv"
+        text = "model,task,layer,percent,slope\n"
+        for number in self.numbers:
+            if layer := re.fullmatch(r"layer_(\d\d)_percent", number.metric):
+                text += f"our_{number.row},{number.task},{int(layer[1])},{number.value},-1.25\n"
+        layers.write_text(text, encoding="utf-8")
+        card = self.folder / "comparison.csv"
+        header = "table,source,split,measure,ours,published,difference_percent,note\n"
+        card.write_text(f"{header}LTG-BERT Table 1,(all),train,documents,4013,4014,0.0,\n", encoding="utf-8")
+        return Inputs(
+            summary=self.folder / "summary.csv",
+            published=self.published,
+            layout=self.layout,
+            layers=layers if self.paper == "ltg_bert" else None,
+            sizes=self.repository / "config/published/corpora/sizes.csv",
+            cards={"bnc": card},
+        )
+
+    def orders(self) -> Iterator[Table]:
+        """The orders, of scores that are clearly apart: the later row is the better one."""
+        settings = build(PaperTablesSettings, self.settings())
+        for number, layout in read_layout(self.layout).tables.items():
+            if isinstance(layout, OrderLayout):
+                scores = {
+                    f"our_{entry.row}": [index + 0.1 * run for run in range(5)]
+                    for index, entry in enumerate(layout.block.rows)
+                    if f"our_{entry.row}" in self.rows
+                }
+                printed = PrintedTable(self.all_numbers, self.paper, number)
+                yield order_table(number, layout, settings, printed, scores, {})
+
+    def tables(self) -> dict[str, Table]:
+        tables, _ = all_tables(build(PaperTablesSettings, self.settings()), self.inputs())
+        found = [*tables, *(table for table in self.orders() if table.has_ours)]
+        return {table.number: table for table in found}
+
+
+@pytest.fixture(scope="module")
+def drawn(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Table]]:
+    """The tables of a toy experiment for every track, by number."""
+    return {track: Toy(repository, tmp_path_factory.mktemp("toy"), *track).tables() for track in TRACKS}
+
+
+@pytest.fixture(params=TRACKS, ids="-".join)
+def track(request: pytest.FixtureRequest) -> tuple[str, str]:
+    return request.param
+
+
+@pytest.fixture
+def strict(repository: Path, tmp_path: Path) -> Toy:
+    return Toy(repository, tmp_path / "toy", "elc_bert", "strict")
+
+
+@pytest.fixture
+def bnc(repository: Path, tmp_path: Path) -> Toy:
+    return Toy(repository, tmp_path / "toy", "ltg_bert", "")
+
+
+@pytest.fixture
+def small(repository: Path, tmp_path: Path) -> Toy:
+    return Toy(repository, tmp_path / "toy", "elc_bert", "strict_small")

@@ -1,0 +1,129 @@
+"""Orders from single runs: which runs are compared, and what the command makes of a small experiment."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.analysis.paper_tables.run_scores_of_models import lists_of_models, read_runs, tasks_of_average
+from hatchery.analysis.paper_tables.settings import PaperTablesSettings
+from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TASKS
+from hatchery.errors import ConfigError
+from hatchery.typed import build
+
+ROWS = {"plain": "ltg_bert_base", "elc": "elc_bert_base"}
+CONTROL = "msgs_main_verb_control"
+
+
+@pytest.fixture
+def msgs(experiment: Any) -> Any:
+    """Models `plain` and `elc` on the ambiguous tasks and a control, two seeds and two rates; `elc` is better."""
+    for model, base in (("plain", -0.5), ("elc", 0.1)):
+        cell = experiment.add_model(model, 42, [])
+        for index, task in enumerate((*MSGS_AMBIGUOUS_TASKS, CONTROL)):
+            rates = (1e-5, 2e-5) if index else (3e-5, 4e-5)
+            runs = {
+                (seed, rate): ((base + 0.01 * index + 0.02 * at + 0.001 * seed,), "")
+                for seed in (12, 13)
+                for at, rate in enumerate(rates)
+            }
+            if model == "plain" and index == 0:
+                runs[12, 3e-5] = ((0.0,), "zero_mcc")
+            experiment.add_finetuning(cell, task, ("mcc",), runs, suite="msgs")
+    return experiment
+
+
+def settings_of(experiment: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "stage": "write_tables",
+        "stage_version": 1,
+        "experiment": "demo",
+        "cells": experiment.cells,
+        "tasks": experiment.tasks,
+        "published": {"paper": "elc_bert", "track": "strict", "rows": ROWS},
+        **more,
+    }
+
+
+def lists(experiment: Any, **more: Any) -> tuple[dict[str, list[float]], dict[str, str]]:
+    settings = build(
+        PaperTablesSettings, {k: v for k, v in settings_of(experiment, **more).items() if "stage" not in k}
+    )
+    return lists_of_models(read_runs(settings, experiment.finetuning), settings, MSGS_AMBIGUOUS_TASKS)
+
+
+def test_a_score_is_the_mean_of_a_run_over_the_ambiguous_tasks_collapsed_ones_included(msgs: Any) -> None:
+    scores, left_out = lists(msgs)
+    # 100 x (base + 0.001 seed + 0.02 place of the rate + 0.01 x the mean of 0 to 5); one task of the first run is 0.
+    first = 100 * (-0.5 + 0.012) + 2.5
+    assert scores["plain"] == pytest.approx([first - 100 * (-0.5 + 0.012) / 6, first + 2, first + 0.1, first + 2.1])
+    assert scores["elc"] == pytest.approx([13.7, 15.7, 13.8, 15.8])
+    assert left_out == {}
+
+
+def test_a_model_without_all_tasks_is_left_out_and_the_reason_told(msgs: Any) -> None:
+    name = MSGS_AMBIGUOUS_TASKS[0]
+    lacking = msgs.copied(msgs.folder.parent / "copy")
+    lacking.tasks.remove(name)
+    for cell in list(lacking.pretraining):
+        del lacking.finetuning[f"{cell}:{name}"]
+    scores, left_out = lists(lacking)
+    assert scores == {}
+    assert left_out == {model: f"{model} was not run on {name}" for model in ("plain", "elc")}
+
+
+def test_the_tasks_of_an_order_are_those_of_the_published_average() -> None:
+    assert tasks_of_average("msgs", "average") == MSGS_AMBIGUOUS_TASKS
+    assert tasks_of_average("babylm_glue", "average") == BABYLM_GLUE_TASKS
+    with pytest.raises(ConfigError, match="glue average is none"):
+        tasks_of_average("glue", "average")
+
+
+def write(repository: Path, experiment: Any, folder: Path, hash_seed: str) -> dict[str, bytes]:
+    folder.mkdir()
+    columns = "experiment,model,suite,task,metric,mean,std,n,n_failed,published_mean,published_std,published_source"
+    summary = folder.parent / "summary.csv"
+    summary.write_text(
+        f"{columns},difference,verdict,manifests\ndemo,elc,msgs,average,score_percent,12.5,1.5,4,0,,,,,,\n",
+        encoding="utf-8",
+    )
+    finetuning = [f"{name}={path}" for name, path in experiment.finetuning.items()]
+    result = subprocess.run(
+        [
+            *(sys.executable, str(repository / "scripts/write_tables.py")),
+            *("--settings", json.dumps(settings_of(experiment)), "--summary", str(summary)),
+            *("--published", str(repository / "config/published/values/elc_bert.csv")),
+            *("--layout", str(repository / "config/paper_tables/elc_bert.yaml")),
+            *("--finetuning", *finetuning, "--output", str(folder / "manifest.json")),
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "provenance.json"}
+
+
+def test_the_command_writes_the_order_of_ours_beside_the_printed_one_the_same_again(
+    msgs: Any, repository: Path, tmp_path: Path
+) -> None:
+    first, second = (write(repository, msgs, tmp_path / seed, seed) for seed in ("1", "2"))
+    assert first == second
+    written = {f"elc_bert_table_{number}.md" for number in ("01", "02", "03", "12")}
+    assert {name for name in first if name.endswith(".md")} == written | {"tables.md"}
+    text = first["elc_bert_table_12.md"].decode()
+    rows = {tuple(line[2:-2].split(" | ")) for line in text.splitlines() if line.startswith("| ")}
+    assert ("LTG-BERT-base", "published", "", "-", "1.00", "1.00", "1.00", "1.00") in rows
+    assert ("ELC-BERT-base", "published", "", "**0.20**", "-", "**0.28**", "1.00", "0.83") in rows
+    # All runs of elc are above all of plain.
+    assert ("", "ours: elc", "4", "**0.00**", "-", "-", "-", "-") in rows
+    assert ("", "ours: plain", "4", "-", "1.00", "-", "-", "-") in rows
+    assert ("", "ours, computed as published: elc", "4", "**0.00**", "-", "-", "-", "-") in rows
+    assert re.search(r"Ours: confidence 0\.95 for the whole matrix, 0\.9750 for a cell \(corrected by Bonferroni", text)
+    assert "1000 bootstrap draws, seed 42" in text

@@ -1,0 +1,139 @@
+"""Our numbers in the tables of the papers: in which rows, with which runs, and what is told about them."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Table
+from hatchery.analysis.paper_tables.markdown import markdown_table
+from hatchery.analysis.paper_tables.settings import PaperTablesSettings
+from hatchery.analysis.paper_tables.stage import all_tables, write_tables
+from hatchery.typed import build
+
+STRICT = ("elc_bert", "strict")
+Drawn = Mapping[tuple[str, str], Mapping[str, Table]]
+
+
+def cells_of(markdown: str, source: str) -> list[list[str]]:
+    """The cells behind `source` in the lines of a table, with label and number of runs."""
+    lines = [line[2:-2].split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
+    return [line for line in lines if len(line) > 2 and line[1].startswith(source)]
+
+
+def test_changes_are_taken_from_our_own_reference_model(bnc: Any) -> None:
+    rows = [
+        bnc.row("our_ltg_bert_base_subword", ("glue", "glue_mnli", "accuracy_percent"), 80.0, 0.3),
+        bnc.row("our_ltg_bert_base_gelu", ("glue", "glue_mnli", "accuracy_percent"), 79.46, 0.2),
+        bnc.row("our_ltg_bert_base_adamw", ("glue", "glue_mnli", "accuracy_percent"), 80.26, 0.1),
+        bnc.row("our_ltg_bert_base_adamw", ("blimp", "paradigm_average", "accuracy_percent"), 60.0),
+    ]
+    tables, _ = all_tables(build(PaperTablesSettings, bnc.settings()), bnc.inputs(rows))
+    table = next(table for table in tables if table.number == "2")
+    assert [line[3:] for line in cells_of(markdown_table(table), OURS)] == [
+        ["80.0 ± 0.3", "-", "-", "-"],
+        ["-0.5 ± 0.2", "-", "-", "-"],
+        # No reference has a number for BLiMP, so there is no change to tell.
+        ["**+0.3** ± 0.1", "-", "-", "-"],
+    ]
+
+
+def test_the_leaderboard_is_half_blimp_over_seventeen_files_and_the_rest_glue_and_msgs(drawn: Drawn) -> None:
+    line = cells_of(markdown_table(drawn[STRICT]["1"]), OURS)
+    # 1406.8 / 17 = 82.75 over the printed files, GLUE 78.3 and the mean of the six biases, -26.
+    assert [cell.partition(" ±")[0] for cell in line[0][3:]] == ["82.8", "78.3", "-26.0", "59.7"]
+    assert len(line) == 1
+
+
+def test_a_model_that_repeats_no_row_stands_below_the_rows_of_its_track(strict: Any) -> None:
+    del strict.rows["our_elc_bert_base_zero"]
+    settings = strict.settings()
+    settings["cells"] += [{"cell": "mine-s1", "run": "mine", "seed": 1}]
+    rows = [strict.row("mine", ("blimp_filtered", "ellipsis", "accuracy_percent"), 71.25)]
+    tables, without = all_tables(build(PaperTablesSettings, settings), strict.inputs(rows))
+    assert [table.number for table in tables] == ["7"]
+    assert without == ["1", "2", "3", "8", "9", "10", "11", "12"]
+    last = tables[0].blocks[0].lines[-1]
+    assert (last.label, last.source, last.runs) == ("mine", OURS, "5")
+    assert [line.source for line in tables[0].blocks[1].lines] == [PUBLISHED] * 4
+
+
+def test_a_printed_row_that_the_paper_lacks_has_room_for_ours_alone(small: Any) -> None:
+    rows = [small.row("our_ltg_bert_small", ("blimp_filtered", "ellipsis", "accuracy_percent"), 88.0)]
+    tables, _ = all_tables(build(PaperTablesSettings, small.settings()), small.inputs(rows))
+    lines = [line for line in tables[0].lines if line.label == "LTG-BERT-small"]
+    assert [(line.source, line.model) for line in lines] == [(OURS, "our_ltg_bert_small")]
+
+
+def test_failed_runs_and_differing_numbers_of_runs_are_told(strict: Any) -> None:
+    rows = [
+        strict.row("our_ltg_bert_base", ("babylm_glue", "babylm_wsc", "accuracy_percent"), 61.4, 0.0, n=4, n_failed=1),
+        strict.row("our_ltg_bert_base", ("babylm_glue", "babylm_rte", "accuracy_percent"), None, None, n=0, n_failed=3),
+        strict.row("our_ltg_bert_base", ("babylm_glue", "babylm_sst2", "accuracy_percent"), 92.0, None, n=1),
+    ]
+    tables, _ = all_tables(build(PaperTablesSettings, strict.settings()), strict.inputs(rows))
+    text = markdown_table(tables[0])
+    [line] = cells_of(text, OURS)
+    assert line[2:] == ["0-4", "-", "92.0", *["-"] * 5, "- (0/3)", "-", "-", "61.4 ± 0.0 (4/5)", "-"]
+    assert "of five runs one failed" in text
+
+
+def test_what_is_not_comparable_is_marked_and_its_reason_told(drawn: Drawn) -> None:
+    text = markdown_table(drawn[STRICT]["2"])
+    assert "| **76.8**† |" in text
+    assert (
+        "† Not comparable with ours: " in text and "the five printed cells average 76.2 (LTG-BERT-base, Supp.)" in text
+    )
+
+
+def test_a_twin_has_its_prefix_taken_off_and_no_number_comparable(strict: Any) -> None:
+    rows = [strict.row("our_ltg_bert_base", ("demo_babylm_glue", "demo_babylm_wsc", "accuracy_percent"), 50.0)]
+    settings = strict.settings(prefix="demo_", caveat="generated data")
+    [table], _ = all_tables(build(PaperTablesSettings, settings), strict.inputs(rows))
+    text = markdown_table(table)
+    assert cells_of(text, OURS)[0][-2] == "50.0"
+    assert all(cell.endswith("†") for line in cells_of(text, PUBLISHED) for cell in line[3:])
+    assert "No number of ours is comparable with a printed one: generated data" in text
+
+
+def test_the_files_are_the_same_bytes_again_and_those_of_another_run_are_removed(strict: Any) -> None:
+    inputs, output = strict.inputs(), strict.folder / "tables" / "manifest.json"
+    settings = {"stage": "write_tables", "stage_version": 1, **strict.settings()}
+    contents = []
+    for _ in range(2):
+        write_tables(settings, inputs, output)
+        files = {path.name: path.read_bytes() for path in output.parent.iterdir() if path.name != "provenance.json"}
+        contents.append(files)
+        (output.parent / "elc_bert_table_04.md").write_text("of an earlier layout", encoding="utf-8")
+    assert contents[0] == contents[1]
+    assert "elc_bert_table_04.md" not in contents[1]
+    names = {
+        f"elc_bert_table_{int(n):02d}.{kind}" for n in ("1", "2", "3", "7", "8", "9", "10") for kind in ("md", "tex")
+    }
+    assert contents[0].keys() == names | {"tables.md", "tables.tex", "manifest.json"}
+    assert {entry["path"] for entry in json.loads(contents[0]["manifest.json"])["outputs"]} == names | {
+        "tables.md",
+        "tables.tex",
+    }
+    assert b"Not written, because the experiment has no number for them: Tables 11, 12." in contents[0]["tables.md"]
+    assert contents[0]["tables.tex"].count(b"\\input{elc_bert_table_") == 7
+
+
+def test_layers_and_sizes_of_ours_stand_below_the_printed_ones(drawn: Drawn) -> None:
+    layers, sizes = (markdown_table(drawn["ltg_bert", ""][number]) for number in ("5", "1"))
+    ours = cells_of(layers, "ours: our_ltg_bert_base_unnamed")
+    assert [line[3] for line in ours] == [line[3].rstrip("†") for line in cells_of(layers, PUBLISHED)]
+    assert {(len(line), line[-1]) for line in ours} == {(16, "-1.25")}
+    assert cells_of(sizes, PUBLISHED)[0][3:] == ["4,014", "8,501,376", "115,870,549", "131,392,103"]
+    assert [line[3:] for line in cells_of(sizes, OURS)] == [["4,013", "-", "-", "-"], ["-"] * 4]
+
+
+def test_a_model_of_another_depth_has_columns_of_its_own(bnc: Any) -> None:
+    inputs = bnc.inputs()
+    shares = [f"our_ltg_bert_base_span,probe_pos,{layer},{100 / 14:.4f},0.0" for layer in range(1, 15)]
+    inputs.layers.write_text("\n".join(["model,task,layer,percent,slope", *shares]) + "\n", encoding="utf-8")
+    tables, _ = all_tables(build(PaperTablesSettings, bnc.settings()), inputs)
+    table = next(table for table in tables if table.number == "5")
+    assert table.headings == (*(str(layer) for layer in range(1, 15)), "slope")
+    published, ours = table.lines[:2]
+    assert [value is None for value in published.values] == [False] * 12 + [True] * 2 + [False]
+    assert all(ours.values)

@@ -1,0 +1,216 @@
+"""What is bold, how numbers are rounded and escaped, and which layouts and summaries are refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, Table, Value, with_best_bold
+from hatchery.analysis.paper_tables.latex import escaped as latex_escaped
+from hatchery.analysis.paper_tables.latex import latex_table
+from hatchery.analysis.paper_tables.layout import read_layout
+from hatchery.analysis.paper_tables.markdown import escaped as markdown_escaped
+from hatchery.analysis.paper_tables.markdown import markdown_table
+from hatchery.analysis.paper_tables.scores import LEADERBOARD_FILES, Score, leaderboard_scores
+from hatchery.analysis.paper_tables.settings import PaperTablesSettings
+from hatchery.analysis.paper_tables.stage import Inputs, all_tables
+from hatchery.analysis.summary import COLUMNS
+from hatchery.errors import ConfigError, EvaluationError, HatcheryError
+from hatchery.typed import build
+
+
+def line(source: str, *means: float | None, **more: Any) -> Line:
+    values = (None if mean is None else Value(mean, Digits(), **more) for mean in means)
+    return Line("model", source, tuple(values))
+
+
+def bold(lines: list[Line]) -> list[list[str]]:
+    return [
+        [value.mean_text for value in line.values if value is not None and value.bold] for line in with_best_bold(lines)
+    ]
+
+
+def test_the_best_of_every_column_is_bold_among_the_printed_and_among_ours() -> None:
+    lines = [line(PUBLISHED, 80.0, 3.0), line(OURS, 70.0, 9.0), line(PUBLISHED, 79.0, 4.0), line(OURS, 71.0, 8.0)]
+    assert bold(lines) == [["80.0"], ["9.0"], ["4.0"], ["71.0"]]
+
+
+def test_numbers_that_look_the_same_are_all_bold() -> None:
+    assert bold([line(OURS, 70.04), line(OURS, 69.96), line(OURS, 69.94)]) == [["70.0"], ["70.0"], []]
+
+
+def test_a_number_without_rivals_is_not_bold_and_a_gap_is_no_rival() -> None:
+    assert bold([line(OURS, 70.0, None), line(PUBLISHED, 80.0, 1.0)]) == [[], []]
+
+
+def test_where_less_is_better_the_lowest_is_bold() -> None:
+    lines = [line(OURS, -22.0, lower_is_better=True), line(OURS, -136.0, lower_is_better=True)]
+    assert bold(lines) == [[], ["-136.0"]]
+
+
+@pytest.mark.parametrize(
+    ("digits", "value", "text"),
+    [
+        (Digits(), 84.949, "84.9"),
+        (Digits(), 84.951, "85.0"),
+        (Digits(), -0.04, "0.0"),
+        (Digits(decimals=2, scale=0.01), -64.0, "-0.64"),
+        (Digits(decimals=2, scale=0.01), -0.4, "0.00"),
+        (Digits(signed=True), 0.62, "+0.6"),
+        (Digits(signed=True), 0.04, "0.0"),
+        (Digits(signed=True), -0.5, "-0.5"),
+        (Digits(decimals=0, grouped=True), 131392103.0, "131,392,103"),
+        (Digits(decimals=0), 100.0, "100"),
+    ],
+)
+def test_numbers_are_rounded_to_their_digits_and_zero_has_no_sign(digits: Digits, value: float, text: str) -> None:
+    assert digits.mean(value) == text
+
+
+def test_latex_text_has_no_commands_in_it_that_were_not_meant() -> None:
+    assert latex_escaped("a_b & 5% of $3 {x} ~ ^ \\ #1") == (
+        r"a\_b \& 5\% of \$3 \{x\} \textasciitilde{} \textasciicircum{} \textbackslash{} \#1"
+    )
+    assert latex_escaped("1 ± 2 † “x”") == r"1 $\pm$ 2 \dag{} ``x''"
+    with pytest.raises(ConfigError, match="which no command is known for"):
+        latex_escaped("naïve")
+
+
+def test_markdown_text_has_no_markup_in_it_that_was_not_meant() -> None:
+    assert markdown_escaped("a|b *c* <d>\ne") == r"a\|b \*c\* \<d> e"
+
+
+def test_a_table_of_names_full_of_markup_keeps_its_columns() -> None:
+    lines = (Line("a|b_c&d", PUBLISHED, (Value(1.0, Digits()),)), Line("a|b_c&d", OURS, (None,), "x|y"))
+    table = Table("elc_bert", "2", "50% & more", "model", ("h|1",), (Block("", lines),))
+    assert markdown_table(table).splitlines()[4:] == [
+        r"| model | numbers | n | h\|1 |",
+        "| :-- | :-- | --: | --: |",
+        r"| a\|b_c&d | published |  | 1.0 |",
+        r"|  | ours: x\|y |  | - |",
+    ]
+    assert r"a|b\_c\&d & published &  & 1.0 \\" in latex_table(table)
+    assert r"\caption{ELC-BERT, Table 2. 50\% \& more}" in latex_table(table)
+
+
+def seventeen(value: float) -> dict[tuple[str, str, str], Score]:
+    return {(suite, name, "accuracy_percent"): Score(value, None, 1, 0) for suite, name in LEADERBOARD_FILES}
+
+
+def test_a_leaderboard_without_an_ingredient_has_no_total() -> None:
+    glue = {("babylm_glue", "average", "score_percent"): Score(70.0, 1.0, 5, 2)}
+    msgs = {("msgs", "average", "score_percent"): Score(-20.0, 4.0, 9, 1)}
+    whole = leaderboard_scores({**seventeen(80.0), **glue, **msgs})
+    assert whole["leaderboard", "average", "score_percent"] == Score(57.0, None, 1, 3)
+    assert leaderboard_scores({**seventeen(80.0), **glue}).keys() == {
+        ("leaderboard", "blimp", "score_percent"),
+        ("leaderboard", "glue", "score_percent"),
+    }
+    sixteen = dict(list(seventeen(80.0).items())[1:])
+    assert leaderboard_scores(sixteen) == {}
+
+
+@pytest.fixture
+def layout(repository: Path) -> dict[str, Any]:
+    """Table 3 of the ELC-BERT paper alone, free to be damaged."""
+    document = yaml.safe_load((repository / "config/paper_tables/elc_bert.yaml").read_text(encoding="utf-8"))
+    return {"paper": "elc_bert", "tables": {"3": document["tables"]["3"]}}
+
+
+def tables_of(layout: dict[str, Any], repository: Path, folder: Path, **more: Any) -> list[Table]:
+    path, summary = folder / "elc_bert.yaml", folder / "summary.csv"
+    path.write_text(yaml.safe_dump(layout, sort_keys=False), encoding="utf-8")
+    values = ("toy", "mine", "blimp_filtered", "phenomenon_average", "accuracy_percent", "80.0", "", "1", "0")
+    summary.write_text(f"{','.join(COLUMNS)}\n{','.join(values)},,,,,,\n", encoding="utf-8")
+    settings = {
+        "experiment": "toy",
+        "cells": [{"cell": "mine-s1", "run": "mine", "seed": 1}],
+        "published": {"paper": "elc_bert", "track": "strict", "rows": {"mine": "elc_bert_base"}},
+    }
+    inputs = Inputs(summary, repository / "config/published/values/elc_bert.csv", path)
+    return all_tables(build(PaperTablesSettings, {**settings, **more}), inputs)[0]
+
+
+def test_the_undamaged_layout_is_accepted(layout: dict[str, Any], repository: Path, tmp_path: Path) -> None:
+    [table] = tables_of(layout, repository, tmp_path)
+    assert table.lines[1].values[0] == Value(80.0, Digits(1, 1), n=1)
+
+
+def damaged(layout: dict[str, Any], how: str) -> None:
+    table = layout["tables"]["3"]
+    match how:
+        case "unknown row":
+            table["blocks"][0]["rows"].append({"row": "elc_bert_base_zer", "heading": "Z"})
+        case "missing row":
+            table["blocks"][0]["rows"].pop()
+        case "unknown column":
+            table["columns"][0]["task"] = "phenomenon_averge"
+        case "row twice":
+            table["blocks"][0]["rows"].append(table["blocks"][0]["rows"][0])
+        case "unknown key":
+            table["colums"] = []
+        case "unknown kind":
+            table["kind"] = "score"
+        case "too few digits":
+            table["columns"][2]["decimals"] = 1
+        case "no suite":
+            del table["columns"][0]["suite"]
+        case "unknown paper":
+            layout["paper"] = "elcbert"
+        case "unknown table":
+            layout["tables"]["4"] = table
+        case "change from nothing":
+            table["change_from"] = "elc_bert"
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("unknown row", "table 3: the row strict elc_bert_base_zer is not printed; did you mean 'elc_bert_base_zero'?"),
+        ("missing row", "table 3: the layout has no place for strict, elc_bert_base_weighted_output"),
+        ("unknown column", "table 3: the layout has no place for strict, elc_bert_base, blimp_filtered"),
+        ("row twice", "tables.3.blocks: strict, elc_bert_base stands there twice"),
+        ("unknown key", "tables.3.colums: unknown key"),
+        ("unknown kind", "tables.3.kind: 'score' is none of scores, order, layers, sizes"),
+        ("too few digits", "decimals: strict, elc_bert_base, msgs, average, score_percent is printed as -0.26"),
+        ("no suite", "tables.3.columns: BLiMP has no suite or no metric"),
+        ("unknown paper", "paper: 'elcbert' is none of"),
+        ("unknown table", "table 4: the row strict elc_bert_base is not printed"),
+        ("change from nothing", "change_from: 'elc_bert' is none of the rows"),
+    ],
+)
+def test_a_layout_that_does_not_fit_the_printed_table_is_refused_in_one_line(
+    how: str, message: str, layout: dict[str, Any], repository: Path, tmp_path: Path
+) -> None:
+    damaged(layout, how)
+    with pytest.raises(ConfigError) as error:
+        tables_of(layout, repository, tmp_path)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"published": {"paper": "elc_bert", "track": "strict", "rows": {"mine": "elc"}}}, "mine: 'elc' is none of"),
+        ({"published": {"paper": "elc_bert", "track": "strict", "rows": {"m": "elc_bert_base"}}}, "'m' is none of the"),
+        ({"published": {"paper": "elc_bert", "track": "strct", "rows": {}}}, "published.track: 'strct' is none of"),
+        ({"published": {"paper": "ltg_bert", "rows": {}}}, "the layout are those of elc_bert"),
+        ({"experiment": "other"}, "experiment is 'toy', expected one of: other"),
+        (
+            {"cells": [{"cell": "x-s1", "run": "x", "seed": 1}], "published": {"paper": "elc_bert", "rows": {}}},
+            "'mine'",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(
+    settings: dict[str, Any], message: str, layout: dict[str, Any], repository: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(HatcheryError) as error:
+        tables_of(layout, repository, tmp_path, **settings)
+    assert isinstance(error.value, ConfigError | EvaluationError) and message in str(error.value)
+
+
+@pytest.mark.parametrize("paper", ["elc_bert", "ltg_bert"])
+def test_the_layouts_of_the_project_can_be_read(paper: str, repository: Path) -> None:
+    assert read_layout(repository / "config/paper_tables" / f"{paper}.yaml").paper == paper

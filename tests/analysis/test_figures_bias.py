@@ -1,0 +1,251 @@
+"""The two figures of the Linguistic Bias Score: what they draw is what the runs scored, failures included."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
+
+from hatchery.analysis.figures.bias_runs import read_bias_runs
+from hatchery.analysis.figures.bias_violins import draw_bias_violins, kernel_density, plot_bias_violins, violins
+from hatchery.analysis.figures.drawing import MARKERS, figure_style
+from hatchery.analysis.figures.feature_dots import draw_feature_dots, plot_feature_dots
+from hatchery.analysis.figures.published_marks import ComparedFigureSettings, comparable_values
+from hatchery.analysis.figures.run_dots import BIAS_LANE, swarm_offsets
+from hatchery.analysis.msgs_features import bias_features
+from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.typed import build, stage_body
+
+MVLC, MVRTP, CRLC, CRRTP, SCLC, SCRTP = MSGS_AMBIGUOUS_TASKS
+ROWS = {"ltg": "ltg_bert_base", "elc": "elc_bert_base"}
+SEEDS, RATES = (12, 369, 2395), (1e-5, 2e-5, 3e-5)
+
+
+def scores(low: float, high: float) -> list[float]:
+    """Nine bimodal scores."""
+    return [low + 0.01 * index if index % 2 else high + 0.01 * index for index in range(9)]
+
+
+def add_runs(experiment: Any, cell: str, task: str, values: list[float | None], failures: dict[int, str]) -> None:
+    runs = [(seed, rate) for seed in SEEDS for rate in RATES]
+    results = {
+        run: ((value,), failures.get(index, "")) for index, (run, value) in enumerate(zip(runs, values, strict=False))
+    }
+    experiment.add_finetuning(cell, task, ("mcc",), results, suite="msgs")
+
+
+@pytest.fixture
+def bimodal(experiment: Any) -> Any:
+    """Two models, six tasks, nine runs; one run of `elc` collapsed (MCC 0), another one has no value."""
+    for model in ROWS:
+        cell = experiment.add_model(model, 42, [])
+        for place, task in enumerate(MSGS_AMBIGUOUS_TASKS):
+            values: list[float | None] = [*scores(-0.9 + 0.05 * place, 0.5 + 0.02 * place)]
+            failures = {}
+            if (model, task) == ("elc", SCRTP):
+                values[0], values[1], failures = 0.0, None, {0: "zero_mcc", 1: "nan"}
+            add_runs(experiment, cell, task, values, failures)
+    return experiment
+
+
+def typed(experiment: Any, with_published: bool = False, **style: Any) -> ComparedFigureSettings:
+    settings = experiment.figure_settings(**style)
+    if with_published:
+        settings["published"] = {"paper": "elc_bert", "track": "strict", "rows": ROWS}
+    return build(ComparedFigureSettings, stage_body(settings))
+
+
+def published_table(repository: Path) -> Path:
+    return repository / "config" / "published" / "values" / "elc_bert.csv"
+
+
+def test_the_six_ambiguous_tasks_are_all_pairs_of_features_and_nothing_else_is() -> None:
+    pairs = [bias_features(task) for task in MSGS_AMBIGUOUS_TASKS]
+    assert len(set(pairs)) == 6
+    assert bias_features(SCRTP) == ("syntactic_category", "relative_position")
+    assert bias_features(MVRTP) == ("main_verb", "relative_position")
+    assert bias_features(f"demo_{MVLC}") == ("main_verb", "lexical_content")
+    for other in ("msgs_main_verb_control", "msgs_relative_position_control", "babylm_cola", f"{MVLC}_mm"):
+        assert bias_features(other) is None
+
+
+def test_every_run_of_a_violin_is_a_dot_and_the_failed_ones_are_hollow(bimodal: Any) -> None:
+    settings = typed(bimodal)
+    panels = violins(settings, read_bias_runs(settings, bimodal.finetuning), {})
+    figure = draw_bias_violins(settings, panels)
+    (axes,) = figure.axes
+    assert row_names(axes) == ["ltg (1 seed)", "elc (1 seed)"]
+    expected = sorted(value for place in range(6) for value in scores(-0.9 + 0.05 * place, 0.5 + 0.02 * place))
+    assert sorted(x for x, _ in dots(axes, MARKERS[0], failed=False)) == pytest.approx(expected)
+    assert len(dots(axes, MARKERS[1], failed=False)) == 52
+    assert sorted(x for x, _ in dots(axes, MARKERS[1], failed=True)) == [BIAS_LANE, 0.0]
+    assert "no\nvalue" in [label.get_text() for label in axes.get_xticklabels()]
+    assert [text.get_text() for text in axes.texts] == ["54 runs", "54 runs\n2 failed"]
+    assert legend(figure) == {"middle half of the runs", "median", "mean", "run", "failed run"}
+
+
+def test_a_violin_has_its_median_and_its_mean_over_tasks(bimodal: Any) -> None:
+    settings = typed(bimodal)
+    runs = read_bias_runs(settings, bimodal.finetuning)
+    axes = draw_bias_violins(settings, violins(settings, runs, {})).axes[0]
+    values = [value for place in range(6) for value in scores(-0.9 + 0.05 * place, 0.5 + 0.02 * place)]
+    means = [float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "|"]  # type: ignore[index]
+    assert means[0] == pytest.approx(np.mean(values))
+    # The task with two failures has seven runs, and counts as much as the others.
+    last = scores(-0.9 + 0.05 * 5, 0.5 + 0.02 * 5)
+    tasks = [np.mean(values[9 * place : 9 * place + 9]) for place in range(5)] + [np.mean(last[2:])]
+    assert means[1] == pytest.approx(np.mean(tasks))
+    medians = [x for x, y in dots(axes, "o", failed=True) if y == pytest.approx(-0.12)]
+    assert medians == [pytest.approx(np.median(values))]
+
+
+def test_the_density_integrates_to_one_and_keeps_two_modes_apart() -> None:
+    places = np.linspace(-1, 1, 2001)
+    density = kernel_density([-1.0] * 5 + [0.7] * 4, places)
+    assert np.trapezoid(density, places) == pytest.approx(1.0, abs=1e-3)
+    assert density[np.abs(places).argmin()] < 1e-3
+    assert density[0] == density.max()
+
+
+@pytest.mark.parametrize("tasks", [MSGS_AMBIGUOUS_TASKS, MSGS_AMBIGUOUS_TASKS[:5]])
+def test_the_published_mean_is_marked_where_it_is_over_the_same_tasks(
+    bimodal: Any, repository: Path, tasks: tuple[str, ...]
+) -> None:
+    settings = typed(bimodal, with_published=True)
+    values = comparable_values(settings, published_table(repository))
+    inputs = {name: path for name, path in bimodal.finetuning.items() if name.split(":")[1] in tasks}
+    figure = draw_bias_violins(settings, violins(settings, read_bias_runs(settings, inputs), values))
+    # ELC-BERT Table 2: LTG-BERT -0.42, ELC-BERT -0.26.
+    complete = len(tasks) == 6
+    assert [x for x, _ in published(figure.axes[0])] == (
+        [pytest.approx(-0.42), pytest.approx(-0.26)] if complete else []
+    )
+    assert ("published mean" in legend(figure)) == complete
+
+
+def test_a_panel_of_dots_holds_every_run_of_its_pair_of_features(bimodal: Any, repository: Path) -> None:
+    settings = typed(bimodal, with_published=True)
+    values = comparable_values(settings, published_table(repository))
+    figure = draw_feature_dots(settings, read_bias_runs(settings, bimodal.finetuning), values)
+    order = (MVLC, MVRTP, SCLC, SCRTP, CRLC, CRRTP)
+    # ELC-BERT Table 10, last six columns of both models.
+    printed = {
+        **{MVLC: (-0.72, -0.01), MVRTP: (0.20, 0.44), SCLC: (-0.20, 0.01)},
+        **{SCRTP: (-0.50, -0.57), CRLC: (-0.42, -0.64), CRRTP: (-0.86, -0.81)},
+    }
+    assert len(figure.axes) == 6
+    for axes, task in zip(figure.axes, order, strict=True):
+        place = MSGS_AMBIGUOUS_TASKS.index(task)
+        expected = sorted(scores(-0.9 + 0.05 * place, 0.5 + 0.02 * place))
+        assert sorted(x for x, _ in dots(axes, MARKERS[0], failed=False)) == pytest.approx(expected)
+        assert sorted(published(axes), key=lambda mark: mark[1]) == [
+            (pytest.approx(value), row) for row, value in enumerate(printed[task])
+        ]
+        assert len(dots(axes, MARKERS[1], failed=True)) == (2 if task == SCRTP else 0)
+    titles = [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes]
+    assert titles[0] == "main verb (+1) or lexical content (\N{MINUS SIGN}1)"
+    assert titles[3] == "syntactic category (+1) or relative token position (\N{MINUS SIGN}1)"
+    assert row_names(figure.axes[0]) == ["ltg (1 seed)", "elc (1 seed)"]
+
+
+def test_pairs_of_features_that_were_not_run_say_so(bimodal: Any) -> None:
+    settings = typed(bimodal)
+    inputs = {name: path for name, path in bimodal.finetuning.items() if name.split(":")[1] in (MVLC, SCRTP)}
+    figure = draw_feature_dots(settings, read_bias_runs(settings, inputs), {})
+    shown = [[text.get_text() for text in axes.texts] == ["not run"] for axes in figure.axes]
+    assert shown == [False, True, True, False]
+    # The names stand beside the first panel of each row.
+    assert row_names(figure.axes[3]) == ["ltg (1 seed)", "elc (1 seed)"]
+    assert_nothing_overlaps(figure)
+
+
+@pytest.mark.parametrize("style", [{}, {"width_inches": 6, "font_size": 8}])
+def test_twelve_models_with_long_names_do_not_overlap(experiment: Any, style: dict[str, Any]) -> None:
+    names = [f"elc_bert_with_a_rather_long_name_of_variant_{index}" for index in range(12)]
+    for name in names:
+        cell = experiment.add_model(name, 42, [])
+        for task in MSGS_AMBIGUOUS_TASKS:
+            add_runs(experiment, cell, task, [*scores(-0.9, 0.8)], {3: "zero_mcc"})
+    settings = typed(experiment, **style)
+    runs = read_bias_runs(settings, experiment.finetuning)
+    with figure_style(settings.style):
+        for figure in (draw_bias_violins(settings, violins(settings, runs, {})), draw_feature_dots(settings, runs, {})):
+            assert row_names(figure.axes[0]) == [f"{name} (1 seed)" for name in names]
+            assert_nothing_overlaps(figure)
+
+
+def test_models_of_which_every_run_failed_are_still_drawn(experiment: Any) -> None:
+    cell = experiment.add_model("elc", 42, [])
+    add_runs(experiment, cell, MVLC, [None] * 4 + [0.0] * 5, {i: "nan" if i < 4 else "zero_mcc" for i in range(9)})
+    settings = typed(experiment)
+    runs = read_bias_runs(settings, experiment.finetuning)
+    for figure in (draw_bias_violins(settings, violins(settings, runs, {})), draw_feature_dots(settings, runs, {})):
+        hollow = [x for x, _ in dots(figure.axes[0], "o", failed=True)]
+        assert sorted(hollow) == [BIAS_LANE] * 4 + [0.0] * 5
+        assert dots(figure.axes[0], "o", failed=False) == []
+        assert legend(figure) == {"run", "failed run"}
+        assert_nothing_overlaps(figure)
+
+
+def test_dots_that_would_hide_each_other_are_moved_apart_but_not_beyond_the_limit() -> None:
+    assert swarm_offsets([0.0, 0.5, 1.0], 0.1, 0.2, 1.0) == [0.0, 0.0, 0.0]
+    assert sorted(swarm_offsets([0.3] * 5, 0.1, 0.2, 1.0)) == pytest.approx([-0.4, -0.2, 0.0, 0.2, 0.4])
+    crowded = swarm_offsets([0.3] * 101, 0.1, 0.2, 1.0)
+    assert len(set(crowded)) == 101
+    assert max(map(abs, crowded)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("plot", [plot_bias_violins, plot_feature_dots])
+def test_the_same_runs_give_the_same_vector_file(bimodal: Any, tmp_path: Path, plot: Any) -> None:
+    settings = bimodal.figure_settings(width_inches=6, font_size=8)
+    plot(settings, bimodal.finetuning, tmp_path / "a.svg")
+    plot(settings, dict(reversed(bimodal.finetuning.items())), tmp_path / "b.svg")
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
+    assert "<image" not in text
+    assert not re.search(r"<dc:date>|20\d\d-\d\d-\d\d", text)
+    assert "of demo</dc:title>" in text
+
+
+def test_inputs_without_a_bias_and_tables_without_a_paper_are_refused(bimodal: Any, repository: Path) -> None:
+    output = Path("unused.svg")
+    table = published_table(repository)
+    with pytest.raises(ConfigError, match=r"--published is .*elc_bert.csv, but the settings say published: None"):
+        plot_feature_dots(bimodal.figure_settings(), bimodal.finetuning, output, table)
+    with pytest.raises(ConfigError, match="no input is given"):
+        plot_bias_violins(bimodal.figure_settings(), {}, output)
+    for cell in bimodal.pretraining:
+        bimodal.add_finetuning(cell, "msgs_main_verb_control", ("mcc",), {12: ((1.0,), "")}, suite="msgs")
+    with pytest.raises(ConfigError, match="msgs_main_verb_control is no ambiguous task"):
+        plot_bias_violins(bimodal.figure_settings(), bimodal.finetuning, output)
+
+
+def test_a_task_without_its_correlation_names_the_manifest(experiment: Any) -> None:
+    cell = experiment.add_model("elc", 42, [])
+    path = experiment.add_finetuning(cell, MVLC, ("accuracy",), {12: ((0.5,), "")}, suite="msgs")
+    with pytest.raises(EvaluationError, match=f"{re.escape(str(path))}: there is no mcc"):
+        read_bias_runs(typed(experiment), experiment.finetuning)
+
+
+@pytest.mark.parametrize("command", ["plot_bias_violins", "plot_feature_dots", "plot_task_scores"])
+def test_a_command_writes_one_svg(bimodal: Any, tmp_path: Path, repository: Path, command: str) -> None:
+    settings = bimodal.figure_settings() | {"published": {"paper": "elc_bert", "track": "strict", "rows": ROWS}}
+    output = tmp_path / "figures" / "figure.svg"
+    result = subprocess.run(
+        [
+            *(sys.executable, str(repository / "scripts" / f"{command}.py"), "--settings", json.dumps(settings)),
+            *(part for name, path in bimodal.finetuning.items() for part in ("--finetuning", f"{name}={path}")),
+            *("--published", str(published_table(repository)), "--output", str(output)),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [path.name for path in output.parent.iterdir()] == ["figure.svg"]

@@ -1,0 +1,219 @@
+"""The figure of the tasks' scores, and the published marks on the bars of the phenomena."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
+from matplotlib.axes import Axes
+
+from hatchery.analysis.figures.drawing import MARKERS, figure_style
+from hatchery.analysis.figures.phenomena import draw_phenomena, plot_phenomena, suite_bars
+from hatchery.analysis.figures.published_marks import ComparedFigureSettings, comparable_values
+from hatchery.analysis.figures.task_scores import draw_task_scores, plot_task_scores, suite_scores
+from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
+from hatchery.analysis.measurements import Measurement, minimal_pair_measurements
+from hatchery.analysis.settings import cells_by_name
+from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, PARADIGMS_OF_PHENOMENON
+from hatchery.errors import ConfigError
+from hatchery.storage.manifests import read_manifest
+from hatchery.typed import build, stage_body
+
+ROWS = {"ltg": "ltg_bert_base", "elc": "elc_bert_base"}
+SEEDS = (12, 13, 14)
+
+
+def typed(experiment: Any, published: dict[str, Any] | None = None, **style: Any) -> ComparedFigureSettings:
+    return build(ComparedFigureSettings, stage_body(experiment.figure_settings(**style) | {"published": published}))
+
+
+def choice(paper: str, track: str, rows: dict[str, str]) -> dict[str, Any]:
+    return {"paper": paper, "track": track, "rows": rows}
+
+
+def table(repository: Path, paper: str) -> Path:
+    return repository / "config" / "published" / "values" / f"{paper}.csv"
+
+
+def measured(experiment: Any, settings: ComparedFigureSettings) -> list[Measurement]:
+    cells = cells_by_name(settings.cells)
+    runs = []
+    for name, path in experiment.finetuning.items():
+        cell, task = name.split(":")
+        runs += finetuning_measurements(cells[cell], task, read_manifest(path))
+    return with_distinct_tasks(runs)
+
+
+@pytest.fixture
+def glue(experiment: Any) -> Any:
+    """Two models on eleven tasks; on WSC one run of `ltg` answers with one class and all runs of `elc` fail."""
+    for index, model in enumerate(ROWS):
+        cell = experiment.add_model(model, 42, [])
+        for place, task in enumerate(BABYLM_GLUE_TASKS):
+            metric = "f1" if task in ("babylm_mrpc", "babylm_qqp") else "accuracy"
+            base = 0.6 + 0.02 * place + 0.05 * index
+            results: dict[Any, Any] = {seed: ((base + 0.01 * (seed - 13),), "") for seed in SEEDS}
+            if task == "babylm_wsc" and model == "ltg":
+                results[12] = ((0.614,), "majority_class")
+            if task == "babylm_wsc" and model == "elc":
+                results = {12: ((0.614,), "majority_class"), 13: ((0.614,), "majority_class"), 14: ((None,), "nan")}
+            majority = {"validation": 0.614 if task == "babylm_wsc" else 0.5}
+            experiment.add_finetuning(cell, task, (metric,), results, suite="babylm_glue", majority=majority)
+    return experiment
+
+
+def means(axes: Axes, marker: str) -> dict[str, float]:
+    """Mean marks of a model by the task in whose group they stand (single runs are smaller)."""
+    names = [name.split(" (")[0] for name in row_names(axes)]
+    marks = [line for line in axes.lines if line.get_marker() == marker and line.get_markersize() > 4]
+    return {names[round(float(line.get_ydata()[0]))]: float(line.get_xdata()[0]) for line in marks}  # type: ignore[index]
+
+
+def test_every_task_has_its_mean_its_deviation_and_its_runs(glue: Any) -> None:
+    settings = typed(glue)
+    figure = draw_task_scores(settings, suite_scores(settings, measured(glue, settings), {}))
+    (axes,) = figure.axes
+    tasks = [f"babylm {task.removeprefix('babylm_').replace('_', ' ')}" for task in sorted(BABYLM_GLUE_TASKS)]
+    assert [name.split(" (")[0] for name in row_names(axes)] == [*tasks, "average", "average without wsc"]
+    assert row_names(axes)[tasks.index("babylm mrpc")] == "babylm mrpc (f1)"
+    values = {f"babylm {t[7:].replace('_', ' ')}": 60 + 2 * place for place, t in enumerate(BABYLM_GLUE_TASKS)}
+    drawn = means(axes, MARKERS[0])
+    for task in tasks[:-1]:
+        assert drawn[task] == pytest.approx(values[task])
+    # The collapsed run is left out of the mean, as in the summary, and hollow.
+    assert drawn["babylm wsc"] == pytest.approx(values["babylm wsc"] + 0.5)
+    assert [x for x, _ in dots(axes, MARKERS[0], failed=True)] == [pytest.approx(61.4)]
+    small = [x for x, _ in dots(axes, MARKERS[0], failed=False)]
+    assert len(small) == 11 * 3 - 1 + len(drawn)
+    texts = [text.get_text() for text in axes.texts]
+    assert texts[2 * tasks.index("babylm boolq")] == "76.0 ± 1.0"
+    assert texts[2 * tasks.index("babylm wsc")] == f"{values['babylm wsc'] + 0.5:.1f} ± 0.7, 1 failed"
+
+
+def test_a_model_of_which_all_runs_failed_says_so_and_has_no_mean(glue: Any) -> None:
+    settings = typed(glue)
+    figure = draw_task_scores(settings, suite_scores(settings, measured(glue, settings), {}))
+    axes = figure.axes[0]
+    assert "babylm wsc" not in means(axes, MARKERS[1])
+    assert "average" not in means(axes, MARKERS[1])
+    assert "average without wsc" in means(axes, MARKERS[1])
+    assert [x for x, _ in dots(axes, MARKERS[1], failed=True)] == [pytest.approx(61.4)] * 2
+    assert "3 failed" in [text.get_text() for text in axes.texts]
+    assert legend(figure) == {"ltg (1 seed)", "elc (1 seed)", "run", "failed run", "most frequent label"}
+
+
+def test_the_most_frequent_label_is_a_line_where_the_score_is_an_accuracy(glue: Any) -> None:
+    settings = typed(glue)
+    axes = draw_task_scores(settings, suite_scores(settings, measured(glue, settings), {})).axes[0]
+    lines = [line for line in axes.lines if line.get_linestyle() == "--" and line.get_color() == "black"]
+    names = [name.split(" (")[0] for name in row_names(axes)]
+    found = {}
+    for line in lines:
+        low, high = (float(y) for y in line.get_ydata())  # type: ignore[union-attr]
+        found[names[round((low + high) / 2)]] = float(line.get_xdata()[0])  # type: ignore[index]
+        assert 0.5 < high - low < 1
+    assert len(found) == 9
+    assert not {"babylm mrpc", "babylm qqp"}.intersection(found)
+    assert (found["babylm wsc"], found["babylm rte"]) == (pytest.approx(61.4), pytest.approx(50.0))
+
+
+def test_published_scores_stand_in_the_row_of_their_model_and_task(glue: Any, repository: Path) -> None:
+    settings = typed(glue, choice("elc_bert", "strict", ROWS))
+    values = comparable_values(settings, table(repository, "elc_bert"))
+    axes = draw_task_scores(settings, suite_scores(settings, measured(glue, settings), values)).axes[0]
+    names = [name.split(" (")[0] for name in row_names(axes)]
+    marks = {(names[round(y)], y > round(y)): x for x, y in published(axes)}
+    # ELC-BERT Table 9 and its averages; the second model stands below the middle of the group.
+    assert marks["babylm rte", False] == pytest.approx(54.7)
+    assert marks["babylm rte", True] == pytest.approx(60.0)
+    assert marks["average", False] == pytest.approx(77.9)
+    assert marks["average", True] == pytest.approx(78.3)
+    assert len(marks) == 2 * 13
+
+
+def test_suites_are_panels_with_their_own_range(experiment: Any) -> None:
+    cell = experiment.add_model("elc", 42, [])
+    transfer = {"hans": ("hans", ("accuracy",), {12: ((0.51,), "")})}
+    experiment.add_finetuning(
+        cell, "glue_mnli", ("accuracy",), {12: ((0.8,), "")}, "glue", {"mismatched": {12: ((0.81,), "")}}, transfer
+    )
+    experiment.add_finetuning(cell, "msgs_main_verb_control", ("mcc",), {12: ((-0.4,), "")}, "msgs")
+    settings = typed(experiment)
+    figure = draw_task_scores(settings, suite_scores(settings, measured(experiment, settings), {}))
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["glue", "hans", "msgs"]
+    assert row_names(figure.axes[0])[:2] == ["glue mnli (accuracy)", "glue mnli mismatched (accuracy)"]
+    ranges = [axes.get_xlim() for axes in figure.axes]
+    for (low, high), value in zip(ranges, (80.5, 51.0, -40.0), strict=True):
+        assert low < value < high
+        assert high - low <= 20
+
+
+@pytest.mark.parametrize("style", [{}, {"width_inches": 6, "font_size": 8}])
+def test_twelve_models_with_long_names_do_not_overlap(experiment: Any, style: dict[str, Any]) -> None:
+    for index in range(12):
+        cell = experiment.add_model(f"elc_bert_with_a_rather_long_name_of_variant_{index}", 42, [])
+        for task in ("babylm_rte", "babylm_wsc", "a_task_with_a_name_that_needs_more_than_a_line_beside_its_rows"):
+            runs = {12: ((0.5 + 0.02 * index,), ""), 13: ((0.52 + 0.02 * index,), ""), 14: ((None,), "nan")}
+            experiment.add_finetuning(cell, task, ("accuracy",), runs, "glue", majority={"validation": 0.5})
+    settings = typed(experiment, **style)
+    with figure_style(settings.style):
+        figure = draw_task_scores(settings, suite_scores(settings, measured(experiment, settings), {}))
+        assert len(legend(figure)) == 12 + 3
+        assert_nothing_overlaps(figure)
+
+
+def test_the_same_scores_give_the_same_vector_file(glue: Any, tmp_path: Path, repository: Path) -> None:
+    settings = glue.figure_settings() | {"published": choice("elc_bert", "strict", ROWS)}
+    paper = table(repository, "elc_bert")
+    plot_task_scores(settings, glue.finetuning, tmp_path / "a.svg", paper)
+    plot_task_scores(settings, dict(reversed(glue.finetuning.items())), tmp_path / "b.svg", paper)
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
+    assert "<image" not in text
+    assert not re.search(r"<dc:date>|20\d\d-\d\d-\d\d", text)
+
+
+@pytest.mark.parametrize("plot", [plot_task_scores, plot_phenomena])
+def test_a_paper_without_its_table_is_refused(glue: Any, plot: Any) -> None:
+    settings = glue.figure_settings() | {"published": choice("elc_bert", "strict", ROWS)}
+    with pytest.raises(ConfigError, match="--published is None, but the settings say published"):
+        plot(settings, glue.finetuning, Path("unused.svg"))
+
+
+@pytest.fixture
+def blimp(experiment: Any) -> Any:
+    cell = experiment.add_model("ltg", 42, [])
+    phenomena = {name: {f"{name}_{i}": (60, 100) for i in range(n)} for name, n in PARADIGMS_OF_PHENOMENON.items()}
+    for suite in ("blimp", "blimp_filtered"):
+        experiment.add_minimal_pairs(cell, suite, phenomena)
+    return experiment
+
+
+@pytest.mark.parametrize(
+    ("paper", "track", "row", "suite", "printed", "averages"),
+    [
+        # ELC-BERT Tables 7 and 2; LTG-BERT Tables 8 and 2, which average over paradigms.
+        (
+            *("elc_bert", "strict", "ltg_bert_base", "blimp_filtered"),
+            *({"quantifiers": 72.2, "phenomenon_average": 85.8}, ["phenomenon_average"]),
+        ),
+        (
+            *("ltg_bert", "", "ltg_bert_base_subword", "blimp"),
+            *({"quantifiers": 68.88, "paradigm_average": 83.42}, ["phenomenon_average", "paradigm_average"]),
+        ),
+    ],
+)
+def test_published_accuracies_are_marked_on_the_bars(
+    *, blimp: Any, repository: Path, paper: str, track: str, row: str, suite: str, printed: Any, averages: list[str]
+) -> None:
+    settings = typed(blimp, choice(paper, track, {"ltg": row}))
+    values = comparable_values(settings, table(repository, paper))
+    manifest = read_manifest(blimp.minimal_pairs[f"ltg-s42:{suite}"])
+    panel = suite_bars(suite, minimal_pair_measurements(settings.cells[0], suite, manifest), values)
+    figure = draw_phenomena(settings, [panel])
+    marks = {panel.phenomena[round(y)]: x for x, y in published(figure.axes[0])}
+    assert {name: marks[name] for name in printed} == pytest.approx(printed)
+    assert panel.phenomena[12:] == averages
+    assert legend(figure) == {"ltg (1 seed)", "published mean"}
+    assert_nothing_overlaps(figure)

@@ -1,0 +1,93 @@
+"""A project whose results lie on disk as the stages write them: two models, from raw files to a summary."""
+
+import contextlib
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.storage.atomic import write_text
+from hatchery.storage.checksums import sha256_file
+from hatchery.storage.manifests import stage_run
+from hatchery.storage.sources import register_source
+
+COLUMNS = (
+    "experiment,model,suite,task,metric,mean,std,n,n_failed,published_mean,published_std,published_source,"
+    "difference,verdict,manifests"
+)
+
+
+@dataclass
+class Toy:
+    """Writes stages below `folder`."""
+
+    folder: Path
+
+    def stage(self, place: str, settings: Mapping[str, Any], inputs: Mapping[str, Path], text: str = "made") -> Path:
+        output = self.folder / "results" / place / "manifest.json"
+        with stage_run(output, settings, inputs) as run:
+            write_text(output.parent / "data.txt", f"{text} {place}")
+            run.add_output(output.parent / "data.txt")
+            run.measures["lines"] = 1
+        return output
+
+    @property
+    def source(self) -> Path:
+        return self.folder / "resources/sources/toy.json"
+
+    @property
+    def summary(self) -> Path:
+        return self.folder / "results/exp/summary.csv"
+
+    def manifest(self, place: str) -> Path:
+        return self.folder / "results" / place / "manifest.json"
+
+    def write_summary(self) -> None:
+        """Two models on one task, and a second metric of the first; digests as the pairs' manifests have them now."""
+        lines = [COLUMNS]
+        for model, mean in (("elc_bert", "53.0000"), ("ltg_bert", "64.0000")):
+            digest = sha256_file(self.manifest(f"exp/minimal_pairs/{model}-s1/pairs"))[:12]
+            lines.append(f"exp,{model},pairs,binding,accuracy_percent,{mean},,1,0,,,,,,{digest}")
+        digests = sorted(line[-12:] for line in lines[1:])
+        lines.append(
+            f"exp,ltg_bert,pairs,binding,f1_percent,60.0000,1.5000,2,1,61.0,,Paper Table 1,,within,{';'.join(digests)}"
+        )
+        write_text(self.summary, "\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    project = Toy(tmp_path_factory.mktemp("provenance") / "project")
+    raw = Path("data/raw")
+    for number in range(7):
+        write_text(project.folder / raw / f"text{number}.txt", f"raw text {number}\n")
+    # As the workflow registers: from within the project, so that the location is relative to it.
+    with contextlib.chdir(project.folder):
+        origin = {"url": "a page", "year": 2020}
+        place = "resources/sources/toy.json"
+        register_source("toy", raw, place, licence="CC BY", terms="with attribution", origin=origin)
+    corpus = {"stage": "convert_corpus", "stage_version": 2, "sources": [{"name": "toy", "reader": "plain_text"}]}
+    made = project.stage("corpora/toy", corpus, {"toy": project.source})
+    tokens = project.stage("tokens/toy/toy", {"stage": "encode_corpus", "stage_version": 1}, {"corpus": made})
+    for model, weighting in (("elc_bert", "zero"), ("ltg_bert", "none")):
+        pretraining = {
+            "stage": "pretrain",
+            "stage_version": 1,
+            "seed": 1,
+            "long_sequence": None,
+            "model": {"hidden_size": 384, "layer_weighting": weighting},
+        }
+        trained = project.stage(f"exp/pretraining/{model}-s1", pretraining, {"tokens": tokens})
+        pairs = {"stage": "score_minimal_pairs", "stage_version": 2, "suite": "pairs"}
+        project.stage(f"exp/minimal_pairs/{model}-s1/pairs", pairs, {"model": trained, "source": project.source})
+    project.write_summary()
+    return project
+
+
+@pytest.fixture
+def toy(built: Toy, tmp_path: Path) -> Toy:
+    """A copy that the test may damage."""
+    return Toy(Path(shutil.copytree(built.folder, tmp_path / "project")))

@@ -1,0 +1,115 @@
+"""The words for why jobs would run, from recorded plans, manifests and the shipped configuration."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.command import load_settings
+from hatchery.config.layout import Layout
+from hatchery.config.project import Project
+from hatchery.provenance.plan import PlannedJob
+from hatchery.provenance.planned_cost import planned_cost_text, planned_costs
+from hatchery.provenance.reasons import by_rule, reasons_text
+from hatchery.storage.manifests import stage_run
+
+CELLS = ("random-s42", "ltg_bert-s42", "elc_bert-s42")
+
+
+@pytest.fixture(scope="module")
+def layout(repository: Path) -> Layout:
+    return Layout(Project(repository / "config"))
+
+
+def pretrain(cell: str, reasons: dict[str, str]) -> PlannedJob:
+    output = f"results/demo/pretraining/{cell}/manifest.json"
+    return PlannedJob("pretrain", (output,), {"experiment": "demo", "cell": cell}, reasons)
+
+
+def finetune(cell: str, task: str) -> PlannedJob:
+    output = f"results/demo/finetuning/{cell}/{task}/manifest.json"
+    return PlannedJob("finetune", (output,), {"experiment": "demo", "cell": cell, "task": task}, {"missing": output})
+
+
+def finished(folder: Path, job: PlannedJob, layout: Layout, **changes: Any) -> None:
+    """What the job left behind when the settings were those of now with `changes`."""
+    settings = load_settings(layout.settings(job.rule, **job.wildcards))
+    with stage_run(folder / job.outputs[0], {**settings, **changes}):
+        pass
+
+
+def test_a_changed_setting_is_told_from_the_manifest_even_where_snakemake_names_only_the_stage_before(
+    tmp_path: Path, layout: Layout
+) -> None:
+    upstream = {"upstream": "results/tokens/demo/demo/manifest.json"}
+    jobs = [pretrain(cell, upstream) for cell in CELLS]
+    finished(tmp_path, jobs[0], layout)
+    finished(tmp_path, jobs[1], layout, batch_size=1, stage_version=0)
+    finished(tmp_path, jobs[2], layout, batch_size=1)
+    encode = PlannedJob("encode_corpus", ("results/tokens/demo/demo/manifest.json",), {}, {"missing": "it"})
+    entries = by_rule([encode, *jobs], layout, tmp_path)
+    assert [(entry.rule, entry.jobs) for entry in entries] == [("encode_corpus", 1), ("pretrain", 3)]
+    present = load_settings(layout.settings("pretrain", experiment="demo", cell=CELLS[0]))
+    version, batch_size = present["stage_version"], present["batch_size"]
+    assert {cause.words: count for cause, count in entries[1].causes} == {
+        f"stage version: 0 -> {version}": 1,
+        f"batch_size: 1 -> {batch_size}": 2,
+        "after encode_corpus": 3,
+    }
+    lines = reasons_text(entries).splitlines()
+    assert lines[0].split() == ["encode_corpus", "1", "job", "not", "there", "yet"]
+    assert f"batch_size: 1 -> {batch_size} (2 of 3)" in lines[1]
+    assert lines[1].endswith("after encode_corpus")
+
+
+def test_inputs_of_many_models_are_one_reason(tmp_path: Path, layout: Layout) -> None:
+    jobs = [
+        PlannedJob(
+            "measure_perplexity",
+            (f"results/demo/perplexity/{cell}/manifest.json",),
+            {"experiment": "demo", "cell": cell},
+            {"updated": f"results/demo/pretraining/{cell}/manifest.json"},
+        )
+        for cell in CELLS
+    ]
+    (entry,) = by_rule(jobs, layout, tmp_path)
+    assert reasons_text([entry]) == (
+        "measure_perplexity  3 jobs  changed input results/demo/pretraining/<cell>/manifest.json\n"
+    )
+
+
+def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, layout: Layout) -> None:
+    job = pretrain(CELLS[0], {"params": "before: '--source a' now: '--source b'", "code": "", "input set": ""})
+    finished(tmp_path, job, layout)
+    (entry,) = by_rule([job], layout, tmp_path)
+    assert [cause.words for cause, _ in entry.causes] == [
+        "its arguments changed",
+        "its rule's command in workflow/ changed",
+        "other input files than before",
+    ]
+
+
+def test_frozen_settings_are_no_reason_beside_the_change_that_they_hold(tmp_path: Path, layout: Layout) -> None:
+    job = pretrain(CELLS[0], {"upstream": "results/settings/0123456789abcdef.json"})
+    finished(tmp_path, job, layout, seed=1)
+    frozen = PlannedJob("freeze_settings", ("results/settings/0123456789abcdef.json",), {}, {"missing": "it"})
+    entries = by_rule([frozen, job], layout, tmp_path)
+    assert [cause.words for cause, _ in entries[1].causes] == ["seed: 1 -> 42"]
+
+
+def test_only_what_would_run_is_counted_as_cost(layout: Layout) -> None:
+    whole = planned_costs([pretrain(cell, {}) for cell in CELLS], layout)
+    # The random model has no steps.
+    assert [cost.training_flops > 0 for cost in whole] == [False, True, True]
+    assert all(cost.evaluation_flops == 0 for cost in whole)
+    (evaluated,) = planned_costs([finetune(CELLS[1], "demo_entailment")], layout)
+    assert (evaluated.cell, evaluated.pretrained, evaluated.training_flops) == (CELLS[1], False, 0)
+    both = [finetune(CELLS[1], "demo_entailment"), finetune(CELLS[1], "demo_acceptability"), pretrain(CELLS[1], {})]
+    (all_of_it,) = planned_costs(both, layout)
+    assert all_of_it.evaluation_flops > evaluated.evaluation_flops > 0
+    assert all_of_it.training_flops == whole[1].training_flops
+    assert "demo/ltg_bert-s42" in planned_cost_text([all_of_it], layout)
+
+
+def test_a_plan_without_models_costs_nothing(layout: Layout) -> None:
+    assert planned_costs([PlannedJob("summarise", ("x",), {"experiment": "demo"})], layout) == []
