@@ -72,9 +72,9 @@ def test_sentences_are_framed_and_masked_with_the_ids_of_the_tokenizer(
     seen: list[torch.Tensor] = []
     hidden_at = model.encoder.hidden_at
 
-    def remembered(input_ids: torch.Tensor, *rest: Any) -> torch.Tensor:
+    def remembered(input_ids: torch.Tensor, *rest: Any, **options: Any) -> torch.Tensor:
         seen.append(input_ids.clone())
-        return hidden_at(input_ids, *rest)
+        return hidden_at(input_ids, *rest, **options)
 
     monkeypatch.setattr(model.encoder, "hidden_at", remembered)
     pairs = [MinimalPair("agreement", "agreement", "0", "the dogs sleep", "the dogs sleeps")]

@@ -44,7 +44,7 @@ class DisentangledSelfAttention(nn.Module):
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """Attend from every token of `hidden` [B, T, D] to the tokens of its sequence; returns [B, T, D].
 
-        With a packing both are [N, D]: only the attention between the projections lays the tokens out as sequences. A
+        With a packing both are [N, D], and where `inputs.wanted` says so the result is [M, D]: only the attention between the projections lays the tokens out as sequences. A
         query that may attend to nothing gets finite values without meaning.
         """
         if self.pre_layer_norm is not None:
@@ -57,7 +57,7 @@ class DisentangledSelfAttention(nn.Module):
             assert inputs.relative_embedding is not None and inputs.positions is not None
             position_scores = self._position_scores(query, key, inputs.relative_embedding, inputs.positions)
         context = attend(query, key, value, self.scale, inputs.mask, self.dropout, position_scores)
-        output = self.output_projection(join_heads(context, packing))
+        output = self.output_projection(join_heads(context, packing, inputs.wanted))
         return self.dropout(output if self.post_layer_norm is None else self.post_layer_norm(output))
 
     def scores(self, hidden: Tensor, relative_embedding: Tensor, positions: PositionIndices) -> Tensor:

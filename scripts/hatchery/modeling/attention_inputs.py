@@ -43,6 +43,8 @@ class AttentionInputs(NamedTuple):
     """bool [B, T], True at keys that are tokens, or [B, T, T], True where query i may attend to key j; None: all."""
     packing: Packing | None = None
     """If given, hidden states are [N, D] instead of [B, T, D]."""
+    wanted: Tensor | None = None
+    """int64 [M]: flat positions b * T + t at which alone a layer's output is wanted, as [M, D]; None: everywhere."""
 
 
 def with_all_tokens(mask: Tensor | None) -> Tensor | None:

@@ -59,14 +59,17 @@ class LayeredEncoder(nn.Module, ABC):
         embedded, inputs = self.embed(input_ids, with_all_tokens(attention_mask))
         return self._run(embedded, inputs)
 
-    def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor) -> Tensor:
+    def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
         """The last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
 
-        The same numbers as `forward`, up to rounding, without the cost of the padding where there is much of it.
+        The same numbers as `forward`, up to rounding, without the cost of the padding where there is much of it. With
+        `few` the last layer computes nothing but these rows and what they attend to, which pays where there are few.
         """
         mask = with_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
         embedded, inputs = self.embed(input_ids, mask)
+        if packing is None and few:
+            return self._run_for(embedded, inputs, rows)
         if packing is None:
             return self._run(embedded, inputs)[-1].flatten(0, 1).index_select(0, rows)
         states = self._run(packing.pack(embedded), inputs._replace(packing=packing))
@@ -84,6 +87,16 @@ class LayeredEncoder(nn.Module, ABC):
         if self.weighting.output_mixture:
             outputs.append(self.mixture(tuple(outputs)))
         return outputs
+
+    def _run_for(self, embedded: Tensor, inputs: AttentionInputs, rows: Tensor) -> Tensor:
+        """What `_run` ends with at `rows`; the last layer is not computed elsewhere."""
+        outputs = [embedded]
+        for layer in self.layers[:-1]:
+            outputs.append(layer(self.mixture(tuple(outputs)), inputs))
+        last = self.layers[-1](self.mixture(tuple(outputs)), inputs._replace(wanted=rows))
+        if not self.weighting.output_mixture:
+            return last
+        return self.mixture([*(output.flatten(0, 1).index_select(0, rows) for output in outputs), last])
 
     @staticmethod
     def _packing(mask: Tensor | None, rows: Tensor) -> Packing | None:

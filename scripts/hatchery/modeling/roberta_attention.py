@@ -37,4 +37,4 @@ class RobertaSelfAttention(nn.Module):
         projections = (self.query_projection, self.key_projection, self.value_projection)
         query, key, value = (split_heads(project(hidden), self.n_heads, inputs.packing) for project in projections)
         context = attend(query, key, value, self.scale, inputs.mask, self.probability_dropout)
-        return self.output_dropout(self.output_projection(join_heads(context, inputs.packing)))
+        return self.output_dropout(self.output_projection(join_heads(context, inputs.packing, inputs.wanted)))

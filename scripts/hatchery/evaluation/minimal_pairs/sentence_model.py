@@ -82,7 +82,7 @@ class HatcheryModel:
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         """Logits [M, V] at `rows`; the head, the widest product of the model, runs on these alone."""
-        return self.network.logits_at(self.network.encoder.hidden_at(input_ids, None, rows))
+        return self.network.logits_at(self.network.encoder.hidden_at(input_ids, None, rows, few=True))
 
 
 def word_numbers(word_ids: Sequence[int | None]) -> tuple[int, ...]:
