@@ -44,8 +44,9 @@ class DisentangledSelfAttention(nn.Module):
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """Attend from every token of `hidden` [B, T, D] to the tokens of its sequence; returns [B, T, D].
 
-        With a packing both are [N, D], and where `inputs.wanted` says so the result is [M, D]: only the attention between the projections lays the tokens out as sequences. A
-        query that may attend to nothing gets finite values without meaning.
+        With a packing both are [N, D]: only the attention between the projections lays the tokens out as sequences.
+        Where `inputs.wanted` says so, the result is [M, D]. A query that may attend to nothing gets finite values
+        without meaning.
         """
         if self.pre_layer_norm is not None:
             hidden = self.pre_layer_norm(hidden)
