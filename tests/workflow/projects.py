@@ -26,7 +26,7 @@ def make_project(folder: Path, repository: Path) -> Path:
     return folder
 
 
-def snakemake(folder: Path, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+def snakemake(folder: Path, *arguments: str, timeout: float = 1800) -> subprocess.CompletedProcess[str]:
     """Run snakemake in `folder` with this interpreter's environment first on PATH."""
     environment = dict(os.environ)
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
