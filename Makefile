@@ -53,6 +53,25 @@ report: env ## make the report of EXPERIMENT=name anew from its results
 	@$(IN_ENVIRONMENT) snakemake --report "results/$(EXPERIMENT)/report.html" -- "results/$(EXPERIMENT)/index.html"
 	@echo "The page is $$PWD/results/$(EXPERIMENT)/index.html, the report $$PWD/results/$(EXPERIMENT)/report.html"
 
+TARGET ?= results/$(EXPERIMENT)/index.html
+.PHONY: why
+why: env ## say what would run for TARGET=file (or EXPERIMENT=name), why, and what it would cost; runs nothing
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/explain.py "$(TARGET)"
+
+CELL ?=
+.PHONY: trace
+trace: env ## trace CELL=model/suite/task/metric of EXPERIMENT=name back to raw bytes and compare all checksums
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/trace.py "results/$(EXPERIMENT)/summary.csv" --cell "$(CELL)" --verify --verify-raw
+
+CHECK_OPTIONS ?=
+.PHONY: cluster-check
+cluster-check: env ## print what EXPERIMENT=name would send to Slurm, and check the cluster; CHECK_OPTIONS=--no-jobs
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/check_cluster.py --experiment "$(EXPERIMENT)" $(CHECK_OPTIONS)
+
+.PHONY: log
+log: env ## print the logs of a job: TARGET=result, Slurm job id or rule/wildcards
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/find_log.py "$(TARGET)"
+
 .PHONY: test
 test: env ## run all tests, also the slow ones that really run the workflow
 	@$(IN_ENVIRONMENT) pytest $(PYTEST_OPTIONS)

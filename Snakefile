@@ -13,10 +13,12 @@ from snakemake.utils import min_version
 min_version("9.27")
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
+from hatchery.config.frozen_configuration import frozen_configuration
 from hatchery.config.layout import arguments, flags
 from hatchery.config.workflow import open_workflow
 
-LAYOUT = open_workflow("config", config)
+# Jobs of a cluster start later, and read the configuration of the moment when they were planned.
+LAYOUT = open_workflow(frozen_configuration("config", workflow.is_main_process), config)
 
 
 wildcard_constraints:
@@ -26,6 +28,7 @@ wildcard_constraints:
     cell=r"[A-Za-z0-9][A-Za-z0-9_]*-s[0-9]+",
     suite=r"[A-Za-z0-9][A-Za-z0-9_]*",
     task=r"[A-Za-z0-9][A-Za-z0-9_]*",
+    batch=r"batch_[0-9]+",
     source=r"[A-Za-z0-9][A-Za-z0-9_]*",
     vocabulary=r"[A-Za-z0-9][A-Za-z0-9_]*",
     selection=r"[A-Za-z0-9][A-Za-z0-9_]*",

@@ -12,8 +12,10 @@ from hatchery.pretraining.cost_table import cost_markdown
 
 def main(arguments: argparse.Namespace) -> None:
     """Print the page of the experiment, with the token shards if they are there."""
-    planned = {"planned_device": arguments.device, "planned_mfu": arguments.mfu, "gpus": arguments.devices}
+    planned = {"planned_device": arguments.device, "planned_mfu": arguments.mfu, "gpus_per_node": arguments.devices}
     overrides = {key: value for key, value in planned.items() if value is not None}
+    if arguments.devices is not None:
+        overrides["nodes"] = 1
     layout = Layout(Project(arguments.config, {"cluster": overrides} if overrides else {}))
     settings = cost_settings(load_settings(layout.settings("write_cost", experiment=arguments.experiment)))
     shards = shards_on_disk(Path(layout.experiment_tokens(arguments.experiment)))
@@ -25,6 +27,8 @@ if __name__ == "__main__":
     parser.add_argument("experiment", help="a file of config/experiments/ without its ending")
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--device", help="planned device instead of cluster.planned_device")
-    parser.add_argument("--devices", type=int, help="number of devices instead of cluster.gpus")
+    parser.add_argument(
+        "--devices", type=int, help="number of devices instead of cluster.nodes x cluster.gpus_per_node"
+    )
     parser.add_argument("--mfu", type=float, help="share of the peak, 0 to 1, instead of cluster.planned_mfu")
     run_command(main, parser)

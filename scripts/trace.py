@@ -1,6 +1,6 @@
 """Trace a number of a summary back to raw bytes: manifests, settings, inputs, raw files. Status 1 if something differs.
 
-For example: python scripts/trace.py results/demo/summary.csv --model elc_bert --suite demo_pairs --task binding
+For example: python scripts/trace.py results/demo/summary.csv --cell elc_bert/demo_pairs/binding
 """
 
 import argparse
@@ -20,10 +20,26 @@ from hatchery.provenance.tree_text import tree_text
 from hatchery.provenance.verification import generated_problems, output_problems, raw_problems
 
 
+def cell_selectors(cell: str) -> dict[str, str | None]:
+    """The words of `model/suite/task/metric`, of which the later ones may be left out.
+
+    Raises EvaluationError for more words than that.
+    """
+    words = [word.strip() for word in cell.split("/")] if cell else []
+    if len(words) > len(SELECTORS):
+        raise EvaluationError(f"--cell: got {cell!r}, expected {'/'.join(SELECTORS)} or the first words of that")
+    return {column: word or None for column, word in zip(SELECTORS, words, strict=False)}
+
+
+def selectors_given(arguments: argparse.Namespace) -> dict[str, str | None]:
+    """The options that name a value of a column."""
+    return {column: getattr(arguments, column) for column in SELECTORS if getattr(arguments, column) is not None}
+
+
 def main(arguments: argparse.Namespace) -> None:
     """Print the chain of one row, or the rows to choose from."""
     where = str(arguments.summary)
-    wanted = {column: getattr(arguments, column) for column in SELECTORS}
+    wanted = {**cell_selectors(arguments.cell), **selectors_given(arguments)}
     rows = select(read_summary(arguments.summary), wanted, arguments.row, where)
     if len(rows) > 1:
         for row in rows:
@@ -57,6 +73,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("summary", type=Path, help="results/<experiment>/summary.csv")
     parser.add_argument("--row", type=int, help="number of the row, from 1")
+    parser.add_argument("--cell", default="", metavar="/".join(SELECTORS), help="values of those columns in one word")
     for column in SELECTORS:
         parser.add_argument(f"--{column}", help=f"value of the column `{column}`")
     parser.add_argument("--full", action="store_true", help="all settings, outputs, measures and raw files")

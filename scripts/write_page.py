@@ -1,28 +1,39 @@
-"""Write the static page of an experiment: its tables and figures in one file."""
+"""Write the static page of an experiment: its results, tables, figures, corpora and runs in one file."""
 
 import argparse
 from pathlib import Path
 
-from hatchery.analysis.page import write_page
+from hatchery.analysis.page import PageInputs, write_page
 from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Write the page."""
-    write_page(
-        load_settings(arguments.settings),
-        arguments.markdown,
-        arguments.figures,
-        arguments.output,
-        named_paths(arguments.card),
+    inputs = PageInputs(
+        summary=arguments.summary,
+        markdown=arguments.markdown,
+        provenance=arguments.provenance,
+        figures=arguments.figures,
+        cards=named_paths(arguments.card),
+        pretraining=named_paths(arguments.pretraining),
+        run_cards=named_paths(arguments.run_card),
+        tables=arguments.tables,
     )
+    write_page(load_settings(arguments.settings), inputs, arguments.output)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     add_settings_argument(parser)
+    parser.add_argument("--summary", type=Path, required=True, help="summary.csv of the experiment")
     parser.add_argument("--markdown", type=Path, required=True, help="readable summary of the experiment")
+    parser.add_argument("--provenance", type=Path, required=True, help="page of provenance of the experiment")
     parser.add_argument("--figures", type=Path, nargs="*", default=[], help="SVG files in the order of the page")
     parser.add_argument("--card", action="append", metavar="CORPUS=PATH", help="manifest of a corpus card; repeatable")
+    parser.add_argument(
+        "--pretraining", action="append", metavar="CELL=PATH", help="manifest of a pretrained model; repeatable"
+    )
+    parser.add_argument("--run-card", action="append", metavar="CELL=PATH", help="page of a run card; repeatable")
+    parser.add_argument("--tables", type=Path, help="manifest of the tables of the paper that is repeated")
     parser.add_argument("--output", type=Path, required=True, help="page to write")
     run_command(main, parser)

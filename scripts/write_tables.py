@@ -33,7 +33,7 @@ if __name__ == "__main__":
     parser.add_argument("--layer-contributions", type=Path, help="the layers' contributions to the probes (CSV)")
     parser.add_argument("--sizes", type=Path, help="table of published corpus sizes (CSV)")
     parser.add_argument(
-        "--card", nargs="+", action="extend", metavar="CORPUS=COMPARISON", help="comparison.csv of a card"
+        "--card", nargs="+", action="extend", metavar="CORPUS=STATISTICS", help="statistics.csv of a card"
     )
     parser.add_argument("--output", type=Path, required=True, help="manifest.json; the tables are written beside it")
     run_command(main, parser)

@@ -9,7 +9,10 @@ from docutils.core import publish_parts
 from jinja2 import Environment, StrictUndefined
 
 FIGURES = ("learning_curves", "layer_weights", "phenomena", "task_scores", "bias_violins", "feature_dots")
-CAPTIONS = (*FIGURES, "layer_contributions", "pretraining", "summary", "workflow")
+CAPTIONS = (
+    *(*FIGURES, "layer_contributions", "pretraining", "summary", "workflow"),
+    *("run_card", "provenance", "paper_tables"),
+)
 
 
 class Inputs(list):

@@ -1,68 +1,207 @@
-"""The page holds the tables and figures themselves and loads nothing from elsewhere."""
+"""The page holds tables and figures themselves, every number leads to its origin, and nothing is loaded."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from page_links import link_problems, read_page
+from page_site import Site
 
-from hatchery.analysis.page import write_page
-from hatchery.errors import EvaluationError
-from hatchery.storage.manifests import stage_run
+from hatchery.analysis.page import PageInputs, write_page
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.provenance.summary_rows import row_anchor
+from hatchery.storage.atomic import write_text
 
-SETTINGS = {"stage": "write_page", "stage_version": 1, "experiment": "demo", "description": "A <small> test."}
-SVG = '<?xml version="1.0"?><svg xmlns="x"><defs><path id="a"/></defs><use href="#a" clip-path="url(#a)"/></svg>'
+METRICS = [
+    {"step": step, "tokens": 128 * step, "loss": 9.0 - step, "learning_rate": 0.001 * step, "gradient_norm": 1.0}
+    for step in (1, 2, 3)
+]
+METRICS[2] |= {"development_loss": 6.5, "development_perplexity": 665.1}
+ROWS = (
+    "elc,blimp,agreement,accuracy_percent,61.0000,,1,0,,,,,",
+    "elc,blimp,phenomenon_average,accuracy_percent,61.0000,,1,0,70.0,0.5,Paper Table 2,-9.0,below",
+    "elc,blimp,paradigm_average,accuracy_percent,61.0000,,1,0,,,,,",
+    "elc,glue,average,score_percent,70.2500,1.2500,4,2,70.0,,Paper Table 3,0.25,within",
+    "elc,glue,average,run_score_percent,70.2500,1.0000,4,2,,,,,",
+    "elc,glue,cola,mcc_percent,,,0,4,,,,,",
+    "elc,pretraining,development,perplexity,665.1000,,1,0,,,,,",
+    "ltg,blimp,agreement,accuracy_percent,58.0000,,1,0,,,,,",
+    "ltg,blimp,phenomenon_average,accuracy_percent,58.0000,,1,0,60.0,,Paper Table 2,,not comparable",
+    "ltg,blimp,paradigm_average,accuracy_percent,58.0000,,1,0,,,,,",
+    "roberta,blimp,phenomenon_average,accuracy_percent,75.0000,,1,0,,,,,",
+)
+
+
+def two_runs(folder: Path) -> Site:
+    site = Site(folder)
+    # The order of the configuration, which is not that of the summary.
+    site.add_run("ltg", METRICS)
+    site.add_run("elc", METRICS)
+    return site
 
 
 @pytest.fixture
-def markdown(tmp_path: Path) -> Path:
-    path = tmp_path / "summary.md"
-    path.write_text("# Summary\n\n| model | accuracy |\n|---|---:|\n| ltg_bert | 81.5 |\n", encoding="utf-8")
-    return path
+def site(tmp_path: Path) -> Site:
+    """Two runs, free to be damaged."""
+    return two_runs(tmp_path)
 
 
-def test_the_page_holds_table_and_figures(tmp_path: Path, markdown: Path) -> None:
-    for name in ("learning_curves", "phenomena"):
-        (tmp_path / f"{name}.svg").write_text(SVG, encoding="utf-8")
-    output = tmp_path / "index.html"
-    write_page(SETTINGS, markdown, [tmp_path / "learning_curves.svg", tmp_path / "phenomena.svg"], output)
-    page = output.read_text(encoding="utf-8")
-    assert "<td>ltg_bert</td>" in page
-    assert "A &lt;small&gt; test." in page
-    assert page.count("<svg") == 2
-    assert 'id="learning_curves-a"' in page
-    assert 'href="#phenomena-a"' in page
-    assert "url(#phenomena-a)" in page
-    assert "<script" not in page
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The same with all pages, only to be read."""
+    site = two_runs(tmp_path_factory.mktemp("page"))
+    site.write(ROWS)
+    return site
 
 
-def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(tmp_path: Path, markdown: Path) -> None:
-    (tmp_path / "broken.svg").write_text("<html></html>", encoding="utf-8")
+def test_every_link_of_the_page_and_of_what_it_leads_to_has_a_target(written: Site) -> None:
+    problems, pages = link_problems(written.page)
+    assert problems == []
+    names = {page.name for page in pages}
+    assert names == {"index.html", "provenance.html", "card.html", "ltg-s1.html", "elc-s1.html"}
+
+
+def test_a_link_without_target_would_be_found(site: Site) -> None:
+    site.write(ROWS)
+    text = site.page.read_text(encoding="utf-8").replace("provenance.html#row-elc", "provenance.html#row-elk", 1)
+    write_text(site.page, text)
+    (site.results / "run_cards" / "ltg-s1.html").unlink()
+    problems, _ = link_problems(site.page)
+    assert len(problems) == 2
+    assert "there is no such place" in problems[0]
+    assert "'run_cards/ltg-s1.html' is not there" in problems[1]
+
+
+def test_every_number_of_the_summary_is_a_link_to_its_row(written: Site) -> None:
+    text = written.page.read_text(encoding="utf-8")
+    links = re.findall(r'<a href="provenance\.html#([^"]+)"[^>]*>([^<]+)</a>', text)
+    shown = dict(links)
+    assert set(shown) == {row_anchor(*row.split(",")[:4]) for row in ROWS}
+    assert shown["row-elc-glue-average-score_percent"] == "70.2 ± 1.2"
+    assert shown["row-elc-glue-cola-mcc_percent"] == "failed"
+    assert shown["row-elc-pretraining-development-perplexity"] == "665.10"
+
+
+def test_the_headline_has_the_averages_beside_the_published_values_in_the_order_of_the_models(written: Site) -> None:
+    text = written.page.read_text(encoding="utf-8")
+    headline = text.partition("Results at a glance</h2>")[2].partition("</section>")[0]
+    heads = re.findall(r'<th scope="(?:col|row)">([^<]*)</th>', headline)
+    # The paradigm average says the same as that of the phenomena, and is left to the full table.
+    assert heads == [
+        *("measure", "ltg", "elc", "roberta"),
+        *("development perplexity while training", "blimp: phenomenon average", "glue: average"),
+    ]
+    words = read_page(written.page).text
+    assert "61.0 n=1 published 70.0 ± 0.5: below" in words
+    assert "70.2 ± 1.2 n=4, 2 failed published 70.0: within" in words
+    assert "58.0 n=1 published 60.0: not comparable" in words
+    assert (
+        "Of the 3 numbers of this page that have a published counterpart: 1 within, 1 below, 1 not comparable." in words
+    )
+    assert "pretrained elsewhere: roberta" in words
+
+
+def test_the_paradigm_average_is_in_the_headline_where_it_differs(site: Site) -> None:
+    rows = [
+        row.replace("elc,blimp,paradigm_average,accuracy_percent,61", "elc,blimp,paradigm_average,accuracy_percent,62")
+        for row in ROWS
+    ]
+    assert "blimp: paradigm average" in site.write(rows)
+
+
+def test_many_models_are_split_over_tables_without_losing_one(site: Site) -> None:
+    rows = [
+        f"m{number},blimp,phenomenon_average,accuracy_percent,5{number % 10}.0000,,1,0,,,,," for number in range(13)
+    ]
+    text = site.write(rows)
+    for number in range(13):
+        assert text.count(f'<th scope="col">m{number}</th>') == 2
+    assert "Suite averages: m0 to m3" in text
+
+
+def test_the_page_holds_figures_tables_of_the_paper_notes_and_runs(written: Site) -> None:
+    text = written.page.read_text(encoding="utf-8")
+    assert text.count("<svg") == 2
+    assert 'id="learning_curves-a"' in text
+    assert 'href="#phenomena-a"' in text
+    assert "url(#phenomena-a)" in text
+    assert '<h4 id="paper-paper-table-1">' in text
+    assert "<strong>51.6</strong>†" in text
+    words = read_page(written.page).text
+    assert "mean ± standard deviation over n runs." in words
+    assert "Minimal pairs: blimp Accuracy in percent by phenomenon; chance is 50." in words
+    assert '<a href="../cards/a%26b/card.html">a&amp;b</a>' in text
+    assert text.count("1,234,567") == 2
+    assert re.search(
+        r'run_cards/ltg-s1\.html">ltg-s1</a></th><td>12,345</td><td>3</td><td>384</td><td>6\.000</td>', text
+    )
+
+
+def test_the_page_can_be_read_without_seeing_it(written: Site) -> None:
+    for path in (written.page, written.results / "provenance.html", written.results / "run_cards" / "elc-s1.html"):
+        page = read_page(path)
+        levels = page.levels()
+        assert levels.count(1) == 1
+        assert levels[0] == 1
+        # No level is left out on the way down.
+        assert all(below <= above + 1 for above, below in pairwise(levels))
+        tags = [tag for tag, _ in page.tags]
+        assert "main" in tags
+        assert "nav" in tags
+        assert "script" not in tags
+        assert ("html", {"lang": "en"}) in page.tags
+        for tag, attributes in page.tags:
+            if tag == "svg":
+                assert attributes["role"] == "img"
+                assert attributes["aria-label"]
+                assert attributes["aria-describedby"] in page.ids
+            if tag == "th":
+                assert attributes.get("scope") in ("col", "row")
+
+
+def test_text_from_data_stays_text(site: Site) -> None:
+    attack = '"><script>alert(1)</script>'
+    rows = [
+        *ROWS,
+        f"<b>x</b>,blimp,{attack.replace(chr(34), '')},accuracy_percent,61.0000,,1,0,1.0,,<i>p</i>,1.0,above",
+    ]
+    markdown = f"# S\n\n## Notes\n\n- {attack}\n"
+    site.write(rows, markdown, description=attack)
+    page = read_page(site.page)
+    tags = {tag for tag, _ in page.tags}
+    assert not tags & {"script", "b", "i"}
+    assert page.text.count("<script>alert(1)</script>") >= 3
+    assert link_problems(site.page)[0] == []
+
+
+def test_the_same_results_give_the_same_page_whenever_and_wherever_they_were_made(site: Site) -> None:
+    first = site.write(ROWS)
+    for path in site.results.rglob("provenance.json"):
+        write_text(path, '{"host": "another-machine", "started": "later", "wall_seconds": 7}')
+    assert site.write(ROWS) == first
+    assert "another-machine" in (site.results / "run_cards" / "elc-s1.html").read_text(encoding="utf-8")
+
+
+def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> None:
+    site.write(ROWS)
+    site.page.unlink()
+    broken = site.results / "broken.svg"
+    write_text(broken, "<html></html>")
+    inputs = PageInputs(site.results / "summary.csv", site.results / "summary.md", site.page, [broken])
     with pytest.raises(EvaluationError, match=r"broken\.svg: not an SVG"):
-        write_page(SETTINGS, markdown, [tmp_path / "broken.svg"], tmp_path / "index.html")
-    assert not (tmp_path / "index.html").exists()
+        write_page({"experiment": "demo", "description": ""}, inputs, site.page)
+    assert not site.page.exists()
 
 
-def test_the_page_counts_the_corpora_and_links_their_cards(tmp_path: Path, markdown: Path) -> None:
-    output = tmp_path / "results" / "demo" / "index.html"
-    card = tmp_path / "results" / "cards" / "a&b" / "manifest.json"
-    counts = {"documents": 3, "sentences": 40, "words": 1234567, "characters": 5}
-    with stage_run(card, {}) as run:
-        (run.folder / "card.html").write_text("card")
-        run.add_output(run.folder / "card.html")
-        run.measures.update({"train": counts, "dev": {**counts, "documents": 1}})
-    write_page(SETTINGS, markdown, [], output, {"a&b": card})
-    page = output.read_text(encoding="utf-8")
-    assert '<a href="../cards/a&amp;b/card.html">a&amp;b</a>' in page
-    assert page.count("1,234,567") == 2
-
-
-def test_a_long_page_begins_with_links_to_its_sections(tmp_path: Path, markdown: Path) -> None:
-    titles = ("Overview", "Minimal pairs: blimp", "Fine-tuning: glue, further metrics")
-    markdown.write_text("# Summary\n\n" + "".join(f"## {title}\n\ntext\n\n" for title in titles), encoding="utf-8")
-    output = tmp_path / "index.html"
-    write_page(SETTINGS, markdown, [], output)
-    page = output.read_text(encoding="utf-8")
-    assert page.index("</h1>") < page.index("<nav") < page.index("<h2")
-    targets = re.findall(r'<a href="#([^"]+)">', page)
-    assert targets == ["overview", "minimal-pairs-blimp", "fine-tuning-glue-further-metrics", "figures"]
-    assert all(f'<h2 id="{target}">' in page for target in targets)
+def test_a_card_without_its_run_is_refused(site: Site) -> None:
+    site.write(ROWS)
+    inputs = PageInputs(
+        site.results / "summary.csv", site.results / "summary.md", site.page, run_cards={"other-s1": site.page}
+    )
+    with pytest.raises(ConfigError, match="no --pretraining for other-s1"):
+        write_page(
+            {"experiment": "demo", "description": ""},
+            PageInputs(**{**vars(inputs), "pretraining": site.pretraining}),
+            site.page,
+        )

@@ -274,3 +274,24 @@ def test_every_experiment_and_each_of_the_papers_runs_is_documented(experiment: 
     text = (REPOSITORY / "docs/experiments.md").read_text(encoding="utf-8")
     names = [cell.run for cell in PROJECT.cells(experiment)] if experiment in ORIGINALS else []
     assert [name for name in (experiment, *names) if f"`{name}`" not in text] == []
+
+
+def test_bnc_as_published_differs_from_bnc_in_readings_and_precision_alone() -> None:
+    for cell in PROJECT.cells("bnc_as_published"):
+        ours, corrected = (
+            json.loads(stage_settings(PROJECT, "pretrain", experiment=name, cell=cell.name))
+            for name in ("bnc_as_published", "bnc")
+        )
+        assert (ours["objective"].pop("reading"), corrected["objective"].pop("reading")) == (
+            "as_published",
+            "corrected",
+        )
+        assert (ours.pop("precision"), corrected.pop("precision")) == ("fp16", "auto")
+        assert ours == corrected, cell.name
+    rows = PROJECT.experiment("bnc_as_published")["published"]["rows"]
+    assert rows.items() <= PROJECT.experiment("bnc")["published"]["rows"].items()
+    assert list(rows) == [cell.run for cell in PROJECT.cells("bnc_as_published")]
+    text = json.loads(stage_settings(PROJECT, "convert_corpus", corpus="bnc_as_published"))
+    assert text["sources"][0]["options"]["reading"] == "as_published"
+    tokenizer = PROJECT.block("tokenizer", "bnc_as_published")
+    assert (tokenizer["corpus"], tokenizer["reading"]) == ("bnc_as_published", "as_published")

@@ -120,6 +120,7 @@ def test_every_job_of_every_experiment_has_settings(experiment: str) -> None:
     for cell in PROJECT.cells(experiment):
         assert stage_settings(PROJECT, "pretrain", experiment=experiment, cell=cell.name)
         assert stage_settings(PROJECT, "export_model", experiment=experiment, cell=cell.name)
+        assert stage_settings(PROJECT, "write_run_card", experiment=experiment, cell=cell.name)
     for task in block["finetuning"]["tasks"]:
         assert stage_settings(PROJECT, "finetune", experiment=experiment, task=task)
     for suite in block["minimal_pairs"]:

@@ -1,7 +1,9 @@
 """The conda environments: the same versions as the lock, everything that the scripts import, and nothing else."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -10,7 +12,7 @@ from hatchery.environments.conda import imported_packages, needed_packages
 from hatchery.environments.generation import conda_environments
 from hatchery.environments.groups import COMMANDS_BY_ENVIRONMENT, DEVELOPMENT_COMMANDS
 from hatchery.environments.imports import third_party_imports
-from hatchery.environments.installation import MAIN_LOCK
+from hatchery.environments.installation import GPU_LOCK, MAIN_LOCK
 from hatchery.environments.lock import LockedPackage, canonical_name, read_lock
 from hatchery.errors import ConfigError
 
@@ -30,15 +32,30 @@ PROGRAMS = {
 ENVIRONMENTS = sorted(COMMANDS_BY_ENVIRONMENT)
 
 
+# What a rule may start: Python, and what every shell has.
+STARTED_BY_RULES = {"printf", "python", "tee", "trap"}
+
+
 @pytest.fixture(scope="module")
 def lock(repository: Path) -> dict[str, LockedPackage]:
     return read_lock(repository / MAIN_LOCK)
 
 
-def pip_pins(repository: Path, environment: str) -> list[str]:
-    """The requirements in the `pip:` section of an environment."""
-    content = yaml.safe_load((repository / "envs" / f"{environment}.yaml").read_text())
-    return [pin for item in content["dependencies"] if isinstance(item, dict) for pin in item["pip"]]
+def environment_content(repository: Path, environment: str) -> dict[str, Any]:
+    return yaml.safe_load((repository / "envs" / f"{environment}.yaml").read_text())
+
+
+def pip_requirements(repository: Path, environment: str) -> list[str]:
+    """The lines in the `pip:` section of an environment: pins with hashes."""
+    dependencies = environment_content(repository, environment)["dependencies"]
+    return [line for item in dependencies if isinstance(item, dict) for line in item["pip"]]
+
+
+def rules(repository: Path) -> Iterator[tuple[str, str]]:
+    """The name and the text of every rule of the workflow."""
+    for path in sorted((repository / "workflow" / "rules").glob("*.smk")):
+        for rule in re.split(r"^(?:rule|checkpoint) ", path.read_text(), flags=re.MULTILINE)[1:]:
+            yield f"{path.name}: {rule.partition(':')[0]}", rule
 
 
 def test_the_shipped_environments_are_what_the_imports_and_the_lock_give(repository: Path) -> None:
@@ -49,14 +66,31 @@ def test_the_shipped_environments_are_what_the_imports_and_the_lock_give(reposit
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_the_pins_equal_those_of_the_lock(repository: Path, lock: dict, environment: str) -> None:
-    locked = {package.pin for package in lock.values()}
-    assert set(pip_pins(repository, environment)) <= locked
+def test_the_pins_and_hashes_equal_those_of_the_lock(repository: Path, lock: dict, environment: str) -> None:
+    every = lock | read_lock(repository / GPU_LOCK)
+    locked = {" ".join([package.pin, *package.hash_options]) for package in every.values()}
+    assert set(pip_requirements(repository, environment)) <= locked
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_python_is_pinned_and_comes_from_conda_forge_alone(repository: Path, environment: str) -> None:
+    content = environment_content(repository, environment)
+    assert content.keys() == {"channels", "dependencies"}
+    assert content["channels"] == ["conda-forge", "nodefaults"]
+    conda_packages = [item for item in content["dependencies"] if isinstance(item, str)]
+    assert [re.sub(r"=\d+\.\d+\.\d+$", "", item) for item in conda_packages] == ["python", "pip"]
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_no_environment_names_an_address(repository: Path, environment: str) -> None:
+    text = (repository / "envs" / f"{environment}.yaml").read_text()
+    assert re.findall(r"://|--(?:extra-)?index|--find-links|\bwww\.|@", text) == []
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_every_import_is_served_and_every_package_is_used(repository: Path, lock: dict, environment: str) -> None:
-    listed = {canonical_name(re.split(r"[=;\s]", pin)[0]) for pin in pip_pins(repository, environment)}
+    lock = lock | read_lock(repository / GPU_LOCK)
+    listed = {canonical_name(re.split(r"[=;\s]", line)[0]) for line in pip_requirements(repository, environment)}
     scripts = [repository / "scripts" / f"{command}.py" for command in COMMANDS_BY_ENVIRONMENT[environment]]
     imported = set(imported_packages(scripts, lock))
     assert imported <= listed
@@ -81,15 +115,31 @@ def test_every_command_has_one_place(repository: Path) -> None:
 
 def test_every_rule_names_the_environment_of_its_command(repository: Path) -> None:
     environment_of = {name: env for env, commands in COMMANDS_BY_ENVIRONMENT.items() for name in commands}
-    checked = 0
-    for path in sorted((repository / "workflow" / "rules").glob("*.smk")):
-        for rule in re.split(r"^(?:rule|checkpoint) ", path.read_text(), flags=re.MULTILINE)[1:]:
-            for command in re.findall(r"scripts/(\w+)\.py", rule):
-                where = f"{path.name}: {rule.partition(':')[0]}"
-                assert command in environment_of, f"{where}: enter {command} in COMMANDS_BY_ENVIRONMENT"
-                assert re.findall(r"envs/(\w+)\.yaml", rule) == [environment_of[command]], where
-                checked += 1
-    assert checked, "no rule calls a command"
+    called = set()
+    for where, rule in rules(repository):
+        for command in re.findall(r"scripts/(\w+)\.py", rule):
+            assert command in environment_of, f"{where}: enter {command} in COMMANDS_BY_ENVIRONMENT"
+            assert re.findall(r"envs/(\w+)\.yaml", rule) == [environment_of[command]], where
+            called.add(command)
+    assert called == environment_of.keys(), "no rule calls these commands: are they DEVELOPMENT_COMMANDS?"
+
+
+def test_every_rule_that_starts_something_has_an_environment_and_starts_only_what_is_in_it(repository: Path) -> None:
+    for where, rule in rules(repository):
+        _, shell, command = rule.partition("\n    shell:\n")
+        if not shell:
+            continue
+        environments = re.findall(r"envs/(\w+)\.yaml", rule)
+        assert len(environments) == 1, where
+        assert environments[0] in ENVIRONMENTS, where
+        # A launcher may stand before a command of ours; the test above looks at those.
+        text = re.sub(
+            r"\{[^{}]*\}|'[^']*'|[()]|\bexec\b", "", "".join(re.findall(r'^ +r?f?"(.*)"$', command, flags=re.MULTILINE))
+        )
+        started = {part.split()[0] for part in re.split(r"&&|\|\||[|;]", text) if part.split()}
+        assert started, where
+        started = {program for program in started if not program.startswith("scripts/")}
+        assert started <= STARTED_BY_RULES, where
 
 
 def test_the_installer_needs_nothing_but_python(repository: Path) -> None:

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from finetuning_cases import RATES, RUNTIME, SEEDS, SETTINGS, TASK, changed, contents, sentences, short
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.finetuning import run as run_module
@@ -15,62 +16,6 @@ from hatchery.evaluation.finetuning import stage as stage_module
 from hatchery.evaluation.finetuning.predicting import Predicted
 from hatchery.evaluation.finetuning.stage import finetune
 from hatchery.storage.manifests import read_manifest
-
-SEEDS, RATES = [12, 642], [3e-3, 1e-3]
-TASK = {
-    "name": "agreement",
-    "suite": "demo",
-    "format": "rows",
-    "files": {"train": "train.jsonl", "validation": "validation.jsonl"},
-    "fields": ["sentence"],
-    "labels": ["bad", "good"],
-    "metrics": ["accuracy", "f1", "mcc"],
-}
-PROTOCOL = {
-    "epochs": 3,
-    "batch_size": 8,
-    "learning_rates": RATES,
-    "warmup_fraction": 0.1,
-    "schedule": "cosine",
-    "weight_decay": 0.1,
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "epsilon": 1e-8,
-    "max_gradient_norm": 1.0,
-    "dropout": 0.1,
-    "max_length": 24,
-    "selection": "held_out",
-    "development_fraction": 0.2,
-    "evaluation_interval_steps": None,
-    "patience_evaluations": 2,
-    "minimum_improvement": 0.0,
-    "selection_metric": None,
-    "seeds": SEEDS,
-}
-SETTINGS = {"stage": "finetune", "stage_version": 2, "task": TASK, "protocol": PROTOCOL}
-RUNTIME = {"device": "cpu", "threads": 1}
-
-
-def changed(task=None, transfer=(), **protocol):
-    task = TASK if task is None else {**TASK, **task}
-    return {**SETTINGS, "task": task, "protocol": {**PROTOCOL, **protocol}, "transfer": list(transfer)}
-
-
-def short(task=None, transfer=(), **protocol):
-    """One run of one epoch."""
-    return changed(task, transfer, **{"epochs": 1, "seeds": [12], "learning_rates": [3e-3], **protocol})
-
-
-def sentences(n, seed):
-    random = np.random.default_rng(seed)
-    rows = []
-    for _ in range(n):
-        plural, agrees = random.integers(2, size=2)
-        noun = random.choice(["dog", "cat", "house"]) + "s" * int(plural)
-        verb = "sleep" if bool(plural) == bool(agrees) else "sleeps"
-        text = f"The {random.choice(['old', 'near'])} {noun} {verb} ."
-        rows.append({"sentence": text, "label": ["bad", "good"][agrees], "kind": ["one", "many"][plural]})
-    return rows
 
 
 @pytest.fixture
@@ -96,10 +41,6 @@ def results(folder, name="results.csv"):
 
 def predictions(folder):
     return pq.read_table(folder / "predictions.parquet").to_pylist()
-
-
-def contents(folder):
-    return {name: (folder / name).read_bytes() for name in ("results.csv", "predictions.parquet", "manifest.json")}
 
 
 def test_results_and_predictions_agree_and_cover_every_seed_and_rate(run):

@@ -24,25 +24,26 @@ CPU = torch.device("cpu")
 SENTENCES = st.lists(st.lists(st.integers(7, 50), min_size=1, max_size=9), min_size=1, max_size=12)
 
 
-class Framed:
-    """A network as a sentence model whose sentences are ids already."""
+class Framed(HatcheryModel):
+    """A model of ours but for the tokenizer: its sentences are ids already."""
+
+    device = CPU
+    frame = FRAME
+    mask_id = MASK
+
+    def __init__(self, network):
+        self.network = network
+        self.vocabulary_size = network.config.vocab_size
+
+
+class Uniform:
+    """Every token equally likely; remembers what it is asked."""
 
     architecture = "masked"
     device = CPU
     frame = FRAME
     mask_id = MASK
     longest_input = None
-
-    def __init__(self, network):
-        self.network = network
-        self.vocabulary_size = network.config.vocab_size
-
-    def logits_at(self, input_ids, rows):
-        return self.network.logits_at(self.network.encoder.hidden_at(input_ids, None, rows))
-
-
-class Uniform(Framed):
-    """Every token equally likely; remembers what it is asked."""
 
     def __init__(self, vocabulary=64):
         self.vocabulary_size = vocabulary

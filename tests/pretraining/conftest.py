@@ -214,7 +214,7 @@ class Command:
         return metrics.read_text().count("\n") if metrics and metrics.exists() else 0
 
     def wait_for_step(self, process: subprocess.Popen[str], step: int) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while self.finished_steps() < step:
             assert process.poll() is None and time.monotonic() < deadline, f"never came to step {step}"
             time.sleep(0.002)

@@ -310,7 +310,7 @@ def test_every_experiment_can_be_estimated_from_its_configuration(experiment, re
 
 
 def test_the_plan_of_the_configuration_reaches_the_estimate(repository):
-    settings = cost_settings(slice_of(repository, "demo", planned_device="a100", planned_mfu=0.5, gpus=2))
+    settings = cost_settings(slice_of(repository, "demo", planned_device="a100", planned_mfu=0.5, gpus_per_node=2))
     assert (settings.plan.device, settings.plan.mfu, settings.plan.devices) == ("a100", 0.5, 2)
     assert settings.tasks[0].examples == 600
     assert settings.suites[0].pairs_per_paradigm == 100

@@ -13,17 +13,32 @@ from hatchery.pretraining.time_limit import Deadline
 FOLDER = Path("runs/1234")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_first_signal_is_noted_the_second_would_end_the_process_and_the_old_handler_comes_back(
-    number: signal.Signals,
-) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+def test_the_first_signal_is_noted_and_the_old_handler_comes_back(number: signal.Signals) -> None:
     former = signal.getsignal(number)
     with stop_request() as request:
         assert not request.is_made
         os.kill(os.getpid(), number)
         assert request.is_made and request.signal_name == number.name
-        assert signal.getsignal(number) == signal.SIG_DFL
     assert signal.getsignal(number) == former
+
+
+def test_a_second_ctrl_c_would_end_the_process_but_slurm_may_send_sigterm_again() -> None:
+    with stop_request() as request:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert request.is_made
+        os.kill(os.getpid(), signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL
+
+
+def test_another_attempt_that_asks_for_the_run_folder_is_a_request_to_stop() -> None:
+    wanted = [False]
+    with stop_request(is_wanted=lambda: wanted[0]) as request:
+        assert not request.is_made
+        wanted[0] = True
+        assert request.is_made
+    assert "another attempt of the same job" in str(request.interruption(1, 2, FOLDER))
 
 
 @pytest.fixture

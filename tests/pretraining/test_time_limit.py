@@ -5,7 +5,7 @@ import time
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.pretraining.time_limit import Deadline
+from hatchery.pretraining.time_limit import Deadline, ask_queue, seconds_of
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_without_a_limit_and_outside_of_slurm_there_is_no_deadline() -> None:
-    assert Deadline.from_environment({"SLURM_JOB_ID": "7"}, None, 60.0) is None
+    assert Deadline.from_environment({}, None, 60.0) is None
 
 
 def test_the_limit_counts_from_the_start() -> None:
@@ -55,6 +55,42 @@ def test_a_job_that_is_past_its_end_is_near_at_once() -> None:
 def test_an_end_that_is_no_time_is_refused_by_name(end: str) -> None:
     with pytest.raises(ConfigError, match="SLURM_JOB_END_TIME"):
         Deadline.from_environment({"SLURM_JOB_END_TIME": end}, None, 60.0)
+
+
+def test_older_slurm_is_asked_for_what_is_left_of_the_job() -> None:
+    asked = []
+
+    def time_left(job: str) -> str:
+        asked.append(job)
+        return "6:40"
+
+    assert Deadline.from_environment({"SLURM_JOB_ID": "7"}, None, 60.0, time_left) == Deadline(900.0, 60.0)
+    newer = {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": "1000700"}
+    assert Deadline.from_environment(newer, None, 10.0, time_left) == Deadline(700.0, 10.0)
+    assert asked == ["7"]
+
+
+@pytest.mark.parametrize("answer", [None, "UNLIMITED", "NOT_SET", "INVALID", ""])
+def test_a_job_whose_end_slurm_does_not_tell_has_no_deadline(answer: str | None) -> None:
+    assert Deadline.from_environment({"SLURM_JOB_ID": "7"}, None, 60.0, lambda job: answer) is None
+
+
+def test_of_a_short_slurm_job_the_grace_time_leaves_most_for_training() -> None:
+    deadline = Deadline.from_environment({"SLURM_JOB_ID": "7"}, None, 120.0, lambda job: "1:40")
+    assert deadline == Deadline(600.0, 25.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0:07", 7), ("59:59", 3599), ("2:00:00", 7200), ("1-02:03:04", 93_784), ("0:00", 0)],
+)
+def test_slurms_durations_are_read(text: str, seconds: int) -> None:
+    assert seconds_of(text) == seconds
+
+
+def test_without_slurms_commands_nothing_is_left_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert ask_queue("7") is None
 
 
 @pytest.mark.parametrize("minutes", [0.0, -1.0, 1.0, float("inf"), float("nan")])

@@ -3,7 +3,7 @@
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.pretraining.topology import SINGLE_PROCESS, Topology, first_host, read_topology
+from hatchery.pretraining.topology import SINGLE_PROCESS, Topology, first_host, is_resolvable, read_topology
 
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500"}
 SLURM_STEP = {
@@ -33,6 +33,20 @@ def test_a_slurm_step_meets_at_its_first_node_on_a_port_of_its_own() -> None:
     )
     assert read_topology({**SLURM_STEP, "SLURM_STEP_ID": "3"}).port != topology.port
     assert read_topology({**SLURM_STEP, "SLURM_JOB_ID": "4712"}).port != topology.port
+
+
+@pytest.mark.parametrize(("resolves", "address"), [(True, "gpu003"), (False, "10.1.0.3")])
+def test_where_the_name_of_the_first_node_has_no_address_that_of_srun_takes_its_place(
+    resolves: bool, address: str
+) -> None:
+    step = {**SLURM_STEP, "SLURM_LAUNCH_NODE_IPADDR": "10.1.0.3"}
+    assert read_topology(step, resolves=lambda host: resolves).address == address
+
+
+def test_a_name_that_nobody_knows_is_not_resolvable() -> None:
+    assert is_resolvable("127.0.0.1")
+    assert not is_resolvable("nobody.invalid")
+    assert not is_resolvable("." * 70)
 
 
 def test_a_batch_script_that_did_not_use_srun_is_a_single_process() -> None:

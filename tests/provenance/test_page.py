@@ -24,8 +24,8 @@ def test_every_row_and_manifest_has_an_anchor_and_every_link_a_target(toy: Any) 
     anchors = re.findall(r'\bid="([^"]+)"', text)
     assert len(anchors) == len(set(anchors))
     assert row_anchor("ltg_bert", "pairs", "binding", "f1_percent") in anchors
-    # Three rows, and the pairs and pretraining of two models, tokens, corpus and source.
-    assert len(anchors) == 3 + 7
+    # Three rows, the pairs and pretraining of two models, tokens, corpus and source, and four sections.
+    assert len(anchors) == 3 + 7 + 4
     links = re.findall(r'href="#([^"]+)"', text)
     assert set(links) <= set(anchors)
     assert not re.search(r'(?:src|href)="(?!#)', text)
@@ -46,7 +46,7 @@ def test_only_the_section_of_volatile_facts_changes_when_the_work_is_done_again(
     for path in (toy.folder / "results").rglob("provenance.json"):
         write_text(path, '{"host": "another-machine", "started": "later", "packages": {"torch": "9"}}')
     second = page(toy)
-    mark = "<h2>Times, places and versions</h2>"
+    mark = ">Times, places and versions</h2>"
     assert first.split(mark)[0] == second.split(mark)[0]
     assert first.split(mark)[1] != second.split(mark)[1]
     assert "another-machine" in second.split(mark)[1]

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 TINY = ("results/tiny/index.html", "results/tiny/export/README.md")
-LINKED = ("Snakefile", "scripts", "workflow", "envs", "profiles", "slurm")
+LINKED = ("Snakefile", "scripts", "workflow", "envs", "profiles", "slurm", "gpus")
 EMBEDDED = "embedded: {documents: 60, pairs_per_paradigm: 10, examples_per_task: 40, examples_per_suite_task: 12}\n"
 
 

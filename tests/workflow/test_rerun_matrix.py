@@ -19,10 +19,12 @@ FIGURES = {
     "plot_layer_contributions",
 }
 EXPORT = {"export_model", "list_exported_models"}
-SUMMARY = {"summarise", "write_page", *EXPORT}
+SUMMARY = {"summarise", "write_provenance", "write_page", *EXPORT}
+# The estimate of the cost is on the cards of the runs.
+COST = {"write_cost", "write_run_card", "write_page"}
 FINETUNE = {"freeze_settings", "finetune", "plot_layer_contributions", "plot_task_scores", *SUMMARY}
 FINETUNE_TEXTS = {"freeze_settings", "finetune", "plot_task_scores", *SUMMARY}
-AFTER_PRETRAINING = {"score_minimal_pairs", "measure_perplexity", "finetune", *FIGURES, *SUMMARY}
+AFTER_PRETRAINING = {"write_run_card", "score_minimal_pairs", "measure_perplexity", "finetune", *FIGURES, *SUMMARY}
 AFTER_TOKENS = {"pretrain", *AFTER_PRETRAINING}
 AFTER_TOKENIZER = {"encode_corpus", *AFTER_TOKENS}
 CARD = {"describe_corpus", "write_page"}
@@ -51,11 +53,18 @@ CHANGES = {
         "config/config.yaml", "checkpoint_interval_steps: 100", "checkpoint_interval_steps: 7", set()
     ),
     "threads": Change("config/config.yaml", "evaluation_threads: 1", "evaluation_threads: 2", set()),
+    "nodes of the cluster": Change("config/config.yaml", "\n  nodes: 1", "\n  nodes: 2", COST),
+    "partition of the cluster": Change("config/config.yaml", "\n  partition: null", "\n  partition: main", set()),
+    "tasks of a fine-tuning job": Change(
+        EXPERIMENT, "finetuning:", "finetuning:\n  tasks_per_job: 2", (FINETUNE - {"finetune"}) | {"finetune_tasks"}
+    ),
     "another experiment": Change("config/experiments/strict.yaml", "steps: 15625", "steps: 15626", set()),
     "description": Change(EXPERIMENT, "As small as", "So small as", {"write_page", *EXPORT}),
-    "figure width": Change(EXPERIMENT, "width_inches: 8", "width_inches: 7", {*FIGURES, "write_page"}),
+    "figure width": Change(
+        EXPERIMENT, "width_inches: 8", "width_inches: 7", {*FIGURES, "write_run_card", "write_page"}
+    ),
     "fine-tuning rate": Change(EXPERIMENT, "learning_rates: [5.0e-4]", "learning_rates: [6.0e-4]", FINETUNE_TEXTS),
-    "a fine-tuning seed removed": Change(EXPERIMENT, "seeds: [1, 2]", "seeds: [2]", FINETUNE_TEXTS),
+    "a fine-tuning seed removed": Change(EXPERIMENT, "seeds: [1, 2]", "seeds: [2]", {*FINETUNE_TEXTS, *COST}),
     "a named protocol": Change("config/protocols/ltg_bert_probing.yaml", "dropout: 0.25", "dropout: 0.2", FINETUNE),
     "description of a protocol": Change(
         "config/protocols/ltg_bert_probing.yaml", "description: >-", "description: >-\n  Once more.", set()
@@ -71,34 +80,44 @@ CHANGES = {
         "config/suites/tiny_pairs.yaml",
         "paradigm: 6",
         "paradigm: 5",
-        {"score_minimal_pairs", "plot_phenomena", *SUMMARY},
+        {"score_minimal_pairs", "plot_phenomena", *SUMMARY, *COST},
     ),
-    "pretraining steps": Change(EXPERIMENT, "steps: 12", "steps: 13", {"freeze_settings", *AFTER_TOKENS}),
+    "pretraining steps": Change(EXPERIMENT, "steps: 12", "steps: 13", {"freeze_settings", *AFTER_TOKENS, *COST}),
     "dropout of the model": Change(
         "config/models/ltg_tiny.yaml",
         "hidden_size: 16",
         "hidden_size: 16\nhidden_dropout_prob: 0.2",
-        {"freeze_settings", *AFTER_TOKENS},
+        {"freeze_settings", *AFTER_TOKENS, *COST},
     ),
     "a run's change of its model": Change(
-        EXPERIMENT, "{layer_weighting: zero}", "{layer_weighting: biased}", {"freeze_settings", *AFTER_TOKENS}
+        EXPERIMENT, "{layer_weighting: zero}", "{layer_weighting: biased}", {"freeze_settings", *AFTER_TOKENS, *COST}
     ),
     "a run's change written in its model's file": Change(
         "config/models/roberta_tiny.yaml", "family: roberta", "family: roberta\nlayer_weighting: zero", set()
     ),
-    "masking of one run": Change(EXPERIMENT, "kind: whole_word", "kind: subword", {"freeze_settings", *AFTER_TOKENS}),
-    "start of the output bias": Change(EXPERIMENT, "kind: unigram", "kind: none", {"freeze_settings", *AFTER_TOKENS}),
+    "masking of one run": Change(
+        EXPERIMENT, "kind: whole_word", "kind: subword", {"freeze_settings", *AFTER_TOKENS, *COST}
+    ),
+    "start of the output bias": Change(
+        EXPERIMENT, "kind: unigram", "kind: none", {"freeze_settings", *AFTER_TOKENS, *COST}
+    ),
     "two values swapped": Change(
-        EXPERIMENT, "steps: 12\n  batch_size: 8", "steps: 8\n  batch_size: 12", {"freeze_settings", *AFTER_TOKENS}
+        EXPERIMENT,
+        "steps: 12\n  batch_size: 8",
+        "steps: 8\n  batch_size: 12",
+        {"freeze_settings", *AFTER_TOKENS, *COST},
     ),
     "a value equal to another's": Change(
-        EXPERIMENT, "evaluation_interval_steps: 6", "evaluation_interval_steps: 12", {"freeze_settings", *AFTER_TOKENS}
+        EXPERIMENT,
+        "evaluation_interval_steps: 6",
+        "evaluation_interval_steps: 12",
+        {"freeze_settings", *AFTER_TOKENS, *COST},
     ),
     "vocabulary size": Change(
         "config/tokenizers/tiny.yaml",
         "vocabulary_size: 400",
         "vocabulary_size: 380",
-        {"train_tokenizer", *AFTER_TOKENIZER},
+        {"train_tokenizer", *AFTER_TOKENIZER, *COST},
     ),
     "special tokens": Change(
         "config/tokenizers/tiny.yaml",
@@ -154,7 +173,7 @@ CHANGES = {
         EXPERIMENT,
         "  elc_bert:",
         "  second: {model: ltg_tiny, seeds: [7]}\n  elc_bert:",
-        {"freeze_settings", *AFTER_TOKENS},
+        {"freeze_settings", *AFTER_TOKENS, *COST},
     ),
 }
 

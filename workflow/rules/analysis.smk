@@ -8,6 +8,7 @@ localrules:
     plot_feature_dots,
     plot_layer_contributions,
     write_page,
+    write_run_card,
     write_tables,
     write_provenance,
 
@@ -18,7 +19,9 @@ rule summarise:
         minimal_pairs=lambda wildcards: LAYOUT.minimal_pairs(
             wildcards.experiment
         ).values(),
-        finetuning=lambda wildcards: LAYOUT.finetuned(wildcards.experiment).values(),
+        finetuning=lambda wildcards: LAYOUT.finetuning_outputs(
+            wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
+        ),
         perplexity=lambda wildcards: LAYOUT.perplexities(wildcards.experiment).values(),
         baselines=lambda wildcards: LAYOUT.baselines(wildcards.experiment).values(),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
@@ -39,8 +42,7 @@ rule summarise:
     conda:
         "../../envs/analysis.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        **LAYOUT.resources("summarise"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "summarise", experiment=wildcards.experiment
@@ -86,8 +88,7 @@ rule plot_learning_curves:
     conda:
         "../../envs/analysis.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        **LAYOUT.resources("plot_learning_curves"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_learning_curves", experiment=wildcards.experiment
@@ -117,8 +118,7 @@ rule plot_layer_weights:
     conda:
         "../../envs/analysis.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        **LAYOUT.resources("plot_layer_weights"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_layer_weights", experiment=wildcards.experiment
@@ -151,8 +151,7 @@ rule plot_phenomena:
     conda:
         "../../envs/analysis.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        **LAYOUT.resources("plot_phenomena"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_phenomena", experiment=wildcards.experiment
@@ -170,7 +169,9 @@ rule plot_phenomena:
 
 rule plot_task_scores:
     input:
-        finetuning=lambda wildcards: LAYOUT.finetuned(wildcards.experiment).values(),
+        finetuning=lambda wildcards: LAYOUT.finetuning_outputs(
+            wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
+        ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
         report(
@@ -186,8 +187,7 @@ rule plot_task_scores:
     conda:
         "../../envs/analysis.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        **LAYOUT.resources("plot_task_scores"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_task_scores", experiment=wildcards.experiment
@@ -205,7 +205,9 @@ rule plot_task_scores:
 
 rule plot_bias_violins:
     input:
-        finetuning=lambda wildcards: LAYOUT.ambiguous(wildcards.experiment).values(),
+        finetuning=lambda wildcards: LAYOUT.finetuning_outputs(
+            wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
+        ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
         report(
@@ -221,8 +223,7 @@ rule plot_bias_violins:
     conda:
         "../../envs/analysis.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        **LAYOUT.resources("plot_bias_violins"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_bias_violins", experiment=wildcards.experiment
@@ -240,7 +241,9 @@ rule plot_bias_violins:
 
 rule plot_feature_dots:
     input:
-        finetuning=lambda wildcards: LAYOUT.ambiguous(wildcards.experiment).values(),
+        finetuning=lambda wildcards: LAYOUT.finetuning_outputs(
+            wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
+        ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
         report(
@@ -259,8 +262,7 @@ rule plot_feature_dots:
     conda:
         "../../envs/analysis.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        **LAYOUT.resources("plot_feature_dots"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_feature_dots", experiment=wildcards.experiment
@@ -278,7 +280,9 @@ rule plot_feature_dots:
 
 rule plot_layer_contributions:
     input:
-        lambda wildcards: LAYOUT.probed(wildcards.experiment).values(),
+        lambda wildcards: LAYOUT.finetuning_outputs(
+            wildcards.experiment, LAYOUT.probed(wildcards.experiment)
+        ),
     output:
         figure=report(
             "results/{experiment}/figures/layer_contributions.svg",
@@ -294,8 +298,7 @@ rule plot_layer_contributions:
     conda:
         "../../envs/analysis.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        **LAYOUT.resources("plot_layer_contributions"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_layer_contributions", experiment=wildcards.experiment
@@ -310,9 +313,14 @@ rule plot_layer_contributions:
 
 rule write_page:
     input:
+        summary="results/{experiment}/summary.csv",
         markdown="results/{experiment}/summary.md",
+        provenance="results/{experiment}/provenance.html",
         figures=lambda wildcards: LAYOUT.figures(wildcards.experiment).values(),
         cards=lambda wildcards: LAYOUT.cards(wildcards.experiment).values(),
+        pretraining=lambda wildcards: LAYOUT.pretrained(wildcards.experiment).values(),
+        run_cards=lambda wildcards: LAYOUT.run_cards(wildcards.experiment).values(),
+        tables=lambda wildcards: LAYOUT.paper_tables(wildcards.experiment),
     output:
         "results/{experiment}/index.html",
     log:
@@ -322,23 +330,68 @@ rule write_page:
     conda:
         "../../envs/analysis.yaml"
     resources:
-        mem_mb=500,
-        runtime=10,
+        **LAYOUT.resources("write_page"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "write_page", experiment=wildcards.experiment
         ),
         cards=lambda wildcards: arguments("--card", LAYOUT.cards(wildcards.experiment)),
+        pretraining=lambda wildcards: arguments(
+            "--pretraining", LAYOUT.pretrained(wildcards.experiment)
+        ),
+        run_cards=lambda wildcards: arguments(
+            "--run-card", LAYOUT.run_cards(wildcards.experiment)
+        ),
+        tables=lambda wildcards, input: (
+            f"--tables {input.tables}" if input.tables else ""
+        ),
     shell:
-        "python scripts/write_page.py --settings {params.settings:q} --markdown {input.markdown}"
-        " --figures {input.figures} {params.cards} --output {output} > {log} 2>&1"
+        "python scripts/write_page.py --settings {params.settings:q} --summary {input.summary}"
+        " --markdown {input.markdown} --provenance {input.provenance} --figures {input.figures} {params.cards}"
+        " {params.pretraining} {params.run_cards} {params.tables} --output {output} > {log} 2>&1"
+
+
+rule write_run_card:
+    input:
+        pretraining="results/{experiment}/pretraining/{cell}/manifest.json",
+        cost="results/{experiment}/cost.csv",
+    output:
+        page=report(
+            "results/{experiment}/run_cards/{cell}.html",
+            caption="../report/run_card.rst",
+            category="Run cards",
+            labels={"experiment": "{experiment}", "model": "{cell}"},
+        ),
+        markdown="results/{experiment}/run_cards/{cell}.md",
+        drawing="results/{experiment}/run_cards/{cell}.svg",
+    log:
+        "logs/write_run_card/{experiment}/{cell}.log",
+    benchmark:
+        "results/benchmarks/write_run_card/{experiment}/{cell}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        **LAYOUT.resources("write_run_card"),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "write_run_card", experiment=wildcards.experiment, cell=wildcards.cell
+        ),
+    shell:
+        "python scripts/write_run_card.py --settings {params.settings:q} --pretraining {input.pretraining}"
+        " --cost {input.cost} --output {output.page} --markdown {output.markdown} --drawing {output.drawing}"
+        " > {log} 2>&1"
 
 
 rule write_provenance:
     input:
         "results/{experiment}/summary.csv",
     output:
-        "results/{experiment}/provenance.html",
+        report(
+            "results/{experiment}/provenance.html",
+            caption="../report/provenance.rst",
+            category="Provenance",
+            labels={"experiment": "{experiment}", "page": "every number"},
+        ),
     log:
         "logs/write_provenance/{experiment}.log",
     benchmark:
@@ -346,8 +399,7 @@ rule write_provenance:
     conda:
         "../../envs/analysis.yaml"
     resources:
-        mem_mb=1000,
-        runtime=10,
+        **LAYOUT.resources("write_provenance"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "write_provenance", experiment=wildcards.experiment
@@ -360,14 +412,22 @@ rule write_provenance:
 rule write_tables:
     input:
         summary="results/{experiment}/summary.csv",
-        published=lambda wildcards: LAYOUT.published(wildcards.experiment),
+        published=lambda wildcards: LAYOUT.table_numbers(wildcards.experiment),
         layout=lambda wildcards: LAYOUT.table_layout(wildcards.experiment),
-        finetuning=lambda wildcards: LAYOUT.finetuned(wildcards.experiment).values(),
+        finetuning=lambda wildcards: LAYOUT.finetuning_outputs(
+            wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
+        ),
         layers=lambda wildcards: LAYOUT.contribution_table(wildcards.experiment),
         cards=lambda wildcards: LAYOUT.cards(wildcards.experiment).values(),
         sizes="config/published/corpora/sizes.csv",
     output:
-        "results/{experiment}/paper_tables/manifest.json",
+        manifest="results/{experiment}/paper_tables/manifest.json",
+        page=report(
+            "results/{experiment}/paper_tables/tables.html",
+            caption="../report/paper_tables.rst",
+            category="Results",
+            labels={"experiment": "{experiment}", "table": "tables of the paper"},
+        ),
     log:
         "logs/write_tables/{experiment}.log",
     benchmark:
@@ -375,8 +435,7 @@ rule write_tables:
     conda:
         "../../envs/analysis.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        **LAYOUT.resources("write_tables"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "write_tables", experiment=wildcards.experiment
@@ -387,7 +446,7 @@ rule write_tables:
         cards=lambda wildcards: arguments(
             "--card",
             {
-                corpus: f"results/cards/{corpus}/comparison.csv"
+                corpus: f"results/cards/{corpus}/statistics.csv"
                 for corpus in LAYOUT.cards(wildcards.experiment)
             },
         ),
@@ -397,4 +456,4 @@ rule write_tables:
     shell:
         "python scripts/write_tables.py --settings {params.settings:q} --summary {input.summary}"
         " --published {input.published} --layout {input.layout} --sizes {input.sizes} {params.finetuning}"
-        " {params.cards} {params.layers} --output {output} > {log} 2>&1"
+        " {params.cards} {params.layers} --output {output.manifest} > {log} 2>&1"

@@ -12,8 +12,7 @@ rule convert_corpus:
         "../../envs/corpora.yaml"
     threads: LAYOUT.threads("corpus")
     resources:
-        mem_mb=lambda wildcards, threads: 2000 + 1000 * threads,
-        runtime=240,
+        **LAYOUT.resources("convert_corpus"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "convert_corpus", corpus=wildcards.corpus
@@ -41,8 +40,7 @@ rule sample_corpus:
     conda:
         "../../envs/corpora.yaml"
     resources:
-        mem_mb=4000,
-        runtime=240,
+        **LAYOUT.resources("sample_corpus"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "sample_corpus", corpus=wildcards.corpus
@@ -68,8 +66,7 @@ rule group_sequences:
     conda:
         "../../envs/corpora.yaml"
     resources:
-        mem_mb=4000,
-        runtime=240,
+        **LAYOUT.resources("group_sequences"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "group_sequences", corpus=wildcards.corpus
@@ -117,8 +114,7 @@ rule describe_corpus:
     conda:
         "../../envs/analysis.yaml"
     resources:
-        mem_mb=4000,
-        runtime=120,
+        **LAYOUT.resources("describe_corpus"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "describe_corpus", corpus=wildcards.corpus

@@ -14,8 +14,7 @@ rule write_cost:
     conda:
         "../../envs/pretraining.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        **LAYOUT.resources("write_cost"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "write_cost", experiment=wildcards.experiment

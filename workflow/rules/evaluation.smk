@@ -12,17 +12,15 @@ rule score_minimal_pairs:
         "../../envs/evaluation.yaml"
     threads: LAYOUT.threads("evaluation")
     resources:
-        mem_mb=8000,
-        runtime=480,
-        gres=lambda wildcards: LAYOUT.gres(),
-        slurm_partition=lambda wildcards: LAYOUT.partition(),
+        **LAYOUT.resources("score_minimal_pairs"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "score_minimal_pairs", suite=wildcards.suite
         ),
         runtime=lambda wildcards, resources: LAYOUT.runtime("score_minimal_pairs"),
+        claim=lambda wildcards, resources: LAYOUT.gpu_claim(resources),
     shell:
-        "python scripts/score_minimal_pairs.py --settings {params.settings:q} --runtime {params.runtime:q}"
+        "{params.claim}python scripts/score_minimal_pairs.py --settings {params.settings:q} --runtime {params.runtime:q}"
         " --model {input.model} --source {input.source} --output {output} 2>&1 | tee {log}"
 
 
@@ -41,17 +39,15 @@ rule score_baseline:
         "../../envs/evaluation.yaml"
     threads: LAYOUT.threads("evaluation")
     resources:
-        mem_mb=16000,
-        runtime=480,
-        gres=lambda wildcards: LAYOUT.gres(),
-        slurm_partition=lambda wildcards: LAYOUT.partition(),
+        **LAYOUT.resources("score_baseline"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "score_minimal_pairs", suite=wildcards.suite, baseline=wildcards.baseline
         ),
         runtime=lambda wildcards, resources: LAYOUT.runtime("score_minimal_pairs"),
+        claim=lambda wildcards, resources: LAYOUT.gpu_claim(resources),
     shell:
-        "python scripts/score_minimal_pairs.py --settings {params.settings:q} --runtime {params.runtime:q}"
+        "{params.claim}python scripts/score_minimal_pairs.py --settings {params.settings:q} --runtime {params.runtime:q}"
         " --model {input.model} --source {input.source} --output {output} 2>&1 | tee {log}"
 
 
@@ -69,17 +65,15 @@ rule measure_perplexity:
         "../../envs/evaluation.yaml"
     threads: LAYOUT.threads("evaluation")
     resources:
-        mem_mb=8000,
-        runtime=240,
-        gres=lambda wildcards: LAYOUT.gres(),
-        slurm_partition=lambda wildcards: LAYOUT.partition(),
+        **LAYOUT.resources("measure_perplexity"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "measure_perplexity", experiment=wildcards.experiment
         ),
         runtime=lambda wildcards, resources: LAYOUT.runtime("score_minimal_pairs"),
+        claim=lambda wildcards, resources: LAYOUT.gpu_claim(resources),
     shell:
-        "python scripts/measure_perplexity.py --settings {params.settings:q} --runtime {params.runtime:q}"
+        "{params.claim}python scripts/measure_perplexity.py --settings {params.settings:q} --runtime {params.runtime:q}"
         " --model {input.model} --tokens {input.tokens} --output {output} 2>&1 | tee {log}"
 
 
@@ -106,10 +100,7 @@ rule finetune:
         "../../envs/evaluation.yaml"
     threads: LAYOUT.threads("evaluation")
     resources:
-        mem_mb=8000,
-        runtime=480,
-        gres=lambda wildcards: LAYOUT.gres(),
-        slurm_partition=lambda wildcards: LAYOUT.partition(),
+        **LAYOUT.resources("finetune"),
     params:
         sources=lambda wildcards: arguments(
             "--source", LAYOUT.task_sources(wildcards.task)
@@ -121,6 +112,60 @@ rule finetune:
             "finetune", experiment=wildcards.experiment, task=wildcards.task
         ),
         runtime=lambda wildcards, resources: LAYOUT.runtime("finetune"),
+        claim=lambda wildcards, resources: LAYOUT.gpu_claim(resources),
     shell:
-        "python scripts/finetune.py --settings {input.settings} --runtime {params.runtime:q} --model {input.model}"
+        "{params.claim}python scripts/finetune.py --settings {input.settings} --runtime {params.runtime:q} --model {input.model}"
         " {params.sources} {params.vocabulary} --checkpoints results/checkpoints --output {output} 2>&1 | tee {log}"
+
+
+# For experiments whose processes would take longer to start than to work. The folders of the tasks are no declared
+# outputs: Snakemake would delete those that are finished when one task of the job changes or fails.
+rule finetune_tasks:
+    input:
+        settings=lambda wildcards: ancient(
+            LAYOUT.frozen_settings(
+                "finetune_tasks",
+                experiment=wildcards.experiment,
+                batch=wildcards.batch,
+            )
+        ),
+        model="results/{experiment}/pretraining/{cell}/manifest.json",
+        sources=lambda wildcards: sorted(
+            set(LAYOUT.batch_sources(wildcards.experiment, wildcards.batch).values())
+        ),
+        vocabularies=lambda wildcards: sorted(
+            set(
+                LAYOUT.batch_vocabularies(
+                    wildcards.experiment, wildcards.batch
+                ).values()
+            )
+        ),
+    output:
+        "results/{experiment}/finetuning_jobs/{cell}/{batch}/manifest.json",
+    log:
+        "logs/finetune_tasks/{experiment}/{cell}/{batch}.log",
+    benchmark:
+        "results/benchmarks/finetune_tasks/{experiment}/{cell}/{batch}.tsv"
+    conda:
+        "../../envs/evaluation.yaml"
+    threads: LAYOUT.threads("evaluation")
+    resources:
+        **LAYOUT.resources("finetune_tasks"),
+    params:
+        sources=lambda wildcards: arguments(
+            "--source", LAYOUT.batch_sources(wildcards.experiment, wildcards.batch)
+        ),
+        vocabularies=lambda wildcards: arguments(
+            "--vocabulary",
+            LAYOUT.batch_vocabularies(wildcards.experiment, wildcards.batch),
+        ),
+        settings=lambda wildcards: LAYOUT.settings(
+            "finetune_tasks", experiment=wildcards.experiment, batch=wildcards.batch
+        ),
+        runtime=lambda wildcards, resources: LAYOUT.runtime("finetune"),
+        claim=lambda wildcards, resources: LAYOUT.gpu_claim(resources),
+        results="results/{experiment}/finetuning/{cell}",
+    shell:
+        "{params.claim}python scripts/finetune_tasks.py --settings {input.settings} --runtime {params.runtime:q} --model {input.model}"
+        " {params.sources} {params.vocabularies} --checkpoints results/checkpoints --results {params.results}"
+        " --output {output} 2>&1 | tee {log}"

@@ -16,8 +16,7 @@ rule export_model:
     conda:
         "../../envs/evaluation.yaml"
     resources:
-        mem_mb=3000,
-        runtime=10,
+        **LAYOUT.resources("export_model"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "export_model", experiment=wildcards.experiment, cell=wildcards.cell
@@ -39,8 +38,7 @@ rule list_exported_models:
     conda:
         "../../envs/evaluation.yaml"
     resources:
-        mem_mb=500,
-        runtime=10,
+        **LAYOUT.resources("list_exported_models"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "list_exported_models", experiment=wildcards.experiment

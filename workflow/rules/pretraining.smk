@@ -25,16 +25,18 @@ rule pretrain:
         "../../envs/pretraining.yaml"
     threads: LAYOUT.threads("pretraining")
     resources:
-        mem_mb=LAYOUT.cluster("pretraining_memory_mb"),
-        runtime=LAYOUT.cluster("pretraining_minutes"),
-        gres=lambda wildcards: LAYOUT.gres(),
-        slurm_partition=lambda wildcards: LAYOUT.partition(),
+        **LAYOUT.resources_of_pretraining(),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "pretrain", experiment=wildcards.experiment, cell=wildcards.cell
         ),
         # Asks for resources, so Snakemake does not record it: how to compute is not part of the result.
         runtime=lambda wildcards, resources: LAYOUT.runtime("pretrain"),
+        launch=lambda wildcards, resources: LAYOUT.launch(
+            resources, workflow.is_main_process
+        ),
+    # Slurm sends its signals to every process of a job: what is said while a checkpoint is saved has to reach the log.
     shell:
-        "python scripts/pretrain.py --settings {input.settings} --runtime {params.runtime:q} --tokens {input.tokens}"
-        " --tokenizer {input.tokenizer} --checkpoints results/checkpoints --output {output} 2>&1 | tee {log}"
+        "{params.launch} scripts/pretrain.py --settings {input.settings} --runtime {params.runtime:q} --tokens {input.tokens}"
+        " --tokenizer {input.tokenizer} --checkpoints results/checkpoints --output {output} 2>&1"
+        " | (trap '' TERM USR1 INT; exec tee {log})"

@@ -16,8 +16,7 @@ rule freeze_settings:
     conda:
         "../../envs/sources.yaml"
     resources:
-        mem_mb=100,
-        runtime=1,
+        **LAYOUT.resources("freeze_settings"),
     params:
         text=lambda wildcards: LAYOUT.frozen_text(wildcards.digest),
     shell:

@@ -12,8 +12,7 @@ rule generate_embedded_sources:
     conda:
         "../../envs/sources.yaml"
     resources:
-        mem_mb=1000,
-        runtime=10,
+        **LAYOUT.resources("generate_embedded_sources"),
     params:
         settings=lambda wildcards: LAYOUT.settings("generate_embedded_sources"),
     shell:
@@ -33,8 +32,7 @@ rule register_source:
     conda:
         "../../envs/sources.yaml"
     resources:
-        mem_mb=1500,
-        runtime=1440,
+        **LAYOUT.resources("register_source"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "register_source", source=wildcards.source

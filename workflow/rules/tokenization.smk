@@ -9,10 +9,9 @@ rule train_tokenizer:
         "results/benchmarks/train_tokenizer/{tokenizer}.tsv"
     conda:
         "../../envs/tokenization.yaml"
-    threads: 2
+    threads: LAYOUT.threads("tokenization")
     resources:
-        mem_mb=8000,
-        runtime=120,
+        **LAYOUT.resources("train_tokenizer"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "train_tokenizer", tokenizer=wildcards.tokenizer
@@ -35,10 +34,9 @@ rule encode_corpus:
         "results/benchmarks/encode_corpus/{corpus}/{tokenizer}.tsv"
     conda:
         "../../envs/tokenization.yaml"
-    threads: 2
+    threads: LAYOUT.threads("tokenization")
     resources:
-        mem_mb=8000,
-        runtime=120,
+        **LAYOUT.resources("encode_corpus"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "encode_corpus", corpus=wildcards.corpus, tokenizer=wildcards.tokenizer

@@ -23,8 +23,7 @@ rule select_tokenizer:
         "../../envs/tokenization.yaml"
     threads: LAYOUT.threads("corpus")
     resources:
-        mem_mb=lambda wildcards, threads: 8000 + 2000 * threads,
-        runtime=1440,
+        **LAYOUT.resources("select_tokenizer"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "select_tokenizer", sweep=wildcards.sweep

@@ -10,8 +10,7 @@ rule build_vocabulary:
     conda:
         "../../envs/corpora.yaml"
     resources:
-        mem_mb=2000,
-        runtime=60,
+        **LAYOUT.resources("build_vocabulary"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "build_vocabulary", vocabulary=wildcards.vocabulary
@@ -35,8 +34,7 @@ rule select_text:
         "../../envs/corpora.yaml"
     threads: LAYOUT.threads("corpus")
     resources:
-        mem_mb=lambda wildcards, threads: 2000 + 1000 * threads,
-        runtime=1440,
+        **LAYOUT.resources("select_text"),
     params:
         settings=lambda wildcards: LAYOUT.settings(
             "select_text", selection=wildcards.selection

@@ -1,164 +1,223 @@
-"""One static page for an experiment: what it is, its tables, its figures. No scripts, nothing loaded from elsewhere.
+"""One static page for an experiment, for somebody who was not there: what was asked, what came out, and from what.
 
-The tables are those of summary.md, the figures are the SVG files themselves, so page and files cannot disagree.
+Every number of ours is a link to its row on the page of provenance, which leads on to manifests and raw files. No
+scripts, nothing loaded from elsewhere; the same results give the same bytes.
 """
 
-import html
-import os
-import re
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from markdown_it import MarkdownIt
-
-from hatchery.errors import EvaluationError
+from hatchery.analysis.cards.tables import html_text
+from hatchery.analysis.measurements import PERPLEXITY_SUITE, PRETRAINING_SUITE
+from hatchery.analysis.pages.corpora import corpora
+from hatchery.analysis.pages.document import html_document
+from hatchery.analysis.pages.figures import figure_of, read_text
+from hatchery.analysis.pages.links import address
+from hatchery.analysis.pages.markdown import anchor, introductions, rendered, section_of
+from hatchery.analysis.pages.numbers import VERDICTS, Key, Numbers, metric_name, name_of
+from hatchery.analysis.pages.runs import runs
+from hatchery.analysis.settings import Cell, models_in_order
+from hatchery.analysis.summary_layout import readable
+from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
+from hatchery.provenance.summary_rows import read_summary
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest
-from hatchery.typed import stage_body
+from hatchery.typed import build, stage_body
 
-STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
-h1, h2, h3 { line-height: 1.2; }
-h2 { margin-top: 2.5rem; }
-nav ul { columns: 18rem; list-style: none; padding: 0; }
-.table { margin: 1rem 0; overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { border-bottom: 1px solid #9996; padding: .3rem .7rem; text-align: left; }
-td { white-space: nowrap; }
-thead th { border-bottom: 2px solid #999; vertical-align: bottom; }
-figure { margin: 2rem 0; }
-figure .drawing { background: #fff; border: 1px solid #9996; overflow-x: auto; padding: .5rem; }
-figure svg { display: block; height: auto; max-width: 100%; }
-figcaption { margin-top: .5rem; max-width: 50rem; }
+TABLES_FILE = "tables.md"
+_AVERAGES = (AVERAGE_METRIC, RUN_AVERAGE_METRIC)
+PAGE_STYLE = """
+.runs, .published { font-size: .85em; }
+.runs { opacity: .8; }
+.verdict { border-bottom: 2px solid; font-weight: 600; }
+.verdict.within { border-color: #009e73; }
+.verdict.above { border-color: #0072b2; }
+.verdict.below { border-color: #d55e00; }
+.verdict.not-comparable { border-bottom-style: dotted; font-weight: 400; }
+caption { caption-side: top; font-weight: 600; padding: 0 0 .3rem; text-align: left; }
+tbody th { font-weight: 400; }
+.lead { font-size: 1.15rem; max-width: 50rem; }
+.prose { max-width: 50rem; }
 """
-CAPTIONS = {
-    "learning_curves": "Loss of masked language modelling per labelled token against the tokens seen: training loss, "
-    "and development loss on sequences with fixed masks.",
-    "layer_weights": "Learned layer weights: the share with which each layer reads the outputs of the layers before "
-    "it, times the number of those outputs, so that 1 is the even share; the plain model adds all with weight 1.",
-    "phenomena": "Accuracy on minimal pairs by phenomenon; the line at 50 % is chance, diamonds are published values.",
-    "task_scores": "Scores of the fine-tuned tasks: means and deviations over runs, single runs as small marks, failed "
-    "runs hollow; the dashed line is the most frequent label, the diamond the published mean.",
-    "bias_violins": "Linguistic Bias Score of every run on the ambiguous tasks of MSGS: +1 follows the linguistic "
-    "feature, -1 the surface feature; failed runs are hollow, the diamond is the published mean.",
-    "feature_dots": "Linguistic Bias Score by pair of features, one dot per run; failed runs are hollow.",
-    "layer_contributions": "Weights of the layers in the probes, in percent: means over runs.",
-}
-
-_SPLITS = ("train", "dev", "test")
-_SIZES = ("documents", "sentences", "words", "characters")
 
 
-def write_page(
-    settings: Mapping[str, Any],
-    markdown: Path,
-    figures: Sequence[Path],
-    output: Path,
-    cards: Mapping[str, Path] | None = None,
-) -> None:
+@dataclass(frozen=True)
+class PageSettings:
+    """What the page says in words; `cells` give the order of the models."""
+
+    experiment: str
+    description: str
+    cells: tuple[Cell, ...] = ()
+
+
+@dataclass(frozen=True)
+class PageInputs:
+    """What a page is composed of.
+
+    `summary` is summary.csv, `markdown` summary.md with the notes on the numbers, `provenance` the page that every
+    number leads to. `figures` are SVG files in their order, `cards` the manifests of corpus cards by corpus,
+    `pretraining` the manifests of the models and `run_cards` their pages, by cell; `tables` is the manifest of the
+    tables of a paper, where the experiment repeats one.
+    """
+
+    summary: Path
+    markdown: Path
+    provenance: Path
+    figures: Sequence[Path] = ()
+    cards: Mapping[str, Path] = field(default_factory=dict)
+    pretraining: Mapping[str, Path] = field(default_factory=dict)
+    run_cards: Mapping[str, Path] = field(default_factory=dict)
+    tables: Path | None = None
+
+
+@dataclass(frozen=True)
+class _Section:
+    title: str
+    body: str
+
+    @property
+    def anchor(self) -> str:
+        return f"section-{anchor(self.title)}"
+
+
+def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) -> None:
     """Write the page of an experiment to `output`.
 
-    `settings` hold `experiment` and `description`; `markdown` is its summary.md, `figures` are SVG files, `cards` the
-    manifests of corpus cards by corpus. Raises EvaluationError naming the file when one is missing or is not an SVG,
-    ManifestError when a card's manifest is missing or damaged.
+    Raises ConfigError for settings, EvaluationError for a table, text or figure, and ManifestError for a manifest that
+    is missing or damaged, naming the file; then no page is written.
     """
-    body = stage_body(settings)
-    table = _read(markdown)
-    drawings = "\n".join(_figure(path) for path in figures)
-    title = html.escape(f"Hatchery: {body['experiment']}")
-    page = f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<p>{html.escape(body["description"])}</p>
-{_tables(table)}
-<h2 id="figures">Figures</h2>
-{drawings}
-{_corpora(cards or {}, output)}</body>
-</html>
-"""
-    write_text(output, page)
+    chosen = build(PageSettings, stage_body(settings))
+    numbers = Numbers(read_summary(inputs.summary), address(inputs.provenance, output), models_in_order(chosen.cells))
+    markdown = read_text(inputs.markdown)
+    candidates = [
+        _Section("What was asked", _question(chosen, numbers, inputs)),
+        _Section("Results at a glance", _headline(numbers)),
+        _Section("Tables of the paper", _paper_tables(inputs.tables, output)),
+        _Section("Figures", "\n".join(figure_of(path) for path in inputs.figures)),
+        _Section("All numbers", _all_numbers(numbers)),
+        _Section("How to read the numbers", _notes(markdown)),
+        _Section("Corpora", corpora(inputs.cards, output)),
+        _Section("Pretraining runs", _runs(inputs, output)),
+        _Section("Where the numbers come from", _origin(inputs, output)),
+    ]
+    sections = [section for section in candidates if section.body]
+    links = "\n".join(f'<li><a href="#{part.anchor}">{html_text(part.title)}</a></li>' for part in sections)
+    body = "\n".join(
+        [
+            f"<h1>{html_text(readable(chosen.experiment))}</h1>",
+            f'<nav aria-label="Sections">\n<ul>\n{links}\n</ul>\n</nav>',
+            *(
+                f'<section aria-labelledby="{part.anchor}">\n<h2 id="{part.anchor}">{html_text(part.title)}</h2>\n'
+                f"{part.body}\n</section>"
+                for part in sections
+            ),
+        ]
+    )
+    write_text(output, html_document(f"Hatchery: {chosen.experiment}", body, PAGE_STYLE))
 
 
-def _corpora(cards: Mapping[str, Path], output: Path) -> str:
-    """Sizes of the corpora, with links to their cards; nothing without cards."""
-    if not cards:
-        return ""
-    rows = []
-    for corpus, path in cards.items():
-        manifest = read_manifest(path)
-        link = Path(os.path.relpath(manifest.file("card.html"), output.parent)).as_posix()
-        name = f'<a href="{html.escape(link)}">{html.escape(corpus)}</a>'
-        for split in (split for split in _SPLITS if split in manifest.measures):
-            counts = manifest.measures[split]
-            numbers = "".join(f'<td style="text-align: right">{counts[key]:,}</td>' for key in _SIZES)
-            rows.append(f"<tr><td>{name}</td><td>{split}</td>{numbers}</tr>")
-            name = ""
-    head = "".join(f'<th style="text-align: right">{key}</th>' for key in _SIZES)
+def _question(settings: PageSettings, numbers: Numbers, inputs: PageInputs) -> str:
+    trained = models_in_order(settings.cells)
+    others = [model for model in numbers.models if model not in trained] if trained else []
+    suites = [readable(suite) for suite in numbers.suites if suite not in (PRETRAINING_SUITE, PERPLEXITY_SUITE)]
+    sentences = [f"Compared are {_listed(trained or numbers.models)}"]
+    if len(settings.cells) > len(trained):
+        sentences[0] += f", pretrained {len(settings.cells)} times in all with different seeds"
+    if others:
+        sentences.append(f"Scored beside them, but pretrained elsewhere: {_listed(others)}")
+    if suites:
+        sentences.append(f"They are evaluated on {_listed(suites)}")
+    if inputs.cards:
+        sentences.append(f"Corpus: {next(iter(inputs.cards))}")
     return (
-        "<h2>Corpora</h2>\n<p>Each name leads to the corpus's card: sizes beside the published ones, lengths, "
-        "vocabulary, samples, and what was left out.</p>\n"
-        f'<div class="table"><table><thead><tr><th>corpus</th><th>split</th>{head}</tr></thead>\n<tbody>\n'
-        + "\n".join(rows)
-        + "\n</tbody></table></div>\n"
+        f'<p class="lead">{html_text(settings.description)}</p>\n'
+        f'<p class="prose">{html_text(". ".join(sentences))}.</p>'
     )
 
 
-def _tables(markdown: str) -> str:
-    """The document as HTML, with links to its sections behind its title."""
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = parser.parse(markdown)
-    sections: dict[str, str] = {}
-    for heading, content in pairwise(tokens):
-        if (heading.type, heading.tag) == ("heading_open", "h2"):
-            anchor = re.sub(r"[^a-z0-9]+", "-", content.content.lower()).strip("-")
-            heading.attrSet("id", anchor)
-            sections[anchor] = content.content
-    rendered = parser.renderer.render(tokens, parser.options, {})
-    rendered = rendered.replace("<table>", '<div class="table"><table>').replace("</table>", "</table></div>")
-    title, end, rest = rendered.partition("</h1>\n")
-    return f"{title}{end}{_contents(sections)}{rest}" if end else rendered
-
-
-def _contents(sections: Mapping[str, str]) -> str:
-    """Links to the sections of the page; nothing where there are too few to lose one's way."""
-    if len(sections) < 3:
+def _headline(numbers: Numbers) -> str:
+    keys = numbers.headline()
+    if not keys:
         return ""
-    links = {**sections, "figures": "Figures"}
-    items = "\n".join(f'<li><a href="#{anchor}">{html.escape(title)}</a></li>' for anchor, title in links.items())
-    return f'<nav aria-label="Sections">\n<ul>\n{items}\n</ul>\n</nav>\n'
+    verdicts = numbers.verdicts()
+    text = "Averages of each suite: mean ± standard deviation over n runs; perplexity per labelled token, the rest in "
+    text += "percent. Every number leads to the results that it was computed from."
+    if verdicts:
+        told = ", ".join(f"{verdicts[name]} {name}" for name in VERDICTS if verdicts[name])
+        text += f" Of the {verdicts.total()} numbers of this page that have a published counterpart: {told}."
+    return f'<p class="prose">{html_text(text)}</p>\n' + numbers.table("Suite averages", keys, list(map(name_of, keys)))
 
 
-def _figure(path: Path) -> str:
-    name = path.stem.replace("_", " ")
-    return embedded_figure(path, CAPTIONS.get(path.stem, name.capitalize() + "."))
+def _paper_tables(manifest: Path | None, page: Path) -> str:
+    if manifest is None:
+        return ""
+    path = read_manifest(manifest).file(TABLES_FILE)
+    latex = [
+        f'<a href="{address(output, page)}">{html_text(output.name)}</a>'
+        for output in read_manifest(manifest).files(suffix=".tex")
+    ]
+    text = f"<p>As files: {', '.join([_file(path, page), *latex])}.</p>\n"
+    return text + rendered(read_text(path), deeper=2, prefix="paper-")
 
 
-def embedded_figure(path: Path, caption: str) -> str:
-    """The SVG file at `path` as a figure of an HTML page. Raises EvaluationError when it is missing or not an SVG."""
-    text = _read(path)
-    start = text.find("<svg")
-    if start < 0 or "</svg>" not in text:
-        raise EvaluationError(f"{path}: not an SVG drawing")
-    # Ids are unique within one drawing only, and several drawings share the page.
-    drawing = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{path.stem}-", text[start:])
-    name = path.stem.replace("_", " ")
-    return (
-        f'<figure role="group" aria-label="{html.escape(name)}">\n<div class="drawing">{drawing}</div>\n'
-        f"<figcaption>{html.escape(caption)}</figcaption>\n</figure>"
-    )
+def _all_numbers(numbers: Numbers) -> str:
+    parts = []
+    for suite in numbers.suites:
+        keys = [key for key in numbers.keys if key[0] == suite]
+        metrics = list(dict.fromkeys(metric for _, _, metric in keys))
+        # Averages first, then the tasks metric by metric.
+        metrics.sort(key=lambda metric: _AVERAGES.index(metric) if metric in _AVERAGES else len(_AVERAGES))
+        keys.sort(key=lambda key: metrics.index(key[2]))
+        names = [_row_name(key, metrics) for key in keys]
+        unit = f" ({metric_name(metrics[0])})" if len(metrics) == 1 else ""
+        parts.append(f"<h3>{html_text(readable(suite) + unit)}</h3>")
+        parts.append(numbers.table(readable(suite), keys, names, caption=False))
+    return "\n".join(parts)
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"{path}: cannot be read: {error}") from error
+def _row_name(key: Key, metrics: Sequence[str]) -> str:
+    _, task, metric = key
+    if metric in _AVERAGES:
+        return f"{readable(task)}, by {'task' if metric == AVERAGE_METRIC else 'run'}"
+    return readable(task) if len(metrics) == 1 else f"{readable(task)}, {metric_name(metric)}"
+
+
+def _notes(markdown: str) -> str:
+    parts = [section_of(markdown, "Notes", deeper=1, prefix="notes-")]
+    told = [f"<dt>{html_text(title)}</dt><dd>{html_text(text)}</dd>" for title, text in introductions(markdown)]
+    if told:
+        parts.append("<h3>By suite</h3>\n<dl>\n" + "\n".join(told) + "\n</dl>")
+    compared = section_of(markdown, "Beside the published values", deeper=1, prefix="compared-")
+    if compared:
+        parts.append(
+            f"<details><summary>Every comparison with a published value, with its notes</summary>\n{compared}</details>"
+        )
+    return "\n".join(filter(None, parts))
+
+
+def _runs(inputs: PageInputs, page: Path) -> str:
+    if not inputs.pretraining:
+        return ""
+    text = "Each name leads to the run's card: settings, cost, curves, checkpoints, and where it ran."
+    return (f"<p>{text}</p>\n" if inputs.run_cards else "") + runs(inputs.pretraining, inputs.run_cards, page)
+
+
+def _origin(inputs: PageInputs, page: Path) -> str:
+    items = [
+        f'<a href="{address(inputs.provenance, page)}">Provenance</a>: every number with its manifests, settings and '
+        "raw files, and when and where each stage ran",
+        f"The numbers themselves: {_file(inputs.summary, page)}; as text: {_file(inputs.markdown, page)}",
+    ]
+    return "<ul>\n" + "\n".join(f"<li>{item}</li>" for item in items) + "\n</ul>"
+
+
+def _file(path: Path, page: Path) -> str:
+    return f'<a href="{address(path, page)}">{html_text(path.name)}</a>'
+
+
+def _listed(names: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hatchery.config.overrides import pretraining_of
+from hatchery.config.paper_tables import check_published_rows
 from hatchery.config.protocols import resolve_protocol
-from hatchery.config.schema import nearest
 from hatchery.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -87,12 +87,6 @@ def check_experiment(experiment: dict[str, Any], where: str, project: "Project")
                 f"{place}: batch_size: got {pretraining['batch_size']}, "
                 f"expected a multiple of compute.micro_batch_size ({micro}) of {project.folder / 'config.yaml'}"
             )
-    published = experiment["published"]
-    for run in {} if published is None else published["rows"]:
-        if run not in experiment["runs"]:
-            raise ConfigError(
-                f"{where}: published.rows: got {run!r}, no such run; there are: {', '.join(experiment['runs'])}"
-                f"{nearest(run, experiment['runs'])}"
-            )
+    check_published_rows(experiment, where)
     for task in experiment["finetuning"]["tasks"]:
         resolve_protocol(experiment["finetuning"], task, project, where)

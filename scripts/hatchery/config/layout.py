@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.msgs_features import bias_features
+from hatchery.config.finetuning_jobs import declared_outputs, task_batch
+from hatchery.config.paper_tables import paper_of_tables
 from hatchery.config.project import Project, corpus_kind
 from hatchery.config.stages import stage_settings
 from hatchery.config.terms import about
@@ -174,6 +176,12 @@ class Layout:
             for cell in self.project.cells(experiment)
         }
 
+    def run_cards(self, experiment: str) -> dict[str, str]:
+        """Cards of an experiment's pretraining runs by cell."""
+        return {
+            cell.name: f"results/{experiment}/run_cards/{cell.name}.html" for cell in self.project.cells(experiment)
+        }
+
     def minimal_pairs(self, experiment: str) -> dict[str, str]:
         """Manifests of minimal-pair scores by `CELL:SUITE`."""
         return {
@@ -189,6 +197,20 @@ class Layout:
             for cell in self.project.cells(experiment)
             for task in self.project.experiment(experiment)["finetuning"]["tasks"]
         }
+
+    def finetuning_outputs(self, experiment: str, finetuned: dict[str, str]) -> list[str]:
+        """What to ask for to have these results, manifests by `CELL:TASK`: theirs, or those of jobs with several."""
+        return declared_outputs(self.project, experiment, finetuned)
+
+    def batch_sources(self, experiment: str, batch: str) -> dict[str, str]:
+        """Source manifests of all tasks of a job and of those that their models are also scored on, by task."""
+        tasks = task_batch(self.project, experiment, batch)
+        return {name: path for task in tasks for name, path in self.task_sources(task).items()}
+
+    def batch_vocabularies(self, experiment: str, batch: str) -> dict[str, str]:
+        """Manifests of the vocabularies that rows are filtered by, by task of a job."""
+        tasks = task_batch(self.project, experiment, batch)
+        return {task: path for task in tasks for path in self.task_vocabulary(task)}
 
     def task_sources(self, task: str) -> dict[str, str]:
         """Source manifests of a task and of the tasks that its models are also scored on, by task."""
@@ -235,10 +257,18 @@ class Layout:
         return {name: path for name, path in finetuned.items() if bias_features(name.split(":")[1]) is not None}
 
     def table_layout(self, experiment: str) -> list[str]:
-        """The layout of a paper's tables, where the experiment repeats a paper that has one."""
-        chosen = self.project.experiment(experiment)["published"]
-        known = ("elc_bert", "ltg_bert")
-        return [f"config/paper_tables/{chosen['paper']}.yaml"] if chosen and chosen["paper"] in known else []
+        """The layout of a paper's tables, where the experiment or the one it is a twin of repeats such a paper."""
+        paper = paper_of_tables(self.project, experiment)
+        return [] if paper is None else [f"config/paper_tables/{paper}.yaml"]
+
+    def table_numbers(self, experiment: str) -> list[str]:
+        """The numbers of the paper whose tables an experiment has."""
+        paper = paper_of_tables(self.project, experiment)
+        return [] if paper is None else [f"config/published/values/{paper}.csv"]
+
+    def paper_tables(self, experiment: str) -> list[str]:
+        """Manifest of the tables in the layout of a paper, where an experiment has such."""
+        return [f"results/{experiment}/paper_tables/manifest.json"] if self.table_layout(experiment) else []
 
     def contribution_table(self, experiment: str) -> list[str]:
         """The layers' contributions to the probes of an experiment, if it has probes."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from hatchery.config.checks import check_experiment, check_model, check_sources
 from hatchery.config.overrides import merged
+from hatchery.config.paper_tables import check_paper_tables
 from hatchery.config.protocols import resolve_protocol
 from hatchery.config.schema import nearest, validate
 from hatchery.config.yaml_files import read_yaml
@@ -211,6 +212,7 @@ class Project:
             for task in block["finetuning"]["tasks"]:
                 self.require("task", task, f"{where}: finetuning.tasks")
             check_experiment(block, where, self)
+            check_paper_tables(name, block, where, self)
         elif kind == "tokenizer":
             for corpus in block["corpora"] if "corpora" in block else [block["corpus"]]:
                 self.require("corpus", corpus, f"{where}: corpus")

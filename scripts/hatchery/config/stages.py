@@ -5,10 +5,13 @@ slice changes. It holds the stage's declared version: raise it when the meaning 
 results of the old code are made anew (`stage_code.json` and its test remind of it).
 """
 
+import json
 from collections.abc import Callable
 from typing import Any
 
+from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.overrides import pretraining_of
+from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
 from hatchery.config.schema import validate
 from hatchery.config.terms import KEYS, raw_inputs
@@ -23,15 +26,16 @@ VERSIONS = {
     "convert_corpus": 2,
     "sample_corpus": 1,
     "group_sequences": 1,
-    "describe_corpus": 1,
+    "describe_corpus": 2,
     "train_tokenizer": 2,
     "encode_corpus": 2,
     "select_tokenizer": 1,
     "write_cost": 1,
     "pretrain": 1,
-    "score_minimal_pairs": 2,
+    "score_minimal_pairs": 3,
     "measure_perplexity": 1,
     "finetune": 2,
+    "finetune_tasks": 1,
     "summarise": 2,
     "plot_learning_curves": 1,
     "plot_layer_weights": 1,
@@ -40,9 +44,10 @@ VERSIONS = {
     "plot_task_scores": 1,
     "plot_bias_violins": 1,
     "plot_feature_dots": 1,
-    "write_tables": 1,
-    "write_page": 2,
-    "write_provenance": 1,
+    "write_tables": 2,
+    "write_page": 3,
+    "write_run_card": 1,
+    "write_provenance": 2,
     "export_model": 1,
     "list_exported_models": 1,
 }
@@ -170,7 +175,7 @@ def _cost(project: Project, experiment: str) -> dict[str, Any]:
         "plan": {
             "device": cluster["planned_device"],
             # Without GPUs in the configuration the plan is for one device.
-            "devices": max(1, cluster["gpus"]),
+            "devices": cluster["nodes"] * max(1, cluster["gpus_per_node"]),
             "threads": compute["pretraining_threads"],
             "mfu": cluster["planned_mfu"],
             "keep_checkpoints": compute["keep_checkpoints"],
@@ -208,6 +213,16 @@ def _finetuning(project: Project, experiment: str, task: str) -> dict[str, Any]:
     return {"task": own, "protocol": project.protocol_of(experiment, task), "transfer": transfer}
 
 
+def _several_tasks(project: Project, experiment: str, batch: str) -> dict[str, Any]:
+    tasks = task_batch(project, experiment, batch)
+    # What a job of each task alone would be given, so that the results are the same.
+    return {
+        "tasks": {
+            task: json.loads(stage_settings(project, "finetune", experiment=experiment, task=task)) for task in tasks
+        }
+    }
+
+
 def _task(project: Project, task: str) -> dict[str, Any]:
     block = _without(project.block("task", task), "description", "base", "data", "embedded", "transfer_tasks")
     vocabulary = block["vocabulary"]
@@ -242,17 +257,40 @@ def _compared_figure(project: Project, experiment: str) -> dict[str, Any]:
 
 def _tables(project: Project, experiment: str) -> dict[str, Any]:
     block = project.experiment(experiment)
+    chosen = paper_tables(project, experiment)
+    if chosen is None:
+        raise ConfigError(
+            f"results/{experiment}/paper_tables: the experiment repeats no paper: it has neither `published` nor"
+            " `paper_tables`"
+        )
     return {
         "experiment": experiment,
         "cells": _cells(project, experiment),
         "tasks": list(block["finetuning"]["tasks"]),
         "baselines": block["baselines"],
-        "published": block["published"],
+        **chosen,
     }
 
 
 def _page(project: Project, experiment: str) -> dict[str, Any]:
-    return {"experiment": experiment, "description": project.experiment(experiment)["description"]}
+    return {
+        "experiment": experiment,
+        "description": project.experiment(experiment)["description"],
+        "cells": _cells(project, experiment),
+    }
+
+
+def _run_card(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+    block = project.experiment(experiment)
+    chosen = project.cell(experiment, cell)
+    return {
+        "experiment": experiment,
+        "cell": cell,
+        "run": chosen.run,
+        "seed": chosen.seed,
+        "model_description": project.block("model", block["runs"][chosen.run]["model"])["description"],
+        "style": block["figures"],
+    }
 
 
 def _provenance(project: Project, experiment: str) -> dict[str, Any]:
@@ -308,6 +346,7 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "score_minimal_pairs": _minimal_pairs,
     "measure_perplexity": _perplexity,
     "finetune": _finetuning,
+    "finetune_tasks": _several_tasks,
     "summarise": _summary,
     "plot_learning_curves": _figure,
     "plot_layer_weights": _figure,
@@ -318,6 +357,7 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "plot_feature_dots": _compared_figure,
     "write_tables": _tables,
     "write_page": _page,
+    "write_run_card": _run_card,
     "write_provenance": _provenance,
     "export_model": _export,
     "list_exported_models": _exports,

@@ -1,10 +1,11 @@
 """The conda environments of the rules: `envs/<environment>.yaml`, made from the imports and the lock.
 
 Python comes from conda-forge and everything else from pip, because the lock's versions are pip's. An environment
-pins what its commands import and what those packages need, so that two installations a year apart are the same.
+pins what its commands import and what those packages need, with the lock's hashes, so that two installations a year
+apart are the same.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -59,7 +60,14 @@ def format_environment(commands: Iterable[Path], lock: Mapping[str, LockedPackag
     ]
     lines += ["dependencies:", *(f"  - {package}" for package in CONDA_PACKAGES)]
     if imported:
-        lines += ["  - pip:", *(f'      - "{lock[name].pin}"' for name in imported)]
+        lines += ["  - pip:", *_requirements(imported, lock)]
     if needed:
-        lines += ["      # needed by the packages above", *(f'      - "{lock[name].pin}"' for name in needed)]
+        lines += ["      # needed by the packages above", *_requirements(needed, lock)]
     return "\n".join(lines) + "\n"
+
+
+def _requirements(names: Iterable[str], lock: Mapping[str, LockedPackage]) -> Iterator[str]:
+    """The lines of one requirement each; YAML folds them into the single line that pip is given."""
+    for name in names:
+        yield "      - >-"
+        yield from (f"        {part}" for part in (lock[name].pin, *lock[name].hash_options))

@@ -28,11 +28,12 @@ def write_locks(repository: Path, uv: str) -> None:
 
 
 def conda_environments(repository: Path) -> dict[str, str]:
-    """The text of every conda environment by name, from the lock and the scripts as they are now.
+    """The text of every conda environment by name, from the locks and the scripts as they are now.
 
-    Raises ConfigError when a command of `COMMANDS_BY_ENVIRONMENT` has no script.
+    What PyTorch's CUDA build needs is part of it: given hashes, pip refuses a requirement that nobody pinned. Raises
+    ConfigError when a command of `COMMANDS_BY_ENVIRONMENT` has no script.
     """
-    lock: dict[str, LockedPackage] = read_lock(repository / MAIN_LOCK)
+    lock: dict[str, LockedPackage] = read_lock(repository / MAIN_LOCK) | read_lock(repository / GPU_LOCK)
     texts = {}
     for environment, commands in COMMANDS_BY_ENVIRONMENT.items():
         scripts = [repository / "scripts" / f"{command}.py" for command in commands]

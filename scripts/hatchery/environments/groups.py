@@ -14,6 +14,8 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
         "score_minimal_pairs",
         "measure_perplexity",
         "finetune",
+        "finetune_tasks",
+        "claim_gpus",
         "export_model",
         "list_exported_models",
     ),
@@ -30,18 +32,22 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
         "write_tables",
         "write_page",
         "write_provenance",
+        "write_run_card",
     ),
 }
 
 # Commands that people or the Makefile start, never a rule; they run in `.venv` or before it exists.
 DEVELOPMENT_COMMANDS: tuple[str, ...] = (
+    "check_cluster",
     "convert_conll2012",
     "estimate_cost",
     "explain",
+    "find_log",
     "import_checkpoint",
     "install_environment",
     "lock_environments",
     "record_stage_code",
+    "report_node",
     "trace",
     "train_sentence_splitter",
 )

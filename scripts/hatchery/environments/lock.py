@@ -32,8 +32,13 @@ class LockedPackage:
 
     @property
     def pin(self) -> str:
-        """The requirement as pip and conda's `pip:` section read it, without hashes."""
+        """The requirement as pip reads it, without hashes."""
         return f"{self.name}=={self.version}" + (f" ; {self.marker}" if self.marker else "")
+
+    @property
+    def hash_options(self) -> list[str]:
+        """What follows the pin, so that pip installs only a file that the lock knows; sorted."""
+        return [f"--hash=sha256:{digest}" for digest in sorted(self.hashes)]
 
 
 def canonical_name(name: str) -> str:
@@ -46,7 +51,7 @@ def format_lock(packages: Iterable[LockedPackage], purpose: str) -> str:
     lines = [f"# {purpose}", "# Made by `make lock` from requirements.in; do not edit."]
     for package in sorted(packages, key=lambda package: package.name):
         lines.append("")
-        lines.append(" \\\n".join([package.pin, *(f"    --hash=sha256:{digest}" for digest in sorted(package.hashes))]))
+        lines.append(" \\\n".join([package.pin, *(f"    {option}" for option in package.hash_options)]))
         lines.append(f"    {REASON}{', '.join(sorted(package.needed_by))}")
     return "\n".join(lines) + "\n"
 

@@ -10,6 +10,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from hatchery.modeling.attention_at_one import PositionVectors, context_at_one
 from hatchery.modeling.attention_core import attend, join_heads, split_heads
 from hatchery.modeling.attention_inputs import AttentionInputs
 from hatchery.modeling.configuration import LtgBertConfig
@@ -45,11 +46,13 @@ class DisentangledSelfAttention(nn.Module):
         """Attend from every token of `hidden` [B, T, D] to the tokens of its sequence; returns [B, T, D].
 
         With a packing both are [N, D]: only the attention between the projections lays the tokens out as sequences.
-        Where `inputs.wanted` says so, the result is [M, D]. A query that may attend to nothing gets finite values
+        With `inputs.wanted` it is [B, D], in evaluation mode. A query that may attend to nothing gets finite values
         without meaning.
         """
         if self.pre_layer_norm is not None:
             hidden = self.pre_layer_norm(hidden)
+        if inputs.wanted is not None:
+            return self._closed(self._context_at_one(hidden, inputs, inputs.wanted))
         packing = inputs.packing
         query, key = self._query_key(hidden, inputs)
         value = split_heads(self.value_projection(hidden), self.n_heads, packing)
@@ -58,8 +61,7 @@ class DisentangledSelfAttention(nn.Module):
             assert inputs.relative_embedding is not None and inputs.positions is not None
             position_scores = self._position_scores(query, key, inputs.relative_embedding, inputs.positions)
         context = attend(query, key, value, self.scale, inputs.mask, self.dropout, position_scores)
-        output = self.output_projection(join_heads(context, packing, inputs.wanted))
-        return self.dropout(output if self.post_layer_norm is None else self.post_layer_norm(output))
+        return self._closed(join_heads(context, packing))
 
     def scores(self, hidden: Tensor, relative_embedding: Tensor, positions: PositionIndices) -> Tensor:
         """Scaled scores [B, H, T, T] of query i and key j, before masking, of the normalised `hidden` [B, T, D].
@@ -69,6 +71,21 @@ class DisentangledSelfAttention(nn.Module):
         query, key = self._query_key(hidden, AttentionInputs())
         position_scores = self._position_scores(query, key, relative_embedding, positions)
         return query @ key.transpose(2, 3) * self.scale + position_scores
+
+    def _closed(self, context: Tensor) -> Tensor:
+        """The block's output from the joined heads' context."""
+        output = self.output_projection(context)
+        return self.dropout(output if self.post_layer_norm is None else self.post_layer_norm(output))
+
+    def _context_at_one(self, hidden: Tensor, inputs: AttentionInputs, wanted: Tensor) -> Tensor:
+        """The context [B, D] of one query per sequence of the normalised `hidden`."""
+        vectors = None
+        if self.is_relative:
+            assert inputs.relative_embedding is not None and inputs.positions is not None
+            table = inputs.positions.reached(inputs.relative_embedding)
+            vectors = PositionVectors(*self._position_vectors(table), inputs.positions)
+        projections = (self.query_key_projection, self.value_projection)
+        return context_at_one(hidden, wanted, inputs.mask, *projections, self.n_heads, self.scale, vectors)
 
     def _query_key(self, hidden: Tensor, inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
         """Query and key [B, H, T, d] of the normalised `hidden`."""
@@ -82,12 +99,9 @@ class DisentangledSelfAttention(nn.Module):
     ) -> Tensor:
         """Scaled position scores [B, H, T, T] of `query` and `key` [B, H, T, d]."""
         batch, heads, length, width = query.shape
-        n_rows = positions.n_rows
-        # Only the rows that distances below T can reach take part; the others would get neither use nor gradient.
-        table = self.dropout(relative_embedding[positions.first_row : positions.first_row + n_rows])
-        position_query, position_key = self._position_vectors(table)
+        position_query, position_key = self._position_vectors(self.dropout(positions.reached(relative_embedding)))
         # The scale is applied to the small tensors and never to a T x T one.
-        shape = (batch, heads, width, n_rows)
+        shape = (batch, heads, width, positions.n_rows)
         by_query = torch.bmm(query.flatten(0, 1), (position_key * self.scale).expand(shape).flatten(0, 1))
         by_key = torch.bmm(key.flatten(0, 1), (position_query * self.scale).expand(shape).flatten(0, 1))
         # In fp32 also under autocast: many gradients are summed into one bucket, and the CPU looks fp32 up faster. On

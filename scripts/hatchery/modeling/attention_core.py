@@ -19,14 +19,9 @@ def split_heads(projected: Tensor, n_heads: int, packing: Packing | None = None)
     return projected.unflatten(-1, (n_heads, -1)).transpose(1, 2)
 
 
-def join_heads(context: Tensor, packing: Packing | None = None, wanted: Tensor | None = None) -> Tensor:
-    """[B, T, D] of `context` [B, H, T, d], or [N, D] with a packing: the inverse of `split_heads`.
-
-    Only the rows [M, D] at the flat positions `wanted` int64 [M], where they are given.
-    """
+def join_heads(context: Tensor, packing: Packing | None = None) -> Tensor:
+    """[B, T, D] of `context` [B, H, T, d], or [N, D] with a packing: the inverse of `split_heads`."""
     joined = context.transpose(1, 2).flatten(2)
-    if wanted is not None:
-        return joined.flatten(0, 1).index_select(0, wanted)
     return joined if packing is None else packing.pack(joined)
 
 

@@ -44,7 +44,9 @@ class AttentionInputs(NamedTuple):
     packing: Packing | None = None
     """If given, hidden states are [N, D] instead of [B, T, D]."""
     wanted: Tensor | None = None
-    """int64 [M]: flat positions b * T + t at which alone a layer's output is wanted, as [M, D]; None: everywhere."""
+    """int64 [B]: the flat position b * T + t in each sequence at which alone a layer's output is wanted, as [B, D].
+
+    None: everywhere. In evaluation mode only, and never with a packing."""
 
 
 def with_all_tokens(mask: Tensor | None) -> Tensor | None:

@@ -63,12 +63,13 @@ class LayeredEncoder(nn.Module, ABC):
         """The last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
 
         The same numbers as `forward`, up to rounding, without the cost of the padding where there is much of it. With
-        `few` the last layer computes nothing but these rows and what they attend to, which pays where there are few.
+        `few` the last layer computes nothing but these rows, which pays where there are few: some one per sequence.
+        Training ignores `few`.
         """
         mask = with_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
         embedded, inputs = self.embed(input_ids, mask)
-        if packing is None and few:
+        if packing is None and few and not self.training:
             return self._run_for(embedded, inputs, rows)
         if packing is None:
             return self._run(embedded, inputs)[-1].flatten(0, 1).index_select(0, rows)
@@ -93,7 +94,13 @@ class LayeredEncoder(nn.Module, ABC):
         outputs = [embedded]
         for layer in self.layers[:-1]:
             outputs.append(layer(self.mixture(tuple(outputs)), inputs))
-        last = self.layers[-1](self.mixture(tuple(outputs)), inputs._replace(wanted=rows))
+        # One row per sequence is what the last layer knows: every row gets its sequence, once more if need be.
+        length = embedded.shape[1]
+        of = rows // length
+        wanted = torch.arange(len(rows), device=rows.device) * length + rows % length
+        mask = None if inputs.mask is None else inputs.mask.index_select(0, of)
+        hidden = self.mixture(tuple(outputs)).index_select(0, of)
+        last = self.layers[-1](hidden, inputs._replace(wanted=wanted, mask=mask))
         if not self.weighting.output_mixture:
             return last
         return self.mixture([*(output.flatten(0, 1).index_select(0, rows) for output in outputs), last])

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from hatchery.modeling.families import ModelConfig, build_encoder, build_head
 from hatchery.modeling.layer_weighting import LayerWeighting
 from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.output_bias import vocabulary_head
 from hatchery.modeling.sentence_pair_head import SentencePairHead
 
 UNLABELLED = -100
@@ -84,6 +85,13 @@ class MaskedLanguageModel(nn.Module):
         pair_loss = F.binary_cross_entropy_with_logits(pair_logits, pair_labels.to(pair_logits), reduction="sum")
         correct = ((pair_logits.detach() > 0) == pair_labels.bool()).sum()
         return output._replace(pair_loss_sum=pair_loss, n_pairs_correct=correct)
+
+    @property
+    def output_layer(self) -> tuple[Tensor, Tensor | None]:
+        """Output matrix [V, D] and bias [V] (None: without) that are applied to the features of the head."""
+        head = vocabulary_head(self.head)
+        weight = self.encoder.word_embedding.weight if head.vocabulary_weight is None else head.vocabulary_weight
+        return weight, head.vocabulary_bias
 
     def logits_at(self, hidden: Tensor) -> Tensor:
         """Logits [..., V] of last hidden states [..., D]; softmax over the vocabulary gives the prediction."""

@@ -4,25 +4,12 @@ Source: LTG-BERT section 3.1 (DeBERTa's log-bucketed distances) with the bucket 
 distances have a row each, far ones share logarithmically growing buckets, and nothing ever points outside the table.
 """
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-
-def bucket_of_distance(distance: int, bucket_size: int, max_positions: int) -> int:
-    """The bucket (0 to bucket_size - 1) of two tokens `distance` >= 0 apart.
-
-    Distances of `max_positions` and more fall into the bucket of `max_positions - 1`. The result is clamped, because
-    the logarithm can round the largest distance up into a bucket that does not exist.
-    """
-    middle = bucket_size // 2
-    distance = min(distance, max_positions - 1)
-    if distance <= middle:
-        return distance
-    share = math.log(distance / middle) / math.log((max_positions - 1) / middle)
-    return min(middle + math.ceil(share * (middle - 1)), bucket_size - 1)
+from hatchery.modeling.distance_buckets import bucket_of_distance
 
 
 class PositionIndices(NamedTuple):
@@ -38,6 +25,17 @@ class PositionIndices(NamedTuple):
     """int64 [T * T]: element i * T + j points at (row i, bucket of i - j)."""
     by_key: Tensor
     """int64 [T * T]: element i * T + j points at (row j, bucket of i - j)."""
+
+    def reached(self, relative_embedding: Tensor) -> Tensor:
+        """The rows [n_rows, D] of `relative_embedding` that distances below T can reach.
+
+        Only they take part; the others would get neither use nor gradient.
+        """
+        return relative_embedding[self.first_row : self.first_row + self.n_rows]
+
+    def columns(self, length: int) -> Tensor:
+        """int64 [T, T]: the column alone, of query i and key j; `length` is T."""
+        return self.by_query.view(length, length) % self.n_rows
 
 
 class RelativePositions(nn.Module):

@@ -32,9 +32,20 @@ class RobertaSelfAttention(nn.Module):
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """Attend from every token of `hidden` [B, T, D] to those that the mask allows; returns [B, T, D].
 
-        With a packing both are [N, D].
+        With a packing both are [N, D]; with `inputs.wanted` the result is [B, D].
         """
-        projections = (self.query_projection, self.key_projection, self.value_projection)
-        query, key, value = (split_heads(project(hidden), self.n_heads, inputs.packing) for project in projections)
-        context = attend(query, key, value, self.scale, inputs.mask, self.probability_dropout)
-        return self.output_dropout(self.output_projection(join_heads(context, inputs.packing, inputs.wanted)))
+        projections, mask = (self.query_projection, self.key_projection, self.value_projection), inputs.mask
+        if inputs.wanted is None:
+            asking = hidden
+        else:
+            asking = hidden.flatten(0, 1).index_select(0, inputs.wanted)[:, None]
+            if mask is not None and mask.dim() == 3:
+                mask = mask.flatten(0, 1).index_select(0, inputs.wanted)[:, None]
+        states = (asking, hidden, hidden)
+        query, key, value = (
+            split_heads(project(state), self.n_heads, inputs.packing)
+            for project, state in zip(projections, states, strict=True)
+        )
+        context = attend(query, key, value, self.scale, mask, self.probability_dropout)
+        output = self.output_dropout(self.output_projection(join_heads(context, inputs.packing)))
+        return output if inputs.wanted is None else output.squeeze(1)

@@ -8,15 +8,16 @@ reduced-vocabulary study (its reference, section 7) and of Kaplan et al. (2020),
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import torch
+from typing import TYPE_CHECKING, Any, Literal
 
 from hatchery.errors import ModelError
 from hatchery.modeling.configuration import LtgBertConfig
-from hatchery.modeling.families import ModelConfig, model_config
-from hatchery.modeling.relative_positions import bucket_of_distance
+from hatchery.modeling.distance_buckets import bucket_of_distance
+from hatchery.modeling.family_configuration import ModelConfig, model_config
 from hatchery.modeling.roberta_configuration import RobertaConfig
+
+if TYPE_CHECKING:
+    import torch
 
 BACKWARD_FACTOR = 2
 """Every product y = x w is followed by two in the backward pass, for the gradients of x and of w."""
@@ -194,13 +195,17 @@ def peak_flops(device_name: str, precision: str) -> float | None:
     return None
 
 
-def device_name_of(device: torch.device) -> str:
+def device_name_of(device: "torch.device") -> str:
     """The name of a device as its driver reports it; "cpu" for the CPU."""
+    import torch  # Planning counts operations without it.
+
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
-def peak_flops_of(device: torch.device, precision: str) -> float | None:
+def peak_flops_of(device: "torch.device", precision: str) -> float | None:
     """`peak_flops` of a device of this process; fp32 counts as TensorFloat-32 where torch is allowed to use that."""
+    import torch
+
     if device.type == "cuda" and precision == "fp32" and torch.get_float32_matmul_precision() != "highest":
         precision = "tf32"
     return peak_flops(device_name_of(device), precision)

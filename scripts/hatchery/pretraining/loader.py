@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from hatchery.errors import HatcheryError, TrainingError
 from hatchery.pretraining.batches import StepBatch, TrainingBatches
+from hatchery.pretraining.interruption import SIGNALS
 
 # Batches that are drawn while one is trained on, and those of each worker process.
 AHEAD = 2
@@ -159,6 +160,6 @@ class _Steps(Dataset["_FlatBatch | StepBatch | HatcheryError"]):
 
 
 def _leave_signals_to_the_training(worker: int) -> None:
-    """Ctrl-C and a cluster's SIGTERM reach all processes at once; the training still needs batches to end politely."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    """Ctrl-C and a cluster's signals reach all processes at once; the training still needs batches to end politely."""
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

@@ -19,6 +19,7 @@ from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.interruption import stop_request
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.measures import LossAverage, Measured, StepMeasures, divisors, loss_of, sums_of
+from hatchery.pretraining.processes import sum_over_processes
 from hatchery.pretraining.record import RunRecord
 from hatchery.pretraining.schedules import learning_rate
 from hatchery.pretraining.settings import PretrainSettings
@@ -44,7 +45,7 @@ def train(
     # Several processes on GPUs learn of a request at the next read only: the grace time has to hold that many steps.
     reads_late = engine.topology.world_size > 1 and engine.device.type == "cuda"
     with (
-        stop_request(deadline, record.runtime.log_interval_steps if reads_late else 1) as request,
+        stop_request(deadline, record.runtime.log_interval_steps if reads_late else 1, record.is_wanted) as request,
         record,
         loader.from_step(record.position.step) as batches,
     ):
@@ -83,8 +84,13 @@ def train(
                 if saves or must_stop:
                     record.checkpoint(engine)
                 if must_stop:
+                    interruption = request.interruption(done, settings.steps, record.folder)
                     record.wait()
-                    raise request.interruption(done, settings.steps, record.folder)
+                    record.note(str(interruption))
+                    # The first process to leave may end the others (srun --kill-on-bad-exit): not before the
+                    # checkpoint is whole.
+                    sum_over_processes([0.0], engine.device)
+                    raise interruption
             request.step_finished()
 
 

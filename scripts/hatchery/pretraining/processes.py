@@ -2,13 +2,16 @@
 
 A single process needs no network at all: its group lives in an in-memory store, so two trainings on one machine
 cannot clash over a port. Several processes meet at the address that the topology names. CPU training uses gloo.
+Whoever loses the others says so in one line with its rank, and nobody waits for a dead process for long.
 """
 
 import gc
 import importlib
 import logging
 import os
+import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -18,11 +21,16 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from hatchery.errors import ConfigError, TrainingError
+from hatchery.errors import ConfigError, HatcheryError, TrainingError
 from hatchery.pretraining.topology import Topology
 
-# Long enough for the first process to verify or write a large checkpoint while the others wait.
-COLLECTIVE_TIMEOUT = timedelta(minutes=30)
+# Long enough for the first process to verify or write a large checkpoint while the others wait, and no longer: where a
+# process hangs or its node is lost, the others hold their GPUs for nothing until then.
+COLLECTIVE_TIMEOUT = timedelta(minutes=10)
+# What gloo, NCCL and the store say when the other side is gone; torch has no class for it that gloo would use.
+_LOST = re.compile(r"gloo|nccl|connection (closed|reset|refused)|broken pipe|timed out|timeout|socket|store", re.I)
+# The first process tells the others whether there is anything to train.
+_WORD, _HEARD = "hatchery/word", "hatchery/heard"
 
 
 def select_device(requested: str, topology: Topology) -> torch.device:
@@ -72,38 +80,105 @@ def import_deepspeed(device: torch.device) -> Any:
     return deepspeed
 
 
+def meet(topology: Topology) -> torch.distributed.Store:
+    """The store over which the processes find each other. Raises TrainingError when they do not meet.
+
+    To be kept as long as a process group uses it; in the first process it is the server of all others.
+    """
+    if topology.world_size == 1:
+        return torch.distributed.HashStore()
+    url = f"tcp://{topology.address}:{topology.port}"
+    try:
+        return next(torch.distributed.rendezvous(url, topology.rank, topology.world_size, timeout=COLLECTIVE_TIMEOUT))[
+            0
+        ]
+    except (RuntimeError, ValueError) as error:
+        raise _not_met(topology, error) from error
+
+
+def tell(store: torch.distributed.Store, word: str, topology: Topology) -> None:
+    """Tell all other processes a word, once, and wait until they have heard it; first process only."""
+    if topology.world_size == 1:
+        return
+    store.set(_WORD, word)
+    deadline = time.monotonic() + COLLECTIVE_TIMEOUT.total_seconds()
+    while store.add(_HEARD, 0) < topology.world_size - 1:
+        if time.monotonic() > deadline:
+            raise TrainingError("the other processes did not come within the time that is set for it")
+        time.sleep(0.01)
+
+
+def hear(store: torch.distributed.Store, timeout: timedelta) -> str:
+    """The word of the first process. Raises TrainingError when it does not come within `timeout`."""
+    try:
+        store.wait([_WORD], timeout)
+        word = store.get(_WORD).decode()
+        store.add(_HEARD, 1)
+    except RuntimeError as error:
+        raise _lost(error) from error
+    return word
+
+
 @contextmanager
-def process_group(topology: Topology, device: torch.device) -> Iterator[None]:
-    """Open torch's process group for the duration of the block. Raises TrainingError when the processes do not meet."""
+def process_group(
+    topology: Topology, device: torch.device, store: torch.distributed.Store | None = None
+) -> Iterator[None]:
+    """Open torch's process group for the duration of the block, by default over a store of its own.
+
+    Raises TrainingError when the processes do not meet, and when one of them goes away.
+    """
     backend = "gloo" if device.type == "cpu" else "nccl"
     # Before the group is open: default arguments of functions in these modules would hold it as long as the interpreter
     # lives, and with it threads that can end the interpreter in "terminate called without an active exception".
     importlib.import_module("torch.distributed.nn.functional")
     import_deepspeed(device)
+    if topology.world_size == 1 and sys.platform == "linux":
+        # gloo otherwise looks up the host's name, which fails or waits on machines without a network.
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     try:
-        if topology.world_size == 1:
-            if sys.platform == "linux":
-                # gloo otherwise looks up the host's name, which fails or waits on machines without a network.
-                os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-            torch.distributed.init_process_group(
-                backend, store=torch.distributed.HashStore(), rank=0, world_size=1, timeout=COLLECTIVE_TIMEOUT
-            )
-        else:
-            torch.distributed.init_process_group(
-                backend,
-                init_method=f"tcp://{topology.address}:{topology.port}",
-                rank=topology.rank,
-                world_size=topology.world_size,
-                timeout=COLLECTIVE_TIMEOUT,
-            )
+        torch.distributed.init_process_group(
+            backend,
+            store=meet(topology) if store is None else store,
+            rank=topology.rank,
+            world_size=topology.world_size,
+            timeout=COLLECTIVE_TIMEOUT,
+        )
     except (RuntimeError, ValueError) as error:
-        where = f"{topology.address}:{topology.port}"
-        reason = str(error).splitlines()[0]
-        raise TrainingError(f"process {topology.rank} cannot meet the other processes at {where}: {reason}") from error
+        raise _not_met(topology, error) from error
     try:
         yield
+    except RuntimeError as error:
+        if topology.world_size > 1 and _LOST.search(str(error)):
+            raise _lost(error) from error
+        raise
     finally:
         _leave_process_group()
+
+
+@contextmanager
+def named_in_errors(topology: Topology) -> Iterator[None]:
+    """Errors of the block that are told to the user begin with the rank of this process, if there are several."""
+    try:
+        yield
+    except HatcheryError as error:
+        if topology.world_size == 1:
+            raise
+        raise type(error)(f"process {topology.rank} of {topology.world_size}: {error}") from error
+
+
+def _not_met(topology: Topology, error: Exception) -> TrainingError:
+    where = f"{topology.address}:{topology.port}"
+    return TrainingError(f"cannot meet the other processes at {where}: {_first_line(error)}")
+
+
+def _lost(error: Exception) -> TrainingError:
+    return TrainingError(
+        f"the other processes are lost: {_first_line(error)}; look for the message of the one that ended first"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _leave_process_group() -> None:

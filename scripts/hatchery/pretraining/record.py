@@ -31,6 +31,7 @@ from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.flops import PassShape, peak_flops_of, training_flops
 from hatchery.pretraining.precision import Precision
 from hatchery.pretraining.processes import from_first_process
+from hatchery.pretraining.run_lease import RunLease
 from hatchery.pretraining.settings import RuntimeSettings
 from hatchery.pretraining.sinks import open_sinks
 from hatchery.pretraining.telemetry import Speedometer, Telemetry
@@ -54,8 +55,13 @@ class RunRecord:
         device: torch.device,
         precision: Precision,
         sinks_folder: Path | None = None,
+        lease: RunLease | None = None,
     ) -> None:
-        """`sinks_folder` is where TensorBoard or trackio write, if they are asked for; by default `folder`."""
+        """`sinks_folder` is where TensorBoard or trackio write, if they are asked for; by default `folder`.
+
+        `lease` is the right to write into `folder`; it is asked before each checkpoint.
+        """
+        self.lease = lease
         self.folder, self.topology, self.steps, self.label, self.runtime = folder, topology, steps, label, runtime
         self.device, self.precision, self.sinks_folder = device, precision, sinks_folder or folder
         self.milestones = milestone_steps(runtime.milestones, steps)
@@ -106,6 +112,10 @@ class RunRecord:
                 self.note("the model is compiled by torch.compile, so the first steps take long")
         return self
 
+    def is_wanted(self) -> bool:
+        """Whether another attempt of the same job asks for the run folder."""
+        return self.lease is not None and self.lease.is_wanted
+
     def note(self, text: str) -> None:
         """One line for the log."""
         if self._progress is not None:
@@ -149,7 +159,12 @@ class RunRecord:
         self._progress.update(finished, **_fields(row, volatile))
 
     def checkpoint(self, engine: Engine) -> None:
-        """Save the run as it is after the last finished step, and remove the oldest checkpoints."""
+        """Save the run as it is after the last finished step, and remove the oldest checkpoints.
+
+        Raises CheckpointError when that cannot be, or when the folder belongs to another process by now.
+        """
+        if self.lease is not None:
+            self.lease.verify()
         if self._writer is not None and self._telemetry is not None:
             extra: dict[str, Tensor] = self.precision.state()
             if extra:

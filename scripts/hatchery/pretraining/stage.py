@@ -10,11 +10,14 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hatchery.errors import ConfigError
+import torch.distributed
+
+from hatchery.errors import ConfigError, ManifestError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.layer_weighting import layer_weight_table
@@ -32,9 +35,19 @@ from hatchery.pretraining.loop import train
 from hatchery.pretraining.output_bias import prepare_output_
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.precision import resolve_precision
-from hatchery.pretraining.processes import prepare_device, process_group, select_device
+from hatchery.pretraining.processes import (
+    COLLECTIVE_TIMEOUT,
+    hear,
+    meet,
+    named_in_errors,
+    prepare_device,
+    process_group,
+    select_device,
+    tell,
+)
 from hatchery.pretraining.record import RunRecord
 from hatchery.pretraining.run_folder import locked_run_folder, remove_run_folder
+from hatchery.pretraining.run_lease import Owner, RunLease
 from hatchery.pretraining.settings import PretrainSettings, RuntimeSettings, pretrain_settings, runtime_settings
 from hatchery.pretraining.time_limit import Deadline
 from hatchery.pretraining.topology import Topology, read_topology
@@ -45,6 +58,11 @@ from hatchery.tokenization.token_reader import TokenShards
 
 # Where TensorBoard and trackio write, beside the model.
 SINKS_FOLDER = "sinks"
+# How long several processes wait for a run folder that another run of theirs still owns: enough for it to finish its
+# step and save a checkpoint, which it is asked for.
+PATIENCE = timedelta(minutes=10)
+# What the first process tells the others once it owns the run folder.
+TRAIN, FINISHED = "train", "finished"
 
 
 @dataclass(frozen=True)
@@ -53,6 +71,11 @@ class Inputs:
 
     tokens: Path
     tokenizer: Path
+
+    @property
+    def by_name(self) -> dict[str, Path]:
+        """The manifests by the names that the exported model's manifest gives them."""
+        return {"tokens": self.tokens, "tokenizer": self.tokenizer}
 
 
 @dataclass(frozen=True)
@@ -87,13 +110,48 @@ def pretrain(
     topology = read_topology(os.environ)
     identity = {"settings": dict(settings), "inputs": [read_manifest(path).digest for path in (tokens, tokenizer)]}
     folder = checkpoints / digest(identity)
+    with named_in_errors(topology):
+        _pretrain_in_folder(typed, options, inputs, topology, folder, output, settings)
+
+
+def _pretrain_in_folder(
+    typed: PretrainSettings,
+    options: RuntimeSettings,
+    inputs: Inputs,
+    topology: Topology,
+    folder: Path,
+    output: Path,
+    settings: Mapping[str, Any],
+) -> None:
+    store = meet(topology)
     if not topology.is_first:
-        _train(typed, options, inputs, topology, folder, output)
+        if hear(store, PATIENCE + COLLECTIVE_TIMEOUT) == TRAIN:
+            _train(typed, options, inputs, topology, store, folder, output)
         return
-    with locked_run_folder(folder):
-        with stage_run(output, settings, {"tokens": tokens, "tokenizer": tokenizer}) as run:
-            _export(run, _train(typed, options, inputs, topology, folder, output), inputs, output.parent)
+    # Processes that wait hold GPUs of a cluster, so there is an end to it; one alone takes little by waiting.
+    patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
+    with locked_run_folder(folder, Owner.here(output), patience) as lease:
+        if lease.waited and _is_finished(output, settings, inputs):
+            print(f"{output}: finished by the process that was waited for", file=sys.stderr, flush=True)
+            tell(store, FINISHED, topology)
+            return
+        tell(store, TRAIN, topology)
+        with stage_run(output, settings, inputs.by_name) as run:
+            trained = _train(typed, options, inputs, topology, store, folder, output, lease)
+            lease.verify()
+            _export(run, trained, inputs, output.parent)
         remove_run_folder(folder)
+
+
+def _is_finished(output: Path, settings: Mapping[str, Any], inputs: Inputs) -> bool:
+    """Whether `output` vouches for exactly this run, whole and undamaged."""
+    try:
+        manifest = read_manifest(output)
+        manifest.verify()
+    except ManifestError:
+        return False
+    made_from = {name: read_manifest(path).digest for name, path in inputs.by_name.items()}
+    return manifest.settings == dict(settings) and manifest.inputs == made_from
 
 
 def build_model(settings: PretrainSettings, vocabulary_size: int, pad_id: int) -> MaskedLanguageModel:
@@ -117,8 +175,10 @@ def _train(
     options: RuntimeSettings,
     inputs: Inputs,
     topology: Topology,
+    store: torch.distributed.Store,
     folder: Path,
     output: Path,
+    lease: RunLease | None = None,
 ) -> Trained:
     shards = TokenShards.open(inputs.tokens, TRAINING_SPLIT)
     model = build_model(settings, shards.vocabulary_size, shards.special.ids[shards.special.pad])
@@ -129,12 +189,14 @@ def _train(
     start = prepare_output_(model, settings.output_bias, first_examples, shards, settings.seed, show)
     device = select_device(options.device, topology)
     precision = resolve_precision(settings.precision, device)
-    record = RunRecord(
-        folder, topology, settings.steps, output.parent.name, options, device, precision, output.parent / SINKS_FOLDER
-    )
+    sinks = output.parent / SINKS_FOLDER
+    record = RunRecord(folder, topology, settings.steps, output.parent.name, options, device, precision, sinks, lease)
     if settings.steps == 0:
         return Trained(model, record, start)
-    deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
+    # All stop together, so one of them has to know; thousands would ask Slurm's controller at once.
+    deadline = None
+    if topology.is_first:
+        deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
     prepare_device(device, options.threads)
     loader = BatchLoader(
         TrainingBatches(
@@ -153,7 +215,7 @@ def _train(
             )
         unigram = unigram_of_run(settings.output_bias, first_examples, shards, settings.seed, show)
         probe = DivergenceProbe(held_out.probed.batches, unigram)
-    with process_group(topology, device):
+    with process_group(topology, device, store):
         model.to(device)
         optimizer = build_optimizer(model, settings.optimizer)
         # Before DeepSpeed, which sends the first process's parameters to all others.

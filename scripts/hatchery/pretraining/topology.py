@@ -1,11 +1,13 @@
 """Who this process is among how many, read from the environment of torchrun or of a Slurm job step.
 
-A pure function of a mapping, so every shape can be tested without a cluster. Inside a Slurm job step `srun` sets the
-variables afresh for each task; the first host of the step's node list is where rank 0 runs and all others meet.
+A function of a mapping, so every shape can be tested without a cluster. Inside a Slurm job step `srun` sets the
+variables afresh for each task; the first host of the step's node list is where rank 0 runs and all others meet. Where
+that name means nothing to the resolver, the address from which `srun` was started takes its place.
 """
 
 import re
-from collections.abc import Mapping
+import socket
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hatchery.errors import ConfigError
@@ -33,16 +35,26 @@ class Topology:
 SINGLE_PROCESS = Topology(rank=0, world_size=1, local_rank=0, address=None, port=None)
 
 
-def read_topology(environment: Mapping[str, str]) -> Topology:
+def is_resolvable(host: str) -> bool:
+    """Whether this machine finds an address for the name `host`."""
+    try:
+        socket.getaddrinfo(host, None)
+    except (OSError, UnicodeError):
+        return False
+    return True
+
+
+def read_topology(environment: Mapping[str, str], resolves: Callable[[str], bool] = is_resolvable) -> Topology:
     """The topology from torchrun's variables, else from Slurm's, else a single process.
 
-    Raises ConfigError when a variable is missing or not a number.
+    `resolves` tells whether a node's name has an address. Raises ConfigError when a variable is missing or not a
+    number.
     """
     if "WORLD_SIZE" in environment and "RANK" in environment:
-        topology = _from_variables(environment, "RANK", "WORLD_SIZE", "LOCAL_RANK")
+        topology = _from_variables(environment, "RANK", "WORLD_SIZE", "LOCAL_RANK", resolves)
     elif "SLURM_STEP_ID" in environment and "SLURM_PROCID" in environment:
         size = "SLURM_STEP_NUM_TASKS" if "SLURM_STEP_NUM_TASKS" in environment else "SLURM_NTASKS"
-        topology = _from_variables(environment, "SLURM_PROCID", size, "SLURM_LOCALID")
+        topology = _from_variables(environment, "SLURM_PROCID", size, "SLURM_LOCALID", resolves)
     else:
         return SINGLE_PROCESS
     if not 0 <= topology.rank < topology.world_size:
@@ -50,12 +62,14 @@ def read_topology(environment: Mapping[str, str]) -> Topology:
     return topology
 
 
-def _from_variables(environment: Mapping[str, str], rank: str, world_size: str, local_rank: str) -> Topology:
+def _from_variables(
+    environment: Mapping[str, str], rank: str, world_size: str, local_rank: str, resolves: Callable[[str], bool]
+) -> Topology:
     size = _number(environment, world_size)
     if size == 1:
         return SINGLE_PROCESS
     local = _number(environment, local_rank)
-    address = environment.get("MASTER_ADDR") or _first_slurm_host(environment)
+    address = environment.get("MASTER_ADDR") or _first_slurm_host(environment, resolves)
     port = _number(environment, "MASTER_PORT") if "MASTER_PORT" in environment else _slurm_port(environment)
     return Topology(_number(environment, rank), size, local, address, port)
 
@@ -75,11 +89,13 @@ def _slurm_port(environment: Mapping[str, str]) -> int:
     return FIRST_PORT + (4 * job + step) % PORTS
 
 
-def _first_slurm_host(environment: Mapping[str, str]) -> str:
+def _first_slurm_host(environment: Mapping[str, str], resolves: Callable[[str], bool]) -> str:
     nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_NODELIST")
-    if nodes:
-        return first_host(nodes)
     address = environment.get("SLURM_LAUNCH_NODE_IPADDR")
+    # The workflow's own `srun` starts on the first node, but one that somebody typed on a login node does not: so the
+    # name goes first.
+    if nodes and (not address or resolves(first_host(nodes))):
+        return first_host(nodes)
     if address:
         return address
     raise ConfigError("environment: MASTER_ADDR is not set, and there is no Slurm node list to take it from")

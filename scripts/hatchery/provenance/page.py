@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.page import STYLE
+from hatchery.analysis.pages.document import html_document
 from hatchery.errors import ManifestError
 from hatchery.provenance.chain import Chain, Link, Node, follow, volatile_facts
 from hatchery.provenance.manifest_index import ManifestIndex
 from hatchery.provenance.setting_texts import flatten
-from hatchery.provenance.summary_rows import NumberedRow, read_summary
+from hatchery.provenance.summary_rows import SELECTORS, NumberedRow, read_summary
 from hatchery.provenance.tree_text import source_facts
 from hatchery.provenance.verification import generated_problems
 from hatchery.storage.atomic import write_text
@@ -25,9 +25,12 @@ _OWN_STYLE = """
 section { border-top: 1px solid #9996; margin-top: 1.5rem; }
 section:target, tr:target { background: #fd06; }
 code { overflow-wrap: anywhere; }
-td.long { overflow-wrap: anywhere; white-space: normal; }
+td.name { white-space: normal; }
+td.long { min-width: 16rem; overflow-wrap: break-word; white-space: normal; }
 """
-_ROW_COLUMNS = ("model", "suite", "task", "metric", "mean", "std", "n", "n_failed")
+# Sections, in their order.
+_SECTIONS = ("Numbers", "Stages", "Raw files", "Times, places and versions")
+_ROW_COLUMNS = (*SELECTORS, "mean", "std", "n", "n_failed")
 _VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "host", "python", "code_revision")
 
 
@@ -46,39 +49,40 @@ def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, p
 
 def page_text(experiment: str, rows: Sequence[NumberedRow], chain: Chain) -> str:
     """The page as HTML."""
-    title = html.escape(f"Provenance of {experiment}")
+    title = f"Provenance of {experiment}"
     stages = [node for node in chain.nodes.values() if node.manifest is not None]
     sources = [node for node in chain.nodes.values() if node.source is not None]
     readers = _readers(chain)
     blocks = [
-        f"<h1>{title}</h1>",
+        f"<h1>{html.escape(title)}</h1>",
+        _contents(),
         "<p>Every number of summary.csv with the manifests it was computed from. A manifest names the settings of its "
         "stage, what the stage read and what it wrote; the links lead on to the registered raw files.</p>",
         _problems([*chain.problems, *generated_problems(chain)]),
-        "<h2>Numbers</h2>",
+        _heading(_SECTIONS[0]),
         _table((*_ROW_COLUMNS, "made from"), (_summary_row(row, chain) for row in rows)),
-        "<h2>Stages</h2>",
+        _heading(_SECTIONS[1]),
         *(_stage(chain, node, readers) for node in stages),
-        "<h2>Raw files</h2>",
+        _heading(_SECTIONS[2]),
         *(_source(chain, node, readers) for node in sources),
-        "<h2>Times, places and versions</h2>",
+        _heading(_SECTIONS[3]),
         "<p>This section alone changes when the same work is done again.</p>",
         _table(("manifest", *(name.replace("_", " ") for name in _VOLATILE), "packages"), map(_volatile_row, stages)),
     ]
-    body = "\n".join(block for block in blocks if block)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{STYLE}{_OWN_STYLE}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
+    return html_document(title, "\n".join(block for block in blocks if block), _OWN_STYLE)
+
+
+def _contents() -> str:
+    links = "".join(f'<li><a href="#{_anchor(title)}">{title}</a></li>' for title in _SECTIONS)
+    return f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
+
+
+def _heading(title: str) -> str:
+    return f'<h2 id="{_anchor(title)}">{title}</h2>'
+
+
+def _anchor(title: str) -> str:
+    return f"section-{title.split()[0].strip(',').lower()}"
 
 
 def _readers(chain: Chain) -> dict[str, list[Node]]:
@@ -99,7 +103,10 @@ def _problems(problems: Sequence[str]) -> str:
 
 
 def _summary_row(row: NumberedRow, chain: Chain) -> str:
-    cells = "".join(_cell(row.values[column]) for column in _ROW_COLUMNS)
+    # Long names break after an underscore, so that the links stay in sight.
+    names = (html.escape(row.values[column]).replace("_", "_<wbr>") for column in SELECTORS)
+    cells = "".join(f'<td class="name">{name}</td>' for name in names)
+    cells += "".join(_cell(row.values[column]) for column in _ROW_COLUMNS[len(SELECTORS) :])
     nodes = [node for digest in row.digests for node in chain.nodes.values() if node.digest.startswith(digest)]
     links = ", ".join(_link(node) for node in nodes)
     return f'<tr id="{html.escape(row.anchor)}">{cells}<td class="long">{links}</td></tr>'

@@ -77,7 +77,7 @@ def planned_cost_text(costs: Sequence[PlannedCell], layout: Layout) -> str:
     cluster = layout.project.config["cluster"]
     header = ["model", "pretraining FLOPs", "time", "device hours", "evaluation FLOPs", "time"]
     body = [_row(f"{cost.experiment}/{cost.cell}", [cost]) for cost in costs]
-    devices = f"{max(1, cluster['gpus'])} x {cluster['planned_device']}"
+    devices = f"{cluster['nodes'] * max(1, cluster['gpus_per_node'])} x {cluster['planned_device']}"
     return (
         f"{aligned([header, *body, _row('all, one after another', costs)])}\n"
         f"Estimated for {devices} at an MFU of {percent(cluster['planned_mfu'])} (`cluster` in config/config.yaml); "

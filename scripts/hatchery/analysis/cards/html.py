@@ -3,9 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from hatchery.analysis.cards.content import Section, Text
+from hatchery.analysis.cards.content import Address, Section, Text
 from hatchery.analysis.cards.tables import html_text, markdown_paragraph, markdown_text
-from hatchery.analysis.page import STYLE, embedded_figure
+from hatchery.analysis.pages.document import html_document
+from hatchery.analysis.pages.figures import embedded_figure
 
 CARD_STYLE = """
 nav ul { columns: 3 12rem; list-style: none; padding: 0; }
@@ -23,40 +24,27 @@ figure.text blockquote { margin: 0; max-width: 50rem; overflow-wrap: anywhere; w
 """
 
 
-def card_html(title: str, description: str, sections: Sequence[Section]) -> str:
-    """The page. Raises EvaluationError when a drawing is not an SVG."""
+def card_html(title: str, description: str, sections: Sequence[Section], style: str = "") -> str:
+    """The page, with `style` after the style of all cards. Raises EvaluationError when a drawing is not an SVG."""
     contents = "\n".join(f'<li><a href="#{_anchor(s.title)}">{html_text(s.title)}</a></li>' for s in sections)
     body = "\n".join(_section(section) for section in sections)
     introduction = f'<p class="prose-text">{html_text(description)}</p>\n' if description else ""
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<title>{html_text(title)}</title>
-<style>{STYLE}{CARD_STYLE}</style>
-</head>
-<body>
-<main>
-<h1>{html_text(title)}</h1>
+    page = f"""<h1>{html_text(title)}</h1>
 {introduction}<nav aria-label="Contents"><ul>
 {contents}
 </ul></nav>
-{body}
-</main>
-</body>
-</html>
-"""
+{body}"""
+    return html_document(title, page, CARD_STYLE + style)
 
 
 def card_markdown(title: str, description: str, sections: Sequence[Section]) -> str:
     """Title, prose and tables of the card in Markdown."""
     parts = [f"# {markdown_text(title)}", *([markdown_paragraph(description)] if description else [])]
     for section in sections:
-        if section.tables or (section.prose and not section.texts):
+        if section.tables or section.links or (section.prose and not section.texts):
             parts += [f"## {section.title}", *section.prose]
             parts += [table.markdown() for table in section.tables]
+            parts += ["\n".join(_markdown_link(link) for link in section.links)] if section.links else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -66,7 +54,16 @@ def _section(section: Section) -> str:
     parts += [embedded_figure(drawing.path, drawing.caption) for drawing in section.drawings]
     parts += [table.html() for table in section.tables]
     parts += [_text(text) for text in section.texts]
+    parts += [f"<ul>{''.join(_link(link) for link in section.links)}</ul>"] if section.links else []
     return f'<section aria-labelledby="{_anchor(section.title)}">\n' + "\n".join(parts) + "\n</section>"
+
+
+def _link(link: Address) -> str:
+    return f'<li><a href="{html_text(link.target)}">{html_text(link.text)}</a></li>'
+
+
+def _markdown_link(link: Address) -> str:
+    return f"- [{markdown_text(link.text)}](<{link.target}>)"
 
 
 def _text(text: Text) -> str:

@@ -30,7 +30,7 @@ def read_shares(path: Path, settings: PaperTablesSettings) -> dict[tuple[str, st
     found: dict[tuple[str, str], dict[int, float]] = {}
     slopes: dict[tuple[str, str], float] = {}
     for row in read_rows(path, TABLE_COLUMNS, TABLE_COLUMNS[:3]):
-        key = (row.text("model", settings.models), settings.papers_name(row.text("task")))
+        key = (row.text("model", settings.models), settings.papers_task(row.text("task")))
         found.setdefault(key, {})[row.count("layer")] = row.number("percent", 0.0, 100.0)
         slopes[key] = row.number("slope")
     for (model, task), layers in found.items():

@@ -20,6 +20,11 @@ FAILED = (
     " and deviation; of averages, the fewest runs of a task and the failures of all tasks are counted"
 )
 
+DASH = (
+    "A dash stands where there is no number: in a published line the paper prints none; in one of ours the experiment"
+    " has no such evaluation, no complete average, or no sound run"
+)
+
 
 def score_notes(
     layout: ScoreLayout, settings: PaperTablesSettings, lines: Sequence[Line], headings: Sequence[str]
@@ -55,6 +60,8 @@ def common_notes(
 ) -> list[str]:
     """The remark of the layout, the caveat of the experiment, and the remarks on printed numbers."""
     notes = [remark] if remark else []
+    if any(value is None or value.mean is None for line in lines for value in line.values):
+        notes.append(DASH)
     if settings.caveat:
         notes.append(f"† No number of ours is comparable with a printed one: {settings.caveat}")
     if reasons := remarks(lines, headings, comparable=False):

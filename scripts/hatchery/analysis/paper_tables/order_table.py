@@ -55,7 +55,10 @@ def order_table(
                 lines.append(Line(entry.heading, READINGS[reading], cells, model))
     printed.check_complete([(layout.block.track, row.row) for row in layout.block.rows if row.printed])
     headings = tuple(_heading(entry, model) for entry, model in places)
-    notes = _notes(layout, settings, matrices, left_out) + common_notes(settings, lines, headings, layout.remark)
+    named = "; ".join(f"{entry.heading} is {model}" for entry, model in places if model and model != entry.heading)
+    notes = _notes(layout, settings, matrices, left_out)
+    notes += [f"Models of ours: {named}"] if named else []
+    notes += common_notes(settings, lines, headings, layout.remark)
     return Table(
         settings.published.paper,
         number,
@@ -105,7 +108,7 @@ def _judged(value: Value, epsilon: float) -> Value:
 
 
 def _heading(entry: Entry, model: str) -> str:
-    return f"{entry.heading} (ours: {model})" if model and model != entry.heading else entry.heading
+    return f"{entry.heading} (ours: {model})" if len(entry.models) > 1 else entry.heading
 
 
 def _notes(

@@ -50,13 +50,13 @@ def lists_of_models(
     for model in settings.models:
         scores = [
             RunScore(
-                settings.papers_name(run.task),
+                settings.papers_task(run.task),
                 (run.cell.seed, run.finetuning_seed or 0),
                 run.learning_rate or 0.0,
                 run.value,
             )
             for run in runs
-            if run.cell.run == model and settings.papers_name(run.task) in tasks
+            if run.cell.run == model and settings.papers_task(run.task) in tasks
         ]
         if not scores:
             continue

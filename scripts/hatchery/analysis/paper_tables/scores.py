@@ -54,8 +54,8 @@ def read_scores(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Mea
     for row in read_rows(path, COLUMNS, ("model", "suite", "task", "metric")):
         row.text("experiment", (settings.experiment,))
         measure = (
-            settings.papers_name(row.text("suite")),
-            settings.papers_name(row.text("task")),
+            settings.papers_suite(row.text("suite")),
+            settings.papers_task(row.text("task")),
             row.text("metric"),
         )
         own = scores[row.text("model", tuple(scores))]

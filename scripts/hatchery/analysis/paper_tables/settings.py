@@ -24,7 +24,8 @@ class PaperTablesSettings:
     """Which tables of which paper an experiment repeats.
 
     `prefix` is what the experiment's suites and tasks are called before the paper's names (`demo_` in a scaled-down
-    twin). With `caveat`, no number of ours is comparable with a printed one, for that reason.
+    twin), `suites` are those that are called otherwise, and `corpora` says whose place a corpus of ours has among the
+    sizes. With `caveat`, no number of ours is comparable with a printed one, for that reason.
     """
 
     experiment: str
@@ -33,6 +34,8 @@ class PaperTablesSettings:
     tasks: tuple[str, ...] = ()
     baselines: tuple[str, ...] = ()
     prefix: str = ""
+    suites: dict[str, str] = field(default_factory=dict)
+    corpora: dict[str, str] = field(default_factory=dict)
     caveat: str = ""
     order: OrderSettings = field(default_factory=OrderSettings)
 
@@ -41,9 +44,13 @@ class PaperTablesSettings:
         """Our models in the order of the configuration, baselines last."""
         return models_in_order((*self.cells, *baseline_cells(self.baselines, self.cells)))
 
-    def papers_name(self, name: str) -> str:
-        """What the paper calls our suite or task."""
-        return name.removeprefix(self.prefix)
+    def papers_suite(self, suite: str) -> str:
+        """What the paper's tables call our suite."""
+        return self.suites.get(suite, suite.removeprefix(self.prefix))
+
+    def papers_task(self, task: str) -> str:
+        """What the paper's tables call our task."""
+        return task.removeprefix(self.prefix)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from hatchery.analysis.published_values import PAPERS
 from hatchery.analysis.tables import read_rows
 from hatchery.errors import ConfigError
 
-CARD_COLUMNS = ("table", "source", "split", "measure", "ours")
+CARD_KEY = ("source", "split")
+MEASURES = ("documents", "sentences", "words", "pre_tokens", "subwords")
 UNITS = {"count": 1.0, "million": 1e6}
 Size = tuple[str, str, str, str]
 
@@ -30,20 +31,18 @@ def read_published_sizes(path: Path, paper: str, number: str) -> dict[Size, tupl
     }
 
 
-def read_card_sizes(cards: Mapping[str, Path], paper: str, number: str) -> dict[Size, float]:
-    """Our sizes for one table from the `comparison.csv` of corpora by name.
+def read_card_sizes(cards: Mapping[str, Path], corpora: Mapping[str, str]) -> dict[Size, float]:
+    """Our sizes from the `statistics.csv` of the cards of corpora by name, under what `corpora` calls them.
 
-    A card of a corpus without published sizes has no rows, so an empty comparison is no error.
+    A measure that a card lacks (subwords without a tokenizer) is no error. Raises EvaluationError naming file and line
+    for what is no number.
     """
     sizes: dict[Size, float] = {}
     for corpus, path in cards.items():
-        if path.read_text(encoding="utf-8").count("\n") < 2:
-            continue
-        for row in read_rows(path, CARD_COLUMNS, CARD_COLUMNS[:4]):
-            ours = row.optional_number("ours", low=0.0)
-            if row.text("table") == f"{PAPERS[paper]} Table {number}" and ours is not None:
-                source = "total" if row.text("source") == ALL else row.text("source")
-                sizes[corpus, source, row.text("split"), row.text("measure")] = ours
+        for row in read_rows(path, CARD_KEY, CARD_KEY):
+            source = "total" if row.text("source") == ALL else row.text("source")
+            for measure in (name for name in MEASURES if row.values.get(name)):
+                sizes[corpora.get(corpus, corpus), source, row.text("split"), measure] = row.count(measure)
     return sizes
 
 

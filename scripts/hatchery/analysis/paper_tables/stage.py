@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.pages.markdown import markdown_page
 from hatchery.analysis.paper_tables.grid import Table
 from hatchery.analysis.paper_tables.latex import latex_document, latex_table
 from hatchery.analysis.paper_tables.layers_table import layers_table, read_shares
@@ -42,7 +43,7 @@ class Inputs:
     """Where the numbers of the tables come from.
 
     `summary`, `published` and `layout` are always there. `finetuning` names manifests by `CELL:TASK` (orders), `layers`
-    is our table of layer contributions; `sizes` are the published sizes of corpora and `cards` the comparisons of ours
+    is our table of layer contributions; `sizes` are the published sizes of corpora and `cards` the statistics of ours
     by corpus. What is not given leaves its tables out.
     """
 
@@ -71,7 +72,12 @@ def write_tables(settings: Mapping[str, Any], inputs: Inputs, output: Path) -> N
     """
     tables_settings = build(PaperTablesSettings, stage_body(settings))
     tables, without = all_tables(tables_settings, inputs)
-    texts = {"tables.md": _index(tables_settings, tables, without), "tables.tex": latex_document(tables)}
+    index = _index(tables_settings, tables, without)
+    texts = {
+        "tables.md": index,
+        "tables.tex": latex_document(tables),
+        "tables.html": markdown_page(f"Tables of {tables_settings.experiment}", index),
+    }
     for table in tables:
         texts[f"{table.name}.md"] = markdown_table(table)
         texts[f"{table.name}.tex"] = latex_table(table)
@@ -133,7 +139,7 @@ def _table(
             if inputs.sizes is None:
                 return None
             published = read_published_sizes(inputs.sizes, paper, number)
-            ours = read_card_sizes(inputs.cards, paper, number)
+            ours = read_card_sizes(inputs.cards, settings.corpora)
             return sizes_table(number, layout, settings, published, ours)
 
 

@@ -53,9 +53,7 @@ def finetune(
     for task_settings in (typed.task, *typed.transfer):
         check_task(task_settings)
     options = build(FinetuneRuntime, runtime, "runtime")
-    inputs = {"model": model, **{f"source {name}": path for name, path in sources.items()}}
-    if vocabulary is not None:
-        inputs["vocabulary"] = vocabulary
+    inputs = stage_inputs(model, sources, vocabulary)
     store = RunStore(checkpoints, _identity(settings, inputs))
     with stage_run(output, settings, inputs) as run:
         started = time.monotonic()
@@ -92,6 +90,12 @@ def finetune(
             "threads": torch.get_num_threads(),
         }
     store.remove()
+
+
+def stage_inputs(model: Path, sources: Mapping[str, Path], vocabulary: Path | None) -> dict[str, Path]:
+    """The inputs of the stage by the names under which its manifest has them."""
+    inputs = {"model": model, **{f"source {name}": path for name, path in sources.items()}}
+    return inputs if vocabulary is None else {**inputs, "vocabulary": vocabulary}
 
 
 def with_frozen_layers(

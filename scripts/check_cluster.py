@@ -1,0 +1,40 @@
+"""Print what would be sent to Slurm for an experiment, and check that the cluster can do it. Status 1 after an error.
+
+For example: python scripts/check_cluster.py --experiment strict
+"""
+
+import argparse
+import sys
+
+from hatchery.cluster.check import check_cluster, sbatch_text
+from hatchery.cluster.external import ask
+from hatchery.cluster.findings import failed, findings_text
+from hatchery.cluster.planned_jobs import plan
+from hatchery.command import load_settings, run_command
+from hatchery.config.layout import Layout
+from hatchery.config.project import Project
+from hatchery.pretraining.cost import cost_settings, estimate
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print the lines and the findings."""
+    target = f"results/{arguments.experiment}/summary.csv"
+    layout = Layout(Project("config"))
+    costs = estimate(cost_settings(load_settings(layout.settings("write_cost", experiment=arguments.experiment))))
+    planned = plan(target, arguments.profile, arguments.snakemake)
+    print(f"What would be sent for {target}, at most {planned.jobs_at_once} jobs at once:\n")
+    print(sbatch_text(planned.jobs), flush=True)
+    found = check_cluster(planned, costs, target, ask, None if arguments.no_jobs else arguments.wait)
+    print(findings_text(found), end="")
+    if failed(found):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--experiment", required=True, help="a file of config/experiments/ without its ending")
+    parser.add_argument("--profile", default="slurm", help="profile of Snakemake (default: slurm)")
+    parser.add_argument("--no-jobs", action="store_true", help="submit no one-minute jobs that look at the nodes")
+    parser.add_argument("--wait", type=float, default=300, help="seconds to wait for these jobs (default: 300)")
+    parser.add_argument("snakemake", nargs="*", help="after --: the further arguments that snakemake will be given")
+    run_command(main, parser)

@@ -1,0 +1,157 @@
+"""The numbers of `summary.csv` as tables of a page, ours beside the published ones, each a link to where it comes from.
+
+A cell is one row of the summary, found by its key and never by its text: model, suite, task and metric. The link leads
+to the row on the page of provenance, and from there to the manifests.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from urllib.parse import quote
+
+from hatchery.analysis.cards.tables import html_text
+from hatchery.analysis.measurements import (
+    ACCURACY,
+    PARADIGM_AVERAGE,
+    PERPLEXITY_SUITE,
+    PHENOMENON_AVERAGE,
+    PRETRAINING_SUITE,
+)
+from hatchery.analysis.pages.document import scrolling_table
+from hatchery.analysis.summary_layout import readable
+from hatchery.analysis.task_averages import AVERAGE_METRIC
+from hatchery.provenance.summary_rows import NumberedRow
+
+VERDICTS = ("within", "above", "below", "not comparable")
+# Models side by side in one table.
+MODELS_SHOWN = 6
+PERPLEXITY = "perplexity"
+
+Key = tuple[str, str, str]
+
+
+class Numbers:
+    """The rows of a summary by model and (suite, task, metric), with the page on which each of them has an anchor."""
+
+    def __init__(self, rows: Sequence[NumberedRow], provenance: str, order: Sequence[str] = ()) -> None:
+        """`provenance` is the address of that page, relative to the page of the tables; `order` that of the models."""
+        self._rows = {(row.values["model"], _key(row)): row for row in rows}
+        self._provenance = provenance
+        named = dict.fromkeys(model for model, _ in self._rows)
+        self.models = [*(model for model in order if model in named), *(model for model in named if model not in order)]
+        self.keys = list(dict.fromkeys(key for _, key in self._rows))
+        # Held-out text first, as in the summary.
+        suites = dict.fromkeys(suite for suite, _, _ in self.keys)
+        self.suites = sorted(suites, key=lambda suite: suite not in (PRETRAINING_SUITE, PERPLEXITY_SUITE))
+
+    def row(self, model: str, key: Key) -> NumberedRow | None:
+        """The row of one number, or None."""
+        return self._rows.get((model, key))
+
+    def verdicts(self) -> Counter[str]:
+        """How many rows have which verdict; empty without published values."""
+        return Counter(row.values["verdict"] for row in self._rows.values() if row.values["verdict"])
+
+    def headline(self) -> list[Key]:
+        """The averages that stand for the experiment: perplexities, then one or two per suite."""
+        suites = [suite for suite in self.suites if suite not in (PRETRAINING_SUITE, PERPLEXITY_SUITE)]
+        found = [key for key in self.keys if key[0] == PRETRAINING_SUITE and key[2] == PERPLEXITY]
+        found += [key for key in self.keys if key[0] == PERPLEXITY_SUITE and key[2] == PERPLEXITY]
+        pairs = [suite for suite in suites if (suite, PHENOMENON_AVERAGE, ACCURACY) in self.keys]
+        for suite in pairs:
+            found.append((suite, PHENOMENON_AVERAGE, ACCURACY))
+            if self._says_more((suite, PARADIGM_AVERAGE, ACCURACY), found[-1]):
+                found.append((suite, PARADIGM_AVERAGE, ACCURACY))
+        for suite in suites:
+            averages = [key for key in self.keys if key[0] == suite and key[2] == AVERAGE_METRIC]
+            if not averages and suite not in pairs:
+                # What is not averaged, a suite of one task say, stands for itself.
+                averages = [key for key in self.keys if key[0] == suite][:1]
+            found += averages
+        return found
+
+    def _says_more(self, key: Key, than: Key) -> bool:
+        both = [(self.row(model, key), self.row(model, than)) for model in self.models]
+        return any(
+            one is not None and (one.values["published_mean"] or (other and other.values["mean"] != one.values["mean"]))
+            for one, other in both
+        )
+
+    def table(self, label: str, keys: Sequence[Key], names: Sequence[str], caption: bool = True) -> str:
+        """Tables of `keys` (rows, called `names`) by models (columns), at most MODELS_SHOWN side by side."""
+        models = [model for model in self.models if any(self.row(model, key) for key in keys)]
+        tables = -(-len(models) // MODELS_SHOWN)
+        bounds = [round(index * len(models) / tables) for index in range(tables + 1)]
+        parts = []
+        for first, end in pairwise(bounds):
+            shown = models[first:end]
+            body = [
+                [html_text(name), *(self.cell(self.row(model, key)) for model in shown)]
+                for name, key in zip(names, keys, strict=True)
+            ]
+            text = label if tables == 1 else f"{label}: {shown[0]} to {shown[-1]}"
+            header = ["measure", *(html_text(model) for model in shown)]
+            parts.append(scrolling_table(text, header, body, caption or tables > 1))
+        return "\n".join(parts)
+
+    def cell(self, row: NumberedRow | None) -> str:
+        """Ours as a link, runs and failures, and below it the published value with the verdict; a dash for nothing."""
+        if row is None:
+            return "-"
+        values = row.values
+        address = html_text(f"{self._provenance}#{quote(row.anchor)}")
+        ours = f'<a href="{address}" title="{html_text(row.label())}">{html_text(number_text(row))}</a>'
+        failed = f", {values['n_failed']} failed" if values["n_failed"] not in ("", "0") else ""
+        runs = f'<span class="runs">n={html_text(values["n"] + failed)}</span>'
+        return f"{ours} {runs}{_published(row)}"
+
+
+def number_text(row: NumberedRow) -> str:
+    """`mean ± std` with one decimal (two for perplexity); `failed` where no run is left."""
+    mean, std = row.values["mean"], row.values["std"]
+    if not mean:
+        return "failed"
+    decimals = decimals_of(row.values["metric"])
+    return f"{float(mean):.{decimals}f}" + (f" ± {float(std):.{decimals}f}" if std else "")
+
+
+def decimals_of(metric: str) -> int:
+    """One for percentages, two for what is measured otherwise."""
+    return 1 if metric.endswith("_percent") else 2
+
+
+def name_of(key: Key) -> str:
+    """What the headline calls a number."""
+    suite, task, metric = key
+    if suite in (PRETRAINING_SUITE, PERPLEXITY_SUITE):
+        return f"{readable(task)} {readable(metric)}" + (" while training" if suite == PRETRAINING_SUITE else "")
+    what = readable(task) if metric in (AVERAGE_METRIC, ACCURACY) else f"{readable(task)}, {metric_name(metric)}"
+    return f"{readable(suite)}: {what}"
+
+
+def metric_name(metric: str) -> str:
+    """`accuracy in percent`, `loss in nats`, `perplexity`."""
+    for ending, unit in (("_percent", "percent"), ("_nats", "nats")):
+        if metric.endswith(ending):
+            return f"{readable(metric.removesuffix(ending))} in {unit}"
+    return readable(metric)
+
+
+def _published(row: NumberedRow) -> str:
+    values = row.values
+    if not values["verdict"] or not values["published_mean"]:
+        return ""
+    decimals = decimals_of(values["metric"])
+    text = f"{float(values['published_mean']):.{decimals}f}"
+    if values["published_std"]:
+        text += f" ± {float(values['published_std']):.{decimals}f}"
+    source = f' title="{html_text(values["published_source"])}"' if values["published_source"] else ""
+    kind = values["verdict"].replace(" ", "-")
+    return (
+        f'<br><span class="published"{source}>published {html_text(text)}: '
+        f'<span class="verdict {html_text(kind)}">{html_text(values["verdict"])}</span></span>'
+    )
+
+
+def _key(row: NumberedRow) -> Key:
+    return row.values["suite"], row.values["task"], row.values["metric"]

@@ -1,0 +1,46 @@
+"""The pretrained models of an experiment on its page: what follows from the work, and the way to their cards.
+
+Times and hosts stand on the cards and not here: the page of the same results has the same bytes.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.cards.tables import count, html_text
+from hatchery.analysis.pages.document import scrolling_table
+from hatchery.analysis.pages.links import address
+from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
+from hatchery.errors import ConfigError
+from hatchery.storage.manifests import read_manifest
+
+_HEADER = ("run", "parameters", "steps", "tokens seen", "last training loss", "development loss", "perplexity")
+
+
+def runs(pretraining: Mapping[str, Path], cards: Mapping[str, Path], page: Path) -> str:
+    """A row for each run; `pretraining` are the manifests and `cards` the pages of the run cards, both by cell.
+
+    Raises ConfigError for a card without a run, ManifestError and EvaluationError for a damaged result.
+    """
+    if unknown := sorted(cards.keys() - pretraining.keys()):
+        raise ConfigError(f"--run-card: there is no --pretraining for {', '.join(unknown)}")
+    rows = []
+    for cell, path in pretraining.items():
+        manifest = read_manifest(path)
+        points = read_curve(manifest)
+        name = html_text(cell)
+        if cell in cards:
+            name = f'<a href="{address(cards[cell], page)}">{name}</a>'
+        counts = [_count(manifest.measures.get(key)) for key in ("parameters", "steps", "tokens")]
+        losses = [_last(points, key) for key in ("loss", "development_loss", "development_perplexity")]
+        rows.append([name, *counts, *losses])
+    return scrolling_table("Pretrained models; losses in nats per labelled token", _HEADER, rows, counts=True)
+
+
+def _count(value: Any) -> str:
+    return html_text(count(value)) if isinstance(value, int) else "-"
+
+
+def _last(points: list[CurvePoint], name: str) -> str:
+    values = [value for point in points if (value := getattr(point, name)) is not None]
+    return f"{values[-1]:,.3f}" if values else "-"

@@ -1,0 +1,201 @@
+"""What a run card says, section by section: settings, cost, curves, checkpoints, machine and files.
+
+Every section is a table of names and values for people. What changes when the same run is done again (times, hosts,
+versions) stands in the sections `What it took` and `Where it ran` and nowhere else.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.cards.content import Address, Drawing, Section
+from hatchery.analysis.cards.tables import Table, count
+from hatchery.analysis.run_cards.curves import DIVERGENCES, caption_of, has_curves, measured_divergences
+from hatchery.analysis.run_cards.facts import RunFacts
+from hatchery.analysis.run_cards.units import duration, flops, mebibytes, number, share
+from hatchery.provenance.chain import SHOWN_DIGITS
+from hatchery.provenance.setting_texts import flatten
+
+NOT_RECORDED = "not recorded"
+_GROUPS = {
+    "model": "Model",
+    "objective": "Objective",
+    "output_bias": "Output bias",
+    "optimizer": "Optimiser",
+    "schedule": "Schedule of the learning rate",
+    "long_sequence": "Longer sequences at the end",
+}
+_TOLD = {
+    *("started", "wall_seconds", "cpu_seconds", "training_seconds", "loader_wait_seconds", "tokens_per_second"),
+    *("peak_memory_mib", "host", "platform", "processors", "python", "packages", "code_revision", "command"),
+    *("resumed_from_step", "milestones"),
+}
+
+
+def overview_section(run: RunFacts, seed: int) -> Section:
+    """What was trained, for how long, and how well."""
+    settings = run.manifest.settings
+    rows = [
+        ("seed", str(seed)),
+        ("parameters", count(run.measure("parameters"))),
+        ("optimiser steps", count(run.measure("steps"))),
+        ("tokens seen", count(run.measure("tokens"))),
+        ("sequences per step", _setting(settings.get("batch_size"))),
+        ("tokens per sequence", _setting(settings.get("sequence_length"))),
+    ]
+    names = {
+        "loss": "training loss at the last step (nats)",
+        "development_loss": "development loss (nats)",
+        "development_perplexity": "development perplexity",
+    }
+    rows += [(words, number(value)) for name, words in names.items() if (value := run.last(name)) is not None]
+    if skipped := run.last("skipped_steps"):
+        rows.append(("steps skipped for infinite gradients", count(skipped)))
+    prose = [] if run.measure("steps") else ["The model was initialised and not trained: a baseline."]
+    return Section("What was trained", prose, tables=[_table("The run", rows)])
+
+
+def curve_section(run: RunFacts, drawing: Path) -> Section:
+    """The drawing of the run."""
+    if not has_curves(run):
+        return Section("Curves", ["Nothing was measured: the model was not trained."])
+    return Section("Curves", drawings=[Drawing(drawing, caption_of(run))])
+
+
+def settings_section(run: RunFacts) -> Section:
+    """Every resolved setting that decides the weights, in groups."""
+    settings = {key: value for key, value in run.manifest.settings.items() if key not in ("stage", "stage_version")}
+    tables = []
+    for key, title in _GROUPS.items():
+        value = settings.pop(key, None)
+        if isinstance(value, Mapping) and value:
+            tables.append(_table(title, ((name, _setting(text)) for name, text in flatten(value).items())))
+        else:
+            settings[key] = value
+    single = _table("Length and evaluation", ((name, _setting(text)) for name, text in flatten(settings).items()))
+    prose = ["All settings that decide the weights, with defaults filled in; they stand in the manifest of the run."]
+    return Section("Settings", prose, tables=[single, *tables])
+
+
+def plan_section(run: RunFacts) -> Section:
+    """The cost as it was estimated from the settings."""
+    plan = run.plan
+    if plan is None:
+        return Section("Estimated cost", ["No estimate was given to this card."])
+    rows = [
+        ("FLOPs of training", flops(plan["training_flops"])),
+        ("FLOPs of the evaluations while training", flops(plan["development_flops"])),
+        (f"FLOPs as the paper counts ({plan['paper_formula']})", flops(plan["paper_flops"])),
+        ("tokens, padding included", count(float(plan["tokens"]))),
+        ("planned for", f"{plan['devices']} x {plan['device']} at {share(float(plan['mfu']))} of the peak"),
+        ("time", duration(float(plan["wall_seconds"]))),
+        ("device hours", number(float(plan["device_hours"])) if float(plan["device_hours"]) else "< 0.0001"),
+    ]
+    prose = ["Reckoned from the settings alone, before the run; FLOPs are the model's matrix products."]
+    return Section("Estimated cost", prose, tables=[_table("Estimate", rows)])
+
+
+def effort_section(run: RunFacts) -> Section:
+    """Time, speed and memory as they were measured."""
+    facts, resumed = run.volatile, run.volatile.get("resumed_from_step", 0)
+    rows = [
+        ("started", str(facts.get("started", NOT_RECORDED))),
+        ("wall time of the job", _seconds(facts.get("wall_seconds"))),
+        ("time in the training loop", _seconds(facts.get("training_seconds"))),
+        ("of it waiting for batches", _seconds(facts.get("loader_wait_seconds"))),
+        ("processor time of the first process", _seconds(facts.get("cpu_seconds"))),
+        ("tokens per second", _numeric(facts.get("tokens_per_second"))),
+        ("peak memory of the first process", mebibytes(facts.get("peak_memory_mib"))),
+        ("peak memory of the first device", mebibytes(run.most("peak_memory_mib"))),
+        ("FLOPs utilisation of the device (MFU)", _optional_share(run.mean_speed("mfu"))),
+    ]
+    training = facts.get("training_seconds")
+    if run.plan is not None and not resumed and isinstance(training, int | float) and training > 0:
+        reached = float(run.plan["training_flops"]) / training
+        rows.append(("FLOPs per second (estimated FLOPs / time in the loop)", flops(reached)))
+    prose = [f"The last attempt went on from step {count(resumed)}: its times leave out what came before."]
+    return Section("What it took", prose if resumed else [], tables=[_table("Measured", rows)])
+
+
+def checkpoint_section(run: RunFacts) -> Section:
+    """Where the run was interrupted, and which of its models were kept."""
+    facts = run.volatile
+    kept = facts.get("milestones") or []
+    rows = [
+        ("last attempt began at step", _numeric(facts.get("resumed_from_step"))),
+        ("models kept of steps", ", ".join(count(step) for step in kept) or "none but the last"),
+    ]
+    prose = [
+        "Checkpoints lie in a folder named by the digest of settings and inputs while a run goes on, and are removed "
+        "when its model is exported; the model of the last step is the result."
+    ]
+    return Section("Checkpoints", prose, tables=[_table("Checkpoints", rows)])
+
+
+def divergence_section(run: RunFacts) -> Section | None:
+    """First and last value of every divergence; None where the run measured none."""
+    rows = []
+    for name in measured_divergences(run):
+        points = run.series(name)
+        (first, start), (last, end) = points[0], points[-1]
+        rows.append(
+            (DIVERGENCES[name], count(len(points)), f"{start:.4f} ({count(first)})", f"{end:.4f} ({count(last)})")
+        )
+    if not rows:
+        return None
+    table = Table("Divergences in nats", ("divergence", "points", "first (step)", "last (step)"), rows)
+    return Section("Divergences of the output", tables=[table])
+
+
+def place_section(run: RunFacts) -> Section:
+    """The machine, the software and the code."""
+    facts = run.volatile
+    rows = [
+        ("host", str(facts.get("host", NOT_RECORDED))),
+        ("platform", str(facts.get("platform", NOT_RECORDED))),
+        ("processors", str(facts.get("processors", NOT_RECORDED))),
+        ("code revision", str(facts.get("code_revision", NOT_RECORDED))),
+        ("python", str(facts.get("python", NOT_RECORDED))),
+    ]
+    rows += sorted((str(name), str(version)) for name, version in dict(facts.get("packages") or {}).items())
+    further = flatten({key: value for key, value in facts.items() if key not in _TOLD})
+    rows += [(name.replace("_", " "), text) for name, text in further.items()]
+    return Section("Where it ran", tables=[_table("Machine and software", rows, notes=True)])
+
+
+def file_section(run: RunFacts, provenance: str, page: str) -> Section:
+    """Digests of what went in and what came out, and where the run stands in the whole."""
+    manifest = run.manifest
+    rows = [("manifest of this run", manifest.digest)]
+    rows += [(f"read: {name}", digest) for name, digest in sorted(manifest.inputs.items())]
+    rows += [
+        (f"wrote: {output.path.relative_to(manifest.folder).as_posix()} ({count(output.bytes)} bytes)", output.sha256)
+        for output in manifest.outputs
+    ]
+    links = [
+        Address("This run among the manifests of the experiment", f"{provenance}#m-{manifest.digest[:SHOWN_DIGITS]}"),
+        Address("The page of the experiment", page),
+    ]
+    return Section("Files and provenance", tables=[_table("SHA-256", rows, notes=True)], links=links)
+
+
+def _table(caption: str, rows: Iterable[tuple[str, str]], notes: bool = False) -> Table:
+    return Table(caption, ("what", "value"), list(rows), notes_last=notes)
+
+
+def _setting(value: Any) -> str:
+    """A value of the configuration as people say it."""
+    return {"null": "none", "None": "none", "true": "yes", "false": "no"}.get(str(value), str(value))
+
+
+def _seconds(value: Any) -> str:
+    known = isinstance(value, int | float)
+    return f"{duration(value)} ({value:,.1f} s)" if known else NOT_RECORDED
+
+
+def _numeric(value: Any) -> str:
+    return count(value) if isinstance(value, int | float) else NOT_RECORDED
+
+
+def _optional_share(value: float | None) -> str:
+    return NOT_RECORDED if value is None else share(value)

@@ -1,0 +1,108 @@
+"""The curves of one run in one small drawing: loss, learning rate, gradient norm and, where measured, divergences.
+
+Long runs are averaged in at most 200 equal intervals of steps, as in the learning curves of an experiment; what is
+measured at few steps is drawn as it was measured.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from hatchery.analysis.figures.drawing import OKABE_ITO, abbreviated, figure_style, grid_shape, save_svg
+from hatchery.analysis.figures.learning_curves import interval_means
+from hatchery.analysis.run_cards.facts import RunFacts
+from hatchery.analysis.settings import Style
+
+DIVERGENCES = {
+    "kl_unigram": "KL(unigram, model)",
+    "kl_uniform": "KL(uniform, model)",
+    "kl_empirical": "KL(label, model)",
+    "reverse_kl_unigram": "KL(model, unigram)",
+    "reverse_kl_uniform": "KL(model, uniform)",
+}
+CAPTION = (
+    "Against optimiser steps: training loss (line, averaged in at most 200 equal intervals) and development loss "
+    "(dots) in nats per labelled token; the learning rate; the norm of the gradient before clipping, averaged like the "
+    "loss."
+)
+DIVERGENCE_CAPTION = " Divergences of the model's output are in nats, at the steps where they were measured."
+
+Line = tuple[str, list[tuple[float, float]], bool]
+
+
+def has_curves(run: RunFacts) -> bool:
+    """Whether anything was measured while the model was trained."""
+    return any(run.series(name) for name in ("loss", "development_loss", *DIVERGENCES))
+
+
+def caption_of(run: RunFacts) -> str:
+    """What the drawing shows."""
+    return CAPTION + (DIVERGENCE_CAPTION if measured_divergences(run) else "")
+
+
+def measured_divergences(run: RunFacts) -> list[str]:
+    """The divergences that the run has, in the order in which they are always told."""
+    return [name for name in DIVERGENCES if run.series(name)]
+
+
+def plot_run_curves(run: RunFacts, style: Style, output: Path) -> None:
+    """Draw the curves of a run into `output` (SVG); the same run gives the same bytes."""
+    panels = _panels(run)
+    rows, columns = grid_shape(len(panels), 2)
+    with figure_style(style):
+        figure = Figure(figsize=(style.width_inches, rows * style.width_inches * 0.3), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False)
+        for axes, (title, unit, lines) in zip(grid.flat, panels, strict=False):
+            _draw(axes, title, unit, lines, style)
+        for axes in list(grid.flat)[len(panels) :]:
+            axes.remove()
+        save_svg(figure, output, f"Curves of {run.cell}")
+
+
+def _panels(run: RunFacts) -> list[tuple[str, str, list[Line]]]:
+    loss: list[Line] = [("training", _averaged(run.series("loss")), False)]
+    loss.append(("development", _plain(run.series("development_loss")), True))
+    panels = [
+        ("Loss", "nats per labelled token", loss),
+        ("Learning rate", "rate", [("", _plain(run.series("learning_rate")), False)]),
+        ("Gradient norm", "norm before clipping", [("", _averaged(run.series("gradient_norm")), False)]),
+    ]
+    named = measured_divergences(run)
+    if named:
+        lines: list[Line] = [(DIVERGENCES[name], _plain(run.series(name)), True) for name in named]
+        panels.append(("Divergences", "nats", lines))
+    kept = [(title, unit, [line for line in lines if line[1]]) for title, unit, lines in panels]
+    return [panel for panel in kept if panel[2]]
+
+
+def _averaged(points: Sequence[tuple[int, float]]) -> list[tuple[float, float]]:
+    return interval_means([(step, step, value) for step, value in points])
+
+
+def _plain(points: Sequence[tuple[int, float]]) -> list[tuple[float, float]]:
+    return [(float(step), value) for step, value in points]
+
+
+def _draw(axes: Axes, title: str, unit: str, lines: Sequence[Line], style: Style) -> None:
+    for index, (label, points, marked) in enumerate(lines):
+        axes.plot(
+            [x for x, _ in points],
+            [y for _, y in points],
+            color=OKABE_ITO[index],
+            linewidth=1.2,
+            linestyle=("-", "--", ":", "-.", (0, (5, 1)))[index % 5],
+            marker="o" if marked else None,
+            markersize=style.font_size * 0.3,
+            label=label or None,
+        )
+    axes.set_title(title, loc="left")
+    axes.set_ylabel(unit)
+    axes.set_xlabel("optimiser steps")
+    axes.grid(visible=True)
+    axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    if len(lines) > 1:
+        axes.legend()

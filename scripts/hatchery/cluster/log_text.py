@@ -1,0 +1,82 @@
+"""The answer to "where is the log of this job": paths, Slurm's word on every attempt, and the last lines."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hatchery.cluster.external import Ask
+from hatchery.cluster.job_logs import (
+    LogError,
+    RuleLogs,
+    SlurmJob,
+    attempts,
+    last_lines,
+    of_comment,
+    of_file,
+    of_name,
+    slurm_job,
+    submissions,
+    workflow_rules,
+)
+
+SHOWN_JOBS = 5
+
+
+def find_logs(target: str, ask: Ask, lines: int) -> str:
+    """The answer for a file, a Slurm job id, or `<rule>/<wildcard>/...`. Raises LogError and PlanError."""
+    told, rules = submissions(), workflow_rules()
+    if target.isdigit():
+        known, comment = slurm_job(target, ask, told)
+        jobs = of_comment(comment, rules)
+        if not jobs:
+            name = comment.removeprefix("rule_").replace("_wildcards_", ", ") or "unknown"
+            return "\n".join([f"job {target}: {name}", *_slurm_lines(known, lines)]) + "\n"
+        return "\n".join(line for job in jobs for line in _job_lines(job, [known], lines)) + "\n"
+    target = target.removesuffix("/")
+    by_name = not target.startswith(("results/", "resources/", "logs/")) and not Path(target).exists()
+    jobs = of_name(target, rules) if by_name else [of_file(target, rules)]
+    texts = []
+    for job in jobs[:SHOWN_JOBS]:
+        found = []
+        for number in attempts(job, told):
+            try:
+                found.append(slurm_job(number, ask, told)[0])
+            except LogError:
+                continue
+        texts += _job_lines(job, found, lines if len(jobs) == 1 else 1)
+    if len(jobs) > SHOWN_JOBS:
+        texts.append(f"... and {len(jobs) - SHOWN_JOBS} older ones below {jobs[0].logs[0].parent}")
+    return "\n".join(texts) + "\n"
+
+
+def _job_lines(job: RuleLogs, known: Sequence[SlurmJob], lines: int) -> list[str]:
+    values = ", ".join(f"{name}={value}" for name, value in job.wildcards.items())
+    shown = [f"rule {job.rule}" + (f" ({values})" if values else "")]
+    for log in job.logs:
+        shown += [f"  log        {log}" + ("" if log.exists() else "  (not written yet)"), *_tail(log, lines)]
+    for attempt in known:
+        # The rule's own log says more; Slurm's is shown where that one is missing or the job came to no good end.
+        needed = not any(log.exists() for log in job.logs) or attempt.state not in ("COMPLETED", "RUNNING")
+        shown += _slurm_lines(attempt, lines if needed and attempt is known[-1] else 0)
+    if not known:
+        shown.append("  Slurm job  none known: run on this machine, or not yet")
+    return shown
+
+
+def _slurm_lines(job: SlurmJob, lines: int) -> list[str]:
+    shown = [f"  Slurm job  {job.number}  {job.state or 'state unknown'}" + (f"  ({job.detail})" if job.detail else "")]
+    if job.log is not None:
+        why = "removed, as logs of jobs that succeed are" if job.state == "COMPLETED" else "not there"
+        gone = "" if job.log.exists() else f"  ({why})"
+        shown += [f"  Slurm log  {_short(job.log)}{gone}", *_tail(job.log, lines)]
+    return shown
+
+
+def _tail(path: Path, lines: int) -> list[str]:
+    if lines < 1 or not path.is_file():
+        return []
+    return [f"             | {line}" for line in last_lines(path, lines)]
+
+
+def _short(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -1,0 +1,227 @@
+"""The jobs of a target with the sbatch line that each would be sent by.
+
+Snakemake plans (its own dry run, with the profile and the configuration in force), and the Slurm plugin's own functions
+write the lines: nothing of that is computed anew here, so what is shown is what would be sent. Every job of the target
+is planned, also the finished ones. Nothing is run and nothing is written but Snakemake's own folder.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from logging import NullHandler
+from pathlib import Path
+from typing import Any
+from warnings import catch_warnings, filterwarnings
+
+from snakemake.api import SnakemakeApi, WorkflowApi
+from snakemake.cli import parse_args, parse_config
+from snakemake.settings.types import (
+    ConfigSettings,
+    DAGSettings,
+    DeploymentMethod,
+    DeploymentSettings,
+    OutputSettings,
+    Quietness,
+    ResourceSettings,
+    StorageSettings,
+    WorkflowSettings,
+)
+from snakemake_executor_plugin_slurm.partitions import get_best_partition, read_partition_file
+from snakemake_executor_plugin_slurm.submit_string import get_submit_command, safe_quote
+from snakemake_executor_plugin_slurm.utils import get_job_wildcards, set_gres_string
+from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
+from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
+from hatchery.errors import HatcheryError
+
+RUN_NAME = "RUN"
+"""Stands in the lines for the name that each run of Snakemake draws anew."""
+
+
+class PlanError(HatcheryError):
+    """Snakemake cannot plan the target, or the plugin refuses the resources of a rule."""
+
+
+# Resources that are words; other words are sizes that Snakemake writes beside their number, or not yet known.
+_WORDS = ("constraint", "gpu_model", "gres", "mpi", "qos", "slurm_account", "slurm_extra", "slurm_partition")
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """One job: where it runs and what is asked for it."""
+
+    rule: str
+    wildcards: dict[str, str]
+    # Runs on the machine that submits; then there is no sbatch line.
+    local: bool
+    threads: int
+    resources: dict[str, Any]
+    # Without the command that Slurm wraps, which is Snakemake's call of itself.
+    sbatch: str
+
+    @property
+    def name(self) -> str:
+        """Rule and wildcards, as Snakemake writes them into the comment of the Slurm job."""
+        return "_".join([f"rule_{self.rule}", *(["wildcards", *self.wildcards.values()] if self.wildcards else [])])
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """The jobs of a target under a profile."""
+
+    jobs: list[PlannedJob]
+    # The settings of the Slurm plugin, such as `status_command` and `requeue`.
+    executor: dict[str, Any]
+    # Names of the methods of --software-deployment-method: conda, apptainer, env-modules.
+    deployment: frozenset[str]
+    # Folder of conda environments, as given or by default; None where conda is not asked for.
+    conda_prefix: Path | None
+    environments: frozenset[Path]
+    retries: int
+    # Most jobs at once.
+    jobs_at_once: int
+
+
+@contextmanager
+def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
+    """The workflow of the current folder as Snakemake reads it with these command line arguments.
+
+    Raises PlanError when the command line, a profile or the configuration is wrong.
+    """
+    said = StringIO()
+    try:
+        with redirect_stdout(said), redirect_stderr(said):
+            _, parsed = parse_args(list(arguments))
+    except SystemExit as error:
+        last = (said.getvalue().strip().splitlines() or [""])[-1]
+        raise PlanError(f"snakemake {' '.join(arguments)}: {last}") from error
+    except Exception as error:
+        raise PlanError(f"snakemake {' '.join(arguments)}: {_first_line(error)}") from error
+    output = OutputSettings(dryrun=True, quiet={Quietness.ALL})
+    with catch_warnings(), SnakemakeApi(output) as api:
+        # Sizes of inputs that are not there yet are asked for and dropped by Snakemake.
+        filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+        # A dry run talks however quiet it is asked to be.
+        api.logger_manager.logger.handlers.clear()
+        api.logger_manager.logger.addHandler(NullHandler())
+        try:
+            workflow = api.workflow(
+                resource_settings=ResourceSettings(
+                    cores=parsed.cores,
+                    nodes=parsed.jobs,
+                    local_cores=parsed.local_cores,
+                    max_threads=parsed.max_threads,
+                    resources=parsed.resources,
+                    overwrite_threads=parsed.set_threads,
+                    overwrite_scatter=parsed.set_scatter,
+                    overwrite_resource_scopes=parsed.set_resource_scopes,
+                    overwrite_resources=parsed.set_resources,
+                    default_resources=parsed.default_resources,
+                ),
+                config_settings=ConfigSettings(
+                    config=parse_config(parsed.config), configfiles=parsed.configfile, config_args=parsed.config
+                ),
+                storage_settings=StorageSettings(shared_fs_usage=parsed.shared_fs_usage),
+                workflow_settings=WorkflowSettings(),
+                # Planning must not need conda: whether it is there is a finding, not a failure.
+                deployment_settings=DeploymentSettings(deployment_method=set()),
+                snakefile=parsed.snakefile,
+            )
+            yield parsed, workflow
+        except HatcheryError:
+            raise
+        except Exception as error:
+            raise PlanError(f"snakemake {' '.join(arguments)}: {_first_line(error)}") from error
+
+
+def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> ClusterPlan:
+    """Plan every job of `target` under a profile of the Slurm executor, in the current folder.
+
+    `extra` are further arguments of Snakemake. Raises PlanError, naming the rule if its resources are refused.
+    """
+    arguments = ["--profile", profile, "--dry-run", *extra, "--", target]
+    with opened(arguments) as (parsed, api):
+        if parsed.executor != "slurm":
+            raise PlanError(f"profile {profile}: its executor is {parsed.executor or 'local'!r}, expected 'slurm'")
+        settings = ExecutorPluginRegistry().get_plugin("slurm").get_settings(parsed)
+        dag = api.dag(
+            dag_settings=DAGSettings(
+                targets=parsed.targets, forceall=True, max_checksum_file_size=parsed.max_checksum_file_size
+            )
+        )
+        dag.execute_workflow(executor="slurm", pseudo_executor="dryrun", executor_settings=settings)
+        workflow = api._workflow
+        # Under the dry run's own executor every rule would count as local.
+        workflow._executor_plugin = ExecutorPluginRegistry().get_plugin("slurm")
+        partitions = read_partition_file(settings.partition_config) if settings.partition_config else None
+        jobs = [_planned(job, workflow, settings, partitions) for job in workflow.dag.jobs]
+        deployment = frozenset(DeploymentMethod.item_to_choice(method) for method in parsed.software_deployment_method)
+        return ClusterPlan(
+            jobs=sorted(jobs, key=lambda job: job.name),
+            executor=dict(vars(settings)),
+            deployment=deployment,
+            conda_prefix=Path(parsed.conda_prefix or ".snakemake/conda") if "conda" in deployment else None,
+            environments=frozenset(path for job in workflow.dag.jobs if (path := _environment(job)) is not None),
+            retries=parsed.retries or 0,
+            jobs_at_once=parsed.jobs if isinstance(parsed.jobs, int) else 0,
+        )
+
+
+def _planned(job: Any, workflow: Any, settings: Any, partitions: Any) -> PlannedJob:
+    local = bool(workflow.is_local(job.rule))
+    return PlannedJob(
+        rule=job.rule.name,
+        wildcards={name: str(value) for name, value in job.wildcards_dict.items()},
+        local=local,
+        threads=job.threads,
+        resources={name: value for name, value in job.resources.items() if isinstance(value, int) or name in _WORDS},
+        sbatch="" if local else _sbatch_line(job, settings, partitions),
+    )
+
+
+def _sbatch_line(job: Any, settings: Any, partitions: Any) -> str:
+    """What `Executor.run_job` of the plugin puts together, up to `--wrap`; the account is not looked up."""
+    folder = Path(settings.logdir or ".snakemake/slurm_logs")
+    wildcards = get_job_wildcards(job)
+    partition = job.resources.get("slurm_partition")
+    if not partition and partitions:
+        partition = get_best_partition(partitions, job, _Silent())
+    account = job.resources.get("slurm_account")
+    try:
+        validate_slurm_extra(job)
+        line = get_submit_command(
+            job,
+            {
+                "run_uuid": f"{settings.jobname_prefix}_{RUN_NAME}" if settings.jobname_prefix else RUN_NAME,
+                "slurm_logfile": folder / f"rule_{job.rule.name}" / wildcards / "%j.log",
+                "comment_str": f"rule_{job.rule.name}" + (f"_wildcards_{wildcards}" if wildcards else ""),
+                "account": f"-A {safe_quote(account)}" if account else "",
+                "partition": f"-p {safe_quote(partition)}" if partition else "",
+                "workdir": None,
+            },
+            settings=settings,
+        )
+        return " ".join((line + set_gres_string(job)).split())
+    except Exception as error:
+        raise PlanError(
+            f"rule {job.rule.name}: the Slurm plugin refuses its resources: {_first_line(error)}"
+        ) from error
+
+
+def _environment(job: Any) -> Path | None:
+    environment = job.conda_env_spec
+    file = getattr(environment, "file", None)
+    return Path(str(getattr(file, "get_path_or_uri", lambda **_: file)(secret_free=True))) if file is not None else None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+class _Silent:
+    """Takes the plugin's words about how it chose a partition."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: None

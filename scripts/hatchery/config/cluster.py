@@ -1,0 +1,151 @@
+"""The `cluster` block of config.yaml as a typed value: which machines jobs may ask for.
+
+The schema has checked types and ranges; what it cannot say is checked here, so that a mistake is told before the first
+job is sent and not by sbatch, one job at a time. Source of the refused options: the Slurm executor of Snakemake.
+"""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hatchery.errors import ConfigError
+from hatchery.typed import build
+
+# Options of sbatch that the executor sets itself, and the key of the block that they come from.
+MANAGED = {
+    ("--account", "-A"): "account",
+    ("--partition", "-p"): "partition",
+    ("--qos", "-q"): "qos",
+    ("--constraint", "-C"): "constraint",
+    ("--time", "-t"): "max_minutes",
+    ("--mem", "--mem-per-cpu", "--mem-per-gpu"): "memory_mb_per_node",
+    ("--nodes", "-N"): "nodes",
+    ("--gres", "--gpus", "-G", "--gpus-per-node", "--gpus-per-task"): "gpus_per_node",
+    ("--cpus-per-task", "-c", "--cpus-per-gpu"): "cpus_per_gpu",
+    ("--requeue", "--no-requeue"): "requeue",
+}
+# Options that it sets and that no key of the block speaks of.
+WITHOUT_KEY = frozenset(
+    [
+        "--ntasks",
+        "-n",
+        "--ntasks-per-node",
+        "--ntasks-per-gpu",
+        "--array",
+        "-a",
+        "--job-name",
+        "-J",
+        "--output",
+        "-o",
+        "--error",
+        "-e",
+        "--parsable",
+        "--export",
+        "--comment",
+        "--workdir",
+        "--chdir",
+        "-D",
+        "--clusters",
+        "-M",
+        "--wrap",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class JobTarget:
+    """Where jobs of one sort go, and the most that one of them may ask for."""
+
+    account: str | None
+    partition: str | None
+    qos: str | None
+    constraint: str | None
+    # More options of sbatch, as one text; "" for none.
+    extra: str
+    max_minutes: int
+    memory_mb_per_node: int | None
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """The block; the schema explains every key."""
+
+    account: str | None
+    partition: str | None
+    qos: str | None
+    constraint: str | None
+    extra: str | None
+    max_minutes: int
+    memory_mb_per_node: int | None
+    gpu_account: str | None
+    gpu_partition: str | None
+    gpu_qos: str | None
+    gpu_constraint: str | None
+    gpu_extra: str | None
+    gpu_max_minutes: int | None
+    gpu_memory_mb_per_node: int | None
+    nodes: int
+    gpus_per_node: int
+    gpu_type: str | None
+    cpus_per_gpu: int | None
+    requeue: bool
+    pretraining_memory_mb: int
+    pretraining_minutes: int | None
+    planned_device: str
+    planned_mfu: float
+
+    def target(self, with_model: bool) -> JobTarget:
+        """Where jobs with or without a model go: a `gpu_` key that is null is as the key without `gpu_`."""
+        values = {key: getattr(self, key) for key in JobTarget.__dataclass_fields__}
+        if with_model:
+            own = {key: getattr(self, f"gpu_{key}") for key in values}
+            values |= {key: value for key, value in own.items() if value is not None}
+        return JobTarget(**{**values, "extra": values["extra"] or ""})
+
+    @property
+    def processes_per_node(self) -> int:
+        """Processes of a pretraining on each node: one per GPU, or one."""
+        return max(1, self.gpus_per_node)
+
+    @property
+    def processes(self) -> int:
+        """Processes of a pretraining on all nodes."""
+        return self.nodes * self.processes_per_node
+
+
+def cluster_settings(block: Mapping[str, Any], where: str = "cluster") -> ClusterSettings:
+    """The typed block. Raises ConfigError naming the key, the value and what is expected."""
+    settings = build(ClusterSettings, block, where)
+    for key in ("extra", "gpu_extra"):
+        _check_extra(getattr(settings, key) or "", f"{where}.{key}")
+    if settings.gpu_type is not None and not settings.gpus_per_node:
+        raise ConfigError(f"{where}.gpu_type: got {settings.gpu_type!r}, expected null with gpus_per_node 0")
+    bound, processes = settings.target(with_model=True).memory_mb_per_node, settings.processes_per_node
+    if bound is not None and settings.pretraining_memory_mb * processes > bound:
+        raise ConfigError(
+            f"{where}.pretraining_memory_mb: got {settings.pretraining_memory_mb} for each of {processes} processes of "
+            f"a node, expected at most {bound // processes}, because a node has {bound}"
+        )
+    return settings
+
+
+def _check_extra(extra: str, where: str) -> None:
+    """Options that come from a key of the block, or from the executor itself, are refused."""
+    try:
+        words = shlex.split(extra)
+    except ValueError as error:
+        raise ConfigError(f"{where}: got {extra!r}, which a shell cannot read: {error}") from None
+    if any(character in extra for character in ";&|<>$`\n"):
+        raise ConfigError(f"{where}: got {extra!r}, expected options of sbatch without characters of the shell")
+    for word in words:
+        option = word.split("=", 1)[0]
+        if not option.startswith("-"):
+            continue
+        if not option.startswith("--"):
+            option = option[:2]
+        for options, key in MANAGED.items():
+            if option in options:
+                raise ConfigError(f"{where}: got {word!r}, expected it under the key {key!r}")
+        if option in WITHOUT_KEY:
+            raise ConfigError(f"{where}: got {word!r}, expected no option that Snakemake itself sets")

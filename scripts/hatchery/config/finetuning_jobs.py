@@ -1,0 +1,44 @@
+"""Which fine-tuning job makes which results: a job of its own for every task, or several tasks in a job.
+
+An experiment says how many (`finetuning.tasks_per_job`). Jobs are named after the order of the tasks, and what a
+task's results hold does not depend on its job.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hatchery.config.project import Project
+from hatchery.errors import ConfigError
+
+
+def task_batches(finetuning: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The tasks of each job by its name, for the `finetuning` block of an experiment; none where jobs have one task."""
+    tasks, size = list(finetuning["tasks"]), finetuning["tasks_per_job"]
+    if size == 1:
+        return {}
+    return {f"batch_{start // size + 1}": tasks[start : start + size] for start in range(0, len(tasks), size)}
+
+
+def task_batch(project: Project, experiment: str, batch: str) -> list[str]:
+    """The tasks of one job. Raises ConfigError for a name that no job of the experiment has."""
+    batches = task_batches(project.experiment(experiment)["finetuning"])
+    if batch not in batches:
+        raise ConfigError(
+            f"experiment {experiment!r} has no job {batch!r} of several fine-tuning tasks; "
+            f"there are: {', '.join(batches) or 'none'}"
+        )
+    return batches[batch]
+
+
+def declared_outputs(project: Project, experiment: str, finetuned: Mapping[str, str]) -> list[str]:
+    """What the workflow asks for to have the given results, manifests by `CELL:TASK`: their own, or their jobs'."""
+    jobs = {
+        task: name
+        for name, tasks in task_batches(project.experiment(experiment)["finetuning"]).items()
+        for task in tasks
+    }
+    outputs: dict[str, None] = {}
+    for name, manifest in finetuned.items():
+        cell, task = name.split(":")
+        outputs[f"results/{experiment}/finetuning_jobs/{cell}/{jobs[task]}/manifest.json" if jobs else manifest] = None
+    return list(outputs)

@@ -1,0 +1,28 @@
+"""The configurations of the families of models, told apart by their key `family`.
+
+"ltg" is LTG-BERT with its ablations and ELC-BERT, "roberta" the models of the reduced-vocabulary study. Nothing here
+needs torch, so that planning can count a model's operations without loading it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hatchery.errors import ModelError
+from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.roberta_configuration import RobertaConfig
+
+ModelConfig = LtgBertConfig | RobertaConfig
+
+CONFIGURATIONS: dict[str, type[LtgBertConfig] | type[RobertaConfig]] = {"ltg": LtgBertConfig, "roberta": RobertaConfig}
+
+
+def model_config(values: Mapping[str, Any], where: str = "model") -> ModelConfig:
+    """The configuration in `values`, of the family that their key `family` names ("ltg" where it is missing).
+
+    Raises ConfigError for an unknown key, a missing key or a wrong type, and ModelError for an impossible value or an
+    unknown family; `where` is the place that the message names.
+    """
+    family = values.get("family", "ltg")
+    if family not in CONFIGURATIONS:
+        raise ModelError(f"{where}.family: got {family!r}, allowed are: {', '.join(CONFIGURATIONS)}")
+    return CONFIGURATIONS[family].from_dict(values, where)

@@ -1,0 +1,176 @@
+"""Who owns a run folder, told by signs of life in its lock file that processes on other machines can read.
+
+File locks end with their process but may be known on one machine only (Lustre and BeeGFS as often mounted, NFS without
+its lock service), and nothing tells. The owner therefore writes a growing count beside its name. Whoever waits watches
+the count and reads no foreign clock; an owner that was taken for dead notices before it writes its next checkpoint.
+"""
+
+import json
+import os
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from hatchery.errors import CheckpointError
+
+BEAT_SECONDS = 5.0
+# More than the minute for which NFS may show an old state of a file.
+STALE_SECONDS = 90.0
+WANTED = "wanted"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process that trains: where it runs, and what it makes."""
+
+    token: str
+    host: str
+    # Differs between machines and between starts of one machine.
+    machine: str
+    pid: int
+    job: str | None
+    # The manifest that the run is to end in; two processes with one output are two attempts of one job.
+    output: str
+
+    @classmethod
+    def here(cls, output: Path | None = None, environment: Mapping[str, str] = os.environ) -> Self:
+        """This process."""
+        return cls(
+            token=uuid.uuid4().hex,
+            host=environment.get("SLURMD_NODENAME") or socket.gethostname(),
+            machine=_machine(),
+            pid=os.getpid(),
+            job=environment.get("SLURM_JOB_ID"),
+            output="" if output is None else str(output.absolute()),
+        )
+
+    def __str__(self) -> str:
+        job = "" if self.job is None else f"Slurm job {self.job}, "
+        return f"{job}process {self.pid} on {self.host}"
+
+    @property
+    def how_to_end(self) -> str:
+        """The command that ends this process."""
+        return f"scancel {self.job}" if self.job else f"kill {self.pid} on {self.host}"
+
+
+@dataclass(frozen=True)
+class Sign:
+    """The content of a lock file: its owner, and how often that owner has shown life."""
+
+    owner: Owner
+    beat: int
+
+
+def read_sign(lock: Path) -> Sign | None:
+    """The sign of life in `lock`; null where nobody owns it, or where it is just being written."""
+    try:
+        value = json.loads(lock.read_text(encoding="utf-8"))
+        return Sign(Owner(**value["owner"]), int(value["beat"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def ask_for(folder: Path, owner: Owner) -> None:
+    """Ask the present owner of `folder` to stop after its step, with a checkpoint, in favour of `owner`."""
+    try:
+        (folder / WANTED).write_text(str(owner), encoding="utf-8")
+    except OSError:
+        # The folder went away meanwhile, or cannot be written: then there is nothing to ask for.
+        return
+
+
+class Watch:
+    """How long the sign in a lock file has not changed, on the clock of this process."""
+
+    def __init__(self) -> None:
+        self._seen: Sign | None = None
+        self._since = time.monotonic()
+
+    def is_stale(self, sign: Sign) -> bool:
+        """Whether the owner has shown no life for so long that it must be dead."""
+        if sign != self._seen:
+            self._seen, self._since = sign, time.monotonic()
+        return time.monotonic() - self._since >= STALE_SECONDS
+
+
+class RunLease:
+    """The right to write into a run folder, kept alive by a thread during the `with` block."""
+
+    def __init__(self, lock: Path, owner: Owner, waited: bool) -> None:
+        """`lock` must belong to this process; `waited` tells whether another one had it first."""
+        self.lock, self.owner, self.waited = lock, owner, waited
+        self.wanted_by: str | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._keep_alive, name="lease", daemon=True)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether another attempt of the same job asks this process to stop."""
+        return self.wanted_by is not None
+
+    def verify(self) -> None:
+        """Raises CheckpointError when another process took this one for dead and owns the folder now."""
+        sign = read_sign(self.lock)
+        if sign is not None and sign.owner.token != self.owner.token:
+            raise CheckpointError(
+                f"{self.lock.parent}: this process ({self.owner}) showed no life for more than "
+                f"{STALE_SECONDS:.0f} seconds, and {sign.owner} has taken the run over: nothing more is written here"
+            )
+
+    def __enter__(self) -> Self:
+        (self.lock.parent / WANTED).unlink(missing_ok=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End the signs of life and leave the folder to others."""
+        self._ended.set()
+        self._thread.join()
+        sign = read_sign(self.lock)
+        if sign is not None and sign.owner.token == self.owner.token:
+            os.truncate(self.lock, 0)
+
+    def _keep_alive(self) -> None:
+        beat = 0
+        while not self._ended.wait(BEAT_SECONDS):
+            beat += 1
+            try:
+                sign = read_sign(self.lock)
+                if sign is not None and sign.owner.token == self.owner.token:
+                    write_sign(self.lock, Sign(self.owner, beat))
+                if self.wanted_by is None and (self.lock.parent / WANTED).exists():
+                    self.wanted_by = (self.lock.parent / WANTED).read_text(encoding="utf-8")
+                    print(f"{self.wanted_by} asks for this run", file=sys.stderr, flush=True)
+            except OSError:
+                # A shared file system has bad moments; the next beat tries again.
+                continue
+
+
+def write_sign(lock: Path, sign: Sign) -> None:
+    """Replace the content of `lock`, in place: its inode carries the file lock, too."""
+    content: dict[str, Any] = {"owner": asdict(sign.owner), "beat": sign.beat}
+    # Of equal length from beat to beat, so that one write replaces it whole.
+    text = json.dumps(content, sort_keys=True).ljust(1024) + "\n"
+    descriptor = os.open(lock, os.O_RDWR)
+    try:
+        os.pwrite(descriptor, text.encode(), 0)
+        os.ftruncate(descriptor, len(text.encode()))
+    finally:
+        os.close(descriptor)
+
+
+def _machine() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return socket.gethostname()

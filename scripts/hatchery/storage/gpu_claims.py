@@ -1,0 +1,86 @@
+"""Which GPUs of a machine a job takes, where no scheduler hands them out: those that no other job has claimed.
+
+A claim is a lock on a small file, held by the process and its children and given back by the system when they end,
+however they end. It binds all jobs of one user on one machine, of several workflows too; a job of somebody else is
+not seen.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from hatchery.errors import ConfigError
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def visible_gpus(environment: Mapping[str, str]) -> list[str]:
+    """Names of the GPUs that this process may use: those of CUDA_VISIBLE_DEVICES, else the numbers of all.
+
+    None where there is no `nvidia-smi` to count them; on other makes of GPU, CUDA_VISIBLE_DEVICES has to be set.
+    """
+    if VISIBLE in environment:
+        return [name.strip() for name in environment[VISIBLE].split(",") if name.strip()]
+    program = shutil.which("nvidia-smi", path=environment.get("PATH"))
+    if program is None:
+        return []
+    found = subprocess.run([program, "--list-gpus"], capture_output=True, text=True, check=False)
+    return [str(index) for index, _ in enumerate(line for line in found.stdout.splitlines() if line.startswith("GPU "))]
+
+
+def claim(
+    names: Sequence[str],
+    wanted: int,
+    folder: Path,
+    waiting: Callable[[], None] = lambda: None,
+    poll_seconds: float = 1.0,
+) -> dict[str, int]:
+    """Claim `wanted` of the named GPUs, the first that are free; their lock files' descriptors by GPU.
+
+    Waits, after one call of `waiting`, until so many are free at once; what is free meanwhile is left to jobs that
+    want fewer. The descriptors outlive `exec`: whoever holds them holds the GPUs. Raises ConfigError when there are
+    fewer GPUs than wanted.
+    """
+    if not 1 <= wanted <= len(names):
+        raise ConfigError(
+            f"gpus: {wanted} are wanted, but this process may use {len(names)} ({', '.join(names) or 'none'}); "
+            "set cluster.gpus_per_node in config/config.yaml to what the machine has"
+        )
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    told = False
+    while True:
+        held: dict[str, int] = {}
+        for name in names:
+            descriptor = _lock(folder / f"{name}.lock")
+            if descriptor is not None:
+                held[name] = descriptor
+            if len(held) == wanted:
+                return held
+        release(held)
+        if not told:
+            waiting()
+            told = True
+        time.sleep(poll_seconds)
+
+
+def release(held: Mapping[str, int]) -> None:
+    """Give claimed GPUs back."""
+    for descriptor in held.values():
+        with suppress(OSError):
+            os.close(descriptor)
+
+
+def _lock(path: Path) -> int | None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    os.set_inheritable(descriptor, True)
+    return descriptor

@@ -1,0 +1,142 @@
+"""A small experiment with everything that its page is composed of, written as the stages write it."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.page import PageInputs, write_page
+from hatchery.analysis.run_cards.stage import write_run_card
+from hatchery.provenance.page import write_provenance
+from hatchery.storage.atomic import write_text
+from hatchery.storage.checksums import sha256_file
+from hatchery.storage.manifests import stage_run
+
+COLUMNS = (
+    "experiment,model,suite,task,metric,mean,std,n,n_failed,published_mean,published_std,published_source,"
+    "difference,verdict,manifests"
+)
+SVG = '<?xml version="1.0"?><svg xmlns="x"><defs><path id="a"/></defs><use href="#a" clip-path="url(#a)"/></svg>'
+MARKDOWN = """# Summary of demo
+
+## Minimal pairs: blimp
+
+Accuracy in percent by phenomenon; chance is 50.
+
+| model | a |
+| :-- | --: |
+| ltg | 1 |
+
+## Notes
+
+- mean ± standard deviation over n runs.
+"""
+TABLES = """# The tables of the paper
+
+## Paper, Table 1
+
+| Model | numbers | n | BLiMP |
+| :-- | :-- | --: | --: |
+| LTG<script> | ours | 1 | **51.6**† |
+
+- A note.
+"""
+COST = (
+    "cell,tokens,training_flops,development_flops,paper_flops,paper_formula,"
+    "wall_seconds,device_hours,device,devices,mfu"
+)
+SETTINGS: dict[str, Any] = {
+    "stage": "pretrain",
+    "stage_version": 1,
+    "batch_size": 4,
+    "sequence_length": 32,
+    "long_sequence": None,
+    "model": {"hidden_size": 16, "layer_weighting": "none"},
+    "optimizer": {"name": "lamb", "learning_rate": 0.005},
+    "seed": 1,
+}
+CARD = {"stage": "write_run_card", "stage_version": 1, "experiment": "demo", "model_description": "A model."}
+
+
+class Site:
+    """Writes below `folder`/results; `rows` are lines of the summary without experiment and manifests."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.results = folder / "results" / "demo"
+        self.page = self.results / "index.html"
+        self.pretraining: dict[str, Path] = {}
+        self.cells: list[dict[str, Any]] = []
+
+    def add_run(
+        self, model: str, metrics: Sequence[dict[str, Any]] = (), settings: dict[str, Any] | None = None
+    ) -> Path:
+        """A pretrained model of seed 1."""
+        cell = f"{model}-s1"
+        output = self.results / "pretraining" / cell / "manifest.json"
+        with stage_run(output, {**SETTINGS, **(settings or {})}) as run:
+            write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in metrics))
+            run.add_output(run.folder / "metrics.jsonl")
+            last = metrics[-1] if metrics else {"step": 0, "tokens": 0}
+            run.measures.update({"parameters": 12345, "steps": last["step"], "tokens": last["tokens"]})
+            run.volatile.update({"training_seconds": 125.0, "tokens_per_second": 1024.5, "resumed_from_step": 0})
+        self.pretraining[cell] = output
+        self.cells.append({"cell": cell, "run": model, "seed": 1})
+        return output
+
+    def write_cost(self) -> Path:
+        lines = [COST] + [f"{cell},4096,5000000,100,2e6,6 N D,60,0.0167,cpu,1,0.3" for cell in self.pretraining]
+        write_text(self.results / "cost.csv", "\n".join(lines) + "\n")
+        return self.results / "cost.csv"
+
+    def write_card(self, cell: str) -> Path:
+        card = self.results / "run_cards" / f"{cell}.html"
+        names = {"cell": cell, "run": cell.partition("-")[0], "seed": 1}
+        cost = self.write_cost()
+        write_run_card(
+            {**CARD, **names}, self.pretraining[cell], cost, card, card.with_suffix(".md"), card.with_suffix(".svg")
+        )
+        return card
+
+    def write_summary(self, rows: Sequence[str]) -> Path:
+        """Rows `model,suite,...,verdict`; each rests on the pretraining of its model, if it has one."""
+        lines = [COLUMNS]
+        for row in rows:
+            manifest = self.pretraining.get(f"{row.partition(',')[0]}-s1")
+            lines.append(f"demo,{row},{sha256_file(manifest)[:12] if manifest else ''}")
+        write_text(self.results / "summary.csv", "\n".join(lines) + "\n")
+        return self.results / "summary.csv"
+
+    def write(self, rows: Sequence[str], markdown: str = MARKDOWN, description: str = "A <small> test.") -> str:
+        """Everything, with two figures, a corpus card and tables of a paper; returns the text of the page."""
+        summary = self.write_summary(rows)
+        write_text(self.results / "summary.md", markdown)
+        figures = [self.results / "figures" / f"{name}.svg" for name in ("learning_curves", "phenomena")]
+        for figure in figures:
+            write_text(figure, SVG)
+        corpus = self.folder / "results" / "cards" / "a&b" / "manifest.json"
+        counts = {"documents": 3, "sentences": 40, "words": 1234567, "characters": 5}
+        with stage_run(corpus, {}) as run:
+            write_text(run.folder / "card.html", '<html lang="en"><h1>card</h1></html>')
+            run.add_output(run.folder / "card.html")
+            run.measures.update({"train": counts, "dev": {**counts, "documents": 1}})
+        tables = self.results / "paper_tables" / "manifest.json"
+        with stage_run(tables, {}) as run:
+            for name, text in (("tables.md", TABLES), ("tables.tex", "x")):
+                write_text(run.folder / name, text)
+                run.add_output(run.folder / name)
+        provenance = self.results / "provenance.html"
+        write_provenance({"experiment": "demo"}, summary, provenance, self.folder)
+        inputs = PageInputs(
+            summary=summary,
+            markdown=self.results / "summary.md",
+            provenance=provenance,
+            figures=figures,
+            cards={"a&b": corpus},
+            pretraining=self.pretraining,
+            run_cards={cell: self.write_card(cell) for cell in self.pretraining},
+            tables=tables,
+        )
+        settings = {"stage": "write_page", "stage_version": 3, "experiment": "demo", "description": description}
+        write_page({**settings, "cells": self.cells}, inputs, self.page)
+        return self.page.read_text(encoding="utf-8")

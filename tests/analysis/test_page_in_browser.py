@@ -1,0 +1,66 @@
+"""The pages in a real browser: on a phone nothing sticks out, and a link to a number ends at its row."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_site import Site
+from test_page import METRICS, ROWS
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FRAME = """<!DOCTYPE html><body>
+<iframe id="page" src="{address}" width="{width}" height="800"></iframe><pre id="out"></pre>
+<script>
+onload = () => {{
+  const inner = document.getElementById("page").contentDocument, root = inner.scrollingElement;
+  const hit = inner.querySelector(":target");
+  document.getElementById("out").textContent = JSON.stringify({{
+    width: root.clientWidth, needed: root.scrollWidth, loaded: inner.images.length, links: inner.links.length,
+    target: hit ? hit.textContent : null,
+    small: Array.from(inner.querySelectorAll("p, li, td, th"))
+      .filter(e => parseFloat(getComputedStyle(e).fontSize) < 12).length,
+  }});
+}};
+</script>"""
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="needs chromium")]
+
+
+def measured(folder: Path, address: str, width: int) -> dict[str, Any]:
+    """What the browser says of a page in a window of that width (CSS pixels)."""
+    frame = folder / "frame.html"
+    frame.write_text(FRAME.format(address=html.escape(address), width=width), encoding="utf-8")
+    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"]
+    command += [f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=5000", "--dump-dom", frame.as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+    found = re.search(r'<pre id="out">(.*?)</pre>', shown, flags=re.DOTALL)
+    assert found is not None, shown[-500:]
+    return dict(json.loads(html.unescape(found[1])))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    site = Site(tmp_path_factory.mktemp("browser"))
+    for model in ("ltg", "elc"):
+        site.add_run(model, METRICS)
+    site.write(ROWS)
+    return site
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("name", ["index.html", "run_cards/elc-s1.html", "provenance.html"])
+def test_no_page_is_wider_than_its_window(site: Site, tmp_path: Path, name: str, width: int) -> None:
+    seen = measured(tmp_path, (site.results / name).as_uri(), width)
+    assert seen["links"] > 3
+    assert seen["needed"] <= seen["width"] <= width
+    assert seen["small"] == 0
+
+
+def test_a_link_to_a_number_ends_at_its_row(site: Site, tmp_path: Path) -> None:
+    address = (site.results / "provenance.html").as_uri() + "#row-elc-glue-average-score_percent"
+    assert "70.2500" in measured(tmp_path, address, 1280)["target"]

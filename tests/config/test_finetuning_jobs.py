@@ -1,0 +1,57 @@
+"""Which job makes the results of a task: the workflow must ask for each result once and find all of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hatchery.config.finetuning_jobs import declared_outputs, task_batch, task_batches
+from hatchery.config.layout import Layout
+from hatchery.config.project import Project
+from hatchery.config.stages import stage_settings
+from hatchery.errors import ConfigError
+
+
+@pytest.fixture
+def project(repository: Path) -> Project:
+    return Project(repository / "config")
+
+
+def test_tasks_are_dealt_out_in_their_order() -> None:
+    tasks = dict.fromkeys("abcde")
+    assert task_batches({"tasks": tasks, "tasks_per_job": 2}) == {
+        "batch_1": ["a", "b"],
+        "batch_2": ["c", "d"],
+        "batch_3": ["e"],
+    }
+    assert task_batches({"tasks": tasks, "tasks_per_job": 1}) == {}
+
+
+def test_jobs_of_one_task_declare_its_own_manifest(project: Project) -> None:
+    finetuned = Layout(project).finetuned("strict")
+    assert declared_outputs(project, "strict", finetuned) == list(finetuned.values())
+
+
+def test_jobs_of_several_tasks_are_asked_for_once(project: Project) -> None:
+    layout = Layout(project)
+    outputs = layout.finetuning_outputs("bnc_mini", layout.finetuned("bnc_mini"))
+    cells = [cell.name for cell in project.cells("bnc_mini")]
+    assert outputs == [f"results/bnc_mini/finetuning_jobs/{cell}/batch_1/manifest.json" for cell in cells]
+    # The figures of the probes need the jobs in which the probes are, and no others.
+    project.experiment("bnc_mini")["finetuning"]["tasks_per_job"] = 14
+    outputs = layout.finetuning_outputs("bnc_mini", layout.probed("bnc_mini"))
+    assert outputs == [f"results/bnc_mini/finetuning_jobs/{cell}/batch_2/manifest.json" for cell in cells]
+
+
+def test_a_job_hands_every_task_the_settings_of_a_job_of_its_own(project: Project) -> None:
+    given = json.loads(stage_settings(project, "finetune_tasks", experiment="bnc_mini", batch="batch_1"))["tasks"]
+    assert list(given) == sorted(task_batch(project, "bnc_mini", "batch_1"))
+    for task, settings in given.items():
+        assert settings == json.loads(stage_settings(project, "finetune", experiment="bnc_mini", task=task))
+
+
+def test_an_unknown_job_is_an_error_that_names_those_there_are(project: Project) -> None:
+    with pytest.raises(ConfigError, match="has no job 'batch_9' of several fine-tuning tasks; there are: batch_1"):
+        task_batch(project, "bnc_mini", "batch_9")
+    with pytest.raises(ConfigError, match="there are: none"):
+        task_batch(project, "strict", "batch_1")

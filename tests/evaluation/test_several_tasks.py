@@ -1,0 +1,100 @@
+"""Several tasks in one job: the same bytes as jobs of one task, and nothing that holds is computed twice."""
+
+import json
+from pathlib import Path
+
+import pytest
+from finetuning_cases import RUNTIME, contents, sentences, short
+
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.finetuning import several_tasks
+from hatchery.evaluation.finetuning.several_tasks import finetune_tasks
+from hatchery.evaluation.finetuning.stage import finetune
+from hatchery.storage.manifests import read_manifest
+
+
+@pytest.fixture
+def source(make_source, json_lines):
+    return make_source({"train.jsonl": json_lines(sentences(60, 0)), "validation.jsonl": json_lines(sentences(40, 1))})
+
+
+@pytest.fixture
+def job(model_manifest, source, tmp_path, monkeypatch):
+    """Runs a job of named tasks and says which of them were trained."""
+    trained = []
+
+    def counted(settings, *arguments):
+        trained.append(settings["task"]["name"])
+        finetune(settings, *arguments)
+
+    monkeypatch.setattr(several_tasks, "finetune", counted)
+
+    def run(tasks, sources=None):
+        trained.clear()
+        settings = {"stage": "finetune_tasks", "stage_version": 1, "tasks": tasks}
+        sources = dict.fromkeys(tasks, source.manifest) if sources is None else sources
+        finetune_tasks(
+            settings, RUNTIME, model_manifest, sources, {}, tmp_path / "kept", tmp_path / "out", output(tmp_path)
+        )
+        return list(trained)
+
+    return run
+
+
+def output(tmp_path: Path) -> Path:
+    return tmp_path / "jobs" / "batch_1" / "manifest.json"
+
+
+def named(name, **changes):
+    return short(task={"name": name, **changes})
+
+
+def test_a_job_writes_what_jobs_of_one_task_write(job, model_manifest, source, tmp_path):
+    tasks = {"first": named("first"), "second": named("second", metrics=["mcc"])}
+    assert job(tasks) == ["first", "second"]
+    for name, settings in tasks.items():
+        alone = tmp_path / "alone" / name / "manifest.json"
+        finetune(settings, RUNTIME, model_manifest, {name: source.manifest}, None, tmp_path / "kept", alone)
+        assert contents(alone.parent) == contents(tmp_path / "out" / name)
+    digests = read_manifest(output(tmp_path)).measures["tasks"]
+    assert digests == {name: read_manifest(tmp_path / "out" / name / "manifest.json").digest for name in tasks}
+
+
+def test_only_the_task_that_changed_is_trained_again(job, tmp_path):
+    tasks = {"first": named("first"), "second": named("second")}
+    job(tasks)
+    assert job(tasks) == []
+    before = read_manifest(output(tmp_path)).digest
+    assert job({**tasks, "second": named("second", metrics=["mcc"])}) == ["second"]
+    assert read_manifest(output(tmp_path)).digest != before
+
+
+def test_results_that_were_damaged_are_made_again(job, tmp_path):
+    tasks = {"first": named("first"), "second": named("second")}
+    job(tasks)
+    whole = (tmp_path / "out/first/results.csv").read_bytes()
+    (tmp_path / "out/first/results.csv").write_bytes(whole[:-1])
+    assert job(tasks) == ["first"]
+    assert (tmp_path / "out/first/results.csv").read_bytes() == whole
+
+
+def test_other_raw_data_under_the_same_name_is_trained_on(job, make_source, json_lines, tmp_path):
+    tasks = {"first": named("first")}
+    job(tasks)
+    make_source({"train.jsonl": json_lines(sentences(50, 2)), "validation.jsonl": json_lines(sentences(40, 1))})
+    assert job(tasks) == ["first"]
+
+
+def test_a_task_that_fails_stops_no_other_and_a_second_attempt_trains_it_alone(job, tmp_path):
+    wrong = named("wrong", fields=["no_such_field"])
+    with pytest.raises(EvaluationError, match=r"1 of 3 tasks failed \(wrong\); the first: .*no_such_field"):
+        job({"first": named("first"), "wrong": wrong, "last": named("last")})
+    assert not output(tmp_path).exists()
+    assert not (tmp_path / "out/wrong/manifest.json").exists()
+    assert job({"first": named("first"), "wrong": named("wrong"), "last": named("last")}) == ["wrong"]
+    assert json.loads(output(tmp_path).read_text())["measures"]["tasks"].keys() == {"first", "wrong", "last"}
+
+
+def test_a_task_without_a_source_is_an_error_before_any_work(job, source):
+    with pytest.raises(ConfigError, match="--source second=PATH is missing, which the task 'second' needs"):
+        job({"first": named("first"), "second": named("second")}, {"first": source.manifest})

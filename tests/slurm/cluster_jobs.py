@@ -1,0 +1,211 @@
+"""What the tests of the cluster ask of Slurm and of Snakemake on it: submit, look, wait, kill.
+
+Nothing here waits for ever: every wait has a limit in seconds and says what it waited for and what it saw instead.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from projects import make_project
+
+# Looks every five seconds instead of the profile's twenty, since these jobs are short, and the interpreter of the tests
+# instead of conda.
+OPTIONS = ("--slurm-init-seconds-before-status-checks=5", "--software-deployment-method=env-modules")
+
+
+SUMMARY = "results/tiny/summary.csv"
+MODEL = "results/tiny/pretraining/ltg_bert-s42/manifest.json"
+
+
+@dataclass(frozen=True)
+class Queued:
+    """A job in the queue: `comment` is what Snakemake's executor writes there (rule and wildcards)."""
+
+    job_id: str
+    state: str
+    folder: str
+    comment: str
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A job that has ended, as the accounting knows it."""
+
+    job_id: str
+    submitted: datetime
+    ended: datetime
+    state: str
+    comment: str
+
+
+def environment() -> dict[str, str]:
+    """This interpreter's folder first on PATH, as the rules expect, and nothing of a surrounding Slurm job."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM", "SBATCH", "SRUN"))}
+    return {**kept, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"}
+
+
+def cluster_command(action: str) -> subprocess.CompletedProcess[str]:
+    """Run `cluster.py ACTION` as a user would, so that the daemons are nobody's children here."""
+    program = str(Path(__file__).resolve().parent / "cluster.py")
+    return subprocess.run([sys.executable, program, action], capture_output=True, text=True, check=False, timeout=180)
+
+
+def ask(*command: str) -> str:
+    """Output of a Slurm command; AssertionError with its message where it fails or takes more than a minute."""
+    result = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 0, f"{' '.join(command)}: {result.stderr.strip()}"
+    return result.stdout
+
+
+def submit(folder: Path, script: str, *options: str) -> str:
+    """Send a shell script with sbatch from `folder` (its output goes there as slurm-<job>.out); the job's id."""
+    path = folder / "job.sh"
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    return ask("sbatch", "--parsable", f"--chdir={folder}", *options, str(path)).strip().split(";")[0]
+
+
+def configure(folder: Path, block: str = "cluster", **values: object) -> None:
+    """Set keys of a block of the config.yaml of a project folder, such as `cluster`."""
+    path = folder / "config/config.yaml"
+    head, rest = path.read_text(encoding="utf-8").split(f"\n{block}:\n", 1)
+    for key, value in values.items():
+        rest, count = re.subn(rf"^  {key}: .*$", f"  {key}: {value}", rest, count=1, flags=re.MULTILINE)
+        assert count == 1, f"the block {block} of config.yaml has no key {key}"
+    path.write_text(f"{head}\n{block}:\n{rest}", encoding="utf-8")
+
+
+def make_cluster_project(folder: Path, repository: Path) -> Path:
+    """A project folder whose pretraining takes two nodes on the cluster, and gives the same bytes on one machine.
+
+    For that, one process has to add up the same halves of each batch that two processes would, and no dropout may be
+    drawn, since every process draws its own.
+    """
+    make_project(folder, repository)
+    configure(folder, nodes=2)
+    configure(folder, "compute", micro_batch_size=4)
+    for name in ("ltg_tiny", "elc_tiny", "roberta_tiny"):
+        with (folder / f"config/models/{name}.yaml").open("a", encoding="utf-8") as handle:
+            handle.write("hidden_dropout_prob: 0.0\nattention_probs_dropout_prob: 0.0\n")
+    return folder
+
+
+def queued(folder: Path, rule: str = "") -> list[Queued]:
+    """The jobs that were sent from `folder` and wait, run or are about to end; with `rule`, those of one rule."""
+    lines = ask("squeue", "--noheader", "--format=%i|%T|%Z|%k").splitlines()
+    jobs = [Queued(*line.split("|", 3)) for line in lines]
+    return [job for job in jobs if Path(job.folder).resolve() == folder.resolve() and rule in job.comment]
+
+
+def sent(folder: Path) -> list[Sent]:
+    """All jobs that were sent from `folder` and have ended, by the accounting; a requeued one once for each start."""
+    fields = "--format=JobIDRaw,Submit,End,State,WorkDir,Comment"
+    lines = ask("sacct", "-nPX", "--duplicates", "--starttime=now-3hours", fields).splitlines()
+    found = []
+    for job_id, submitted, ended, ending, where, comment in (line.split("|", 5) for line in lines):
+        if Path(where).resolve() == folder.resolve() and ended != "Unknown":
+            times = (datetime.fromisoformat(submitted), datetime.fromisoformat(ended))
+            found.append(Sent(job_id, *times, ending.split(" ")[0], comment))
+    return found
+
+
+def restarts(job_id: str) -> int:
+    """How often Slurm requeued a job that is in the queue or ended some minutes ago at most."""
+    found = re.search(r"Restarts=(\d+)", ask("scontrol", "show", "job", job_id))
+    assert found, f"scontrol knows no job {job_id}"
+    return int(found[1])
+
+
+def state(job_id: str) -> str:
+    """State of a job in the accounting, such as COMPLETED or TIMEOUT; empty where it is unknown."""
+    lines = ask("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job_id}", "--format=State").split("\n")
+    return lines[0].split(" ")[0]
+
+
+def wait_for(condition: Callable[[], object], what: str, seconds: float = 60) -> None:
+    """Return as soon as `condition` holds; AssertionError naming `what` and the queue after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            seen = ask("squeue", "--noheader", "--states=all", "--format=%i %T %R %k")
+            raise AssertionError(f"not within {seconds:.0f} s: {what}; the last jobs: {'; '.join(seen.splitlines())}")
+        time.sleep(0.3)
+
+
+def wait_for_state(job_id: str, *states: str, seconds: float = 60) -> str:
+    """Wait until a job is in one of `states` by the accounting, and say in which."""
+    wait_for(lambda: state(job_id) in states, f"job {job_id} {' or '.join(states)}", seconds)
+    return state(job_id)
+
+
+def cancel(folder: Path) -> None:
+    """Cancel all jobs that were sent from `folder` and wait until they are gone."""
+    for job in queued(folder):
+        subprocess.run(["scancel", job.job_id], env=environment(), check=False, timeout=60)
+    wait_for(lambda: not queued(folder), f"no more jobs of {folder}")
+
+
+def rank_process(job_id: str, rank: int, command: str) -> int | None:
+    """Process id of rank `rank` of a job's newest step whose command line holds `command`; None where there is none."""
+    wanted = (f"SLURM_JOB_ID={job_id}", f"SLURM_PROCID={rank}")
+    for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: -int(path.name)):
+        try:
+            surroundings = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
+            words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if all(entry in surroundings for entry in wanted) and "python" in words[0] and command in " ".join(words):
+            return int(folder.name)
+    return None
+
+
+def snakemake_on_slurm(folder: Path, *arguments: str, seconds: int = 900) -> subprocess.CompletedProcess[str]:
+    """Run `snakemake --profile slurm ARGUMENTS` in `folder`, interrupted (which cancels its jobs) after `seconds`."""
+    return subprocess.run(
+        ["timeout", "--signal=INT", "--kill-after=30", str(seconds), *_command(arguments)],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds + 60,
+    )
+
+
+@contextmanager
+def snakemake_in_background(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The same while the test does something else. Its output is in `folder`/snakemake.out; it ends with the block."""
+    with (folder / "snakemake.out").open("w", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            _command(arguments),
+            cwd=folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        for number in (signal.SIGINT, signal.SIGKILL):
+            if process.poll() is None:
+                process.send_signal(number)
+                try:
+                    process.wait(30)
+                except subprocess.TimeoutExpired:
+                    continue
+        process.wait(10)
+
+
+def _command(arguments: tuple[str, ...]) -> list[str]:
+    return [sys.executable, "-m", "snakemake", "--profile", "slurm", *OPTIONS, *arguments]

@@ -1,0 +1,49 @@
+"""The workflow on two nodes gives the bytes of the workflow on one machine."""
+
+from pathlib import Path
+
+import pytest
+from cluster_jobs import SUMMARY, ask, make_cluster_project, queued, sent, snakemake_on_slurm
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def slurm_project(slurm_cluster: None, tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    """A project folder in which the tiny experiment ran on the cluster from the first source to its table."""
+    folder = make_cluster_project(tmp_path_factory.mktemp("slurm") / "project", repository)
+    result = snakemake_on_slurm(folder, "--jobs=8", "--slurm-keep-successful-logs", "--", SUMMARY, seconds=1800)
+    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
+    return folder
+
+
+def test_the_table_of_the_cluster_is_the_table_of_one_machine_byte_for_byte(
+    slurm_project: Path, local_project: Path
+) -> None:
+    assert (slurm_project / SUMMARY).read_bytes() == (local_project / SUMMARY).read_bytes()
+
+
+def test_every_result_is_the_same_byte_for_byte(slurm_project: Path, local_project: Path) -> None:
+    manifests = sorted((local_project / "results").rglob("manifest.json"))
+    assert len(manifests) >= 20
+    for path in manifests:
+        relative = path.relative_to(local_project)
+        assert (slurm_project / relative).read_bytes() == path.read_bytes(), f"{relative} differs"
+
+
+def test_pretraining_ran_in_one_process_on_each_of_two_nodes(slurm_project: Path) -> None:
+    jobs = [job for job in sent(slurm_project) if "rule_pretrain" in job.comment]
+    assert len(jobs) == 4
+    for job in jobs:
+        steps = ask("sacct", "-nP", f"--jobs={job.job_id}.0", "--format=NTasks,NNodes,State").split()
+        assert steps == ["2|2|COMPLETED"], f"{job.comment}: {steps}"
+    for path in (slurm_project / "logs/pretrain/tiny").glob("*.log"):
+        # Two processes that did not find each other would both speak for the whole training.
+        assert {line.split(":")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()} == {"0"}
+
+
+def test_no_job_is_left_and_nothing_runs_again(slurm_project: Path) -> None:
+    assert queued(slurm_project) == []
+    again = snakemake_on_slurm(slurm_project, "--", SUMMARY)
+    assert again.returncode == 0, again.stderr
+    assert "Nothing to be done" in again.stdout + again.stderr

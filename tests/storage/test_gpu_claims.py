@@ -1,0 +1,114 @@
+"""Jobs of one machine never share a GPU, whatever becomes of them; the GPUs are made up."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hatchery.errors import ConfigError
+from hatchery.storage.gpu_claims import claim, release, visible_gpus
+
+SHOW = "import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))"
+HOLD = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True); time.sleep(60)"
+
+
+def start(repository: Path, locks: Path, gpus: int, code: str, visible: str | None) -> subprocess.Popen[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "CUDA_VISIBLE_DEVICES"}
+    if visible is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = visible
+    command = [sys.executable, "scripts/claim_gpus.py", "--gpus", str(gpus), "--locks", str(locks), "--"]
+    return subprocess.Popen(
+        [*command, sys.executable, "-c", code],
+        cwd=repository,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_concurrent_commands_get_different_gpus_and_a_killed_one_gives_its_own_back(repository, tmp_path):
+    running = [start(repository, tmp_path, 1, HOLD, "2,3,5") for _ in range(3)]
+    try:
+        assert sorted(first_line(process) for process in running) == ["2", "3", "5"]
+        late = start(repository, tmp_path, 1, SHOW, "2,3,5")
+        assert late.stderr is not None
+        assert late.stderr.readline().startswith("waiting for 1 of the GPUs 2, 3, 5")
+        assert late.poll() is None
+        running[0].send_signal(signal.SIGKILL)
+        free, _ = late.communicate(timeout=60)
+        assert free.strip() in ("2", "3", "5")
+        assert late.returncode == 0
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
+
+
+def test_the_command_replaces_the_process_and_its_status_and_signals_are_its_own(repository, tmp_path):
+    failing = start(repository, tmp_path, 1, "raise SystemExit(7)", "0,1")
+    failing.communicate(timeout=60)
+    assert failing.returncode == 7
+    running = start(repository, tmp_path, 1, HOLD, "0,1")
+    first_line(running)
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=60)
+    assert running.returncode == -signal.SIGTERM
+
+
+@pytest.mark.parametrize(("visible", "gpus"), [("", 1), ("4", 1), ("1,2", 2), ("1", 8)])
+def test_where_there_is_nothing_to_choose_the_command_just_runs(repository, tmp_path, visible, gpus):
+    process = start(repository, tmp_path / "locks", gpus, SHOW, visible)
+    shown, said = process.communicate(timeout=60)
+    assert (process.returncode, shown.strip(), said) == (0, visible, "")
+    assert not (tmp_path / "locks").exists()
+
+
+def test_a_missing_program_is_told_in_one_line(repository, tmp_path):
+    command = [sys.executable, "scripts/claim_gpus.py", "--gpus", "1", "--", "no_such_program"]
+    result = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr.strip() == "error: claim_gpus: no_such_program: No such file or directory"
+
+
+def test_several_gpus_are_claimed_at_once_or_not_at_all(tmp_path):
+    names = ["a", "b", "c", "d"]
+    first = claim(names, 3, tmp_path)
+    assert list(first) == ["a", "b", "c"]
+    told = []
+
+    def waiting() -> None:
+        # While the larger job waits, what is free is there for a smaller one.
+        smaller = claim(["d"], 1, tmp_path)
+        told.append(list(smaller))
+        release(smaller)
+        release(first)
+
+    second = claim(names, 2, tmp_path, waiting, poll_seconds=0.01)
+    assert told == [["d"]]
+    assert list(second) == ["a", "b"]
+    release(second)
+
+
+@pytest.mark.parametrize("wanted", [0, 3])
+def test_more_gpus_than_there_are_is_an_error_and_no_endless_wait(tmp_path, wanted):
+    with pytest.raises(ConfigError, match=f"{wanted} are wanted, but this process may use 2 \\(0, 1\\)"):
+        claim(["0", "1"], wanted, tmp_path)
+
+
+def test_gpus_are_those_that_the_environment_names_else_those_that_the_driver_lists(tmp_path):
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H100 (UUID: GPU-1)'\necho 'GPU 1: NVIDIA H100 (UUID: GPU-2)'\n")
+    program.chmod(0o755)
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "3, 1", "PATH": str(tmp_path)}) == ["3", "1"]
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "", "PATH": str(tmp_path)}) == []
+    assert visible_gpus({"PATH": str(tmp_path)}) == ["0", "1"]
+    assert visible_gpus({"PATH": str(tmp_path / "nothing")}) == []
