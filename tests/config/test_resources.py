@@ -224,15 +224,6 @@ def test_a_precision_that_the_planned_device_does_not_have_leaves_the_time_open(
     assert workflow.pretraining_resource("runtime", wildcards) == 1440
 
 
-def test_a_pretraining_in_a_slurm_job_knows_the_time_that_it_has(repository):
-    workflow, granted, inside = layout(repository), {"runtime": 90}, {"SLURM_JOB_ID": "7"}
-    assert '"time_limit_minutes":90' in workflow.runtime("pretrain", granted, inside)
-    assert '"time_limit_minutes":null' in workflow.runtime("pretrain", granted, {})
-    assert '"time_limit_minutes":null' in workflow.runtime("pretrain", None, inside)
-    workflow.project.config["compute"]["time_limit_minutes"] = 30
-    assert '"time_limit_minutes":30' in workflow.runtime("pretrain", granted, inside)
-
-
 def test_commands_claim_gpus_only_where_they_may_compute_on_them(repository):
     workflow = layout(repository)
     assert workflow.gpu_claim({"gpu_slots": 2}) == "python scripts/claim_gpus.py --gpus 2 -- "

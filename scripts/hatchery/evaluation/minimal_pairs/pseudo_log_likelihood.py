@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from hatchery.evaluation.minimal_pairs.masked_rows import blocks, expand
-from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, SentenceModel, target_log_probabilities
+from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, SentenceModel
+from hatchery.evaluation.minimal_pairs.target_scores import TargetScores
 
 
 def token_pseudo_log_likelihoods(
@@ -32,16 +33,18 @@ def token_pseudo_log_likelihoods(
     that are done, repeated rows included.
     """
     assert model.mask_id is not None, "a masked model has a mask token"
-    scores: list[np.ndarray] = []
+    lengths = np.array([len(sentence.ids) for sentence in sentences], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    scores = TargetScores(model, int(starts[-1]))
+    n_done = 0
     for _, bucket in groupby(sentences, key=lambda sentence: len(sentence.ids)):
         for block in blocks(list(bucket), model.frame):
             rows = expand(block, model.frame, model.mask_id, within_word)
-            n_asked, length = rows.of.size, rows.ids.shape[1]
+            length = rows.ids.shape[1]
             # In the order of the rows, so that each batch of rows answers a contiguous part of what is asked.
             order = np.argsort(rows.of, axis=None, kind="stable")
             of = rows.of.ravel()[order]
             targets = np.array([sentence.ids for sentence in block], dtype=np.int64).ravel()[order]
-            values = np.empty(n_asked, dtype=np.float32)
             ids = torch.from_numpy(rows.ids).to(model.device)
             positions = torch.from_numpy(rows.positions).to(model.device)
             rows_per_batch = max(1, tokens_per_batch // length)
@@ -49,13 +52,11 @@ def token_pseudo_log_likelihoods(
                 batch = ids[start : start + rows_per_batch]
                 first, last = np.searchsorted(of, (start, start + len(batch)))
                 flat = torch.arange(len(batch), device=model.device) * length + positions[start : start + len(batch)]
-                asked = (
-                    torch.from_numpy(part).to(model.device) for part in (of[first:last] - start, targets[first:last])
-                )
-                values[order[first:last]] = target_log_probabilities(model, batch, flat, *asked)
+                places = starts[n_done] + order[first:last]
+                scores.ask(batch, flat, of[first:last] - start, targets[first:last], places)
                 on_tokens(int(last - first) * length)
-            scores.extend(values.reshape(rows.of.shape))
-    return scores
+            n_done += len(block)
+    return np.split(scores.finished(), starts[1:-1])[: len(sentences)]
 
 
 token_within_word_likelihoods = partial(token_pseudo_log_likelihoods, within_word=True)

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from hatchery.evaluation.minimal_pairs.settings import Architecture
-from hatchery.evaluation.minimal_pairs.vocabulary_tiles import tiled_log_probabilities
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.output_bias import vocabulary_head
 from hatchery.tokenization.tokenizer_file import Tokenizer
@@ -86,13 +85,9 @@ class HatcheryModel:
         """Logits [M, V] at `rows`; the head, the widest product of the model, runs on these alone."""
         return self.network.logits_at(self._hidden_at(input_ids, rows))
 
-    def log_probabilities_at(self, input_ids: Tensor, rows: Tensor, of: Tensor, targets: Tensor) -> Tensor:
-        """Float32 [K]: log p(targets[k]) at the position `rows[of[k]]`, without the matrix of all logits on the CPU."""
-        hidden = self._hidden_at(input_ids, rows)
-        if self.device.type == "cpu":
-            features = vocabulary_head(self.network.head).features(hidden)
-            return tiled_log_probabilities(features, *self.network.output_layer, of, targets)
-        return torch.log_softmax(self.network.logits_at(hidden).float(), dim=-1)[of, targets]
+    def features_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
+        """What the output matrix is multiplied with at `rows`: float32 [M, D]."""
+        return vocabulary_head(self.network.head).features(self._hidden_at(input_ids, rows))
 
     def _hidden_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         return self.network.encoder.hidden_at(input_ids, None, rows, few=True)
@@ -115,7 +110,5 @@ def target_log_probabilities(
     `of` and `targets` are int64 [K]: several tokens may be asked of one position.
     """
     with torch.inference_mode():
-        if isinstance(model, HatcheryModel):
-            return model.log_probabilities_at(ids, rows, of, targets).cpu().numpy()
         log_probabilities = torch.log_softmax(model.logits_at(ids, rows).float(), dim=-1)
         return log_probabilities[of, targets].cpu().numpy()
