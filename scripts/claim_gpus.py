@@ -1,18 +1,17 @@
 """Run a command on GPUs that no other job holds: `claim_gpus.py --gpus 1 -- python scripts/finetune.py ...`.
 
 The command replaces this process, so that signals and the exit status are its own, and finds its GPUs in
-CUDA_VISIBLE_DEVICES. Where there is nothing to choose (no GPU, or no more than are wanted) it just runs.
+CUDA_VISIBLE_DEVICES. Where there are fewer than wanted it takes all of them, and without any it just runs.
 """
 
 import argparse
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from hatchery.command import run_command
 from hatchery.errors import ConfigError
-from hatchery.storage.gpu_claims import VISIBLE, claim, visible_gpus
+from hatchery.storage.gpu_claims import VISIBLE, claim, lock_folder, visible_gpus
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -22,8 +21,10 @@ def main(arguments: argparse.Namespace) -> None:
         raise ConfigError("claim_gpus: got no command, expected one behind `--`")
     names = visible_gpus(os.environ)
     environment = dict(os.environ)
-    if len(names) > arguments.gpus:
-        held = claim(names, arguments.gpus, arguments.locks, lambda: _waiting(names, arguments.gpus))
+    if names:
+        # Also where there is nothing to choose: another job may want fewer and find them free.
+        wanted = min(arguments.gpus, len(names))
+        held = claim(names, wanted, arguments.locks or lock_folder(os.environ), lambda: _waiting(names, wanted))
         environment[VISIBLE] = ",".join(held)
     try:
         os.execvpe(command[0], command, environment)
@@ -38,7 +39,8 @@ def _waiting(names: list[str], wanted: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gpus", type=int, required=True, help="how many the command may use")
-    default = Path(tempfile.gettempdir()) / f"hatchery-gpus-{os.getuid()}"
-    parser.add_argument("--locks", type=Path, default=default, help="folder of the lock files, on this machine")
+    parser.add_argument(
+        "--locks", type=Path, help="folder of the lock files (default: a temporary one of this machine)"
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="-- and the command with its arguments")
     run_command(main, parser)

@@ -103,6 +103,14 @@ def test_each_attempt_has_more_memory_and_time_up_to_what_the_partition_grants(r
     assert all(job == rest[0] for job in rest)
 
 
+def test_the_pieces_of_a_long_pretraining_ask_for_no_more_memory_than_the_first_where_no_bound_is_known():
+    settings = cluster(gpus_per_node=8)
+    assert [job_resources("pretrain", settings, JobFacts(1), attempt)["mem_mb"] for attempt in (1, 2, 6)] == [
+        128000
+    ] * 3
+    assert job_resources("finetune", settings, JobFacts(1), attempt=2)["mem_mb"] == 2 * DEMANDS["finetune"].memory_mb
+
+
 def test_the_time_of_a_pretraining_is_the_configured_one_else_the_estimate_else_a_day():
     assert job_resources("pretrain", cluster(pretraining_minutes=77), JobFacts(1, 9.0))["runtime"] == 77
     assert job_resources("pretrain", cluster(), JobFacts(1, 9.0))["runtime"] == 9

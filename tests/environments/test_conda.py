@@ -25,8 +25,6 @@ PROGRAMS = {
     "ruff",
     "sacremoses",
     "snakefmt",
-    "snakemake",
-    "snakemake-executor-plugin-slurm",
 }
 
 ENVIRONMENTS = sorted(COMMANDS_BY_ENVIRONMENT)
@@ -121,7 +119,11 @@ def test_every_rule_names_the_environment_of_its_command(repository: Path) -> No
             assert command in environment_of, f"{where}: enter {command} in COMMANDS_BY_ENVIRONMENT"
             assert re.findall(r"envs/(\w+)\.yaml", rule) == [environment_of[command]], where
             called.add(command)
-    assert called == environment_of.keys(), "no rule calls these commands: are they DEVELOPMENT_COMMANDS?"
+    # It stands in front of others' commands and needs none of the packages.
+    launcher = re.findall(r"scripts/(\w+)\.py", (repository / "scripts/hatchery/config/compute.py").read_text())
+    assert launcher == ["claim_gpus"]
+    assert third_party_imports(repository / "scripts/claim_gpus.py") == {}
+    assert called | set(launcher) == environment_of.keys(), "no rule calls these commands: are they DEVELOPMENT_COMMANDS?"
 
 
 def test_every_rule_that_starts_something_has_an_environment_and_starts_only_what_is_in_it(repository: Path) -> None:

@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -12,12 +13,14 @@ from torch import Tensor, nn
 from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.pretraining.batches import TrainingBatches
+from hatchery.pretraining.data_order import Phase, epoch_permutation
 from hatchery.pretraining.engine import Engine, Update, deepspeed_configuration
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.precision import LossScaler, Precision, resolve_precision
 from hatchery.pretraining.processes import sum_over_processes
 from hatchery.pretraining.settings import OptimizerSettings
-from hatchery.pretraining.topology import SINGLE_PROCESS
+from hatchery.pretraining.topology import SINGLE_PROCESS, Topology
 
 CPU = torch.device("cpu")
 FP32 = Precision("fp32")
@@ -120,15 +123,58 @@ def test_bf16_autocast_keeps_parameters_and_optimizer_in_fp32_and_comes_close() 
     assert 0 < difference < 0.05
 
 
-def test_dropout_depends_on_seed_and_step_and_nothing_else() -> None:
+@pytest.mark.parametrize("rank", [0, 1])
+def test_dropout_depends_on_seed_step_and_place_in_the_global_batch_and_nothing_else(rank: int) -> None:
+    model = make_model(dropout=0.2)
+    topology = replace(SINGLE_PROCESS, rank=rank)
+    engine = Engine(model, build_optimizer(model, OPTIMIZER), 1.0, FP32, CPU, topology)
+    batch, losses = make_batch(4, 0), []
+    for seed, step, first_sequence in [(1, 1, 0), (1, 1, 0), (1, 2, 0), (2, 1, 0), (1, 1, 4)]:
+        torch.rand(5)
+        engine.begin_step(seed, step, 0.01, first_sequence)
+        losses.append(engine.forward(batch).loss_sum.item())
+    assert losses[0] == losses[1] and len(set(losses)) == 4
+    # What is drawn, not only that it is the same: finished runs stay reproducible.
+    torch.manual_seed(int(np.random.SeedSequence([1, 1, 0]).generate_state(1, np.uint64)[0]))
+    assert model(**batch).loss_sum.item() == losses[0]
+
+
+def test_a_micro_batch_drops_the_same_behind_others_and_as_the_first_of_its_process() -> None:
     model = make_model(dropout=0.2)
     engine = Engine(model, build_optimizer(model, OPTIMIZER), 1.0, FP32, CPU, SINGLE_PROCESS)
-    batch, losses = make_batch(4, 0), []
-    for seed, step in [(1, 1), (1, 1), (1, 2), (2, 1)]:
-        torch.rand(5)
-        engine.begin_step(seed, step, 0.01)
-        losses.append(engine.forward(batch).loss_sum.item())
-    assert losses[0] == losses[1] and len(set(losses)) == 3
+    # The first two hold the same sequences, so that only what is dropped can tell one from the other.
+    batches = [make_batch(sequences, 0) for sequences in (3, 3, 2)]
+
+    def losses(first_sequence: int, number: int) -> list[float]:
+        engine.begin_step(1, 1, 0.01, first_sequence)
+        return [engine.forward(batch).loss_sum.item() for batch in batches[number:]]
+
+    through = losses(0, 0)
+    assert through[0] != through[1]
+    assert through[1:] == losses(3, 1) and through[2:] == losses(6, 2)
+
+
+class Places:
+    """Sequences that hold nothing but the place at which their epoch comes to them."""
+
+    pad_id = -1
+
+    def __len__(self) -> int:
+        return 17
+
+    def batch(self, seed: int, epoch: int, indices: np.ndarray) -> dict[str, Tensor]:
+        places = torch.from_numpy(np.argsort(epoch_permutation(seed, epoch, len(self)))[indices])[:, None]
+        return {"input_ids": places, "labels": places}
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_a_process_knows_where_its_share_of_the_global_batch_begins_in_each_phase(processes: int) -> None:
+    # The second phase begins with the first sequence again.
+    phases, begins = [Phase(0, 2, 8, 7), Phase(2, 3, 16, 3)], [0, 7, 0]
+    for rank in range(processes):
+        batches = TrainingBatches(phases, 5, Topology(rank, processes, rank, "a", 1), 2, lambda _: Places())
+        firsts = [int(batches.at(step).micro_batches[0]["input_ids"][0]) for step in range(3)]
+        assert [batches.first_sequence(step) + begin for step, begin in enumerate(begins)] == firsts
 
 
 def test_evaluation_drops_nothing_and_leaves_the_model_in_training_mode() -> None:

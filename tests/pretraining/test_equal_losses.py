@@ -1,7 +1,7 @@
 """The losses of a run do not depend on how its batches are cut, on interruptions, or on the number of processes.
 
-Each run is the command with LAMB and 50 steps, in processes of its own. Without dropout, whose draws belong to a
-process.
+Each run is the command with LAMB and 50 steps, in processes of its own. Dropout is drawn for a micro-batch, so runs
+whose micro-batches differ are compared without it.
 """
 
 import json
@@ -124,6 +124,63 @@ def test_the_losses_of_50_steps_survive_a_kill_after_step_23_also_with_another_n
     if before == after == WHOLE:
         assert losses(command) == expected
     assert losses(command) == pytest.approx(expected, rel=0, abs=TOLERANCE)
+
+
+DROPOUT: dict[str, Any] = {
+    **CHANGES,
+    # Cut like the batches, so that the development losses are sums of the same two numbers, too.
+    "evaluation_sequences": 32,
+    "model__hidden_dropout_prob": 0.1,
+    "model__attention_probs_dropout_prob": 0.1,
+}
+
+
+@pytest.fixture(scope="module")
+def dropped(make_command: Callable[..., Any]) -> Any:
+    """One process with dropout and two micro-batches per step, from the start to the end."""
+    command = make_command({"micro_batch_size": 16}, **DROPOUT)
+    finish(command, 1)
+    return command
+
+
+@pytest.mark.parametrize("runtime", [{}, {"micro_batch_size": 16, "workers": 1}], ids=["whole shares", "by workers"])
+def test_two_processes_with_dropout_give_the_bytes_of_one_with_the_same_two_micro_batches(
+    make_command: Callable[..., Any], dropped: Any, runtime: dict[str, Any]
+) -> None:
+    command = make_command(runtime, **DROPOUT)
+    finish(command, 2)
+    assert command.digests() == dropped.digests()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(ACCUMULATED, TWO_PROCESSES), (TWO_PROCESSES, ACCUMULATED)],
+    ids=["1 x 16 twice, then 2 x 16", "2 x 16, then 1 x 16 twice"],
+)
+def test_a_kill_and_another_number_of_processes_change_no_byte_with_dropout_either(
+    make_command: Callable[..., Any],
+    dropped: Any,
+    before: tuple[int, int | None],
+    after: tuple[int, int | None],
+) -> None:
+    command = make_command({**CHECKPOINTS, "micro_batch_size": before[1]}, **DROPOUT)
+    stop_after_checkpoint(command, before[0])
+    command.runtime["micro_batch_size"] = after[1]
+    finish(command, after[0])
+    assert command.digests() == dropped.digests()
+
+
+def test_four_micro_batches_with_dropout_differ_between_one_and_two_processes_in_rounding_only(
+    make_command: Callable[..., Any], dropped: Any
+) -> None:
+    found = []
+    for processes in (1, 2):
+        command = make_command({"micro_batch_size": 8}, **DROPOUT)
+        finish(command, processes)
+        found.append(losses(command))
+    assert found[1] == pytest.approx(found[0], rel=0, abs=TOLERANCE)
+    # Other micro-batches drop something else, which is far more than rounding.
+    assert losses(dropped) != pytest.approx(found[0], rel=0, abs=100 * TOLERANCE)
 
 
 def mean_of_process_means(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.storage.gpu_claims import claim, release, visible_gpus
+from hatchery.storage.gpu_claims import claim, lock_folder, release, visible_gpus
 
 SHOW = "import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))"
 HOLD = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True); time.sleep(60)"
@@ -64,12 +64,37 @@ def test_the_command_replaces_the_process_and_its_status_and_signals_are_its_own
     assert running.returncode == -signal.SIGTERM
 
 
-@pytest.mark.parametrize(("visible", "gpus"), [("", 1), ("4", 1), ("1,2", 2), ("1", 8)])
-def test_where_there_is_nothing_to_choose_the_command_just_runs(repository, tmp_path, visible, gpus):
-    process = start(repository, tmp_path / "locks", gpus, SHOW, visible)
+@pytest.mark.parametrize("visible", ["", "-1"])
+def test_without_gpus_the_command_just_runs(repository, tmp_path, visible):
+    process = start(repository, tmp_path / "locks", 1, SHOW, visible)
     shown, said = process.communicate(timeout=60)
     assert (process.returncode, shown.strip(), said) == (0, visible, "")
     assert not (tmp_path / "locks").exists()
+
+
+@pytest.mark.parametrize(("visible", "gpus"), [("4", 1), ("1,2", 2), ("1", 8)])
+def test_a_command_that_takes_every_gpu_shares_none_with_one_that_wants_fewer(repository, tmp_path, visible, gpus):
+    large = start(repository, tmp_path, gpus, HOLD, visible)
+    try:
+        assert first_line(large) == visible
+        small = start(repository, tmp_path, 1, SHOW, visible)
+        assert small.stderr is not None
+        assert small.stderr.readline().startswith(f"waiting for 1 of the GPUs {visible.replace(',', ', ')}")
+        large.kill()
+        free, _ = small.communicate(timeout=60)
+        assert free.strip() == visible.split(",")[0]
+    finally:
+        large.kill()
+        large.communicate()
+
+
+def test_jobs_of_slurm_whose_gpus_all_begin_at_0_do_not_wait_for_each_other():
+    shared = lock_folder({})
+    assert lock_folder({"CUDA_VISIBLE_DEVICES": "0,1"}) == shared
+    # Without GPUs of its own a job has to share those of the machine with the others.
+    assert lock_folder({"SLURM_JOB_ID": "7"}) == shared
+    first, second = (lock_folder({"CUDA_VISIBLE_DEVICES": "0", "SLURM_JOB_ID": job}) for job in ("7", "8"))
+    assert len({first, second, shared}) == 3
 
 
 def test_a_missing_program_is_told_in_one_line(repository, tmp_path):
@@ -109,6 +134,7 @@ def test_gpus_are_those_that_the_environment_names_else_those_that_the_driver_li
     program.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H100 (UUID: GPU-1)'\necho 'GPU 1: NVIDIA H100 (UUID: GPU-2)'\n")
     program.chmod(0o755)
     assert visible_gpus({"CUDA_VISIBLE_DEVICES": "3, 1", "PATH": str(tmp_path)}) == ["3", "1"]
-    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "", "PATH": str(tmp_path)}) == []
+    for hidden in ("", "-1", "NoDevFiles"):
+        assert visible_gpus({"CUDA_VISIBLE_DEVICES": hidden, "PATH": str(tmp_path)}) == []
     assert visible_gpus({"PATH": str(tmp_path)}) == ["0", "1"]
     assert visible_gpus({"PATH": str(tmp_path / "nothing")}) == []

@@ -1,32 +1,160 @@
-"""The miniatures of the papers' experiments run from generated raw files to their pages, tables, figures and reports."""
+"""The miniatures of the papers' experiments run from generated raw files to pages, tables, figures and reports."""
 
 import csv
+import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from projects import make_project, snakemake
+import yaml
+from lxml import etree
+from page_links import link_problems
+from projects import make_project, planned_rules, snakemake
 
+from hatchery.config.layout import Layout
 from hatchery.config.project import Project
+from hatchery.storage.manifests import read_manifest
 
 pytestmark = pytest.mark.slow
 
-MINIATURES = ("strict_mini", "strict_small_mini", "bnc_mini")
+MINIATURES = {"strict_mini": "elc_bert", "strict_small_mini": "elc_bert", "bnc_mini": "ltg_bert"}
+AGAIN = "strict_small_mini"
+
+
+def pages(*experiments: str) -> list[str]:
+    return [f"results/{experiment}/index.html" for experiment in experiments]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     """A project folder in which all miniatures ran to their pages."""
     folder = make_project(tmp_path_factory.mktemp("miniatures") / "project", repository)
-    result = snakemake(folder, "--cores", "2", *(f"results/{name}/index.html" for name in MINIATURES), timeout=3000)
+    result = snakemake(folder, "--cores", "2", *pages(*MINIATURES), timeout=3600)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
 
 
 @pytest.fixture(scope="module")
-def project(folder: Path) -> Project:
-    return Project(folder / "config")
+def layout(folder: Path) -> Layout:
+    return Layout(Project(folder / "config"))
 
 
 def summary(folder: Path, experiment: str) -> list[dict[str, str]]:
     with (folder / f"results/{experiment}/summary.csv").open(encoding="utf-8", newline="") as handle:
         return list(csv.DictReader(handle))
+
+
+@pytest.mark.parametrize("experiment", MINIATURES)
+def test_every_run_has_its_row_for_every_suite_and_task(experiment: str, folder: Path, layout: Layout) -> None:
+    block = layout.project.experiment(experiment)
+    rows = summary(folder, experiment)
+    for run in block["runs"]:
+        of_run = [row for row in rows if row["model"] == run]
+        assert set(block["finetuning"]["tasks"]) <= {row["task"] for row in of_run}
+        assert set(block["minimal_pairs"]) <= {row["suite"] for row in of_run}
+        for task in block["finetuning"]["tasks"]:
+            counted = {int(row["n"]) + int(row["n_failed"]) for row in of_run if row["task"] == task}
+            protocol = layout.project.protocol_of(experiment, task)
+            assert counted == {len(protocol["seeds"]) * len(protocol["learning_rates"])}, (run, task)
+
+
+@pytest.mark.parametrize(("experiment", "paper"), MINIATURES.items())
+def test_every_table_of_the_paper_is_there_with_a_row_for_every_run(
+    experiment: str, paper: str, folder: Path, layout: Layout
+) -> None:
+    wanted = yaml.safe_load((folder / f"config/paper_tables/{paper}.yaml").read_text(encoding="utf-8"))["tables"]
+    manifest = read_manifest(folder / layout.paper_tables(experiment)[0])
+    manifest.verify()
+    caveat = layout.project.experiment(experiment)["paper_tables"]["caveat"]
+    for number in wanted:
+        (text,) = manifest.files(f"table_{int(number):02}.md")
+        (latex,) = manifest.files(f"table_{int(number):02}.tex")
+        assert caveat in text.read_text(encoding="utf-8")
+        assert r"\begin{tabular}" in latex.read_text(encoding="utf-8")
+    page = manifest.file("tables.html").read_text(encoding="utf-8")
+    assert page.count("<table") >= len(wanted)
+
+
+@pytest.mark.parametrize("experiment", MINIATURES)
+def test_every_figure_is_a_drawing_on_the_page(experiment: str, folder: Path, layout: Layout) -> None:
+    figures = layout.figures(experiment)
+    for path in figures.values():
+        assert etree.parse(folder / path).getroot().tag.endswith("svg")
+    page = (folder / f"results/{experiment}/index.html").read_text(encoding="utf-8")
+    assert page.count("<svg") >= len(figures)
+    assert {"learning_curves", "layer_weights", "phenomena", "task_scores"} <= set(figures)
+    expected = {"layer_contributions"} if experiment == "bnc_mini" else {"bias_violins", "feature_dots"}
+    assert expected <= set(figures)
+
+
+@pytest.mark.parametrize("experiment", MINIATURES)
+def test_the_page_leads_to_everything_and_every_link_arrives(experiment: str, folder: Path, layout: Layout) -> None:
+    problems, seen = link_problems(folder / f"results/{experiment}/index.html")
+    assert problems == []
+    for wanted in (
+        f"results/{experiment}/provenance.html",
+        f"results/{experiment}/paper_tables/tables.html",
+        *layout.run_cards(experiment).values(),
+    ):
+        assert (folder / wanted).resolve() in seen, wanted
+
+
+def test_a_cell_is_traced_to_raw_bytes_by_one_command(folder: Path, repository: Path) -> None:
+    row = next(row for row in summary(folder, "bnc_mini") if row["task"] == "demo_glue_mnli")
+    cell = "/".join(row[key] for key in ("model", "suite", "task", "metric"))
+    command = [sys.executable, str(repository / "scripts/trace.py"), "results/bnc_mini/summary.csv", "--cell", cell]
+    result = subprocess.run(
+        [*command, "--verify", "--verify-raw", "--json"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    chain = json.dumps(json.loads(result.stdout))
+    for stage in ("finetune", "pretrain", "encode_corpus", "train_tokenizer", "convert_corpus"):
+        assert f'"{stage}"' in chain, stage
+    assert re.search(r"embedded_\w+", chain)
+    assert len(set(re.findall(r"\b[0-9a-f]{64}\b", chain))) > 5
+
+
+def test_the_report_of_an_experiment_holds_tables_figures_cards_and_provenance(folder: Path) -> None:
+    report = folder / f"results/{AGAIN}/report.html"
+    result = snakemake(folder, "--report", str(report), "--", *pages(AGAIN))
+    assert result.returncode == 0, result.stdout + result.stderr
+    text = report.read_text(encoding="utf-8")
+    for name in ("summary.csv", "tables.html", "bias_violins.svg", "card.html", "provenance.html", "elc_biased-s42"):
+        assert name in text, f"the report does not hold {name}"
+
+
+def test_another_run_from_scratch_gives_the_same_tables_and_figures(
+    folder: Path, tmp_path: Path, repository: Path
+) -> None:
+    second = make_project(tmp_path / "elsewhere" / "project", repository)
+    result = snakemake(second, "--cores", "2", *pages(AGAIN), timeout=3600)
+    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
+    compared = []
+    for part in ("*.csv", "*.parquet", "*.md", "*.txt", "index.html", "figures/*", "tables/*", "paper_tables/*"):
+        for path in sorted((folder / f"results/{AGAIN}").glob(part)):
+            if path.name != "provenance.json":
+                assert (second / path.relative_to(folder)).read_bytes() == path.read_bytes(), path.name
+                compared.append(path.name)
+    assert len(compared) > 25
+    assert {"summary.csv", "tables.tex", "tables.md", "bias_violins.svg", "index.html"} <= set(compared)
+
+
+def test_a_change_of_one_task_runs_its_job_again_and_trains_that_task_alone(folder: Path) -> None:
+    path = folder / f"config/experiments/{AGAIN}.yaml"
+    before = path.read_text(encoding="utf-8")
+    manifests = sorted((folder / f"results/{AGAIN}/finetuning").glob("*/*/manifest.json"))
+    changed_at = {manifest: manifest.stat().st_mtime_ns for manifest in manifests}
+    path.write_text(before.replace("demo_babylm_wsc: {}", "demo_babylm_wsc: {epochs: 1}"), encoding="utf-8")
+    try:
+        assert planned_rules(folder, f"results/{AGAIN}/summary.csv").keys() == {
+            *("freeze_settings", "finetune_tasks", "summarise")
+        }
+        result = snakemake(folder, "--cores", "2", f"results/{AGAIN}/summary.csv", timeout=1800)
+        assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
+    finally:
+        path.write_text(before, encoding="utf-8")
+    again = [manifest for manifest in manifests if manifest.stat().st_mtime_ns != changed_at[manifest]]
+    assert {manifest.parent.name for manifest in again} == {"demo_babylm_wsc"}
+    assert len(again) == len({manifest.parent.parent for manifest in manifests})

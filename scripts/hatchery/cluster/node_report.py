@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from hatchery.pretraining.topology import Topology, read_topology
@@ -19,6 +19,7 @@ from hatchery.storage.atomic import write_text
 
 MESSAGE_BYTES = 16 * 2**20
 NETWORK_SECONDS = 60.0
+UNFINISHED = "failed: ended while the processes added up a number"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ def report_node(folder: Path, token: str) -> None:
     except OSError:
         sees_file = False
     torch, torch_gpus = _torch()
+    several = topology.world_size > 1
     report = NodeReport(
         host=socket.gethostname() + (f" ({name})" if (name := os.environ.get("SLURMD_NODENAME")) else ""),
         rank=topology.rank,
@@ -56,11 +58,16 @@ def report_node(folder: Path, token: str) -> None:
         gpus=_gpus(),
         torch=torch,
         torch_gpus=torch_gpus,
-        connection=exchange(topology) if topology.world_size > 1 else "",
-        collective=_sum_over_processes(topology, torch_gpus) if topology.world_size > 1 else "",
+        connection=exchange(topology) if several else "",
+        collective=UNFINISHED if several else "",
     )
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / f"node-{topology.rank}.json", json.dumps(asdict(report), sort_keys=True) + "\n")
+    path = folder / f"node-{topology.rank}.json"
+    # Before the sum as well: NCCL ends a process that waits in vain.
+    write_text(path, json.dumps(asdict(report), sort_keys=True) + "\n")
+    if several:
+        report = replace(report, collective=_sum_over_processes(topology, torch_gpus))
+        write_text(path, json.dumps(asdict(report), sort_keys=True) + "\n")
 
 
 def read_report(path: Path) -> NodeReport:
@@ -136,10 +143,11 @@ def _sum_over_processes(topology: Topology, gpus: int) -> str:
         )
         one = torch.ones(1, device=f"cuda:{topology.local_rank}" if gpus else "cpu")
         distributed.all_reduce(one)
+        # NCCL only begins the sum: what fails, fails where it is read.
+        total = int(one.item())
         distributed.destroy_process_group()
     except Exception as error:
         return f"failed: {backend}: {' '.join(str(error).split())[:300]}"
-    total = int(one.item())
     return f"{backend}, {total} processes" if total == topology.world_size else f"failed: {backend}: sum is {total}"
 
 

@@ -94,9 +94,10 @@ def job_resources(rule: str, cluster: ClusterSettings, facts: JobFacts, attempt:
     """Everything that the job of `rule` asks for, by the executor's names.
 
     `mem_mb` is for a node, `runtime` in minutes. Both grow with the attempt, because neither the executor nor we know
-    whether a job died of memory or of time, up to what the partition grants. `gpu_slots` counts the GPUs of one
-    machine where jobs run at once; Slurm's executor does not know it and reads `gres`. Raises ConfigError for an
-    unknown rule or an impossible number of threads, minutes or attempts.
+    whether a job died of memory or of time, up to what the partition grants. The memory of a pretraining stays as it is
+    where no bound is known: its attempts are pieces of one run, and a node's memory times six exists nowhere.
+    `gpu_slots` counts the GPUs of one machine where jobs run at once; Slurm's executor does not know it and reads
+    `gres`. Raises ConfigError for an unknown rule or an impossible number of threads, minutes or attempts.
     """
     need = demand(rule)
     _require("threads", facts.threads, facts.threads >= 1, "1 or more")
@@ -114,7 +115,8 @@ def job_resources(rule: str, cluster: ClusterSettings, facts: JobFacts, attempt:
         minutes = facts.minutes
         resources = _one_gpu(cluster) if need.sort == "model" else {}
     first = need.minutes if minutes is None else max(LEAST_MINUTES, math.ceil(minutes))
-    resources["mem_mb"] = _bounded(memory * attempt, target.memory_mb_per_node)
+    keeps_memory = need.sort == "pretraining" and target.memory_mb_per_node is None
+    resources["mem_mb"] = memory if keeps_memory else _bounded(memory * attempt, target.memory_mb_per_node)
     resources["runtime"] = _bounded(first * attempt, target.max_minutes)
     extra = " ".join(word for word in ("--requeue" if cluster.requeue else "--no-requeue", target.extra) if word)
     named = {

@@ -91,6 +91,12 @@ class TrainingBatches:
         """The examples of the phase of `step`; indexed at the first call for a phase."""
         return self._examples(self.phase_of(step).sequence_length)
 
+    def first_sequence(self, step: int) -> int:
+        """The number, from 0, that the first sequence of this process has in the global batch of `step`."""
+        # The numbers are cut as the sequences themselves are.
+        numbers = [EpochSlice(0, np.arange(self.phase_of(step).batch_size))]
+        return int(share_of_process(numbers, self.topology.rank, self.topology.world_size)[0].indices[0])
+
     def at(self, step: int) -> StepBatch:
         """The batch of step number `step`, counted from 0 over all phases."""
         phase, examples = self.phase_of(step), self.examples_at(step)

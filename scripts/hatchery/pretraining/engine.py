@@ -69,6 +69,8 @@ class Engine:
         self.device, self.topology, self.precision = device, topology, precision
         self.max_gradient_norm = max_gradient_norm
         self._update = Update(torch.zeros((), device=device))
+        # Seed and number of the step, and where its next micro-batch begins in the global batch.
+        self._step_key, self._next_sequence = (0, 0), 0
         if compiled:
             model.compile()
         # The gradients are complete only between DeepSpeed's reduction and the update: this hook runs there.
@@ -83,18 +85,24 @@ class Engine:
         )[0]
         self._engine.train()
 
-    def begin_step(self, seed: int, step: int, learning_rate: float) -> None:
-        """Seed the dropout of this step and process, and set the learning rate of the coming update.
+    def begin_step(self, seed: int, step: int, learning_rate: float, first_sequence: int = 0) -> None:
+        """Say from what the coming micro-batches draw their dropout, and set the learning rate of the coming update.
 
-        Drawing dropout from (seed, step, rank) makes a resumed run exact without storing generator states.
+        `first_sequence` is the number, from 0, that the first sequence of this process has in the global batch.
         """
-        state = np.random.SeedSequence([seed, step, self.topology.rank]).generate_state(1, np.uint64)
-        torch.manual_seed(int(state[0]))
+        self._step_key, self._next_sequence = (seed, step), first_sequence
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
 
     def forward(self, batch: dict[str, Tensor]) -> Any:
-        """The model's output for one micro-batch, on the device and in the run's precision."""
+        """The model's output for the next micro-batch of the step, on the device and in the run's precision.
+
+        Dropout is drawn from (seed, step, number of the first sequence in the global batch): a resumed run is exact
+        without stored generator states, and the same micro-batch drops the same in any process.
+        """
+        state = np.random.SeedSequence([*self._step_key, self._next_sequence]).generate_state(1, np.uint64)
+        torch.manual_seed(int(state[0]))
+        self._next_sequence += len(batch["input_ids"])
         return self._engine(**self._on_device(batch))
 
     def backward(self, loss: Tensor) -> None:

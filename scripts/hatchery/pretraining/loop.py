@@ -53,7 +53,8 @@ def train(
         if probe is not None and record.position.step == 0:
             record.append({"step": 0, "tokens": 0, **probe.score(engine)})
         for step, batch in enumerate(batches, record.position.step):
-            engine.begin_step(settings.seed, step, _rate_of(settings, step))
+            first_sequence = loader.batches.first_sequence(step)
+            engine.begin_step(settings.seed, step, _rate_of(settings, step), first_sequence)
             sums = accumulate_gradients(engine, batch, settings.loss_average)
             update = engine.step()
             stops = request.is_made

@@ -9,6 +9,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,8 @@ from pathlib import Path
 from hatchery.errors import ConfigError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+# What the variable holds where all GPUs are hidden.
+HIDDEN = ("", "-1", "NoDevFiles")
 
 
 def visible_gpus(environment: Mapping[str, str]) -> list[str]:
@@ -25,12 +28,22 @@ def visible_gpus(environment: Mapping[str, str]) -> list[str]:
     None where there is no `nvidia-smi` to count them; on other makes of GPU, CUDA_VISIBLE_DEVICES has to be set.
     """
     if VISIBLE in environment:
-        return [name.strip() for name in environment[VISIBLE].split(",") if name.strip()]
+        return [name for part in environment[VISIBLE].split(",") if (name := part.strip()) not in HIDDEN]
     program = shutil.which("nvidia-smi", path=environment.get("PATH"))
     if program is None:
         return []
     found = subprocess.run([program, "--list-gpus"], capture_output=True, text=True, check=False)
     return [str(index) for index, _ in enumerate(line for line in found.stdout.splitlines() if line.startswith("GPU "))]
+
+
+def lock_folder(environment: Mapping[str, str]) -> Path:
+    """Where the jobs of this user keep their claims on this machine.
+
+    A Slurm job that was given GPUs has a folder of its own: Slurm may number those of every job from 0.
+    """
+    job = environment.get("SLURM_JOB_ID") if VISIBLE in environment else None
+    name = f"hatchery-gpus-{os.getuid()}" + (f"-{job}" if job else "")
+    return Path(tempfile.gettempdir()) / name
 
 
 def claim(
@@ -56,7 +69,7 @@ def claim(
     while True:
         held: dict[str, int] = {}
         for name in names:
-            descriptor = _lock(folder / f"{name}.lock")
+            descriptor = _lock(folder / f"{name.replace('/', '_')}.lock")
             if descriptor is not None:
                 held[name] = descriptor
             if len(held) == wanted:

@@ -20,7 +20,7 @@ from hatchery.evaluation.minimal_pairs.settings import Architecture
 
 TokenScores = Callable[[SentenceModel, Sequence[EncodedSentence], int, Callable[[int], None]], list[np.ndarray]]
 
-# Tokens per batch: what was measured to be fast on the CPU from 64 to 192 dimensions (1,024 to 8,192 differ by a tenth),
+# Tokens per batch: on the CPU what was measured to be fast from 64 to 192 dimensions (1,024 to 8,192 differ little),
 # on a GPU what fills it.
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
 # Logits that one batch may make (a GiB in float32), for causal models and for vocabularies of a quarter of a million.
