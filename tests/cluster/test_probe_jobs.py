@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hatchery.cluster import node_report
 from hatchery.cluster.external import Answer, ask
 from hatchery.cluster.findings import Level
 from hatchery.cluster.job_shapes import JobShape
@@ -49,9 +50,11 @@ def run(cluster: Cluster, shape: JobShape, patience: float = 5.0) -> list[tuple[
 
 def test_a_probe_asks_for_two_nodes_and_one_gpu_at_most() -> None:
     line = " ".join(sbatch_command(Probe("probe_1", GPU_JOB, ("pretrain",)), "/env/bin/python", "token"))
-    for option in ("--nodes=2 ", "--gres=gpu:a100:1", "--partition=gpu", "--account=lab", "--time=3 ", "--mem=2000 "):
+    for option in ("--nodes=2 ", "--gres=gpu:a100:1", "--partition=gpu", "--account=lab", "--time=3 ", "--mem=8000 "):
         assert option in line
     assert "--requeue --reservation=r1 --wrap=srun --nodes=2 --ntasks=2" in line
+    small = sbatch_command(Probe("probe_2", SMALL_JOB, ("encode",)), "python", "token")
+    assert "--mem=2000" in small and not any("gres" in word for word in small)
 
 
 def test_jobs_for_one_place_share_a_probe_with_the_largest_shape() -> None:
@@ -126,6 +129,25 @@ def test_a_report_tells_whether_the_file_is_seen(tmp_path: Path, monkeypatch: py
     assert (report.sees_file, report.python, report.connection) == (True, sys.executable, "")
     report_node(tmp_path, "other")
     assert not read_report(tmp_path / "node-0.json").sees_file
+
+
+def test_a_task_that_dies_while_it_adds_up_has_told_the_rest_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> str:
+        raise SystemExit("NCCL ends the process")
+
+    for name, value in (("RANK", "1"), ("WORLD_SIZE", "2"), ("LOCAL_RANK", "0")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    monkeypatch.setenv("MASTER_PORT", "1")
+    monkeypatch.setattr(node_report, "exchange", lambda topology: "sent")
+    monkeypatch.setattr(node_report, "_sum_over_processes", die)
+    with pytest.raises(SystemExit):
+        report_node(tmp_path, "abc")
+    report = read_report(tmp_path / "node-1.json")
+    assert report.connection == "sent"
+    assert report.collective == "failed: ended while the processes added up a number"
 
 
 def test_a_command_that_does_not_answer_is_given_up() -> None:

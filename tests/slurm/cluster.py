@@ -33,7 +33,7 @@ COMMANDS = ("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", "mariadb-in
 # In the surroundings of every daemon, and so of every step that a slurmd starts: how `stop` knows its own.
 MARK = "HATCHERY_TEST_CLUSTER"
 DAEMONS = ("munged", "mariadbd", "slurmdbd", "slurmctld", *(f"slurmd.{node}" for node in NODES))
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 
 
 def unavailable() -> str:

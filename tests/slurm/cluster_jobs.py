@@ -5,6 +5,7 @@ Nothing here waits for ever: every wait has a limit in seconds and says what it 
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,15 +16,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from projects import make_project
+from projects import configure, make_project
 
-# Looks every five seconds instead of the profile's twenty, since these jobs are short, and the interpreter of the tests
+from hatchery.pretraining.run_lease import Owner, read_sign
+
+# Looks after a second instead of the profile's twenty, since these jobs are short, and the interpreter of the tests
 # instead of conda.
-OPTIONS = ("--slurm-init-seconds-before-status-checks=5", "--software-deployment-method=env-modules")
-
-
-SUMMARY = "results/tiny/summary.csv"
-MODEL = "results/tiny/pretraining/ltg_bert-s42/manifest.json"
+OPTIONS = ("--slurm-init-seconds-before-status-checks=1", "--software-deployment-method=env-modules")
+STEPS, DISTURBED_AFTER = 300, 40
+CELLS = tuple(f"ltg_bert-s{seed}" for seed in (1, 2, 3, 4))
+MODELS = tuple(f"results/long/pretraining/{cell}/manifest.json" for cell in CELLS)
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def environment() -> dict[str, str]:
 def cluster_command(action: str) -> subprocess.CompletedProcess[str]:
     """Run `cluster.py ACTION` as a user would, so that the daemons are nobody's children here."""
     program = str(Path(__file__).resolve().parent / "cluster.py")
-    return subprocess.run([sys.executable, program, action], capture_output=True, text=True, check=False, timeout=180)
+    return subprocess.run([sys.executable, program, action], capture_output=True, text=True, check=False, timeout=300)
 
 
 def ask(*command: str) -> str:
@@ -66,6 +68,17 @@ def ask(*command: str) -> str:
     return result.stdout
 
 
+def pretraining_in_mid_run(folder: Path, model: str) -> Owner | None:
+    """The process that writes the run of `model` in a project folder, once some of its steps are done."""
+    for path in folder.glob("results/checkpoints/*/metrics.jsonl"):
+        sign = read_sign(path.with_name("lock"))
+        if sign is not None and sign.owner.output == str((folder / model).absolute()):
+            steps = path.read_text(encoding="utf-8").count("\n")
+            assert steps < STEPS, f"{model} is finished already: too fast for this test"
+            return sign.owner if steps >= DISTURBED_AFTER else None
+    return None
+
+
 def submit(folder: Path, script: str, *options: str) -> str:
     """Send a shell script with sbatch from `folder` (its output goes there as slurm-<job>.out); the job's id."""
     path = folder / "job.sh"
@@ -73,28 +86,17 @@ def submit(folder: Path, script: str, *options: str) -> str:
     return ask("sbatch", "--parsable", f"--chdir={folder}", *options, str(path)).strip().split(";")[0]
 
 
-def configure(folder: Path, block: str = "cluster", **values: object) -> None:
-    """Set keys of a block of the config.yaml of a project folder, such as `cluster`."""
-    path = folder / "config/config.yaml"
-    head, rest = path.read_text(encoding="utf-8").split(f"\n{block}:\n", 1)
-    for key, value in values.items():
-        rest, count = re.subn(rf"^  {key}: .*$", f"  {key}: {value}", rest, count=1, flags=re.MULTILINE)
-        assert count == 1, f"the block {block} of config.yaml has no key {key}"
-    path.write_text(f"{head}\n{block}:\n{rest}", encoding="utf-8")
-
-
 def make_cluster_project(folder: Path, repository: Path) -> Path:
-    """A project folder whose pretraining takes two nodes on the cluster, and gives the same bytes on one machine.
+    """A project folder whose pretrainings take two nodes on the cluster, and give the same bytes on one machine.
 
-    For that, one process has to add up the same halves of each batch that two processes would, and no dropout may be
-    drawn, since every process draws its own.
+    For that, one process has to add up the same halves of each batch that two processes would.
     """
     make_project(folder, repository)
+    shutil.copy(Path(__file__).with_name("long.yaml"), folder / "config/experiments/long.yaml")
     configure(folder, nodes=2)
-    configure(folder, "compute", micro_batch_size=4)
-    for name in ("ltg_tiny", "elc_tiny", "roberta_tiny"):
-        with (folder / f"config/models/{name}.yaml").open("a", encoding="utf-8") as handle:
-            handle.write("hidden_dropout_prob: 0.0\nattention_probs_dropout_prob: 0.0\n")
+    configure(folder, "compute", micro_batch_size=8, checkpoint_interval_steps=20)
+    with (folder / "config/models/ltg_tiny.yaml").open("a", encoding="utf-8") as handle:
+        handle.write("hidden_dropout_prob: 0.0\nattention_probs_dropout_prob: 0.0\n")
     return folder
 
 
@@ -130,7 +132,7 @@ def state(job_id: str) -> str:
     return lines[0].split(" ")[0]
 
 
-def wait_for(condition: Callable[[], object], what: str, seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], object], what: str, seconds: float = 120) -> None:
     """Return as soon as `condition` holds; AssertionError naming `what` and the queue after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -140,7 +142,7 @@ def wait_for(condition: Callable[[], object], what: str, seconds: float = 60) ->
         time.sleep(0.3)
 
 
-def wait_for_state(job_id: str, *states: str, seconds: float = 60) -> str:
+def wait_for_state(job_id: str, *states: str, seconds: float = 120) -> str:
     """Wait until a job is in one of `states` by the accounting, and say in which."""
     wait_for(lambda: state(job_id) in states, f"job {job_id} {' or '.join(states)}", seconds)
     return state(job_id)

@@ -1,12 +1,12 @@
 """The test cluster, started once for all tests that need it and stopped behind them."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import cluster
 import pytest
-from cluster_jobs import SUMMARY, cluster_command, make_cluster_project
+from cluster_jobs import MODELS, cluster_command, make_cluster_project
 from projects import snakemake
 
 
@@ -28,22 +28,21 @@ def slurm_cluster() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def local_project(slurm_cluster: None, tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """A project folder in which the tiny experiment ran on this machine alone, configured for two nodes."""
+    """A project folder configured for two nodes, in which the pretrainings ran on this machine alone."""
     folder = make_cluster_project(tmp_path_factory.mktemp("local") / "project", repository)
-    result = snakemake(folder, "--cores", "2", "--", SUMMARY)
+    result = snakemake(folder, "--cores", "2", "--", *MODELS)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
 
 
-@pytest.fixture
-def prepared_project(local_project: Path, tmp_path: Path) -> Path:
-    """A project folder with sources, tokens and tokenizer, but nothing of the experiment itself."""
-    return without_results(local_project, tmp_path / "project")
+@pytest.fixture(scope="session")
+def copy_of_project(local_project: Path) -> Callable[[Path], Path]:
+    """What makes a project folder with sources, tokens and tokenizer, but without the pretrained models."""
 
+    def copied(folder: Path) -> Path:
+        shutil.copytree(local_project, folder, symlinks=True)
+        for name in ("long", "checkpoints"):
+            shutil.rmtree(folder / "results" / name, ignore_errors=True)
+        return folder
 
-def without_results(source: Path, folder: Path) -> Path:
-    """Copy a project folder without what the experiment made."""
-    shutil.copytree(source, folder, symlinks=True)
-    for name in ("tiny", "checkpoints"):
-        shutil.rmtree(folder / "results" / name, ignore_errors=True)
-    return folder
+    return copied

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cluster_jobs import configure, environment
-from projects import make_project
+from cluster_jobs import environment
+from projects import configure, make_project
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 

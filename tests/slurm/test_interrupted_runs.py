@@ -2,44 +2,42 @@
 
 import os
 import signal
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from cluster_jobs import (
-    MODEL,
+    MODELS,
     ask,
     cancel,
-    configure,
+    pretraining_in_mid_run,
     queued,
     rank_process,
-    restarts,
     sent,
     snakemake_in_background,
     snakemake_on_slurm,
     wait_for,
     wait_for_state,
 )
-from projects import planned_rules, snakemake
+from projects import configure, planned_rules, snakemake
 
 # Some ten seconds of work, on a machine that may be busy.
 PATIENCE_SECONDS = 600
+MODEL = MODELS[0]
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 
-@pytest.fixture(autouse=True)
-def no_job_stays(prepared_project: Path) -> Iterator[None]:
-    yield
-    cancel(prepared_project)
+@dataclass(frozen=True)
+class Waited:
+    """A pretraining that waited in the queue while another command was given and the experiment's file edited."""
 
-
-@pytest.fixture
-def closed_partition(slurm_cluster: None) -> Iterator[str]:
-    """A partition in which jobs wait until the test sets it to UP."""
-    ask("scontrol", "update", "PartitionName=closed", "State=DOWN")
-    yield "closed"
-    ask("scontrol", "update", "PartitionName=closed", "State=DOWN")
+    folder: Path
+    job_id: str
+    second_command: subprocess.CompletedProcess[str]
+    queue_then: list[str]
 
 
 def pretraining_job(folder: Path) -> str:
@@ -50,67 +48,73 @@ def pretraining_job(folder: Path) -> str:
     return jobs[0].job_id
 
 
-def test_settings_edited_while_a_job_waits_do_not_change_what_it_computes(
-    prepared_project: Path, local_project: Path, closed_partition: str
+@pytest.fixture(scope="module")
+def waited(copy_of_project: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Waited]:
+    folder = copy_of_project(tmp_path_factory.mktemp("waited") / "project")
+    configure(folder, partition="closed")
+    # Jobs sent there wait until it is opened.
+    ask("scontrol", "update", "PartitionName=closed", "State=DOWN")
+    try:
+        with snakemake_in_background(folder, "--retries=0", "--", MODEL) as process:
+            job_id = pretraining_job(folder)
+            wait_for_state(job_id, "PENDING")
+            second = snakemake_on_slurm(folder, "--", MODEL)
+            queue = [job.job_id for job in queued(folder)]
+            experiment = folder / "config/experiments/long.yaml"
+            text = experiment.read_text(encoding="utf-8")
+            assert "steps: 300\n" in text
+            experiment.write_text(text.replace("steps: 300\n", "steps: 6\n"), encoding="utf-8")
+            ask("scontrol", "update", "PartitionName=closed", "State=UP")
+            code = process.wait(PATIENCE_SECONDS)
+        assert code == 0, (folder / "snakemake.out").read_text(encoding="utf-8")[-6000:]
+        yield Waited(folder, job_id, second, queue)
+    finally:
+        ask("scontrol", "update", "PartitionName=closed", "State=DOWN")
+        cancel(folder)
+
+
+def test_settings_edited_while_a_job_waits_do_not_change_what_it_computes(waited: Waited, local_project: Path) -> None:
+    assert (waited.folder / MODEL).read_bytes() == (local_project / MODEL).read_bytes()
+    assert planned_rules(waited.folder, MODEL).get("pretrain") == 1
+
+
+def test_a_second_command_in_the_same_folder_is_refused_and_harms_nothing(waited: Waited) -> None:
+    assert waited.second_command.returncode != 0
+    assert "cannot be locked" in waited.second_command.stdout + waited.second_command.stderr
+    assert waited.queue_then == [waited.job_id]
+    assert [job.job_id for job in sent(waited.folder)] == [waited.job_id]
+
+
+def test_after_the_command_was_killed_it_says_what_to_do_and_then_takes_the_run_over(
+    copy_of_project: Callable[[Path], Path], local_project: Path, tmp_path: Path
 ) -> None:
-    configure(prepared_project, partition=closed_partition)
-    with snakemake_in_background(prepared_project, "--retries=0", "--", MODEL) as process:
-        job_id = pretraining_job(prepared_project)
-        wait_for_state(job_id, "PENDING")
-        experiment = prepared_project / "config/experiments/tiny.yaml"
-        text = experiment.read_text(encoding="utf-8")
-        assert "steps: 12\n" in text
-        experiment.write_text(text.replace("steps: 12\n", "steps: 6\n"), encoding="utf-8")
-        ask("scontrol", "update", f"PartitionName={closed_partition}", "State=UP")
-        code = process.wait(PATIENCE_SECONDS)
-    assert code == 0, (prepared_project / "snakemake.out").read_text(encoding="utf-8")[-6000:]
-    assert (prepared_project / MODEL).read_bytes() == (local_project / MODEL).read_bytes()
-    assert planned_rules(prepared_project, MODEL).get("pretrain") == 1
-
-
-def test_after_the_command_was_killed_it_says_what_to_do_and_then_ends_right(
-    prepared_project: Path, local_project: Path
-) -> None:
-    with snakemake_in_background(prepared_project, "--", MODEL) as process:
-        job_id = pretraining_job(prepared_project)
-        wait_for(lambda: rank_process(job_id, 0, "pretrain.py"), "the first rank runs", seconds=PATIENCE_SECONDS)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait(10)
-    locked = snakemake_on_slurm(prepared_project, "--", MODEL)
-    assert locked.returncode != 0
-    assert "--unlock" in locked.stdout + locked.stderr
-    # The job of the killed command goes on alone; a second one beside it would write into the same folder.
-    wait_for_state(job_id, "COMPLETED", "FAILED", seconds=PATIENCE_SECONDS)
-    assert snakemake(prepared_project, "--unlock", "--", MODEL).returncode == 0
-    again = snakemake_on_slurm(prepared_project, "--", MODEL)
-    assert again.returncode == 0, (again.stdout + again.stderr)[-6000:]
-    assert (prepared_project / MODEL).read_bytes() == (local_project / MODEL).read_bytes()
-    assert planned_rules(prepared_project, MODEL) == {}
-
-
-def test_a_second_command_in_the_same_folder_is_refused_and_harms_nothing(
-    prepared_project: Path, local_project: Path, closed_partition: str
-) -> None:
-    configure(prepared_project, partition=closed_partition)
-    with snakemake_in_background(prepared_project, "--retries=0", "--", MODEL) as process:
-        job_id = pretraining_job(prepared_project)
-        second = snakemake_on_slurm(prepared_project, "--", MODEL)
-        assert second.returncode != 0
-        assert "cannot be locked" in second.stdout + second.stderr
-        assert [job.job_id for job in queued(prepared_project)] == [job_id]
-        ask("scontrol", "update", f"PartitionName={closed_partition}", "State=UP")
-        code = process.wait(PATIENCE_SECONDS)
-    assert code == 0, (prepared_project / "snakemake.out").read_text(encoding="utf-8")[-6000:]
-    assert [job.job_id for job in sent(prepared_project)] == [job_id]
-    assert (prepared_project / MODEL).read_bytes() == (local_project / MODEL).read_bytes()
-
-
-def test_a_requeued_pretraining_gives_the_same_model(prepared_project: Path, local_project: Path) -> None:
-    with snakemake_in_background(prepared_project, "--", MODEL) as process:
-        job_id = pretraining_job(prepared_project)
-        wait_for(lambda: rank_process(job_id, 1, "pretrain.py"), "the second rank runs", seconds=PATIENCE_SECONDS)
-        ask("scontrol", "requeue", job_id)
-        wait_for(lambda: restarts(job_id) == 1, "the job was requeued")
-        code = process.wait(PATIENCE_SECONDS)
-    assert code == 0, (prepared_project / "snakemake.out").read_text(encoding="utf-8")[-6000:]
-    assert (prepared_project / MODEL).read_bytes() == (local_project / MODEL).read_bytes()
+    folder = copy_of_project(tmp_path / "project")
+    try:
+        with snakemake_in_background(folder, "--", MODEL) as process:
+            job_id = pretraining_job(folder)
+            wait_for(lambda: pretraining_in_mid_run(folder, MODEL), "the training in mid-run", seconds=PATIENCE_SECONDS)
+            # It stands still until the next job wants its run, or a fast machine would be ready before.
+            held = rank_process(job_id, 1, "pretrain.py")
+            assert held is not None
+            os.kill(held, signal.SIGSTOP)
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait(10)
+        locked = snakemake_on_slurm(folder, "--", MODEL)
+        assert locked.returncode != 0
+        assert "--unlock" in locked.stdout + locked.stderr
+        assert snakemake(folder, "--unlock", "--", MODEL).returncode == 0
+        with snakemake_in_background(folder, "--", MODEL) as process:
+            wait_for(
+                lambda: list(folder.glob("results/checkpoints/*/wanted")),
+                "the second job asks for the run",
+                seconds=PATIENCE_SECONDS,
+            )
+            os.kill(held, signal.SIGCONT)
+            code = process.wait(PATIENCE_SECONDS)
+        assert code == 0, (folder / "snakemake.out").read_text(encoding="utf-8")[-6000:]
+        wait_for(lambda: not queued(folder), "the first job has gone")
+    finally:
+        cancel(folder)
+    assert {job.job_id for job in sent(folder)} > {job_id}
+    assert (folder / MODEL).read_bytes() == (local_project / MODEL).read_bytes()
+    assert planned_rules(folder, MODEL) == {}

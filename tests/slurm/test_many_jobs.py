@@ -1,6 +1,7 @@
 """Thirty fine-tunings on the cluster: never more at once than allowed, and a failed one is alone in failing."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,29 +44,32 @@ def most_at_once(jobs: list[Sent]) -> int:
     return max(sum(job.submitted <= moment < job.ended for job in jobs) for moment in (job.submitted for job in jobs))
 
 
-def test_thirty_fine_tunings_go_out_a_few_at_once_and_a_failed_one_is_sent_again_alone(prepared_project: Path) -> None:
-    targets = add_experiment(prepared_project)
-    files = sorted((prepared_project / "resources/embedded").rglob("*mnli*"))
+def test_thirty_fine_tunings_go_out_a_few_at_once_and_a_failed_one_is_sent_again_alone(
+    copy_of_project: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    project = copy_of_project(tmp_path / "project")
+    targets = add_experiment(project)
+    files = sorted((project / "resources/embedded").rglob("*mnli*"))
     assert files, "the embedded data has no file for the odd task: mend this test"
     kept = {path: (path.read_bytes(), path.stat()) for path in files if path.is_file()}
     for path, (content, _) in kept.items():
         path.write_bytes(content[: len(content) // 2])
     options = (f"--jobs={AT_ONCE}", "--retries=0", "--")
 
-    first = snakemake_on_slurm(prepared_project, *options, *targets, seconds=1800)
+    first = snakemake_on_slurm(project, *options, *targets, seconds=1800)
     assert first.returncode != 0
-    missing = [target for target in targets if not (prepared_project / target).is_file()]
+    missing = [target for target in targets if not (project / target).is_file()]
     assert missing == [target for target in targets if ODD in target], (first.stdout + first.stderr)[-6000:]
-    jobs = finetunings(prepared_project)
+    jobs = finetunings(project)
     assert len(jobs) == 30
     assert sorted(job.state for job in jobs) == ["COMPLETED"] * 29 + ["FAILED"]
     assert most_at_once(jobs) == AT_ONCE
 
-    stamps = {target: (prepared_project / target).stat().st_mtime_ns for target in targets if ODD not in target}
+    stamps = {target: (project / target).stat().st_mtime_ns for target in targets if ODD not in target}
     for path, (content, facts) in kept.items():
         path.write_bytes(content)
         os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    second = snakemake_on_slurm(prepared_project, *options, *targets)
+    second = snakemake_on_slurm(project, *options, *targets)
     assert second.returncode == 0, (second.stdout + second.stderr)[-6000:]
-    assert len(finetunings(prepared_project)) == 31
-    assert {target: (prepared_project / target).stat().st_mtime_ns for target in stamps} == stamps
+    assert len(finetunings(project)) == 31
+    assert {target: (project / target).stat().st_mtime_ns for target in stamps} == stamps

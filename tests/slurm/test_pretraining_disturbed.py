@@ -1,160 +1,150 @@
-"""A pretraining on two nodes that is cancelled, hits its limit, loses a process or its Snakemake: the same weights.
+"""Pretrainings on two nodes that are cancelled, hit their limit, lose a process or are requeued: the same weights.
 
-Each test disturbs the first job in mid-run and then leaves everything to the workflow's own retries.
+Four are disturbed in mid-run at the same time, each in its own way, and then left to the workflow's own retries. What
+they end in is compared with what one undisturbed process on this machine made.
 """
 
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from cluster_jobs import (
-    MODEL,
+    CELLS,
+    MODELS,
     ask,
     cancel,
-    configure,
+    pretraining_in_mid_run,
     queued,
     rank_process,
-    sent,
+    restarts,
     snakemake_in_background,
-    snakemake_on_slurm,
+    state,
     submit,
     wait_for,
     wait_for_state,
 )
-from projects import make_project, snakemake
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
-STEPS, DISTURBED_AFTER = 300, 40
-TOKENS = "results/tokens/tiny/tiny/manifest.json"
-WEIGHTS = "results/tiny/pretraining/ltg_bert-s42/model.safetensors"
-LOG = "logs/pretrain/tiny/ltg_bert-s42.log"
-# The executor takes a state of sacct as it stands there, and never understands "CANCELLED by 0".
-BY_SQUEUE = "--slurm-status-command=squeue"
+CANCELLED, LIMITED, KILLED, REQUEUED = CELLS
+PATIENCE_SECONDS = 600
 
 
-def copied(source: Path, folder: Path) -> Path:
-    shutil.copytree(source, folder, symlinks=True)
-    for name in ("tiny", "checkpoints"):
-        shutil.rmtree(folder / "results" / name, ignore_errors=True)
-    return folder
+@dataclass(frozen=True)
+class Story:
+    """What became of a pretraining: its disturbed job, the log of that job, and the log of the last attempt."""
+
+    job_id: str
+    first_log: str
+    log: str
+    weights: bytes
 
 
-@pytest.fixture(scope="module")
-def long_project(slurm_cluster: None, tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """A project folder with tokens, whose pretraining lasts long enough to be met in the middle."""
-    folder = make_project(tmp_path_factory.mktemp("long") / "project", repository)
-    experiment = folder / "config/experiments/tiny.yaml"
-    text = experiment.read_text(encoding="utf-8")
-    for old, new in (("  steps: 12\n", f"  steps: {STEPS}\n"), ("  batch_size: 8\n", "  batch_size: 32\n")):
-        assert old in text
-        text = text.replace(old, new, 1)
-    text = text.replace("evaluation_interval_steps: 6", "evaluation_interval_steps: 150")
-    experiment.write_text(text, encoding="utf-8")
-    config = folder / "config/config.yaml"
-    text, count = re.subn(r"(checkpoint_interval_steps): \d+", r"\1: 20", config.read_text(encoding="utf-8"))
-    assert count == 1
-    config.write_text(text, encoding="utf-8")
-    configure(folder, nodes=2)
-    result = snakemake(folder, "--cores", "2", "--", TOKENS)
-    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
-    return folder
+def rank(job_id: str, number: int) -> int:
+    """Process id of a rank of a job that trains."""
+    pid = rank_process(job_id, number, "pretrain.py")
+    assert pid is not None, f"rank {number} of job {job_id} does not run"
+    return pid
 
 
-@pytest.fixture(scope="module")
-def undisturbed(long_project: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The weights of a run on two nodes to which nothing happened."""
-    folder = copied(long_project, tmp_path_factory.mktemp("undisturbed") / "project")
-    result = snakemake_on_slurm(folder, "--retries=0", "--", MODEL)
-    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
-    return (folder / WEIGHTS).read_bytes()
-
-
-@pytest.fixture
-def project(long_project: Path, tmp_path: Path) -> Iterator[Path]:
-    folder = copied(long_project, tmp_path / "project")
-    yield folder
-    cancel(folder)
-
-
-def job_in_mid_run(folder: Path) -> str:
-    """Id of the pretraining's job once some of its steps are done."""
-
-    def steps() -> int:
-        return sum(path.read_text().count("\n") for path in folder.glob("results/checkpoints/*/metrics.jsonl"))
-
-    wait_for(lambda: steps() >= DISTURBED_AFTER, f"step {DISTURBED_AFTER}", seconds=300)
-    (job,) = queued(folder, "rule_pretrain")
-    assert steps() < STEPS
-    return job.job_id
-
-
-def finish(process: subprocess.Popen[str], folder: Path) -> str:
-    """Wait until the workflow has ended well; the log of the pretraining's last attempt."""
-    assert process.wait(500) == 0, (folder / "snakemake.out").read_text(encoding="utf-8")[-6000:]
-    return (folder / LOG).read_text(encoding="utf-8")
-
-
-def test_a_cancelled_job_saves_and_the_next_attempt_ends_with_the_same_weights(
-    project: Path, undisturbed: bytes
-) -> None:
-    with snakemake_in_background(project, BY_SQUEUE, "--", MODEL) as process:
-        job_id = job_in_mid_run(project)
+def disturb(cell: str, job_id: str) -> None:
+    if cell == CANCELLED:
         ask("scancel", job_id)
-        wait_for_state(job_id, "CANCELLED", "FAILED")
-        first = (project / LOG).read_text(encoding="utf-8")
-        log = finish(process, project)
-    stopped = re.search(r"0: .*stopped by SIGTERM after step (\d+) of", first)
-    assert stopped, first
-    assert f"goes on after step {stopped[1]} from" in log
-    assert (project / WEIGHTS).read_bytes() == undisturbed
-
-
-def test_a_job_that_runs_into_its_time_limit_is_gone_on_with(project: Path, undisturbed: bytes) -> None:
-    with snakemake_in_background(project, BY_SQUEUE, "--", MODEL) as process:
-        job_id = job_in_mid_run(project)
-        # Shortened while it runs, so that the training cannot know: this is the limit that hits.
+    elif cell == LIMITED:
+        # Shortened while it runs, so that the training cannot know: this is the limit that hits. Until then it stands
+        # still, or a fast machine would be ready before.
+        os.kill(rank(job_id, 0), signal.SIGSTOP)
         ask("scontrol", "update", f"JobId={job_id}", "TimeLimit=1")
-        assert wait_for_state(job_id, "TIMEOUT", "COMPLETED", seconds=200) == "TIMEOUT"
-        log = finish(process, project)
-    assert "goes on after step" in log
-    assert (project / WEIGHTS).read_bytes() == undisturbed
+    elif cell == KILLED:
+        os.kill(rank(job_id, 1), signal.SIGKILL)
+    else:
+        ask("scontrol", "requeue", job_id)
 
 
-def test_a_killed_process_ends_the_job_with_a_message_and_the_next_attempt_goes_on(
-    project: Path, undisturbed: bytes
+def disturb_all(folder: Path) -> dict[str, str]:
+    """Disturb each pretraining as soon as it is in mid-run; the jobs that were met, by cell."""
+    met: dict[str, str] = {}
+
+    def all_met() -> bool:
+        for cell, model in zip(CELLS, MODELS, strict=True):
+            owner = None if cell in met else pretraining_in_mid_run(folder, model)
+            if owner is not None and owner.job is not None:
+                disturb(cell, owner.job)
+                met[cell] = owner.job
+        return len(met) == len(CELLS)
+
+    wait_for(all_met, "every pretraining in mid-run", seconds=PATIENCE_SECONDS)
+    return met
+
+
+@pytest.fixture(scope="module")
+def stories(copy_of_project: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Story]:
+    """What became of each pretraining, by cell."""
+    folder = copy_of_project(tmp_path_factory.mktemp("disturbed") / "project")
+    try:
+        with snakemake_in_background(folder, "--", *MODELS) as process:
+            met = disturb_all(folder)
+            limited = met[LIMITED]
+            wait_for(lambda: not running(folder, limited), "the limit has hit", seconds=200)
+            pid = rank_process(limited, 0, "pretrain.py")
+            if pid is not None:
+                os.kill(pid, signal.SIGCONT)
+            code = process.wait(PATIENCE_SECONDS)
+        assert code == 0, (folder / "snakemake.out").read_text(encoding="utf-8")[-6000:]
+    finally:
+        cancel(folder)
+    # Those of jobs that failed are kept; a requeued one writes its own again.
+    logs = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob(".snakemake/slurm_logs/*/*/*.log")}
+    return {
+        cell: Story(
+            met[cell],
+            logs.get(met[cell], ""),
+            (folder / f"logs/pretrain/long/{cell}.log").read_text(encoding="utf-8"),
+            (folder / model).with_name("model.safetensors").read_bytes(),
+        )
+        for cell, model in zip(CELLS, MODELS, strict=True)
+    }
+
+
+def running(folder: Path, job_id: str) -> bool:
+    return any(job.job_id == job_id and job.state == "RUNNING" for job in queued(folder))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_each_goes_on_where_it_was_and_ends_with_the_weights_of_an_undisturbed_one(
+    cell: str, stories: dict[str, Story], local_project: Path
 ) -> None:
-    with snakemake_in_background(project, BY_SQUEUE, "--", MODEL) as process:
-        job_id = job_in_mid_run(project)
-        second = rank_process(job_id, 1, "pretrain.py")
-        assert second is not None
-        os.kill(second, signal.SIGKILL)
-        # Far less than the time after which processes give up waiting for each other.
-        wait_for_state(job_id, "FAILED", "CANCELLED", seconds=120)
-        first = (project / LOG).read_text(encoding="utf-8")
-        log = finish(process, project)
-    assert re.search(r"task 1: Killed", first), first
-    assert "goes on after step" in log
-    assert (project / WEIGHTS).read_bytes() == undisturbed
+    assert "goes on after step" in stories[cell].log
+    undisturbed = local_project / "results/long/pretraining" / cell / "model.safetensors"
+    assert stories[cell].weights == undisturbed.read_bytes()
 
 
-def test_a_job_whose_snakemake_was_killed_hands_its_run_over_to_the_next_one(project: Path, undisturbed: bytes) -> None:
-    with snakemake_in_background(project, BY_SQUEUE, "--", MODEL) as process:
-        job_id = job_in_mid_run(project)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait(10)
-    assert snakemake(project, "--unlock", "--", MODEL).returncode == 0
-    with snakemake_in_background(project, BY_SQUEUE, "--", MODEL) as process:
-        finish(process, project)
-    wait_for(lambda: not queued(project), "the first job has gone", seconds=60)
-    assert {job.job_id for job in sent(project)} > {job_id}
-    assert (project / WEIGHTS).read_bytes() == undisturbed
+def test_a_cancelled_job_saves_before_it_ends(stories: dict[str, Story]) -> None:
+    story = stories[CANCELLED]
+    assert state(story.job_id) in ("CANCELLED", "FAILED")
+    stopped = re.search(r"0: .*stopped by SIGTERM after step (\d+) of", story.first_log)
+    assert stopped, story.first_log
+    assert f"goes on after step {stopped[1]} from" in story.log
+
+
+def test_a_job_that_ran_into_its_time_limit_was_ended_by_it(stories: dict[str, Story]) -> None:
+    assert state(stories[LIMITED].job_id) == "TIMEOUT"
+
+
+def test_a_killed_process_ends_its_job_with_a_message(stories: dict[str, Story]) -> None:
+    story = stories[KILLED]
+    assert state(story.job_id) in ("FAILED", "CANCELLED")
+    assert re.search(r"task 1: Killed", story.first_log), story.first_log
+
+
+def test_a_requeued_job_starts_again_under_its_number(stories: dict[str, Story]) -> None:
+    assert restarts(stories[REQUEUED].job_id) == 1
+    assert state(stories[REQUEUED].job_id) == "COMPLETED"
 
 
 def test_the_first_process_of_a_job_knows_when_its_time_is_over(

@@ -1,43 +1,47 @@
-"""The workflow on two nodes gives the bytes of the workflow on one machine."""
+"""`snakemake --profile slurm results/demo/summary.csv` on two nodes gives the bytes of the demo on one machine."""
 
 from pathlib import Path
 
 import pytest
-from cluster_jobs import SUMMARY, ask, make_cluster_project, queued, sent, snakemake_on_slurm
+from cluster_jobs import ask, queued, sent, snakemake_on_slurm
+from projects import make_demo_project
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+
+SUMMARY = "results/demo/summary.csv"
 
 
 @pytest.fixture(scope="module")
 def slurm_project(slurm_cluster: None, tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """A project folder in which the tiny experiment ran on the cluster from the first source to its table."""
-    folder = make_cluster_project(tmp_path_factory.mktemp("slurm") / "project", repository)
-    result = snakemake_on_slurm(folder, "--jobs=8", "--slurm-keep-successful-logs", "--", SUMMARY, seconds=1800)
+    """A project folder in which the demo ran on the cluster from the first source to its table."""
+    folder = make_demo_project(tmp_path_factory.mktemp("slurm") / "project", repository)
+    result = snakemake_on_slurm(folder, "--", SUMMARY, seconds=1800)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
 
 
 def test_the_table_of_the_cluster_is_the_table_of_one_machine_byte_for_byte(
-    slurm_project: Path, local_project: Path
+    slurm_project: Path, demo_project: Path
 ) -> None:
-    assert (slurm_project / SUMMARY).read_bytes() == (local_project / SUMMARY).read_bytes()
+    assert (slurm_project / SUMMARY).read_bytes() == (demo_project / SUMMARY).read_bytes()
 
 
-def test_every_result_is_the_same_byte_for_byte(slurm_project: Path, local_project: Path) -> None:
-    manifests = sorted((local_project / "results").rglob("manifest.json"))
-    assert len(manifests) >= 20
+def test_every_result_is_the_same_byte_for_byte(slurm_project: Path, demo_project: Path) -> None:
+    manifests = sorted((slurm_project / "results").rglob("manifest.json"))
+    kinds = {path.parts[0] for path in (found.relative_to(slurm_project / "results") for found in manifests)}
+    assert {"corpora", "tokenizers", "tokens", "demo"} <= kinds and len(manifests) >= 15
     for path in manifests:
-        relative = path.relative_to(local_project)
-        assert (slurm_project / relative).read_bytes() == path.read_bytes(), f"{relative} differs"
+        relative = path.relative_to(slurm_project)
+        assert (demo_project / relative).read_bytes() == path.read_bytes(), f"{relative} differs"
 
 
 def test_pretraining_ran_in_one_process_on_each_of_two_nodes(slurm_project: Path) -> None:
     jobs = [job for job in sent(slurm_project) if "rule_pretrain" in job.comment]
-    assert len(jobs) == 4
+    assert len(jobs) == 3
     for job in jobs:
         steps = ask("sacct", "-nP", f"--jobs={job.job_id}.0", "--format=NTasks,NNodes,State").split()
         assert steps == ["2|2|COMPLETED"], f"{job.comment}: {steps}"
-    for path in (slurm_project / "logs/pretrain/tiny").glob("*.log"):
+    for path in (slurm_project / "logs/pretrain/demo").glob("*.log"):
         # Two processes that did not find each other would both speak for the whole training.
         assert {line.split(":")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()} == {"0"}
 

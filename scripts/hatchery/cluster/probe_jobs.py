@@ -19,8 +19,8 @@ from hatchery.cluster.job_shapes import JobShape
 from hatchery.cluster.node_report import NodeReport, read_report
 
 PROBE_MINUTES = 3
-PROBE_MEMORY_MB = 2000
-"""Room for one process that imports torch."""
+PROBE_MEMORY_MB, GPU_PROBE_MEMORY_MB = 2000, 8000
+"""Room for one process that imports torch; on a GPU its libraries and NCCL need what an evaluation asks for, too."""
 
 _CONFIG = "the `cluster` block of config/config.yaml"
 FOLDER = Path("results/.cluster_check")
@@ -61,7 +61,8 @@ def sbatch_command(probe: Probe, python: str, token: str) -> list[str]:
     run = [python, "scripts/report_node.py", "--folder", str(probe.folder), "--token", token]
     step = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--kill-on-bad-exit=1", *run]
     command = ["sbatch", "--parsable", "--job-name=hatchery_check", f"--output={probe.folder / 'job.log'}"]
-    command += ["--export=ALL", f"--time={PROBE_MINUTES}", f"--mem={PROBE_MEMORY_MB}", f"--nodes={nodes}"]
+    memory = GPU_PROBE_MEMORY_MB if shape.gpus_per_node else PROBE_MEMORY_MB
+    command += ["--export=ALL", f"--time={PROBE_MINUTES}", f"--mem={memory}", f"--nodes={nodes}"]
     command += ["--ntasks-per-node=1", "--cpus-per-task=1"]
     for option, value in (
         ("partition", shape.partition),

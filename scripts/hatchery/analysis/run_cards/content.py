@@ -189,8 +189,9 @@ def _setting(value: Any) -> str:
 
 
 def _seconds(value: Any) -> str:
-    known = isinstance(value, int | float)
-    return f"{duration(value)} ({value:,.1f} s)" if known else NOT_RECORDED
+    if not isinstance(value, int | float):
+        return NOT_RECORDED
+    return duration(value) if value < 60 else f"{duration(value)} ({value:,.1f} s)"
 
 
 def _numeric(value: Any) -> str:

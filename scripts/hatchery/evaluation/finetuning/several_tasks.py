@@ -5,6 +5,7 @@ and manifest, exactly as the stage `finetune` writes them; one whose manifest al
 inputs is left as it is, so nothing is computed twice when another task of the job changes or fails.
 """
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ def finetune_tasks(
             try:
                 finetune(task, runtime, model, *own, checkpoints, manifest)
             except HatcheryError as error:
+                print(f"{name}: {error}", file=sys.stderr)
                 errors[name] = error
         if errors:
             failed, first = ", ".join(errors), next(iter(errors.values()))
