@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from projects import make_demo_project, snakemake
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -27,12 +26,3 @@ def shared_directory() -> Path:
 def golden_directory(shared_directory: Path) -> Path:
     """Inputs and outputs measured on the authors' models."""
     return shared_directory / "reference" / "golden"
-
-
-@pytest.fixture(scope="session")
-def demo_project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """A project folder in which the demo ran here, which takes minutes; several tests read it, none may change it."""
-    folder = make_demo_project(tmp_path_factory.mktemp("demo") / "project", repository)
-    result = snakemake(folder, "--cores", "2", "--", "results/demo/index.html")
-    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
-    return folder

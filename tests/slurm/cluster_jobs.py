@@ -3,6 +3,7 @@
 Nothing here waits for ever: every wait has a limit in seconds and says what it waited for and what it saw instead.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -89,15 +90,30 @@ def submit(folder: Path, script: str, *options: str) -> str:
 def make_cluster_project(folder: Path, repository: Path) -> Path:
     """A project folder whose pretrainings take two nodes on the cluster, and give the same bytes on one machine.
 
-    For that, one process has to add up the same halves of each batch that two processes would.
+    For that, one process has to compute the same halves of each batch that two processes would.
     """
     make_project(folder, repository)
     shutil.copy(Path(__file__).with_name("long.yaml"), folder / "config/experiments/long.yaml")
     configure(folder, nodes=2)
     configure(folder, "compute", micro_batch_size=8, checkpoint_interval_steps=20)
-    with (folder / "config/models/ltg_tiny.yaml").open("a", encoding="utf-8") as handle:
-        handle.write("hidden_dropout_prob: 0.0\nattention_probs_dropout_prob: 0.0\n")
     return folder
+
+
+def shorten_demo(folder: Path) -> None:
+    """Leave the demo of a project folder all its stages, models and tasks, but only seconds of training in each."""
+    path = folder / "config/experiments/demo.yaml"
+    text = path.read_text(encoding="utf-8")
+    for long, short in (
+        ("steps: 1700", "steps: 20"),
+        ("batch_size: 32", "batch_size: 16"),
+        ("evaluation_interval_steps: 250", "evaluation_interval_steps: 10"),
+        ("evaluation_sequences: 256", "evaluation_sequences: 16"),
+        ("epochs: 14", "epochs: 1"),
+        ("seeds: [12, 642, 369]", "seeds: [12, 642]"),
+    ):
+        assert text.count(long) == 1, f"demo.yaml does not say `{long}` once: mend this helper"
+        text = text.replace(long, short)
+    path.write_text(text, encoding="utf-8")
 
 
 def queued(folder: Path, rule: str = "") -> list[Queued]:
@@ -171,27 +187,27 @@ def rank_process(job_id: str, rank: int, command: str) -> int | None:
 
 def snakemake_on_slurm(folder: Path, *arguments: str, seconds: int = 900) -> subprocess.CompletedProcess[str]:
     """Run `snakemake --profile slurm ARGUMENTS` in `folder`, interrupted (which cancels its jobs) after `seconds`."""
-    return subprocess.run(
-        ["timeout", "--signal=INT", "--kill-after=30", str(seconds), *_command(arguments)],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=seconds + 60,
-    )
+    log = folder / "snakemake_alone.out"
+    with _snakemake(folder, log, arguments) as process, contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    return subprocess.CompletedProcess(process.args, process.returncode, log.read_text(encoding="utf-8"), "")
+
+
+def snakemake_in_background(folder: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    """The same while the test does something else. Its output is in `folder`/snakemake.out; it ends with the block."""
+    return _snakemake(folder, folder / "snakemake.out", arguments)
 
 
 @contextmanager
-def snakemake_in_background(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The same while the test does something else. Its output is in `folder`/snakemake.out; it ends with the block."""
-    with (folder / "snakemake.out").open("w", encoding="utf-8") as log:
+def _snakemake(folder: Path, log: Path, arguments: tuple[str, ...]) -> Iterator[subprocess.Popen[str]]:
+    # However the block is left, an interrupted test included, neither process nor job stays behind.
+    with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
             _command(arguments),
             cwd=folder,
             env=environment(),
             stdin=subprocess.DEVNULL,
-            stdout=log,
+            stdout=output,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
@@ -199,14 +215,13 @@ def snakemake_in_background(folder: Path, *arguments: str) -> Iterator[subproces
     try:
         yield process
     finally:
-        for number in (signal.SIGINT, signal.SIGKILL):
-            if process.poll() is None:
-                process.send_signal(number)
-                try:
-                    process.wait(30)
-                except subprocess.TimeoutExpired:
-                    continue
-        process.wait(10)
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(60)
+            process.kill()
+            process.wait()
+            cancel(folder)
 
 
 def _command(arguments: tuple[str, ...]) -> list[str]:

@@ -1,5 +1,6 @@
 """The test cluster, started once for all tests that need it and stopped behind them."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,11 +10,20 @@ import pytest
 from cluster_jobs import MODELS, cluster_command, make_cluster_project
 from projects import snakemake
 
+TOKENS = "results/tokens/tiny/tiny/manifest.json"
+# What fine-tuning reads.
+SOURCES = tuple(f"resources/sources/embedded_{name}.json" for name in ("glue", "filter_data", "hans"))
+
 
 @pytest.fixture(scope="session")
 def slurm_cluster() -> Iterator[None]:
-    """Two idle nodes. One that ran before stays; one started here is stopped without leaving a process."""
+    """Two idle nodes. One that ran before stays; one started here is stopped without leaving a process.
+
+    Where none can run the tests are skipped, or fail with HATCHERY_REQUIRE_CLUSTER set, as CI does.
+    """
     reason = cluster.unavailable()
+    if reason and os.environ.get("HATCHERY_REQUIRE_CLUSTER"):
+        pytest.fail(reason)
     if reason:
         pytest.skip(reason)
     ran_before = cluster.is_up()
@@ -27,22 +37,25 @@ def slurm_cluster() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def local_project(slurm_cluster: None, tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """A project folder configured for two nodes, in which the pretrainings ran on this machine alone."""
-    folder = make_cluster_project(tmp_path_factory.mktemp("local") / "project", repository)
-    result = snakemake(folder, "--cores", "2", "--", *MODELS)
-    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
-    return folder
+def prepared_project(slurm_cluster: None, tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    """A project folder configured for two nodes, with sources, tokens and tokenizer; none may change it."""
+    folder = make_cluster_project(tmp_path_factory.mktemp("prepared") / "project", repository)
+    return _run_here(folder, *SOURCES, TOKENS)
 
 
 @pytest.fixture(scope="session")
-def copy_of_project(local_project: Path) -> Callable[[Path], Path]:
-    """What makes a project folder with sources, tokens and tokenizer, but without the pretrained models."""
+def copy_of_project(prepared_project: Path) -> Callable[[Path], Path]:
+    """What makes a copy of the prepared project, to be called with the folder that it is to lie in."""
+    return lambda folder: Path(shutil.copytree(prepared_project, folder, symlinks=True))
 
-    def copied(folder: Path) -> Path:
-        shutil.copytree(local_project, folder, symlinks=True)
-        for name in ("long", "checkpoints"):
-            shutil.rmtree(folder / "results" / name, ignore_errors=True)
-        return folder
 
-    return copied
+@pytest.fixture(scope="session")
+def local_project(copy_of_project: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project folder in which the pretrainings ran on this machine alone, each undisturbed in one process."""
+    return _run_here(copy_of_project(tmp_path_factory.mktemp("local") / "project"), *MODELS)
+
+
+def _run_here(folder: Path, *targets: str) -> Path:
+    result = snakemake(folder, "--cores", "2", "--", *targets)
+    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
+    return folder

@@ -1,10 +1,13 @@
-"""`snakemake --profile slurm results/demo/summary.csv` on two nodes gives the bytes of the demo on one machine."""
+"""`snakemake --profile slurm results/demo/summary.csv` on two nodes gives the bytes of the same on one machine.
+
+It is the demo with all its stages, models and tasks, but with less data and fewer steps.
+"""
 
 from pathlib import Path
 
 import pytest
-from cluster_jobs import ask, queued, sent, snakemake_on_slurm
-from projects import make_demo_project
+from cluster_jobs import ask, make_cluster_project, queued, sent, shorten_demo, snakemake_on_slurm
+from projects import snakemake
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
@@ -12,9 +15,20 @@ SUMMARY = "results/demo/summary.csv"
 
 
 @pytest.fixture(scope="module")
+def demo_project(slurm_cluster: None, tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    """A project folder in which the demo ran on this machine alone."""
+    folder = make_cluster_project(tmp_path_factory.mktemp("demo") / "project", repository)
+    shorten_demo(folder)
+    result = snakemake(folder, "--cores", "2", "--", SUMMARY)
+    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
+    return folder
+
+
+@pytest.fixture(scope="module")
 def slurm_project(slurm_cluster: None, tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     """A project folder in which the demo ran on the cluster from the first source to its table."""
-    folder = make_demo_project(tmp_path_factory.mktemp("slurm") / "project", repository)
+    folder = make_cluster_project(tmp_path_factory.mktemp("slurm") / "project", repository)
+    shorten_demo(folder)
     result = snakemake_on_slurm(folder, "--", SUMMARY, seconds=1800)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder

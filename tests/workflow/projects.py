@@ -36,21 +36,6 @@ def configure(folder: Path, block: str = "cluster", **values: object) -> None:
     path.write_text(f"{head}\n{block}:\n{rest}", encoding="utf-8")
 
 
-def make_demo_project(folder: Path, repository: Path) -> Path:
-    """A project folder with the demo as it is shipped, whose pretraining takes two nodes of a cluster.
-
-    One process adds up the same halves of each batch that the processes of two nodes do, so that sums are equal to the
-    last bit.
-    """
-    folder.mkdir(parents=True)
-    for name in LINKED:
-        (folder / name).symlink_to((repository / name).resolve())
-    shutil.copytree(repository / "config", folder / "config")
-    configure(folder, nodes=2)
-    configure(folder, "compute", micro_batch_size=16)
-    return folder
-
-
 def snakemake(folder: Path, *arguments: str, timeout: float = 1800) -> subprocess.CompletedProcess[str]:
     """Run snakemake in `folder` with this interpreter's environment first on PATH."""
     environment = dict(os.environ)

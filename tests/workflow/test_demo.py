@@ -4,13 +4,19 @@ import csv
 from pathlib import Path
 
 import pytest
+from projects import LINKED, snakemake
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def demo(demo_project: Path) -> list[dict[str, str]]:
-    with (demo_project / "results/demo/summary.csv").open(encoding="utf-8", newline="") as handle:
+def demo(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> list[dict[str, str]]:
+    folder = tmp_path_factory.mktemp("demo")
+    for name in (*LINKED, "config"):
+        (folder / name).symlink_to((repository / name).resolve())
+    result = snakemake(folder, "--cores", "2", "results/demo/index.html", timeout=1800)
+    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
+    with (folder / "results/demo/summary.csv").open(encoding="utf-8", newline="") as handle:
         return list(csv.DictReader(handle))
 
 

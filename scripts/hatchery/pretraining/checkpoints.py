@@ -3,7 +3,7 @@
 A run folder lies outside the outputs that Snakemake declares, because Snakemake deletes those before a rerun. Its
 name is the digest of everything that determines the run, so a changed setting never meets an old checkpoint. Tensors
 are stored as safetensors, which cannot carry code. Nothing in them depends on the number of processes, and generator
-states are not stored: data order, masks and dropout are functions of (seed, step, rank).
+states are not stored: data order, masks and dropout are functions of the seed and of places in the data order.
 """
 
 import json
