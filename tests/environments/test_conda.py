@@ -123,7 +123,7 @@ def test_every_rule_names_the_environment_of_its_command(repository: Path) -> No
     launcher = re.findall(r"scripts/(\w+)\.py", (repository / "scripts/hatchery/config/compute.py").read_text())
     assert launcher == ["claim_gpus"]
     assert third_party_imports(repository / "scripts/claim_gpus.py") == {}
-    assert called | set(launcher) == environment_of.keys(), "no rule calls these commands: are they DEVELOPMENT_COMMANDS?"
+    assert called | set(launcher) == environment_of.keys(), "called by no rule: are they DEVELOPMENT_COMMANDS?"
 
 
 def test_every_rule_that_starts_something_has_an_environment_and_starts_only_what_is_in_it(repository: Path) -> None:

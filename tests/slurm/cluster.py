@@ -23,6 +23,7 @@ from cluster_files import (
     STATE,
     ClusterError,
     foreign_files,
+    name_nodes,
     refuse_foreign_files,
     remove_files,
     write_files,
@@ -60,7 +61,7 @@ def install() -> None:
 
 
 def start() -> None:
-    """Start the cluster and return when both nodes are idle; nothing happens where it runs already.
+    """Start the cluster and return when both nodes are idle; one that runs already goes on.
 
     Raises ClusterError where it cannot run here or where a daemon does not come up, with the end of its log.
     """
@@ -68,6 +69,7 @@ def start() -> None:
     if reason:
         raise ClusterError(reason)
     if is_up():
+        name_nodes()
         return
     stop()
     write_files()

@@ -89,14 +89,20 @@ def test_a_job_that_ends_within_the_grace_time_has_failed_and_is_not_requeued(tm
 
 
 def test_settings_of_a_real_cluster_are_never_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_files, "SETTINGS", tmp_path)
-    theirs = tmp_path / "slurm.conf"
+    settings, hosts = tmp_path / "slurm", tmp_path / "hosts"
+    settings.mkdir()
+    hosts.write_text("127.0.0.1 localhost\n", encoding="utf-8")
+    monkeypatch.setattr(cluster_files, "SETTINGS", settings)
+    # Otherwise the cluster that runs would lose its names.
+    monkeypatch.setattr(cluster_files, "HOSTS", hosts)
+    theirs = settings / "slurm.conf"
     theirs.write_text("ClusterName=university\n", encoding="utf-8")
     with pytest.raises(cluster_files.ClusterError, match="real one"):
         cluster_files.write_files()
     cluster_files.remove_files()
     assert theirs.read_text(encoding="utf-8") == "ClusterName=university\n"
-    assert list(tmp_path.iterdir()) == [theirs]
+    assert list(settings.iterdir()) == [theirs]
+    assert hosts.read_text(encoding="utf-8") == "127.0.0.1 localhost\n"
 
 
 @pytest.mark.skipif("HATCHERY_KEEP_CLUSTER" in os.environ, reason="others use the running cluster")

@@ -28,7 +28,9 @@ from hatchery.pretraining.topology import Topology
 # process hangs or its node is lost, the others hold their GPUs for nothing until then.
 COLLECTIVE_TIMEOUT = timedelta(minutes=10)
 # What gloo, NCCL and the store say when the other side is gone; torch has no class for it that gloo would use.
-_LOST = re.compile(r"gloo|nccl|connection (closed|reset|refused)|broken pipe|timed out|timeout|socket|store", re.I)
+_LOST = re.compile(
+    r"\b(gloo|nccl|TCPStore|socket|connection (closed|reset|refused)|broken pipe|timed out|wait timeout)\b", re.I
+)
 # The first process tells the others whether there is anything to train.
 _WORD, _HEARD = "hatchery/word", "hatchery/heard"
 
