@@ -66,3 +66,11 @@ def test_no_job_is_left_and_nothing_runs_again(slurm_project: Path) -> None:
     again = snakemake_on_slurm(slurm_project, "--", SUMMARY)
     assert again.returncode == 0, again.stderr
     assert "Nothing to be done" in again.stdout + again.stderr
+
+
+def test_what_jobs_asked_for_and_used_is_kept(slurm_project: Path) -> None:
+    reports = sorted((slurm_project / "logs/slurm_efficiency").glob("*.csv"))
+    assert reports
+    text = "".join(report.read_text(encoding="utf-8") for report in reports)
+    for rule in ("rule_pretrain", "rule_finetune", "rule_convert_corpus"):
+        assert rule in text, rule
