@@ -40,7 +40,7 @@ VERSIONS = {
     "plot_learning_curves": 1,
     "plot_layer_weights": 1,
     "plot_phenomena": 2,
-    "plot_layer_contributions": 1,
+    "plot_layer_contributions": 2,
     "plot_task_scores": 1,
     "plot_bias_violins": 1,
     "plot_feature_dots": 1,

@@ -1,7 +1,8 @@
 """What the layers contribute to each probed task, as heatmaps after Table 5 of LTG-BERT (Samuel et al., 2023).
 
-A panel per model, a row per task, a column per layer; cells are percent, so that a row sums to 100. The last column
-is the slope of the least-squares line in percent per layer. Light stands for little and dark for much, in colours that
+A panel per model with a row per task, or, of more models than tasks, a panel per task with a row per model; a column
+per layer. Cells are percent, so that a row sums to 100. The last column is the slope of the least-squares line in
+percent per layer. Light stands for little and dark for much, in colours that
 colour-blind readers order the same way.
 """
 
@@ -31,6 +32,10 @@ SMALLEST_CELL_POINTS = 22.0
 LARGEST_CELL_INCHES = 0.75
 # Room for the slope behind the last layer, in cells.
 SLOPE_CELLS = 1.2
+# Of more rows than that, none is higher than its text.
+MOST_HIGH_ROWS = 24
+
+Rows = Sequence[tuple[str, LayerContribution]]
 
 
 def plot_layer_contributions(
@@ -54,17 +59,16 @@ def plot_layer_contributions(
 
 
 def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> Figure:
-    """The figure: a heatmap per model below each other, with one common colour scale."""
+    """The figure: heatmaps below each other, with one common colour scale."""
     style = settings.style
-    models = [model for model in models_in_order(settings.cells) if any(c.model == model for c in contributions)]
-    panels = [[entry for entry in contributions if entry.model == model] for model in models]
+    panels = _panels(settings, contributions)
     depth = max(len(entry.percent) for entry in contributions)
     line = style.font_size / 72
-    names = 0.62 * line * max(len(readable(entry.task)) for entry in contributions)
+    names = 0.62 * line * max(len(row) for _, rows in panels for row, _ in rows)
     cell = (style.width_inches - names - 3 * line) / (depth + SLOPE_CELLS)
     cell = max(min(cell, LARGEST_CELL_INCHES), SMALLEST_CELL_POINTS / 72)
-    row = max(0.62 * cell, 1.9 * line)
-    heights = [len(panel) * row for panel in panels]
+    row = max(0.62 * cell, 1.9 * line) if len(contributions) <= MOST_HIGH_ROWS else 1.9 * line
+    heights = [len(rows) * row for _, rows in panels]
     width = cell * (depth + SLOPE_CELLS) + names + 3 * line
     height = sum(heights) + len(panels) * 5.5 * line + 5.5 * line
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -72,12 +76,13 @@ def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[L
     largest = max(percent for entry in contributions for percent in entry.percent)
     mapping = ScalarMappable(Normalize(0.0, max(LARGEST_AT_LEAST, largest)), COLOURS[style.colours])
     font_size = min(style.font_size * 0.9, cell * 72 * 0.32)
-    labels = models_with_counts(settings.cells)
-    for axes, model, panel in zip(grid.flat, models, panels, strict=True):
-        _heatmap(axes, panel, depth, mapping, font_size)
-        axes.set_title(labels[model], loc="left")
+    for axes, (heading, rows) in zip(grid.flat, panels, strict=True):
+        _heatmap(axes, rows, depth, mapping, font_size)
+        axes.set_title(heading, loc="left")
     grid.flat[-1].set_xlabel("layer")
-    bar = figure.colorbar(mapping, ax=grid, location="bottom", shrink=0.7, aspect=40)
+    # Matplotlib takes both as shares of the figure's height, which grows with the panels.
+    room = {"fraction": 2 * line / height, "pad": 1.5 * line / height}
+    bar = figure.colorbar(mapping, ax=grid, location="bottom", shrink=0.7, aspect=40, **room)
     # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show hairlines.
     if bar.solids is not None:
         bar.solids.set(rasterized=False, edgecolor="face")
@@ -85,13 +90,28 @@ def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[L
     return figure
 
 
-def _heatmap(
-    axes: Axes, panel: Sequence[LayerContribution], depth: int, mapping: ScalarMappable, font_size: float
-) -> None:
+def _panels(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> list[tuple[str, Rows]]:
+    """Headings with their rows: of models, or of tasks where there are fewer of these."""
+    labels = models_with_counts(settings.cells)
+    models = [model for model in models_in_order(settings.cells) if any(c.model == model for c in contributions)]
+    tasks = list(dict.fromkeys(entry.task for entry in contributions))
+    if len(models) > len(tasks):
+        of = {(entry.task, entry.model): entry for entry in contributions}
+        return [
+            (readable(task), [(labels[model], of[task, model]) for model in models if (task, model) in of])
+            for task in tasks
+        ]
+    return [
+        (labels[model], [(readable(entry.task), entry) for entry in contributions if entry.model == model])
+        for model in models
+    ]
+
+
+def _heatmap(axes: Axes, rows: Rows, depth: int, mapping: ScalarMappable, font_size: float) -> None:
     """Draw the cells one by one: an image would be a bitmap inside the SVG."""
     axes.set_xlim(0.5, depth + 0.5 + SLOPE_CELLS)
-    axes.set_ylim(len(panel) - 0.5, -0.5)
-    for place, entry in enumerate(panel):
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    for place, (_, entry) in enumerate(rows):
         fills = mapping.to_rgba(np.array(entry.percent))
         for layer, (percent, fill) in enumerate(zip(entry.percent, fills, strict=True), start=1):
             red, green, blue, _ = fill
@@ -104,7 +124,7 @@ def _heatmap(
         axes.text(depth + 0.5 + SLOPE_CELLS, place, slope, ha="right", va="center_baseline", fontsize=font_size)
     axes.text(depth + 0.5 + SLOPE_CELLS, -0.62, "slope", ha="right", va="bottom", fontsize=font_size, color=MUTED)
     axes.set_xticks(range(1, depth + 1), [str(layer) for layer in range(1, depth + 1)])
-    axes.set_yticks(range(len(panel)), [readable(entry.task) for entry in panel])
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)

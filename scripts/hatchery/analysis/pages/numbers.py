@@ -90,7 +90,8 @@ class Numbers:
                 for name, key in zip(names, keys, strict=True)
             ]
             text = label if tables == 1 else f"{label}: {shown[0]} to {shown[-1]}"
-            header = ["measure", *(html_text(model) for model in shown)]
+            # A long name may break where its words end; otherwise it would push the last columns out of sight.
+            header = ["measure", *(html_text(model).replace("_", "_<wbr>") for model in shown)]
             parts.append(scrolling_table(text, header, body, caption or tables > 1))
         return "\n".join(parts)
 
