@@ -132,6 +132,24 @@ def test_every_share_is_a_cell_with_its_number_and_every_task_has_its_slope(colo
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2"]
 
 
+def test_panels_are_models_or_tasks_whichever_are_fewer() -> None:
+    entries = [LayerContribution(model, task, (60.0, 40.0), 1) for model in ("a", "b", "c") for task in ("pos", "ner")]
+    cells = tuple(Cell(f"{model}-s1", model, 1) for model in ("a", "b", "c"))
+
+    def panels(*models: str) -> dict[str, list[str]]:
+        chosen = [entry for entry in entries if entry.model in models]
+        figure = draw_layer_contributions(FigureSettings("demo", cells, Style()), chosen)
+        return {
+            axes.get_title(loc="left"): [label.get_text() for label in axes.get_yticklabels()]
+            for axes in figure.axes
+            if axes.get_title(loc="left")
+        }
+
+    names = ["a (1 seed)", "b (1 seed)", "c (1 seed)"]
+    assert panels("a", "b") == {name: ["pos", "ner"] for name in names[:2]}
+    assert panels("a", "b", "c") == {"pos": names, "ner": names}
+
+
 def test_a_model_whose_probe_is_missing_is_named(probes: dict[str, Path], tmp_path: Path) -> None:
     del probes["deep-s1:pos"]
     with pytest.raises(ConfigError, match="no input is given for deep-s1:pos"):
