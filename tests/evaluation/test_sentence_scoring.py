@@ -13,6 +13,7 @@ from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
 from hatchery.evaluation.minimal_pairs.scoring import (
     LOGITS_PER_BATCH,
     SCORINGS,
+    TOKENS_PER_BATCH,
     scoring_name,
     sentence_scores,
     token_scores,
@@ -153,7 +154,7 @@ def test_batches_of_a_large_vocabulary_shrink_to_bound_the_logits():
     model = Whispering("causal")
     model.vocabulary_size = 250_000
     assert tokens_per_batch_for(model, 1 << 20) == LOGITS_PER_BATCH // 250_000
-    assert tokens_per_batch_for(Whispering("causal"), None) == 1024
+    assert tokens_per_batch_for(Whispering("causal"), None) == TOKENS_PER_BATCH["cpu"]
 
 
 @pytest.mark.parametrize("architecture", ["masked", "causal"])
