@@ -1,5 +1,6 @@
 """Every experiment can be planned from a fresh checkout, locally and for the cluster; mistakes end in one line."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -26,7 +27,14 @@ def test_the_summary_of_every_experiment_can_be_planned(experiment: str, project
 def test_the_literal_cluster_command_is_found_in_a_fresh_clone(tmp_path: Path, repository: Path) -> None:
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", str(repository), str(clone)], check=True)
-    result = snakemake(clone, "--profile", "slurm", "-n", "results/strict/summary.csv")
+    command = ("--profile", "slurm", "-n", "results/strict/summary.csv")
+    if shutil.which("conda") is None:
+        # The profile asks for it, and a machine without it is told so; this is how docs/cluster.md says to go without.
+        result = snakemake(clone, *command)
+        assert result.returncode == 1
+        assert "Is conda installed" in result.stdout + result.stderr
+        command = ("--software-deployment-method", "env-modules", *command)
+    result = snakemake(clone, *command)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "pretrain" in result.stdout + result.stderr
 
