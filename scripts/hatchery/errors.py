@@ -5,6 +5,12 @@ without a traceback; any other exception is a defect of ours and keeps its trace
 """
 
 
+def first_line(error: BaseException) -> str:
+    """The first line with words of what others' code says is wrong, or the kind of error where it says nothing."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
 class HatcheryError(Exception):
     """A mistake in the input or the surroundings that the user can mend."""
 

@@ -1,13 +1,11 @@
 """One command for every shape: alone, one big machine, and the nodes of a cluster."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hatchery.config.launch import (
     KEYS,
-    gpus_of_this_machine,
     is_slurm_job,
     launch_command,
     pretraining_resources,
@@ -64,17 +62,6 @@ def test_a_main_process_inside_an_allocation_is_no_slurm_job() -> None:
     assert is_slurm_job(is_main_process=False, environment=job)
     assert not is_slurm_job(is_main_process=True, environment=job)
     assert not is_slurm_job(is_main_process=False, environment={})
-
-
-@pytest.mark.parametrize(("chosen", "count"), [("0,1,5", 3), ("", 0), ("-1", 0), ("GPU-1a,GPU-2b", 2)])
-def test_the_variable_that_hides_gpus_decides_how_many_there_are(chosen: str, count: int) -> None:
-    assert gpus_of_this_machine({"CUDA_VISIBLE_DEVICES": chosen}, Path("/nowhere")) == count
-
-
-def test_without_it_the_device_files_are_counted(tmp_path: Path) -> None:
-    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
-        (tmp_path / name).touch()
-    assert gpus_of_this_machine({}, tmp_path) == 2
 
 
 def test_the_rule_asks_for_each_key_by_wildcards_and_attempt() -> None:

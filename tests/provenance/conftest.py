@@ -2,7 +2,9 @@
 
 import contextlib
 import shutil
-from collections.abc import Mapping
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,3 +93,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 def toy(built: Toy, tmp_path: Path) -> Toy:
     """A copy that the test may damage."""
     return Toy(Path(shutil.copytree(built.folder, tmp_path / "project")))
+
+
+@pytest.fixture
+def trace(toy: Any, repository: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `trace.py` on the summary of `toy`."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(repository / "scripts/trace.py"), "results/exp/summary.csv", *arguments]
+        return subprocess.run(command, cwd=toy.folder, capture_output=True, text=True, check=False)
+
+    return run

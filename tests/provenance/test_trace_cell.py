@@ -1,23 +1,11 @@
 """`trace.py --cell model/suite/task/metric` names a row in one word, and says what is wrong with a word."""
 
 import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 Trace = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def trace(toy: Any, repository: Path) -> Trace:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(repository / "scripts/trace.py"), "results/exp/summary.csv", *arguments]
-        return subprocess.run(command, cwd=toy.folder, capture_output=True, text=True, check=False)
-
-    return run
 
 
 def test_a_cell_is_found_by_its_words_as_by_options(trace: Trace) -> None:

@@ -2,9 +2,7 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,15 +11,6 @@ from hatchery.storage.atomic import write_text
 from hatchery.storage.checksums import sha256_file
 
 Trace = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def trace(toy: Any, repository: Path) -> Trace:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(repository / "scripts/trace.py"), "results/exp/summary.csv", *arguments]
-        return subprocess.run(command, cwd=toy.folder, capture_output=True, text=True, check=False)
-
-    return run
 
 
 def test_a_cell_is_traced_to_raw_bytes(trace: Trace, toy: Any) -> None:

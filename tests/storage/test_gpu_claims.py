@@ -137,4 +137,15 @@ def test_gpus_are_those_that_the_environment_names_else_those_that_the_driver_li
     for hidden in ("", "-1", "NoDevFiles"):
         assert visible_gpus({"CUDA_VISIBLE_DEVICES": hidden, "PATH": str(tmp_path)}) == []
     assert visible_gpus({"PATH": str(tmp_path)}) == ["0", "1"]
-    assert visible_gpus({"PATH": str(tmp_path / "nothing")}) == []
+    assert visible_gpus({"PATH": str(tmp_path / "nothing")}, tmp_path / "no_devices") == []
+
+
+@pytest.mark.parametrize(("chosen", "count"), [("0,1,5", 3), ("", 0), ("-1", 0), ("GPU-1a,GPU-2b", 2)])
+def test_the_variable_that_hides_gpus_decides_how_many_there_are(chosen: str, count: int) -> None:
+    assert len(visible_gpus({"CUDA_VISIBLE_DEVICES": chosen}, Path("/nowhere"))) == count
+
+
+def test_without_it_the_device_files_are_counted(tmp_path: Path) -> None:
+    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / name).touch()
+    assert len(visible_gpus({"PATH": ""}, tmp_path)) == 2

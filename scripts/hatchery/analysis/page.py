@@ -153,11 +153,9 @@ def _headline(numbers: Numbers) -> str:
 def _paper_tables(manifest: Path | None, page: Path) -> str:
     if manifest is None:
         return ""
-    path = read_manifest(manifest).file(TABLES_FILE)
-    latex = [
-        f'<a href="{address(output, page)}">{html_text(output.name)}</a>'
-        for output in read_manifest(manifest).files(suffix=".tex")
-    ]
+    made = read_manifest(manifest)
+    path = made.file(TABLES_FILE)
+    latex = [f'<a href="{address(output, page)}">{html_text(output.name)}</a>' for output in made.files(suffix=".tex")]
     text = f"<p>As files: {', '.join([_file(path, page), *latex])}.</p>\n"
     return text + rendered(read_text(path), deeper=2, prefix="paper-")
 

@@ -33,7 +33,7 @@ from snakemake_executor_plugin_slurm.utils import get_job_wildcards, set_gres_st
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
-from hatchery.errors import HatcheryError
+from hatchery.errors import HatcheryError, first_line
 
 RUN_NAME = "RUN"
 """Stands in the lines for the name that each run of Snakemake draws anew."""
@@ -97,7 +97,7 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
         last = (said.getvalue().strip().splitlines() or [""])[-1]
         raise PlanError(f"snakemake {' '.join(arguments)}: {last}") from error
     except Exception as error:
-        raise PlanError(f"snakemake {' '.join(arguments)}: {_first_line(error)}") from error
+        raise PlanError(f"snakemake {' '.join(arguments)}: {first_line(error)}") from error
     output = OutputSettings(dryrun=True, quiet={Quietness.ALL})
     with catch_warnings(), SnakemakeApi(output) as api:
         # Sizes of inputs that are not there yet are asked for and dropped by Snakemake.
@@ -132,7 +132,7 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
         except HatcheryError:
             raise
         except Exception as error:
-            raise PlanError(f"snakemake {' '.join(arguments)}: {_first_line(error)}") from error
+            raise PlanError(f"snakemake {' '.join(arguments)}: {first_line(error)}") from error
 
 
 def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> ClusterPlan:
@@ -204,20 +204,13 @@ def _sbatch_line(job: Any, settings: Any, partitions: Any) -> str:
         )
         return " ".join((line + set_gres_string(job)).split())
     except Exception as error:
-        raise PlanError(
-            f"rule {job.rule.name}: the Slurm plugin refuses its resources: {_first_line(error)}"
-        ) from error
+        raise PlanError(f"rule {job.rule.name}: the Slurm plugin refuses its resources: {first_line(error)}") from error
 
 
 def _environment(job: Any) -> Path | None:
     environment = job.conda_env_spec
     file = getattr(environment, "file", None)
     return Path(str(getattr(file, "get_path_or_uri", lambda **_: file)(secret_free=True))) if file is not None else None
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
 
 
 class _Silent:

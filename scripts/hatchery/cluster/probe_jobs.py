@@ -194,32 +194,26 @@ def _network(probe: Probe, reports: Sequence[NodeReport]) -> list[Finding]:
     if probe.shape.nodes < 2:
         return []
     check = f"network of {where(probe)}"
-    for report in reports:
-        if report.connection.startswith("failed"):
-            return [
-                findings.error(
-                    check,
-                    f"{report.host}: {report.connection.removeprefix('failed: ')}",
-                    "nodes must reach each other on TCP ports 20000-29999 (docs/cluster.md, Several GPUs and nodes)",
-                )
-            ]
-    for report in reports:
-        if report.collective.startswith("failed"):
-            return [
-                findings.error(
-                    check,
-                    f"{report.host}: {report.collective.removeprefix('failed: ')}",
-                    "set NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME (docs/cluster.md, Several GPUs and nodes)",
-                )
-            ]
+    place = "(docs/cluster.md, Several GPUs and nodes)"
+    # All connections first: without them no sum can succeed.
+    for part, advice in (
+        ("connection", f"nodes must reach each other on TCP ports 20000-29999 {place}"),
+        ("collective", f"set NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME {place}"),
+    ):
+        for report in reports:
+            said = getattr(report, part)
+            if said.startswith("failed"):
+                return [findings.error(check, f"{report.host}: {said.removeprefix('failed: ')}", advice)]
     return [findings.ok(check, f"{reports[-1].connection}; {reports[0].collective}")]
 
 
 def _ended(job: str, ask: Ask) -> bool:
     answer = ask(["squeue", "--noheader", f"--jobs={job}", "--states=all", "--format=%T"])
     state = answer.output.strip().split("\n")[0].strip()
-    # A job that has left the queue is an invalid id for squeue.
-    return bool(answer.problem) or state not in (
+    if answer.problem:
+        # A job that has left the queue is an invalid id for squeue; a controller that is busy says something else.
+        return "invalid job id" in answer.problem.lower()
+    return state not in (
         "PENDING",
         "RUNNING",
         "CONFIGURING",

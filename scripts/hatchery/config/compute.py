@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.config.cluster import ClusterSettings, cluster_settings
 from hatchery.config.finetuning_jobs import task_batch
-from hatchery.config.launch import gpus_of_this_machine, is_slurm_job, launch_command, pretraining_resources
+from hatchery.config.launch import is_slurm_job, launch_command, pretraining_resources
 from hatchery.config.layout import Layout
 from hatchery.config.resources import JobFacts, Resource, demand, job_resources
 from hatchery.storage.checksums import canonical_json
+from hatchery.storage.gpu_claims import visible_gpus
 
 if TYPE_CHECKING:
     from hatchery.config.planned_work import PlannedWork
@@ -89,7 +90,7 @@ class Compute(Layout):
         """
         in_slurm_job = is_slurm_job(is_main_process, os.environ)
         claim = "" if in_slurm_job else self.gpu_claim(resources)
-        return claim + launch_command(resources, resources.cpus_per_task, in_slurm_job, gpus_of_this_machine())
+        return claim + launch_command(resources, resources.cpus_per_task, in_slurm_job, self._gpus_here)
 
     def runtime(self, stage: str) -> str:
         """Canonical JSON of how the job of `stage` computes."""
@@ -160,6 +161,10 @@ class Compute(Layout):
             threads = self.threads("evaluation")
             self._work[experiment] = PlannedWork(settings, self.cluster_settings, threads)
         return self._work[experiment]
+
+    @cached_property
+    def _gpus_here(self) -> int:
+        return len(visible_gpus(os.environ))
 
     @cached_property
     def _work(self) -> "dict[str, PlannedWork]":

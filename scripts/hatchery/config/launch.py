@@ -4,9 +4,7 @@ The resources of a rule say what was asked of a cluster; without Slurm nobody gr
 cluster can be run on a laptop, too. What is made here is how a job computes, never a part of its result.
 """
 
-import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 PLAIN = "python"
@@ -94,11 +92,3 @@ def is_slurm_job(is_main_process: bool, environment: Mapping[str, str]) -> bool:
     nodes nobody compared with the rule's.
     """
     return not is_main_process and "SLURM_JOB_ID" in environment
-
-
-def gpus_of_this_machine(environment: Mapping[str, str] = os.environ, devices: Path = Path("/dev")) -> int:
-    """NVIDIA GPUs that a process may use: those of CUDA_VISIBLE_DEVICES, else those that have a device file."""
-    chosen = environment.get("CUDA_VISIBLE_DEVICES")
-    if chosen is not None:
-        return len([name for name in chosen.split(",") if name.strip() not in ("", "-1", "NoDevFiles")])
-    return len(list(devices.glob("nvidia[0-9]*")))

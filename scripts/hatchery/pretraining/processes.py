@@ -21,7 +21,7 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from hatchery.errors import ConfigError, HatcheryError, TrainingError
+from hatchery.errors import ConfigError, HatcheryError, TrainingError, first_line
 from hatchery.pretraining.topology import Topology
 
 # Long enough for the first process to verify or write a large checkpoint while the others wait, and no longer: where a
@@ -170,17 +170,13 @@ def named_in_errors(topology: Topology) -> Iterator[None]:
 
 def _not_met(topology: Topology, error: Exception) -> TrainingError:
     where = f"{topology.address}:{topology.port}"
-    return TrainingError(f"cannot meet the other processes at {where}: {_first_line(error)}")
+    return TrainingError(f"cannot meet the other processes at {where}: {first_line(error)}")
 
 
 def _lost(error: Exception) -> TrainingError:
     return TrainingError(
-        f"the other processes are lost: {_first_line(error)}; look for the message of the one that ended first"
+        f"the other processes are lost: {first_line(error)}; look for the message of the one that ended first"
     )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _leave_process_group() -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch.distributed
 
-from hatchery.errors import ConfigError, ManifestError
+from hatchery.errors import ConfigError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.layer_weighting import layer_weight_table
@@ -53,7 +53,7 @@ from hatchery.pretraining.time_limit import Deadline
 from hatchery.pretraining.topology import Topology, read_topology
 from hatchery.storage.atomic import write_bytes, write_json, write_text
 from hatchery.storage.checksums import digest
-from hatchery.storage.manifests import StageRun, read_manifest, stage_run
+from hatchery.storage.manifests import StageRun, is_made_from, read_manifest, stage_run
 from hatchery.tokenization.token_reader import TokenShards
 
 # Where TensorBoard and trackio write, beside the model.
@@ -131,7 +131,7 @@ def _pretrain_in_folder(
     # Processes that wait hold GPUs of a cluster, so there is an end to it; one alone takes little by waiting.
     patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
     with locked_run_folder(folder, Owner.here(output), patience) as lease:
-        if lease.waited and _is_finished(output, settings, inputs):
+        if lease.waited and is_made_from(output, settings, inputs.by_name):
             print(f"{output}: finished by the process that was waited for", file=sys.stderr, flush=True)
             tell(store, FINISHED, topology)
             return
@@ -141,17 +141,6 @@ def _pretrain_in_folder(
             lease.verify()
             _export(run, trained, inputs, output.parent)
         remove_run_folder(folder)
-
-
-def _is_finished(output: Path, settings: Mapping[str, Any], inputs: Inputs) -> bool:
-    """Whether `output` vouches for exactly this run, whole and undamaged."""
-    try:
-        manifest = read_manifest(output)
-        manifest.verify()
-    except ManifestError:
-        return False
-    made_from = {name: read_manifest(path).digest for name, path in inputs.by_name.items()}
-    return manifest.settings == dict(settings) and manifest.inputs == made_from
 
 
 def build_model(settings: PretrainSettings, vocabulary_size: int, pad_id: int) -> MaskedLanguageModel:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from datasets import IterableDataset, load_dataset
 from datasets.exceptions import DatasetsError
 
-from hatchery.errors import SourceError
+from hatchery.errors import SourceError, first_line
 from hatchery.progress import Progress
 from hatchery.sources.fetched_folder import FetchedFolder
 from hatchery.sources.settings import Hub
@@ -53,9 +53,9 @@ def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_S
             raise
         except OSError as error:
             place = f": {error.filename}" if error.filename else ""
-            raise SourceError(f"{where}{place}: {_first_line(error)}; finished shards are kept") from error
+            raise SourceError(f"{where}{place}: {first_line(error)[:300]}; finished shards are kept") from error
         except _UNREADABLE as error:
-            raise SourceError(f"{where}: {_first_line(error)}; finished shards are kept") from error
+            raise SourceError(f"{where}: {first_line(error)[:300]}; finished shards are kept") from error
     for split in hub.splits:
         _state_path(work, split).unlink()
     return target.publish()
@@ -129,7 +129,3 @@ def _read_state(work: Path, split: str) -> dict[str, Any]:
     if not path.exists():
         return {"documents": 0, "finished": False, "position": None, "shards": 0}
     return dict(json.loads(path.read_text(encoding="utf-8")))
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]

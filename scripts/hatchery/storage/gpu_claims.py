@@ -22,16 +22,16 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 HIDDEN = ("", "-1", "NoDevFiles")
 
 
-def visible_gpus(environment: Mapping[str, str]) -> list[str]:
+def visible_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -> list[str]:
     """Names of the GPUs that this process may use: those of CUDA_VISIBLE_DEVICES, else the numbers of all.
 
-    None where there is no `nvidia-smi` to count them; on other makes of GPU, CUDA_VISIBLE_DEVICES has to be set.
+    `nvidia-smi` counts them, or without it the device files; on other makes of GPU, CUDA_VISIBLE_DEVICES has to be set.
     """
     if VISIBLE in environment:
         return [name for part in environment[VISIBLE].split(",") if (name := part.strip()) not in HIDDEN]
     program = shutil.which("nvidia-smi", path=environment.get("PATH"))
     if program is None:
-        return []
+        return [str(index) for index, _ in enumerate(devices.glob("nvidia[0-9]*"))]
     found = subprocess.run([program, "--list-gpus"], capture_output=True, text=True, check=False)
     return [str(index) for index, _ in enumerate(line for line in found.stdout.splitlines() if line.startswith("GPU "))]
 

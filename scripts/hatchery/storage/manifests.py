@@ -105,6 +105,21 @@ def read_manifest(path: str | Path) -> Manifest:
         raise ManifestError(f"{path}: not a manifest: {type(error).__name__} at {error}") from error
 
 
+def is_made_from(path: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
+    """Whether the manifest at `path` is there, holds, and is of these settings and the present content of the inputs.
+
+    `inputs` are files by the names that the manifest gives them.
+    """
+    try:
+        found = read_manifest(path)
+        found.verify()
+    except ManifestError:
+        return False
+    return found.settings == dict(settings) and found.inputs == {
+        name: sha256_file(Path(file)) for name, file in inputs.items()
+    }
+
+
 @dataclass
 class StageRun:
     """What a stage collects while it runs; `stage_run` writes it down at the end."""

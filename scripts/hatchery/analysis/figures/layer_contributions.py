@@ -81,8 +81,8 @@ def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[L
         axes.set_title(heading, loc="left")
     grid.flat[-1].set_xlabel("layer")
     # Matplotlib takes both as shares of the figure's height, which grows with the panels.
-    room = {"fraction": 2 * line / height, "pad": 1.5 * line / height}
-    bar = figure.colorbar(mapping, ax=grid, location="bottom", shrink=0.7, aspect=40, **room)
+    thickness, distance = 2 * line / height, 1.5 * line / height
+    bar = figure.colorbar(mapping, ax=grid, location="bottom", shrink=0.7, aspect=40, fraction=thickness, pad=distance)
     # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show hairlines.
     if bar.solids is not None:
         bar.solids.set(rasterized=False, edgecolor="face")

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
+from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.evaluation.finetuning.stage import finetune, stage_inputs
 from hatchery.storage.checksums import sha256_file
-from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.storage.manifests import is_made_from, stage_run
 
 
 def finetune_tasks(
@@ -43,7 +43,7 @@ def finetune_tasks(
         for name, task in tasks.items():
             manifest = results / name / "manifest.json"
             own = chosen[name], vocabularies.get(name)
-            if is_finished(manifest, task, stage_inputs(model, *own)):
+            if is_made_from(manifest, task, stage_inputs(model, *own)):
                 reused += 1
                 continue
             try:
@@ -56,16 +56,6 @@ def finetune_tasks(
             raise EvaluationError(f"{len(errors)} of {len(tasks)} tasks failed ({failed}); the first: {first}")
         run.measures["tasks"] = {name: sha256_file(results / name / "manifest.json") for name in tasks}
         run.volatile["tasks_reused"] = reused
-
-
-def is_finished(manifest: Path, settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> bool:
-    """Whether the manifest is there, is of these settings and of the present content of the inputs, and holds."""
-    try:
-        found = read_manifest(manifest)
-        found.verify()
-    except ManifestError:
-        return False
-    return found.settings == settings and found.inputs == {name: sha256_file(path) for name, path in inputs.items()}
 
 
 def _sources_of(name: str, task: Mapping[str, Any], sources: Mapping[str, Path]) -> dict[str, Path]:
