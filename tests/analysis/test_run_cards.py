@@ -9,9 +9,9 @@ from page_site import CARD, Site
 
 from hatchery.analysis.run_cards.facts import read_run
 from hatchery.analysis.run_cards.stage import write_run_card
-from hatchery.analysis.run_cards.units import duration, flops, mebibytes, number
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.storage.atomic import write_text
+from hatchery.units import duration, mebibytes, number, power
 
 METRICS = [
     {"step": step, "tokens": 128 * step, "loss": 9.0 - step, "learning_rate": 0.001 * step, "gradient_norm": 2.0}
@@ -150,8 +150,8 @@ def test_the_same_run_has_the_same_drawing(site: Site) -> None:
         (duration(59.6), "1 min 00 s"),
         (duration(3599.7), "1 h 00 min"),
         (duration(200_000), "2 d 08 h"),
-        (flops("77200000000000000000"), "7.72e19"),
-        (flops(0.0), "-"),
+        (power("77200000000000000000"), "7.72e19"),
+        (power(0.0), "-"),
         (mebibytes(851.0), "851 MiB"),
         (mebibytes(None), "not recorded"),
         (number(345.5001), "345.5"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hatchery.cluster.slurm_text import Partition, configuration, gres_gpus, minutes, nodes, pairs, partitions, table
+from hatchery.cluster.slurm_text import Partition, configuration, gres_gpus, nodes, pairs, partitions, table
 
 PARTITIONS = """\
 PartitionName=main AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=YES QoS=N/A DefaultTime=NONE \
@@ -36,22 +36,6 @@ def test_nodes_are_read_in_spite_of_values_with_spaces() -> None:
     assert first.usable
     assert (second.processors, second.gpus, second.gpu_models) == (128, 4, ("a100",))
     assert not second.usable
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("30", 30),
-        ("30:59", 30),
-        ("02:30:00", 150),
-        ("7-00:00:00", 10080),
-        ("1-12", 2160),
-        ("UNLIMITED", None),
-        ("", None),
-    ],
-)
-def test_a_time_limit_is_read_in_minutes(text: str, expected: int | None) -> None:
-    assert minutes(text) == expected
 
 
 @pytest.mark.parametrize(

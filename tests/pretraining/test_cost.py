@@ -17,10 +17,11 @@ from hatchery.config.stages import stage_settings
 from hatchery.errors import ConfigError
 from hatchery.pretraining.cost import CellCost, CostSettings, ShardsOnDisk, cost_settings, estimate, shards_on_disk
 from hatchery.pretraining.cost_evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
-from hatchery.pretraining.cost_table import aligned, cost_csv, cost_markdown, duration, hours, power, scaled, size
+from hatchery.pretraining.cost_table import aligned, cost_csv, cost_markdown
 from hatchery.pretraining.planned_device import LTG_BERT_RUN
 from hatchery.pretraining.settings import pretrain_settings
 from hatchery.pretraining.stage import build_model
+from hatchery.units import hours, power, rough_duration, scaled, size
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "config" / "experiments"
 STUDY_STEPS, STUDY_BATCH = 35_475, 256
@@ -280,7 +281,7 @@ def test_numbers_are_shown_in_units_that_one_can_grasp():
         "131 G",
     ]
     assert [size(value) for value in (0, 999, 999_600, 1_178_757_120)] == ["-", "999 B", "1.00 MB", "1.18 GB"]
-    assert [duration(value) for value in (0, 0.2, 34, 59.7, 29_580, 100 * 3600)] == [
+    assert [rough_duration(value) for value in (0, 0.2, 34, 59.7, 29_580, 100 * 3600)] == [
         "-",
         "< 1 s",
         "34 s",
@@ -288,7 +289,7 @@ def test_numbers_are_shown_in_units_that_one_can_grasp():
         "8 h 13 min",
         "4 d 04 h",
     ]
-    assert [power(value) for value in (0, 7.7255e19)] == ["-", "7.73e19"]
+    assert [power(value) for value in (0, 5e6, 7.7255e19)] == ["-", "5.00e6", "7.73e19"]
     assert [hours(value) for value in (0, 0.0436, 33.46, 1203.4)] == ["-", "0.044", "33.5", "1,203"]
 
 

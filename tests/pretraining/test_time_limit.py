@@ -5,7 +5,7 @@ import time
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.pretraining.time_limit import Deadline, ask_queue, seconds_of
+from hatchery.pretraining.time_limit import Deadline, ask_queue
 
 
 @pytest.fixture(autouse=True)
@@ -78,14 +78,6 @@ def test_a_job_whose_end_slurm_does_not_tell_has_no_deadline(answer: str | None)
 def test_of_a_short_slurm_job_the_grace_time_leaves_most_for_training() -> None:
     deadline = Deadline.from_environment({"SLURM_JOB_ID": "7"}, None, 120.0, lambda job: "1:40")
     assert deadline == Deadline(600.0, 25.0)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("0:07", 7), ("59:59", 3599), ("2:00:00", 7200), ("1-02:03:04", 93_784), ("0:00", 0)],
-)
-def test_slurms_durations_are_read(text: str, seconds: int) -> None:
-    assert seconds_of(text) == seconds
 
 
 def test_without_slurms_commands_nothing_is_left_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hatchery.slurm_time import seconds_of
+
 _PAIR = re.compile(r"(\S+?)=(.*?)(?=\s+\S+?=|\s*$)")
-_TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?$")
 
 
 @dataclass(frozen=True)
@@ -51,19 +52,6 @@ def pairs(text: str) -> Iterator[dict[str, str]]:
             yield found
 
 
-def minutes(text: str) -> int | None:
-    """A time limit such as `7-00:00:00` or `30:00` in minutes, rounded down; None for UNLIMITED and the like."""
-    match = _TIME.match(text)
-    if match is None:
-        return None
-    days, first, second, third = match.groups()
-    if days is not None:
-        return int(days) * 1440 + int(first) * 60 + int(second or 0)
-    if third is not None:
-        return int(first) * 60 + int(second)
-    return int(first)
-
-
 def partitions(text: str) -> list[Partition]:
     """The answer of `scontrol show partition --oneliner`."""
     return [
@@ -71,7 +59,7 @@ def partitions(text: str) -> list[Partition]:
             name=record["PartitionName"],
             state=record.get("State", "UP"),
             default=record.get("Default") == "YES",
-            max_minutes=minutes(record.get("MaxTime", "")),
+            max_minutes=_minutes(record.get("MaxTime", "")),
             max_nodes=_number(record.get("MaxNodes", "")),
             nodes=_number(record.get("TotalNodes", "")) or 0,
             preempt_mode=record.get("PreemptMode", "OFF"),
@@ -121,6 +109,11 @@ def configuration(text: str) -> dict[str, str]:
 def table(text: str) -> list[list[str]]:
     """Rows of `--parsable2 --noheader` output."""
     return [line.split("|") for line in text.splitlines() if line.strip()]
+
+
+def _minutes(text: str) -> int | None:
+    seconds = seconds_of(text)
+    return None if seconds is None else seconds // 60
 
 
 def _number(text: str) -> int | None:

@@ -30,7 +30,7 @@ VERSIONS = {
     "train_tokenizer": 2,
     "encode_corpus": 2,
     "select_tokenizer": 1,
-    "write_cost": 1,
+    "write_cost": 2,
     "pretrain": 1,
     "score_minimal_pairs": 3,
     "measure_perplexity": 1,

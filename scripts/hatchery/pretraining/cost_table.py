@@ -14,8 +14,7 @@ from hatchery.pretraining.cost import CellCost, CostSettings, ShardsOnDisk, cost
 from hatchery.pretraining.cost_evaluation import OTHER_TASK_EXAMPLES, PAIRS_PER_PARADIGM, PARADIGMS, SENTENCE_TOKENS
 from hatchery.pretraining.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
 from hatchery.storage.atomic import write_text
-
-NONE = "-"
+from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
 
 
 def write_cost(settings: dict[str, object], table: Path, markdown: Path) -> None:
@@ -76,7 +75,7 @@ def _pretraining(costs: Sequence[CellCost]) -> str:
             power(cost.paper_flops),
             cost.paper_formula,
             cost.precision,
-            duration(cost.wall_seconds),
+            rough_duration(cost.wall_seconds),
             hours(cost.device_hours),
         ]
         for cost in costs
@@ -84,7 +83,7 @@ def _pretraining(costs: Sequence[CellCost]) -> str:
     total = ["all, one after another", NONE, f"{sum(cost.steps for cost in costs):,}"]
     total += [scaled(sum(cost.tokens for cost in costs)), power(sum(cost.training_flops for cost in costs))]
     total += [power(sum(cost.development_flops for cost in costs)), NONE, NONE, NONE]
-    total += [duration(sum(cost.wall_seconds for cost in costs)), hours(sum(cost.device_hours for cost in costs))]
+    total += [rough_duration(sum(cost.wall_seconds for cost in costs)), hours(sum(cost.device_hours for cost in costs))]
     return aligned([header, *body, total])
 
 
@@ -106,7 +105,7 @@ def _evaluation(settings: CostSettings, costs: Sequence[CellCost]) -> str:
         speed = cost.peak_flops_per_second * settings.plan.mfu / settings.plan.devices
         row = [cost.cell]
         for flops in (cost.minimal_pairs_flops, cost.finetuning_flops):
-            row += [about(power(flops)), about(duration(flops / speed))]
+            row += [about(power(flops)), about(rough_duration(flops / speed))]
         body.append(row)
     return aligned([header, *body])
 
@@ -123,7 +122,7 @@ def _notes(settings: CostSettings, costs: Sequence[CellCost], shards: ShardsOnDi
         "in the column `mfu` of its log: set `cluster.planned_mfu` to it.",
         "For comparison: LTG-BERT base ("
         f"{published.parameters:,} parameters, {scaled(published.tokens)} tokens, {power(published.flops)} FLOPs by "
-        f"6 N D) took {published.devices} dies of MI250X {duration(published.seconds)}, an MFU of "
+        f"6 N D) took {published.devices} dies of MI250X {rough_duration(published.seconds)}, an MFU of "
         f"{percent(published.mfu)}.",
         "A checkpoint is parameters and two moments of the optimiser in fp32. The run folder holds "
         f"{plan.keep_checkpoints} kept, {_count(len(plan.milestones), 'milestone')} and the one being written, until "
@@ -163,57 +162,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-def power(value: float) -> str:
-    """7.72e19; a dash for nothing."""
-    return f"{value:.2e}".replace("e+", "e") if value else NONE
-
-
-def scaled(value: float) -> str:
-    """Three digits with a unit: 65.5 G, 13.1 M; a dash for nothing."""
-    return _with_unit(value, ("", "k", "M", "G", "T", "P")) if value else NONE
-
-
-def size(value: float) -> str:
-    """Three digits with a decimal unit of bytes: 1.18 GB; a dash for nothing."""
-    return _with_unit(value, ("B", "kB", "MB", "GB", "TB", "PB")) if value else NONE
-
-
-def _with_unit(value: float, units: Sequence[str]) -> str:
-    exponent = 0
-    # 999.5 would be printed as 1000.
-    while value >= 999.5 and exponent < len(units) - 1:
-        value, exponent = value / 1000, exponent + 1
-    digits = 0 if value >= 99.95 or exponent == 0 else 1 if value >= 9.995 else 2
-    return f"{value:.{digits}f} {units[exponent]}".rstrip()
-
-
-def duration(seconds: float) -> str:
-    """Two units that matter: 4 d 3 h, 8 h 13 min, 12 min, 34 s; a dash for nothing."""
-    if not seconds:
-        return NONE
-    if seconds < 59.5:
-        return f"{seconds:.0f} s" if seconds >= 0.5 else "< 1 s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    if minutes < 100 * 60:
-        return f"{minutes // 60} h {minutes % 60:02d} min"
-    whole = round(seconds / 3600)
-    return f"{whole // 24} d {whole % 24:02d} h"
-
-
-def hours(value: float) -> str:
-    """Hours of devices: 1,203, 27.2, 0.04; a dash for nothing."""
-    if not value:
-        return NONE
-    return f"{value:,.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
-
-
-def percent(share: float) -> str:
-    """10.7 %, 30 %."""
-    return f"{100 * share:.3g} %"
 
 
 def about(text: str) -> str:

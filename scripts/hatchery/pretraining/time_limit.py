@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from hatchery.errors import ConfigError
+from hatchery.slurm_time import seconds_of
 
 SLURM_END, SLURM_JOB = "SLURM_JOB_END_TIME", "SLURM_JOB_ID"
 # Of a Slurm job whose time is short the grace time takes at most this share: it would else train for one step.
@@ -29,15 +30,6 @@ def ask_queue(job: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return found.stdout.strip()
-
-
-def seconds_of(time_left: str) -> int | None:
-    """Seconds of Slurm's `days-hours:minutes:seconds`; null for a word instead (UNLIMITED, NOT_SET, INVALID)."""
-    match = re.fullmatch(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)", time_left)
-    if match is None:
-        return None
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return 86_400 * days + 3_600 * hours + 60 * minutes + seconds
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from hatchery.command import load_settings
 from hatchery.config.layout import Layout
 from hatchery.pretraining.cost import CellCost, CostSettings, cost_settings, estimate
-from hatchery.pretraining.cost_table import about, aligned, duration, hours, percent, power
+from hatchery.pretraining.cost_table import about, aligned
 from hatchery.provenance.plan import PlannedJob
+from hatchery.units import hours, percent, power, rough_duration
 
 PRETRAIN, FINETUNE, PAIRS = "pretrain", "finetune", "score_minimal_pairs"
 
@@ -92,8 +93,8 @@ def _row(name: str, costs: Sequence[PlannedCell]) -> list[str]:
     return [
         name,
         power(total("training_flops")),
-        duration(total("training_seconds")),
+        rough_duration(total("training_seconds")),
         hours(total("device_hours")),
         about(power(total("evaluation_flops"))),
-        about(duration(total("evaluation_seconds"))),
+        about(rough_duration(total("evaluation_seconds"))),
     ]

@@ -12,9 +12,9 @@ from hatchery.analysis.cards.content import Address, Drawing, Section
 from hatchery.analysis.cards.tables import Table, count
 from hatchery.analysis.run_cards.curves import DIVERGENCES, caption_of, has_curves, measured_divergences
 from hatchery.analysis.run_cards.facts import RunFacts
-from hatchery.analysis.run_cards.units import duration, flops, mebibytes, number, share
 from hatchery.provenance.chain import SHOWN_DIGITS
 from hatchery.provenance.setting_texts import flatten
+from hatchery.units import duration, mebibytes, number, percent, power
 
 NOT_RECORDED = "not recorded"
 _GROUPS = {
@@ -83,11 +83,11 @@ def plan_section(run: RunFacts) -> Section:
     if plan is None:
         return Section("Estimated cost", ["No estimate was given to this card."])
     rows = [
-        ("FLOPs of training", flops(plan["training_flops"])),
-        ("FLOPs of the evaluations while training", flops(plan["development_flops"])),
-        (f"FLOPs as the paper counts ({plan['paper_formula']})", flops(plan["paper_flops"])),
+        ("FLOPs of training", power(plan["training_flops"])),
+        ("FLOPs of the evaluations while training", power(plan["development_flops"])),
+        (f"FLOPs as the paper counts ({plan['paper_formula']})", power(plan["paper_flops"])),
         ("tokens, padding included", count(float(plan["tokens"]))),
-        ("planned for", f"{plan['devices']} x {plan['device']} at {share(float(plan['mfu']))} of the peak"),
+        ("planned for", f"{plan['devices']} x {plan['device']} at {percent(float(plan['mfu']))} of the peak"),
         ("time", duration(float(plan["wall_seconds"]))),
         ("device hours", number(float(plan["device_hours"])) if float(plan["device_hours"]) else "< 0.0001"),
     ]
@@ -112,7 +112,7 @@ def effort_section(run: RunFacts) -> Section:
     training = facts.get("training_seconds")
     if run.plan is not None and not resumed and isinstance(training, int | float) and training > 0:
         reached = float(run.plan["training_flops"]) / training
-        rows.append(("FLOPs per second (estimated FLOPs / time in the loop)", flops(reached)))
+        rows.append(("FLOPs per second (estimated FLOPs / time in the loop)", power(reached)))
     prose = [f"The last attempt went on from step {count(resumed)}: its times leave out what came before."]
     return Section("What it took", prose if resumed else [], tables=[_table("Measured", rows)])
 
@@ -199,4 +199,4 @@ def _numeric(value: Any) -> str:
 
 
 def _optional_share(value: float | None) -> str:
-    return NOT_RECORDED if value is None else share(value)
+    return NOT_RECORDED if value is None else percent(value)

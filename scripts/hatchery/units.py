@@ -1,0 +1,89 @@
+"""Numbers in units that people grasp. A dash stands for nothing, where nothing can be."""
+
+from collections.abc import Sequence
+
+NONE = "-"
+
+
+def power(value: str | float) -> str:
+    """A number with its power of ten, of operations for instance: 7.72e19, 5.00e6; a dash for nothing."""
+    mantissa, _, exponent = f"{float(value):.2e}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if float(value) else NONE
+
+
+def scaled(value: float) -> str:
+    """Three digits with a unit: 65.5 G, 13.1 M; a dash for nothing."""
+    return _with_unit(value, ("", "k", "M", "G", "T", "P")) if value else NONE
+
+
+def size(value: float) -> str:
+    """Three digits with a decimal unit of bytes: 1.18 GB; a dash for nothing."""
+    return _with_unit(value, ("B", "kB", "MB", "GB", "TB", "PB")) if value else NONE
+
+
+def mebibytes(value: object) -> str:
+    """Memory in MiB or GiB."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "not recorded"
+    return f"{value / 1024:,.1f} GiB" if value >= 10_000 else f"{value:,.0f} MiB"
+
+
+def duration(seconds: float) -> str:
+    """A measured time in the two units that matter: 4 d 03 h, 8 h 13 min, 12 min 05 s, 34 s."""
+    if seconds < 0.05:
+        return "< 0.1 s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    minutes = round(seconds / 60)
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    hours = round(seconds / 3600)
+    return f"{hours // 24} d {hours % 24:02d} h"
+
+
+def rough_duration(seconds: float) -> str:
+    """An estimated time, no finer than an estimate is: 4 d 03 h, 8 h 13 min, 12 min, 34 s; a dash for nothing."""
+    if not seconds:
+        return NONE
+    if seconds < 59.5:
+        return f"{seconds:.0f} s" if seconds >= 0.5 else "< 1 s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 100 * 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    whole = round(seconds / 3600)
+    return f"{whole // 24} d {whole % 24:02d} h"
+
+
+def hours(value: float) -> str:
+    """Hours of devices: 1,203, 27.2, 0.04; a dash for nothing."""
+    if not value:
+        return NONE
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
+def percent(share: float) -> str:
+    """A share of 1: 10.7 %, 30 %."""
+    return f"{100 * share:.3g} %"
+
+
+def number(value: float) -> str:
+    """Four digits that matter, never more than are useful: 5.845, 345.5, 1,234, 0.0012."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def _with_unit(value: float, units: Sequence[str]) -> str:
+    exponent = 0
+    # 999.5 would be printed as 1000.
+    while value >= 999.5 and exponent < len(units) - 1:
+        value, exponent = value / 1000, exponent + 1
+    digits = 0 if value >= 99.95 or exponent == 0 else 1 if value >= 9.995 else 2
+    return f"{value:.{digits}f} {units[exponent]}".rstrip()
