@@ -49,6 +49,8 @@ include: "workflow/rules/cost.smk"
 include: "workflow/rules/pretraining.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analysis.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/pages.smk"
 include: "workflow/rules/export.smk"
 
 

@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from hatchery.config import analysis_slices as analysis
 from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.overrides import pretraining_of
-from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
 from hatchery.config.schema import validate
 from hatchery.config.terms import KEYS, raw_inputs
@@ -229,106 +229,6 @@ def _task(project: Project, task: str) -> dict[str, Any]:
     return {"name": task, **block, "vocabulary": None if vocabulary is None else _without(vocabulary, "name")}
 
 
-def _cells(project: Project, experiment: str) -> list[dict[str, Any]]:
-    return [{"cell": cell.name, "run": cell.run, "seed": cell.seed} for cell in project.cells(experiment)]
-
-
-def _summary(project: Project, experiment: str) -> dict[str, Any]:
-    block = project.experiment(experiment)
-    return {
-        "experiment": experiment,
-        "cells": _cells(project, experiment),
-        "suites": block["minimal_pairs"],
-        "tasks": list(block["finetuning"]["tasks"]),
-        "perplexity": bool(block["perplexity"]["splits"]),
-        "baselines": block["baselines"],
-        "published": block["published"],
-    }
-
-
-def _figure(project: Project, experiment: str) -> dict[str, Any]:
-    style = project.experiment(experiment)["figures"]
-    return {"experiment": experiment, "cells": _cells(project, experiment), "style": style}
-
-
-def _compared_figure(project: Project, experiment: str) -> dict[str, Any]:
-    return {**_figure(project, experiment), "published": project.experiment(experiment)["published"]}
-
-
-def _tables(project: Project, experiment: str) -> dict[str, Any]:
-    block = project.experiment(experiment)
-    chosen = paper_tables(project, experiment)
-    if chosen is None:
-        raise ConfigError(
-            f"results/{experiment}/paper_tables: the experiment repeats no paper: it has neither `published` nor"
-            " `paper_tables`"
-        )
-    return {
-        "experiment": experiment,
-        "cells": _cells(project, experiment),
-        "tasks": list(block["finetuning"]["tasks"]),
-        "baselines": block["baselines"],
-        **chosen,
-    }
-
-
-def _page(project: Project, experiment: str) -> dict[str, Any]:
-    return {
-        "experiment": experiment,
-        "description": project.experiment(experiment)["description"],
-        "cells": _cells(project, experiment),
-    }
-
-
-def _run_card(project: Project, experiment: str, cell: str) -> dict[str, Any]:
-    block = project.experiment(experiment)
-    chosen = project.cell(experiment, cell)
-    return {
-        "experiment": experiment,
-        "cell": cell,
-        "run": chosen.run,
-        "seed": chosen.seed,
-        "model_description": project.block("model", block["runs"][chosen.run]["model"])["description"],
-        "style": block["figures"],
-    }
-
-
-def _provenance(project: Project, experiment: str) -> dict[str, Any]:
-    project.experiment(experiment)
-    return {"experiment": experiment}
-
-
-def _export(project: Project, experiment: str, cell: str) -> dict[str, Any]:
-    block = project.experiment(experiment)
-    chosen = project.cell(experiment, cell)
-    run = block["runs"][chosen.run]
-    sources = {source["name"]: source for source in raw_inputs(project, block["corpus"])}
-    return {
-        "experiment": experiment,
-        "description": block["description"],
-        "cell": cell,
-        "run": chosen.run,
-        "seed": chosen.seed,
-        "seeds": run["seeds"],
-        "model": run["model"],
-        "model_description": project.block("model", run["model"])["description"],
-        "corpus": block["corpus"],
-        "corpus_description": project.block("corpus", block["corpus"])["description"],
-        "sources": [{**sources[name], "dataset": _hub_dataset(project, name)} for name in sorted(sources)],
-    }
-
-
-def _hub_dataset(project: Project, source: str) -> str | None:
-    """The data set of the hub that a raw input comes from; None for embedded ones and where the user gives a path."""
-    data = project.config["data"].get(source, {"path": None, "hub": None})
-    return None if data["hub"] is None or data["path"] is not None else data["hub"]["dataset"]
-
-
-def _exports(project: Project, experiment: str) -> dict[str, Any]:
-    names = [cell.name for cell in project.cells(experiment)]
-    return {"experiment": experiment, "description": project.experiment(experiment)["description"], "cells": names}
-
-
 SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "generate_embedded_sources": _embedded,
     "register_source": _source,
@@ -347,18 +247,18 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "measure_perplexity": _perplexity,
     "finetune": _finetuning,
     "finetune_tasks": _several_tasks,
-    "summarise": _summary,
-    "plot_learning_curves": _figure,
-    "plot_layer_weights": _figure,
-    "plot_phenomena": _compared_figure,
-    "plot_layer_contributions": _figure,
-    "plot_task_scores": _compared_figure,
-    "plot_bias_violins": _compared_figure,
-    "plot_feature_dots": _compared_figure,
-    "write_tables": _tables,
-    "write_page": _page,
-    "write_run_card": _run_card,
-    "write_provenance": _provenance,
-    "export_model": _export,
-    "list_exported_models": _exports,
+    "summarise": analysis.summary_slice,
+    "plot_learning_curves": analysis.figure_slice,
+    "plot_layer_weights": analysis.figure_slice,
+    "plot_phenomena": analysis.compared_figure_slice,
+    "plot_layer_contributions": analysis.figure_slice,
+    "plot_task_scores": analysis.compared_figure_slice,
+    "plot_bias_violins": analysis.compared_figure_slice,
+    "plot_feature_dots": analysis.compared_figure_slice,
+    "write_tables": analysis.tables_slice,
+    "write_page": analysis.page_slice,
+    "write_run_card": analysis.run_card_slice,
+    "write_provenance": analysis.provenance_slice,
+    "export_model": analysis.export_slice,
+    "list_exported_models": analysis.exports_slice,
 }

@@ -1,0 +1,117 @@
+"""What the stages that read results depend on: tables, figures, pages, exported models. See `stages.py`."""
+
+from typing import Any
+
+from hatchery.config.paper_tables import paper_tables
+from hatchery.config.project import Project
+from hatchery.config.terms import raw_inputs
+from hatchery.errors import ConfigError
+
+
+def _cells(project: Project, experiment: str) -> list[dict[str, Any]]:
+    return [{"cell": cell.name, "run": cell.run, "seed": cell.seed} for cell in project.cells(experiment)]
+
+
+def summary_slice(project: Project, experiment: str) -> dict[str, Any]:
+    """The table of an experiment."""
+    block = project.experiment(experiment)
+    return {
+        "experiment": experiment,
+        "cells": _cells(project, experiment),
+        "suites": block["minimal_pairs"],
+        "tasks": list(block["finetuning"]["tasks"]),
+        "perplexity": bool(block["perplexity"]["splits"]),
+        "baselines": block["baselines"],
+        "published": block["published"],
+    }
+
+
+def figure_slice(project: Project, experiment: str) -> dict[str, Any]:
+    """A figure of an experiment."""
+    style = project.experiment(experiment)["figures"]
+    return {"experiment": experiment, "cells": _cells(project, experiment), "style": style}
+
+
+def compared_figure_slice(project: Project, experiment: str) -> dict[str, Any]:
+    """A figure that shows published values, too."""
+    return {**figure_slice(project, experiment), "published": project.experiment(experiment)["published"]}
+
+
+def tables_slice(project: Project, experiment: str) -> dict[str, Any]:
+    """The tables in the layout of a paper. Raises ConfigError for an experiment that repeats none."""
+    block = project.experiment(experiment)
+    chosen = paper_tables(project, experiment)
+    if chosen is None:
+        raise ConfigError(
+            f"results/{experiment}/paper_tables: the experiment repeats no paper: it has neither `published` nor"
+            " `paper_tables`"
+        )
+    return {
+        "experiment": experiment,
+        "cells": _cells(project, experiment),
+        "tasks": list(block["finetuning"]["tasks"]),
+        "baselines": block["baselines"],
+        **chosen,
+    }
+
+
+def page_slice(project: Project, experiment: str) -> dict[str, Any]:
+    """The page of an experiment."""
+    return {
+        "experiment": experiment,
+        "description": project.experiment(experiment)["description"],
+        "cells": _cells(project, experiment),
+    }
+
+
+def run_card_slice(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+    """The card of one pretraining run."""
+    block = project.experiment(experiment)
+    chosen = project.cell(experiment, cell)
+    return {
+        "experiment": experiment,
+        "cell": cell,
+        "run": chosen.run,
+        "seed": chosen.seed,
+        "model_description": project.block("model", block["runs"][chosen.run]["model"])["description"],
+        "style": block["figures"],
+    }
+
+
+def provenance_slice(project: Project, experiment: str) -> dict[str, Any]:
+    """The page that leads from every number to its files. Raises ConfigError for an unknown experiment."""
+    project.experiment(experiment)
+    return {"experiment": experiment}
+
+
+def export_slice(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+    """A model as a folder for the `transformers` library."""
+    block = project.experiment(experiment)
+    chosen = project.cell(experiment, cell)
+    run = block["runs"][chosen.run]
+    sources = {source["name"]: source for source in raw_inputs(project, block["corpus"])}
+    return {
+        "experiment": experiment,
+        "description": block["description"],
+        "cell": cell,
+        "run": chosen.run,
+        "seed": chosen.seed,
+        "seeds": run["seeds"],
+        "model": run["model"],
+        "model_description": project.block("model", run["model"])["description"],
+        "corpus": block["corpus"],
+        "corpus_description": project.block("corpus", block["corpus"])["description"],
+        "sources": [{**sources[name], "dataset": _hub_dataset(project, name)} for name in sorted(sources)],
+    }
+
+
+def _hub_dataset(project: Project, source: str) -> str | None:
+    """The data set of the hub that a raw input comes from; None for embedded ones and where the user gives a path."""
+    data = project.config["data"].get(source, {"path": None, "hub": None})
+    return None if data["hub"] is None or data["path"] is not None else data["hub"]["dataset"]
+
+
+def exports_slice(project: Project, experiment: str) -> dict[str, Any]:
+    """The list of exported models."""
+    names = [cell.name for cell in project.cells(experiment)]
+    return {"experiment": experiment, "description": project.experiment(experiment)["description"], "cells": names}

@@ -1,0 +1,248 @@
+localrules:
+    plot_learning_curves,
+    plot_layer_weights,
+    plot_phenomena,
+    plot_task_scores,
+    plot_bias_violins,
+    plot_feature_dots,
+    plot_layer_contributions,
+
+
+rule plot_learning_curves:
+    input:
+        lambda wildcards: LAYOUT.pretrained(wildcards.experiment).values(),
+    output:
+        report(
+            "results/{experiment}/figures/learning_curves.svg",
+            caption="../report/learning_curves.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "learning curves"},
+        ),
+    log:
+        "logs/plot_learning_curves/{experiment}.log",
+    benchmark:
+        "results/benchmarks/plot_learning_curves/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        **LAYOUT.resources("plot_learning_curves"),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "plot_learning_curves", experiment=wildcards.experiment
+        ),
+        pretraining=lambda wildcards: arguments(
+            "--pretraining", LAYOUT.pretrained(wildcards.experiment)
+        ),
+    shell:
+        "python scripts/plot_learning_curves.py --settings {params.settings:q} {params.pretraining} --output {output}"
+        " > {log} 2>&1"
+
+
+rule plot_layer_weights:
+    input:
+        lambda wildcards: LAYOUT.pretrained(wildcards.experiment).values(),
+    output:
+        report(
+            "results/{experiment}/figures/layer_weights.svg",
+            caption="../report/layer_weights.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "layer weights"},
+        ),
+    log:
+        "logs/plot_layer_weights/{experiment}.log",
+    benchmark:
+        "results/benchmarks/plot_layer_weights/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        **LAYOUT.resources("plot_layer_weights"),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "plot_layer_weights", experiment=wildcards.experiment
+        ),
+        pretraining=lambda wildcards: arguments(
+            "--pretraining", LAYOUT.pretrained(wildcards.experiment)
+        ),
+    shell:
+        "python scripts/plot_layer_weights.py --settings {params.settings:q} {params.pretraining} --output {output}"
+        " > {log} 2>&1"
+
+
+rule plot_phenomena:
+    input:
+        minimal_pairs=lambda wildcards: LAYOUT.minimal_pairs(
+            wildcards.experiment
+        ).values(),
+        published=lambda wildcards: LAYOUT.published(wildcards.experiment),
+    output:
+        report(
+            "results/{experiment}/figures/phenomena.svg",
+            caption="../report/phenomena.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "phenomena"},
+        ),
+    log:
+        "logs/plot_phenomena/{experiment}.log",
+    benchmark:
+        "results/benchmarks/plot_phenomena/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        **LAYOUT.resources("plot_phenomena"),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "plot_phenomena", experiment=wildcards.experiment
+        ),
+        minimal_pairs=lambda wildcards: arguments(
+            "--minimal-pairs", LAYOUT.minimal_pairs(wildcards.experiment)
+        ),
+        published=lambda wildcards, input: (
+            f"--published {input.published}" if input.published else ""
+        ),
+    shell:
+        "python scripts/plot_phenomena.py --settings {params.settings:q} {params.minimal_pairs} {params.published}"
+        " --output {output} > {log} 2>&1"
+
+
+rule plot_task_scores:
+    input:
+        finetuning=lambda wildcards: LAYOUT.finetuning_outputs(
+            wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
+        ),
+        published=lambda wildcards: LAYOUT.published(wildcards.experiment),
+    output:
+        report(
+            "results/{experiment}/figures/task_scores.svg",
+            caption="../report/task_scores.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "task scores"},
+        ),
+    log:
+        "logs/plot_task_scores/{experiment}.log",
+    benchmark:
+        "results/benchmarks/plot_task_scores/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        **LAYOUT.resources("plot_task_scores"),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "plot_task_scores", experiment=wildcards.experiment
+        ),
+        finetuning=lambda wildcards: arguments(
+            "--finetuning", LAYOUT.finetuned(wildcards.experiment)
+        ),
+        published=lambda wildcards, input: (
+            f"--published {input.published}" if input.published else ""
+        ),
+    shell:
+        "python scripts/plot_task_scores.py --settings {params.settings:q} {params.finetuning} {params.published}"
+        " --output {output} > {log} 2>&1"
+
+
+rule plot_bias_violins:
+    input:
+        finetuning=lambda wildcards: LAYOUT.finetuning_outputs(
+            wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
+        ),
+        published=lambda wildcards: LAYOUT.published(wildcards.experiment),
+    output:
+        report(
+            "results/{experiment}/figures/bias_violins.svg",
+            caption="../report/bias_violins.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "linguistic bias"},
+        ),
+    log:
+        "logs/plot_bias_violins/{experiment}.log",
+    benchmark:
+        "results/benchmarks/plot_bias_violins/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        **LAYOUT.resources("plot_bias_violins"),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "plot_bias_violins", experiment=wildcards.experiment
+        ),
+        finetuning=lambda wildcards: arguments(
+            "--finetuning", LAYOUT.ambiguous(wildcards.experiment)
+        ),
+        published=lambda wildcards, input: (
+            f"--published {input.published}" if input.published else ""
+        ),
+    shell:
+        "python scripts/plot_bias_violins.py --settings {params.settings:q} {params.finetuning} {params.published}"
+        " --output {output} > {log} 2>&1"
+
+
+rule plot_feature_dots:
+    input:
+        finetuning=lambda wildcards: LAYOUT.finetuning_outputs(
+            wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
+        ),
+        published=lambda wildcards: LAYOUT.published(wildcards.experiment),
+    output:
+        report(
+            "results/{experiment}/figures/feature_dots.svg",
+            caption="../report/feature_dots.rst",
+            category="Figures",
+            labels={
+                "experiment": "{experiment}",
+                "figure": "linguistic bias by features",
+            },
+        ),
+    log:
+        "logs/plot_feature_dots/{experiment}.log",
+    benchmark:
+        "results/benchmarks/plot_feature_dots/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        **LAYOUT.resources("plot_feature_dots"),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "plot_feature_dots", experiment=wildcards.experiment
+        ),
+        finetuning=lambda wildcards: arguments(
+            "--finetuning", LAYOUT.ambiguous(wildcards.experiment)
+        ),
+        published=lambda wildcards, input: (
+            f"--published {input.published}" if input.published else ""
+        ),
+    shell:
+        "python scripts/plot_feature_dots.py --settings {params.settings:q} {params.finetuning} {params.published}"
+        " --output {output} > {log} 2>&1"
+
+
+rule plot_layer_contributions:
+    input:
+        lambda wildcards: LAYOUT.finetuning_outputs(
+            wildcards.experiment, LAYOUT.probed(wildcards.experiment)
+        ),
+    output:
+        figure=report(
+            "results/{experiment}/figures/layer_contributions.svg",
+            caption="../report/layer_contributions.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "layer contributions"},
+        ),
+        table="results/{experiment}/tables/layer_contributions.csv",
+    log:
+        "logs/plot_layer_contributions/{experiment}.log",
+    benchmark:
+        "results/benchmarks/plot_layer_contributions/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        **LAYOUT.resources("plot_layer_contributions"),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "plot_layer_contributions", experiment=wildcards.experiment
+        ),
+        finetuning=lambda wildcards: arguments(
+            "--finetuning", LAYOUT.probed(wildcards.experiment)
+        ),
+    shell:
+        "python scripts/plot_layer_contributions.py --settings {params.settings:q} {params.finetuning}"
+        " --output {output.figure} --table {output.table} > {log} 2>&1"

@@ -1,0 +1,102 @@
+localrules:
+    write_page,
+    write_run_card,
+    write_provenance,
+
+
+rule write_page:
+    input:
+        summary="results/{experiment}/summary.csv",
+        markdown="results/{experiment}/summary.md",
+        provenance="results/{experiment}/provenance.html",
+        figures=lambda wildcards: LAYOUT.figures(wildcards.experiment).values(),
+        cards=lambda wildcards: LAYOUT.cards(wildcards.experiment).values(),
+        pretraining=lambda wildcards: LAYOUT.pretrained(wildcards.experiment).values(),
+        run_cards=lambda wildcards: LAYOUT.run_cards(wildcards.experiment).values(),
+        tables=lambda wildcards: LAYOUT.paper_tables(wildcards.experiment),
+    output:
+        "results/{experiment}/index.html",
+    log:
+        "logs/write_page/{experiment}.log",
+    benchmark:
+        "results/benchmarks/write_page/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        **LAYOUT.resources("write_page"),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "write_page", experiment=wildcards.experiment
+        ),
+        cards=lambda wildcards: arguments("--card", LAYOUT.cards(wildcards.experiment)),
+        pretraining=lambda wildcards: arguments(
+            "--pretraining", LAYOUT.pretrained(wildcards.experiment)
+        ),
+        run_cards=lambda wildcards: arguments(
+            "--run-card", LAYOUT.run_cards(wildcards.experiment)
+        ),
+        tables=lambda wildcards, input: (
+            f"--tables {input.tables}" if input.tables else ""
+        ),
+    shell:
+        "python scripts/write_page.py --settings {params.settings:q} --summary {input.summary}"
+        " --markdown {input.markdown} --provenance {input.provenance} --figures {input.figures} {params.cards}"
+        " {params.pretraining} {params.run_cards} {params.tables} --output {output} > {log} 2>&1"
+
+
+rule write_run_card:
+    input:
+        pretraining="results/{experiment}/pretraining/{cell}/manifest.json",
+        cost="results/{experiment}/cost.csv",
+    output:
+        page=report(
+            "results/{experiment}/run_cards/{cell}.html",
+            caption="../report/run_card.rst",
+            category="Run cards",
+            labels={"experiment": "{experiment}", "model": "{cell}"},
+        ),
+        markdown="results/{experiment}/run_cards/{cell}.md",
+        drawing="results/{experiment}/run_cards/{cell}.svg",
+    log:
+        "logs/write_run_card/{experiment}/{cell}.log",
+    benchmark:
+        "results/benchmarks/write_run_card/{experiment}/{cell}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        **LAYOUT.resources("write_run_card"),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "write_run_card", experiment=wildcards.experiment, cell=wildcards.cell
+        ),
+    shell:
+        "python scripts/write_run_card.py --settings {params.settings:q} --pretraining {input.pretraining}"
+        " --cost {input.cost} --output {output.page} --markdown {output.markdown} --drawing {output.drawing}"
+        " > {log} 2>&1"
+
+
+rule write_provenance:
+    input:
+        "results/{experiment}/summary.csv",
+    output:
+        report(
+            "results/{experiment}/provenance.html",
+            caption="../report/provenance.rst",
+            category="Provenance",
+            labels={"experiment": "{experiment}", "page": "every number"},
+        ),
+    log:
+        "logs/write_provenance/{experiment}.log",
+    benchmark:
+        "results/benchmarks/write_provenance/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        **LAYOUT.resources("write_provenance"),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "write_provenance", experiment=wildcards.experiment
+        ),
+    shell:
+        "python scripts/write_provenance.py --settings {params.settings:q} --summary {input}"
+        " --output {output} > {log} 2>&1"
