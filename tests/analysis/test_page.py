@@ -12,6 +12,7 @@ from hatchery.analysis.page import PageInputs, write_page
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.provenance.summary_rows import row_anchor
 from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import read_manifest
 
 METRICS = [
     {"step": step, "tokens": 128 * step, "loss": 9.0 - step, "learning_rate": 0.001 * step, "gradient_norm": 1.0}
@@ -75,12 +76,20 @@ def test_a_link_without_target_would_be_found(site: Site) -> None:
 
 def test_every_number_of_the_summary_is_a_link_to_its_row(written: Site) -> None:
     text = written.page.read_text(encoding="utf-8")
-    links = re.findall(r'<a href="provenance\.html#([^"]+)"[^>]*>([^<]+)</a>', text)
+    links = re.findall(r'<a href="provenance\.html#(row-[^"]+)"[^>]*>([^<]+)</a>', text)
     shown = dict(links)
     assert set(shown) == {row_anchor(*row.split(",")[:4]) for row in ROWS}
     assert shown["row-elc-glue-average-score_percent"] == "70.2 ± 1.2"
     assert shown["row-elc-glue-cola-mcc_percent"] == "failed"
     assert shown["row-elc-pretraining-development-perplexity"] == "665.10"
+
+
+def test_every_run_leads_to_its_manifest_and_to_its_card(written: Site) -> None:
+    text = written.page.read_text(encoding="utf-8")
+    for cell, path in written.pretraining.items():
+        digest = read_manifest(path).digest[:12]
+        assert f'<a href="provenance.html#m-{digest}">{digest}</a>' in text
+        assert f'<a href="run_cards/{cell}.html">{cell}</a>' in text
 
 
 def test_the_headline_has_the_averages_beside_the_published_values_in_the_order_of_the_models(written: Site) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from lxml import etree
-from page_links import link_problems
+from page_links import link_problems, read_page
 from projects import make_project, planned_rules, snakemake
 
 from hatchery.config.layout import Layout
@@ -122,12 +122,20 @@ def test_a_cell_is_traced_to_raw_bytes_by_one_command(folder: Path, repository: 
 
 
 def test_the_report_of_an_experiment_holds_tables_figures_cards_and_provenance(folder: Path) -> None:
-    report = folder / f"results/{AGAIN}/report.html"
+    results = folder / "results" / AGAIN
+    report = results / "report.html"
     result = snakemake(folder, "--report", str(report), "--", *pages(AGAIN))
     assert result.returncode == 0, result.stdout + result.stderr
     text = report.read_text(encoding="utf-8")
     for name in ("summary.csv", "tables.html", "bias_violins.svg", "card.html", "provenance.html", "elc_zero-s42"):
         assert name in text, f"the report does not hold {name}"
+    # The report shows each page in a frame of its own, which a link to another page would empty.
+    embedded = [
+        path for name in ("run_cards/*", "paper_tables/tables", "provenance") for path in results.glob(f"{name}.html")
+    ]
+    assert len(embedded) > 5
+    for path in embedded:
+        assert all(link.startswith(("#", "https://")) for link in read_page(path).links), path
 
 
 def test_another_run_from_scratch_gives_the_same_tables_and_figures(

@@ -198,8 +198,12 @@ def _notes(markdown: str) -> str:
 def _runs(inputs: PageInputs, page: Path) -> str:
     if not inputs.pretraining:
         return ""
-    text = "Each name leads to the run's card: settings, cost, curves, checkpoints, and where it ran."
-    return (f"<p>{text}</p>\n" if inputs.run_cards else "") + runs(inputs.pretraining, inputs.run_cards, page)
+    text = (
+        "Each name leads to the run's card: settings, cost, curves, checkpoints, and where it ran. Each manifest leads "
+    )
+    text += "to what the run was made from."
+    table = runs(inputs.pretraining, inputs.run_cards, inputs.provenance, page)
+    return (f"<p>{text}</p>\n" if inputs.run_cards else "") + table
 
 
 def _origin(inputs: PageInputs, page: Path) -> str:

@@ -65,14 +65,6 @@ class Text:
     text: str
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where more can be read: words, and a file beside the card or a place in one."""
-
-    text: str
-    target: str
-
-
 @dataclass
 class Section:
     """One section of a card."""
@@ -82,7 +74,6 @@ class Section:
     drawings: list[Drawing] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
-    links: list[Address] = field(default_factory=list)
 
 
 def sources_section(settings: CardSettings) -> Section:

@@ -1,9 +1,12 @@
-"""The card as one static page: nothing loaded from elsewhere, no scripts, readable without colours or a mouse."""
+"""The card as one static page: nothing loaded from elsewhere, no scripts, readable without colours or a mouse.
+
+It leads to no other page: Snakemake's report embeds it alone, and a link out of it would empty the frame there.
+"""
 
 import re
 from collections.abc import Sequence
 
-from hatchery.analysis.cards.content import Address, Section, Text
+from hatchery.analysis.cards.content import Section, Text
 from hatchery.analysis.cards.tables import html_text, markdown_paragraph, markdown_text
 from hatchery.analysis.pages.document import html_document
 from hatchery.analysis.pages.figures import embedded_figure
@@ -41,10 +44,9 @@ def card_markdown(title: str, description: str, sections: Sequence[Section]) -> 
     """Title, prose and tables of the card in Markdown."""
     parts = [f"# {markdown_text(title)}", *([markdown_paragraph(description)] if description else [])]
     for section in sections:
-        if section.tables or section.links or (section.prose and not section.texts):
+        if section.tables or (section.prose and not section.texts):
             parts += [f"## {section.title}", *section.prose]
             parts += [table.markdown() for table in section.tables]
-            parts += ["\n".join(_markdown_link(link) for link in section.links)] if section.links else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -54,16 +56,7 @@ def _section(section: Section) -> str:
     parts += [embedded_figure(drawing.path, drawing.caption) for drawing in section.drawings]
     parts += [table.html() for table in section.tables]
     parts += [_text(text) for text in section.texts]
-    parts += [f"<ul>{''.join(_link(link) for link in section.links)}</ul>"] if section.links else []
     return f'<section aria-labelledby="{_anchor(section.title)}">\n' + "\n".join(parts) + "\n</section>"
-
-
-def _link(link: Address) -> str:
-    return f'<li><a href="{html_text(link.target)}">{html_text(link.text)}</a></li>'
-
-
-def _markdown_link(link: Address) -> str:
-    return f"- [{markdown_text(link.text)}](<{link.target}>)"
 
 
 def _text(text: Text) -> str:

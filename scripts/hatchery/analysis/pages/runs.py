@@ -12,12 +12,16 @@ from hatchery.analysis.pages.document import scrolling_table
 from hatchery.analysis.pages.links import address
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
 from hatchery.errors import ConfigError
+from hatchery.provenance.chain import SHOWN_DIGITS
 from hatchery.storage.manifests import read_manifest
 
-_HEADER = ("run", "parameters", "steps", "tokens seen", "last training loss", "development loss", "perplexity")
+_HEADER = (
+    *("run", "parameters", "steps", "tokens seen"),
+    *("last training loss", "development loss", "perplexity", "manifest"),
+)
 
 
-def runs(pretraining: Mapping[str, Path], cards: Mapping[str, Path], page: Path) -> str:
+def runs(pretraining: Mapping[str, Path], cards: Mapping[str, Path], provenance: Path, page: Path) -> str:
     """A row for each run; `pretraining` are the manifests and `cards` the pages of the run cards, both by cell.
 
     Raises ConfigError for a card without a run, ManifestError and EvaluationError for a damaged result.
@@ -33,7 +37,9 @@ def runs(pretraining: Mapping[str, Path], cards: Mapping[str, Path], page: Path)
             name = f'<a href="{address(cards[cell], page)}">{name}</a>'
         counts = [_count(manifest.measures.get(key)) for key in ("parameters", "steps", "tokens")]
         losses = [_last(points, key) for key in ("loss", "development_loss", "development_perplexity")]
-        rows.append([name, *counts, *losses])
+        digest = manifest.digest[:SHOWN_DIGITS]
+        made_from = f'<a href="{address(provenance, page)}#m-{digest}">{digest}</a>'
+        rows.append([name, *counts, *losses, made_from])
     return scrolling_table("Pretrained models; losses in nats per labelled token", _HEADER, rows, counts=True)
 
 

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.cards.content import Address, Drawing, Section
+from hatchery.analysis.cards.content import Drawing, Section
 from hatchery.analysis.cards.tables import Table, count
 from hatchery.analysis.run_cards.curves import DIVERGENCES, caption_of, has_curves, measured_divergences
 from hatchery.analysis.run_cards.facts import RunFacts
-from hatchery.provenance.chain import SHOWN_DIGITS
 from hatchery.provenance.setting_texts import flatten
 from hatchery.units import duration, mebibytes, number, percent, power
 
@@ -163,8 +162,8 @@ def place_section(run: RunFacts) -> Section:
     return Section("Where it ran", tables=[_table("Machine and software", rows, notes=True)])
 
 
-def file_section(run: RunFacts, provenance: str, page: str) -> Section:
-    """Digests of what went in and what came out, and where the run stands in the whole."""
+def file_section(run: RunFacts) -> Section:
+    """Digests of what went in and what came out; the provenance page lists the manifest under its digest."""
     manifest = run.manifest
     rows = [("manifest of this run", manifest.digest)]
     rows += [(f"read: {name}", digest) for name, digest in sorted(manifest.inputs.items())]
@@ -172,11 +171,7 @@ def file_section(run: RunFacts, provenance: str, page: str) -> Section:
         (f"wrote: {output.path.relative_to(manifest.folder).as_posix()} ({count(output.bytes)} bytes)", output.sha256)
         for output in manifest.outputs
     ]
-    links = [
-        Address("This run among the manifests of the experiment", f"{provenance}#m-{manifest.digest[:SHOWN_DIGITS]}"),
-        Address("The page of the experiment", page),
-    ]
-    return Section("Files and provenance", tables=[_table("SHA-256", rows, notes=True)], links=links)
+    return Section("Files and provenance", tables=[_table("SHA-256", rows, notes=True)])
 
 
 def _table(caption: str, rows: Iterable[tuple[str, str]], notes: bool = False) -> Table:

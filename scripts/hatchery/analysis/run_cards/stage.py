@@ -16,8 +16,6 @@ from hatchery.analysis.settings import Style
 from hatchery.storage.atomic import write_text
 from hatchery.typed import build, stage_body
 
-PROVENANCE = "../provenance.html"
-PAGE = "../index.html"
 # Many short tables: side by side where there is room.
 STYLE = """
 section[aria-labelledby="settings"] { columns: 20rem; }
@@ -65,7 +63,7 @@ def write_run_card(
         content.settings_section(run),
         content.checkpoint_section(run),
         content.place_section(run),
-        content.file_section(run, PROVENANCE, PAGE),
+        content.file_section(run),
     ]
     title = f"Run card: {card.cell} of {card.experiment}"
     write_text(markdown, card_markdown(title, card.model_description, sections))
