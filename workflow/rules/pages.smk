@@ -83,6 +83,7 @@ rule write_provenance:
             "results/{experiment}/provenance.html",
             caption="../report/provenance.rst",
             category="Provenance",
+            subcategory="Numbers",
             labels={"experiment": "{experiment}", "page": "every number"},
         ),
     log:
