@@ -7,7 +7,7 @@ from pathlib import Path
 import cluster
 import cluster_files
 import pytest
-from cluster_jobs import ask, cluster_command, restarts, state, submit, wait_for, wait_for_state
+from cluster_jobs import ask, cluster_command, restarts, submit, wait_for, wait_for_state
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("slurm_cluster")]
 
@@ -66,10 +66,13 @@ def test_scancel_sends_sigterm_first_and_ends_the_job(tmp_path: Path) -> None:
 
 def preempt(folder: Path, partition: str) -> str:
     """Let a job in `urgent` take both nodes from a long one in `partition`; id of the latter."""
-    script = 'echo "restart ${SLURM_RESTART_COUNT:-0}"; [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] || srun sleep 600'
+    step = "srun sh -c 'echo runs; exec sleep 600'"
+    script = f'echo "restart ${{SLURM_RESTART_COUNT:-0}}"; [ "${{SLURM_RESTART_COUNT:-0}}" -gt 0 ] || {step}'
     options = ("--nodes=2", "--exclusive", "--open-mode=append")
     victim = submit(folder, script, *options, f"--partition={partition}")
-    wait_for(lambda: (folder / f"slurm-{victim}.out").exists(), "the first job has begun")
+    written = folder / f"slurm-{victim}.out"
+    # Slurm tells the steps of a job and not its script: before they run nobody would hear it.
+    wait_for(lambda: written.exists() and output(folder, victim).count("runs") == 2, "the first job's step runs")
     (folder / "urgent").mkdir()
     wait_for_state(submit(folder / "urgent", "true", *options, "--partition=urgent"), "COMPLETED")
     return victim
@@ -84,7 +87,7 @@ def test_a_job_of_higher_priority_requeues_another_which_starts_again_under_its_
 
 def test_a_job_that_ends_within_the_grace_time_has_failed_and_is_not_requeued(tmp_path: Path) -> None:
     victim = preempt(tmp_path, "graceful")
-    assert state(victim) == "FAILED"
+    assert wait_for_state(victim, "FAILED", "REQUEUED", "PENDING", "COMPLETED") == "FAILED"
     assert restarts(victim) == 0
 
 
@@ -119,5 +122,5 @@ def test_stop_leaves_no_process_even_of_a_stubborn_job_and_the_accounting_surviv
     assert cluster_files.HOSTS_MARK not in cluster_files.HOSTS.read_text(encoding="utf-8")
     started = cluster_command("start")
     assert started.returncode == 0, started.stderr
-    assert state(job_id) == "CANCELLED"
+    assert wait_for_state(job_id, "CANCELLED", "COMPLETED", "FAILED", "NODE_FAIL") == "CANCELLED"
     assert wait_for_state(submit(tmp_path, "true"), "COMPLETED") == "COMPLETED"
