@@ -37,11 +37,7 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
-    minutes = round(seconds / 60)
-    if minutes < 48 * 60:
-        return f"{minutes // 60} h {minutes % 60:02d} min"
-    hours = round(seconds / 3600)
-    return f"{hours // 24} d {hours % 24:02d} h"
+    return _hours_or_days(seconds, days_from_hours=48)
 
 
 def rough_duration(seconds: float) -> str:
@@ -53,10 +49,7 @@ def rough_duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 60:
         return f"{minutes} min"
-    if minutes < 100 * 60:
-        return f"{minutes // 60} h {minutes % 60:02d} min"
-    whole = round(seconds / 3600)
-    return f"{whole // 24} d {whole % 24:02d} h"
+    return _hours_or_days(seconds, days_from_hours=100)
 
 
 def hours(value: float) -> str:
@@ -78,6 +71,14 @@ def number(value: float) -> str:
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.4g}"
+
+
+def _hours_or_days(seconds: float, days_from_hours: int) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 60 * days_from_hours:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    whole = round(seconds / 3600)
+    return f"{whole // 24} d {whole % 24:02d} h"
 
 
 def _with_unit(value: float, units: Sequence[str]) -> str:

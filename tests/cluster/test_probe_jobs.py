@@ -99,6 +99,19 @@ def test_a_probe_that_waits_is_cancelled_and_told(tmp_path: Path, monkeypatch: p
     assert cluster.cancelled == ["77"]
 
 
+def test_a_controller_that_is_busy_for_a_while_ends_no_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    busy = [Answer("", "squeue: Unable to contact slurm controller (connect failure)")] * 3
+    cluster = Cluster([REPORT])
+
+    def answers(command: Sequence[str]) -> Answer:
+        return busy.pop() if command[0] == "squeue" and busy else cluster(command)
+
+    found = run_probes(probes({SMALL_JOB: ["encode"]}), answers, 5.0, "python", poll_seconds=0.01)
+    assert (busy, cluster.cancelled) == ([], [])
+    assert {finding.level for finding in found} == {Level.OK}
+
+
 def test_a_refused_probe_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     stub = tmp_path / "bin" / "sbatch"
