@@ -72,13 +72,21 @@ cluster-check: env ## print what EXPERIMENT=name would send to Slurm, and check 
 log: env ## print the logs of a job: TARGET=result, Slurm job id or rule/wildcards
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/find_log.py "$(TARGET)"
 
+# Tests of one folder stay in one process, because they share what they prepare.
+TEST_PROCESSES ?= 2
+IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
+
 .PHONY: test
-test: env ## run all tests, also the slow ones that really run the workflow
-	@$(IN_ENVIRONMENT) pytest $(PYTEST_OPTIONS)
+test: env ## run all tests that need no cluster, also the slow ones that really run the workflow
+	@$(IN_ENVIRONMENT) pytest $(IN_PROCESSES) -m "not slurm" $(PYTEST_OPTIONS)
 
 .PHONY: test-fast
 test-fast: env ## run the tests that take seconds
-	@$(IN_ENVIRONMENT) pytest -m "not slow" $(PYTEST_OPTIONS)
+	@$(IN_ENVIRONMENT) pytest $(IN_PROCESSES) -m "not slow" $(PYTEST_OPTIONS)
+
+.PHONY: test-cluster
+test-cluster: env ## run the tests that need the Slurm of tests/slurm (root, Debian)
+	@$(IN_ENVIRONMENT) pytest -m slurm $(PYTEST_OPTIONS)
 
 .PHONY: lint
 lint: env ## check style, types and the workflow, changing nothing

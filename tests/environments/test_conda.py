@@ -22,6 +22,7 @@ PROGRAMS = {
     "mypy",
     "pygments",
     "pytest",
+    "pytest-xdist",
     "ruff",
     "sacremoses",
     "snakefmt",
