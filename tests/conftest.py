@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-# Before anything imports torch. The tests' matrices are tiny: several threads wait for each other many times longer than
+# Before anything imports torch. The tests' matrices are tiny: several threads wait for each other far longer than
 # they compute, and longer still beside another test process.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
