@@ -42,9 +42,12 @@ def load_settings(text: str) -> dict[str, Any]:
     return value
 
 
-def expanded(words: Sequence[str]) -> list[str]:
-    """The command line with the content of a call's file in place of each word `@file`. Raises ConfigError."""
-    lists = (read_call(word[1:]).command_line() if word.startswith("@") else [word] for word in words)
+def expanded(words: Sequence[str], project: Path = Path()) -> list[str]:
+    """The command line with the content of a call's file in place of each word `@file`, relative to `project`.
+
+    Raises ConfigError.
+    """
+    lists = (read_call(project / word[1:]).command_line() if word.startswith("@") else [word] for word in words)
     return [word for words in lists for word in words]
 
 

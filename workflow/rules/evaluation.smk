@@ -104,7 +104,7 @@ rule finetune:
         claim=lambda wildcards, resources: LAYOUT.gpu_claim(resources),
     shell:
         "{params.claim}python scripts/finetune.py @{params.call} --runtime {params.runtime:q} --model {input.model}"
-        " --checkpoints results/checkpoints --output {output} 2>&1 | tee {log}"
+        " --checkpoints results/finetuning_runs --output {output} 2>&1 | tee {log}"
 
 
 # For experiments whose processes would take longer to start than to work. The folders of the tasks are no declared
@@ -133,4 +133,4 @@ rule finetune_tasks:
         results="results/finetuning/{model}",
     shell:
         "{params.claim}python scripts/finetune_tasks.py @{params.call} --runtime {params.runtime:q} --model {input.model}"
-        " --checkpoints results/checkpoints --results {params.results} --output {output} 2>&1 | tee {log}"
+        " --checkpoints results/finetuning_runs --results {params.results} --output {output} 2>&1 | tee {log}"

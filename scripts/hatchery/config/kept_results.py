@@ -58,6 +58,10 @@ class KeptResults(Layout):
         """Canonical settings of the stage whose result is kept at `address`."""
         return self._call(address).settings
 
+    def knows(self, address: str) -> bool:
+        """Whether something that was asked for in this invocation has this address."""
+        return address.rpartition("-")[2] in self._calls
+
     def given(self, address: str, argument: str) -> list[str]:
         """The paths that the job of an address is given as this argument, each once."""
         return self._call(address).paths(argument)
@@ -123,6 +127,11 @@ class KeptResults(Layout):
     def finetuning_inputs(self, experiment: str, finetuned: Mapping[str, str]) -> list[str]:
         """What to ask for to have these fine-tuning results, manifests by `CELL:TASK`."""
         return self.all_kept(declared_outputs(self.project, experiment, finetuned))
+
+    def look_at(self, experiments: Iterable[str]) -> None:
+        """Learn what the addresses of all results of these experiments stand for."""
+        for experiment in experiments:
+            self.all_kept(self.results_of(experiment))
 
     def results_of(self, experiment: str) -> list[str]:
         """The readable manifests of everything that is kept elsewhere for an experiment."""

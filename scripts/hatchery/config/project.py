@@ -47,6 +47,7 @@ RESERVED = (
     "perplexity",
     "finetuning",
     "finetuning_jobs",
+    "finetuning_runs",
     "settings",
     "checkpoints",
     "benchmarks",

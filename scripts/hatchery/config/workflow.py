@@ -32,8 +32,7 @@ class Workflow(Compute):
         elif dag is not None:
             for key in ("targets", "forcerun", "until", "omit_from"):
                 setattr(dag, key, [self._target(name) for name in getattr(dag, key)])
-            if dag.forceall or dag.forcetargets or dag.forcerun:
-                os.environ[FORCED] = "1"
+            os.environ[FORCED] = "1" if dag.forceall or dag.forcetargets or dag.forcerun else ""
 
     def _target(self, name: str) -> str:
         path = os.path.relpath(name) if "/" in name else name

@@ -126,6 +126,11 @@ def is_made_from(path: str | Path, settings: Mapping[str, Any], inputs: Mapping[
     }
 
 
+def is_forced() -> bool:
+    """Whether the user forces jobs to run, so that nothing that is finished is taken."""
+    return bool(os.environ.get(FORCED))
+
+
 def take_finished(output: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
     """Whether all that the stage would make lies beside `output` already; then the manifest is put back in its place.
 
@@ -134,7 +139,7 @@ def take_finished(output: str | Path, settings: Mapping[str, Any], inputs: Mappi
     """
     output = Path(output)
     finished = output.with_name(FINISHED)
-    if os.environ.get(FORCED) or not finished.is_file() or not is_made_from(finished, settings, inputs):
+    if is_forced() or not finished.is_file() or not is_made_from(finished, settings, inputs):
         return False
     write_bytes(output, finished.read_bytes())
     print(f"{output}: finished before, its checksums hold: taken as it is", file=sys.stderr, flush=True)

@@ -77,17 +77,23 @@ class RunStore:
         arrays[DESCRIPTION] = np.array(json.dumps(description))
         content = BytesIO()
         np.savez(content, **arrays)
-        name = f"{_stem(result.seed, result.learning_rate)}.{_checksum(content.getvalue())}.npz"
-        write_bytes(self.folder / name, content.getvalue())
+        path = self.folder / f"{_stem(result.seed, result.learning_rate)}.{_checksum(content.getvalue())}.npz"
+        write_bytes(path, content.getvalue())
+        for other in self._files(result.seed, result.learning_rate):
+            if other != path:
+                other.unlink(missing_ok=True)
 
     def load(self, runs: Sequence[tuple[int, float]]) -> dict[tuple[int, float], RunResult]:
         """The kept results among `runs`, pairs of seed and learning rate."""
         found = {run: self._load(*run) for run in runs}
         return {run: result for run, result in found.items() if result is not None}
 
+    def _files(self, seed: int, learning_rate: float) -> list[Path]:
+        return sorted(self.folder.glob(f"{_stem(seed, learning_rate)}.*.npz"))
+
     def _load(self, seed: int, learning_rate: float) -> RunResult | None:
         stem = _stem(seed, learning_rate)
-        for path in sorted(self.folder.glob(f"{stem}.*.npz")):
+        for path in self._files(seed, learning_rate):
             expected = path.name[len(stem) + 1 : -len(".npz")]
             try:
                 content = path.read_bytes()

@@ -28,7 +28,7 @@ from hatchery.modeling.heads.registry import ProbeOptions
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.storage.atomic import write_text
 from hatchery.storage.checksums import sha256_file
-from hatchery.storage.manifests import stage_run, take_finished
+from hatchery.storage.manifests import is_forced, stage_run, take_finished
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 
@@ -67,7 +67,7 @@ def finetune(
         run.measures |= measures(task)
         encoder = network.encoder.to(device)
         planned = [(seed, rate) for seed in typed.protocol.seeds for rate in typed.protocol.learning_rates]
-        finished = store.load(planned)
+        finished = {} if is_forced() else store.load(planned)
         resumed = len(finished)
         if resumed < len(planned):
             task = with_frozen_layers(typed, task, encoder, options.frozen_layers_mib, device)
