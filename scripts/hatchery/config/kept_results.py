@@ -18,6 +18,7 @@ from hatchery.call import FOLDER, Argument, Call, read_call
 from hatchery.config.finetuning_jobs import declared_outputs
 from hatchery.config.layout import Layout
 from hatchery.config.project import RESERVED, Project
+from hatchery.config.schema import nearest
 from hatchery.errors import ConfigError
 from hatchery.storage.links import links_to, put_link
 
@@ -166,6 +167,12 @@ class KeptResults(Layout):
 
     def _kept_folder(self, experiment: str, kind: str, cell: str, names: dict[str, str]) -> str:
         model = self._model(experiment, cell)
+        tasks = self.project.experiment(experiment)["finetuning"]["tasks"]
+        if "task" in names and names["task"] not in tasks:
+            raise ConfigError(
+                f"experiment {experiment!r} has no fine-tuning task {names['task']!r}; there are: "
+                f"{', '.join(tasks) or 'none'}{nearest(names['task'], tasks)}"
+            )
         if kind == "pretraining":
             self._names.setdefault(f"{model}/", {"experiment": experiment, "cell": cell})
             return f"results/models/{model}"
