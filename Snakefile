@@ -14,11 +14,11 @@ min_version("9.27")
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
 from hatchery.config.frozen_configuration import frozen_configuration
-from hatchery.config.layout import arguments, flags
 from hatchery.config.workflow import open_workflow
 
 # Jobs of a cluster start later, and read the configuration of the moment when they were planned.
 LAYOUT = open_workflow(frozen_configuration("config", workflow.is_main_process), config)
+LAYOUT.open_invocation(workflow.dag_settings, workflow.is_main_process)
 
 
 wildcard_constraints:
@@ -34,12 +34,13 @@ wildcard_constraints:
     selection=r"[A-Za-z0-9][A-Za-z0-9_]*",
     baseline=r"[A-Za-z0-9][A-Za-z0-9_]*",
     sweep=r"[A-Za-z0-9][A-Za-z0-9_]*",
+    model=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
+    address=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
 
 
 report: "workflow/report/workflow.rst"
 
 
-include: "workflow/rules/settings.smk"
 include: "workflow/rules/sources.smk"
 include: "workflow/rules/vocabulary.smk"
 include: "workflow/rules/corpora.smk"
@@ -62,6 +63,11 @@ rule all:
     default_target: True
     input:
         LAYOUT.default_pages(),
+
+
+# Not in a dry run, which creates nothing.
+onstart:
+    LAYOUT.start()
 
 
 onsuccess:

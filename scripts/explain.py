@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 from hatchery.command import run_command
-from hatchery.config.layout import Layout
+from hatchery.config.kept_results import KeptResults
 from hatchery.config.project import Project
 from hatchery.provenance.plan import dry_run
 from hatchery.provenance.planned_cost import planned_cost_text, planned_costs
@@ -21,7 +21,10 @@ def main(arguments: argparse.Namespace) -> None:
     if not jobs:
         print("nothing would run")
         return
-    layout = Layout(Project(arguments.project / "config"))
+    layout = KeptResults(Project(arguments.project / "config"))
+    named = [*(target.split("/")[1] for target in arguments.targets if target.startswith("results/"))]
+    named += [job.wildcards["experiment"] for job in jobs if "experiment" in job.wildcards]
+    layout.look_at(name for name in dict.fromkeys(named) if name in layout.project.names("experiment"))
     print(reasons_text(by_rule(jobs, layout, arguments.project), arguments.full))
     costs = planned_costs(jobs, layout)
     print(planned_cost_text(costs, layout) if costs else "Nothing would be pretrained or evaluated.\n", end="")

@@ -16,7 +16,7 @@ def main(arguments: argparse.Namespace) -> None:
         sources=named_paths(arguments.source),
         vocabularies=named_paths(arguments.vocabulary),
         checkpoints=arguments.checkpoints,
-        results=arguments.results,
+        folders={task: arguments.results / folder for task, folder in named_paths(arguments.folder).items()},
         output=arguments.output,
     )
 
@@ -40,7 +40,8 @@ def build_parser() -> argparse.ArgumentParser:
         help="manifest of a built vocabulary that the rows of a task must lie within; repeat",
     )
     parser.add_argument("--checkpoints", type=Path, required=True, help="folder that keeps finished runs")
-    parser.add_argument("--results", type=Path, required=True, help="folder in which every task gets a folder")
+    parser.add_argument("--results", type=Path, required=True, help="folder in which every task has its folder")
+    parser.add_argument("--folder", action="append", metavar="NAME=FOLDER", help="folder of a task's results; repeat")
     parser.add_argument("--output", type=Path, required=True, help="manifest to write when all tasks are done")
     return parser
 

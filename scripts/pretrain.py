@@ -19,6 +19,7 @@ def main(arguments: argparse.Namespace) -> None:
             tokenizer=arguments.tokenizer,
             checkpoints=arguments.checkpoints,
             output=arguments.output,
+            name=arguments.name,
         )
     except TrainingInterrupted as interruption:
         print(interruption, file=sys.stderr)
@@ -34,6 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--tokenizer", type=Path, required=True, help="manifest of the tokenizer")
     parser.add_argument("--checkpoints", type=Path, required=True, help="folder for the folders of unfinished runs")
     parser.add_argument("--output", type=Path, required=True, help="manifest to write; the model lies beside it")
+    parser.add_argument("--name", default="", help="what progress and sinks call the run (default: its folder)")
     return parser
 
 

@@ -5,10 +5,11 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from hatchery.call import read_call
 from hatchery.errors import ConfigError, HatcheryError
 
 # A full disk, a spent quota, a read-only or forbidden place: not defects of ours.
@@ -41,6 +42,15 @@ def load_settings(text: str) -> dict[str, Any]:
     return value
 
 
+def expanded(words: Sequence[str], project: Path = Path()) -> list[str]:
+    """The command line with the content of a call's file in place of each word `@file`, relative to `project`.
+
+    Raises ConfigError.
+    """
+    lists = (read_call(project / word[1:]).command_line() if word.startswith("@") else [word] for word in words)
+    return [word for words in lists for word in words]
+
+
 def named_paths(pairs: list[str] | None) -> dict[str, Path]:
     """Parse repeated `NAME=path` arguments, keeping their order.
 
@@ -58,10 +68,12 @@ def named_paths(pairs: list[str] | None) -> dict[str, Path]:
 
 
 def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
-    """Parse the arguments, call `main`, and leave with 0, or with 1 after one line that names the user's mistake."""
-    arguments = parser.parse_args()
+    """Parse the arguments, call `main`, and leave with 0, or with 1 after one line that names the user's mistake.
+
+    A word `@results/settings/<digest>.json` stands for the arguments in that file.
+    """
     try:
-        main(arguments)
+        main(parser.parse_args(expanded(sys.argv[1:])))
     except HatcheryError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)

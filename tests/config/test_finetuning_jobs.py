@@ -34,12 +34,12 @@ def test_jobs_of_one_task_declare_its_own_manifest(project: Project) -> None:
 
 def test_jobs_of_several_tasks_are_asked_for_once(project: Project) -> None:
     layout = Layout(project)
-    outputs = layout.finetuning_outputs("bnc_mini", layout.finetuned("bnc_mini"))
+    outputs = declared_outputs(project, "bnc_mini", layout.finetuned("bnc_mini"))
     cells = [cell.name for cell in project.cells("bnc_mini")]
     assert outputs == [f"results/bnc_mini/finetuning_jobs/{cell}/batch_1/manifest.json" for cell in cells]
     # The figures of the probes need the jobs in which the probes are, and no others.
     project.experiment("bnc_mini")["finetuning"]["tasks_per_job"] = 14
-    outputs = layout.finetuning_outputs("bnc_mini", layout.probed("bnc_mini"))
+    outputs = declared_outputs(project, "bnc_mini", layout.probed("bnc_mini"))
     assert outputs == [f"results/bnc_mini/finetuning_jobs/{cell}/batch_2/manifest.json" for cell in cells]
 
 

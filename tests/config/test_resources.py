@@ -196,39 +196,49 @@ def test_rules_with_a_local_demand_are_exactly_the_local_rules(repository):
     assert "register_source" in local, "the only rule that downloads must run where the network is"
 
 
+def addresses(workflow: Any, place: str) -> SimpleNamespace:
+    """The wildcards of the job that makes a result of an experiment."""
+    _, _, model, *address = workflow.kept(f"results/{place}/manifest.json").split("/")[:-1]
+    return SimpleNamespace(model=model, address=address[0] if address else "")
+
+
 def test_sized_jobs_ask_for_time_by_their_work(repository):
     workflow = layout(repository, nodes=4, gpus_per_node=8)
     cell = next(iter(workflow.pretrained("strict")))
 
-    def minutes(rule: str, **wildcards: str) -> int:
-        return workflow.resources(rule)["runtime"](SimpleNamespace(experiment="strict", cell=cell, **wildcards), 1)
+    def minutes(rule: str, task: str = "", suite: str = "") -> int:
+        place = f"strict/finetuning/{cell}/{task}" if task else f"strict/minimal_pairs/{cell}/{suite}"
+        return workflow.resources(rule)["runtime"](addresses(workflow, place), 1)
 
     assert minutes("finetune", task="babylm_wsc") < minutes("finetune", task="babylm_cola")
     assert minutes("finetune", task="babylm_cola") < minutes("finetune", task="babylm_mnli")
     assert minutes("score_minimal_pairs", suite="blimp_filtered") < 480
-    # An experiment can be asked for a task that it does not name: then the rule's own time holds.
-    assert minutes("finetune", task="demo_entailment") == DEMANDS["finetune"].minutes
+    # An experiment can be asked for a suite that it does not name: then the rule's own time holds.
+    assert minutes("score_minimal_pairs", suite="demo_pairs") == DEMANDS["score_minimal_pairs"].minutes
     assert all(callable(workflow.resources(rule)["runtime"]) for rule in SIZED)
 
 
 def test_the_time_of_a_pretraining_shrinks_with_the_gpus_and_grows_without(repository):
-    wildcards = SimpleNamespace(experiment="strict", cell=next(iter(layout(repository).pretrained("strict"))))
+    def resource(key: str, attempt: int = 1, **values: Any) -> Any:
+        workflow = layout(repository, **values)
+        cell = next(iter(workflow.pretrained("strict")))
+        return workflow.pretraining_resource(key, addresses(workflow, f"strict/pretraining/{cell}"), attempt)
 
     def minutes(**values: Any) -> Any:
-        return layout(repository, max_minutes=10**9, **values).pretraining_resource("runtime", wildcards)
+        return resource("runtime", max_minutes=10**9, **values)
 
     assert minutes(nodes=4, gpus_per_node=8) < minutes(nodes=1, gpus_per_node=8) < minutes(gpus_per_node=1) < minutes()
     # The work is 15,625 steps of 32,768 sequences: an hour on 32 H100s at 30 % of their peak, half as much again asked.
     assert 60 < minutes(nodes=4, gpus_per_node=8) < 180
-    assert layout(repository).pretraining_resource("tasks", wildcards) is None
-    assert layout(repository).pretraining_resource("runtime", wildcards, 2) == 1440
+    assert resource("tasks") is None
+    assert resource("runtime", 2) == 1440
 
 
 def test_a_precision_that_the_planned_device_does_not_have_leaves_the_time_open(repository, monkeypatch):
     workflow = layout(repository, gpus_per_node=1, planned_device="v100")
     text = workflow.settings("write_cost", experiment="demo").replace('"precision":"auto"', '"precision":"bf16"')
+    wildcards = addresses(workflow, f"demo/pretraining/{next(iter(workflow.pretrained('demo')))}")
     monkeypatch.setattr(workflow, "settings", lambda stage, **wildcards: text)
-    wildcards = SimpleNamespace(experiment="demo", cell=next(iter(workflow.pretrained("demo"))))
     assert workflow.pretraining_resource("runtime", wildcards) == 1440
 
 

@@ -105,15 +105,13 @@ def sent(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
     tokenizer = layout.project.experiment("strict")["tokenizer"]
     targets = [target.format(tokenizer=tokenizer) for target in TARGETS.values()]
     read = [
-        *(layout.frozen_settings("pretrain", experiment="strict", cell=cell) for cell in (TRAINED, UNTRAINED)),
-        layout.frozen_settings("finetune", experiment="strict", task=TASK),
         layout.experiment_tokenizer("strict"),
         *layout.corpus_sources("babylm_10M").values(),
         layout.corpus_manifest("babylm_dev"),
         layout.experiment_tokens("strict"),
         layout.evaluation_source("suite", SUITE),
         *layout.task_sources(TASK).values(),
-        f"results/strict/pretraining/{TRAINED}/manifest.json",
+        layout.kept(f"results/strict/pretraining/{TRAINED}/manifest.json"),
     ]
     for name in read:
         (project / name).parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,6 @@ import pytest
 from hatchery.config.layout import Layout
 from hatchery.config.project import Project
 from hatchery.config.stages import SLICES, VERSIONS, stage_settings
-from hatchery.errors import ConfigError
 
 
 @pytest.fixture
@@ -76,19 +75,6 @@ def test_swapping_two_values_changes_the_slice(tmp_path: Path, repository: Path)
     after = stage_settings(Project(folder), "pretrain", experiment="demo", cell="ltg_bert-s42")
     assert json.loads(after)["evaluation_interval_steps"] == steps
     assert after != before
-
-
-def test_frozen_settings_are_named_by_their_content(project: Project) -> None:
-    layout = Layout(project)
-    path = layout.frozen_settings("pretrain", experiment="demo", cell="ltg_bert-s42")
-    name = Path(path).stem
-    assert layout.frozen_text(name) == layout.settings("pretrain", experiment="demo", cell="ltg_bert-s42")
-    assert path != layout.frozen_settings("pretrain", experiment="demo", cell="elc_bert-s42")
-
-
-def test_frozen_settings_that_nobody_asked_for_are_refused(project: Project) -> None:
-    with pytest.raises(ConfigError, match="no job asked for these settings"):
-        Layout(project).frozen_text("0" * 16)
 
 
 def test_missing_data_is_no_input(repository: Path) -> None:

@@ -28,7 +28,7 @@ def run(model_manifest, source, tmp_path):
     def run_stage(name, settings=SETTINGS, others=()):
         sources = dict.fromkeys([settings["task"]["name"], *others], source.manifest)
         output = tmp_path / name / "manifest.json"
-        finetune(settings, RUNTIME, model_manifest, sources, None, tmp_path / "checkpoints", output)
+        finetune(settings, RUNTIME, model_manifest, sources, None, tmp_path / f"runs of {name}", output)
         return tmp_path / name
 
     return run_stage
@@ -71,7 +71,6 @@ def test_results_and_predictions_agree_and_cover_every_seed_and_rate(run):
     assert measures["majority_accuracy_validation"] == max(gold.count("bad"), gold.count("good")) / 40
     assert measures["failed_runs"] == len({(r["seed"], r["learning_rate"]) for r in rows if r["failed"]})
     assert not (folder / "breakdown.csv").exists() and not (folder / "layer_weights.csv").exists()
-    assert not list((folder.parent / "checkpoints").iterdir())
 
 
 def test_the_same_job_twice_gives_the_same_bytes(run):
@@ -98,12 +97,11 @@ def test_an_interrupted_job_redoes_only_the_missing_runs(run, monkeypatch, tmp_p
     with pytest.raises(KeyboardInterrupt):
         run("out")
     assert not (tmp_path / "out" / "manifest.json").exists()
-    (kept,) = (tmp_path / "checkpoints").iterdir()
+    (kept,) = (tmp_path / "runs of out").iterdir()
     assert len(list(kept.iterdir())) == 3
     trained.append("restart")
     assert contents(run("out")) == expected
     assert trained == [(12, 3e-3), (12, 1e-3), (642, 3e-3), "restart", (642, 1e-3)]
-    assert not kept.exists()
     assert json.loads((tmp_path / "out" / "provenance.json").read_text())["runs_resumed"] == 3
 
 
@@ -130,11 +128,45 @@ def test_a_killed_process_leaves_its_finished_runs_to_the_next(repository, model
     assert len(results(tmp_path / "out")) == 6 * 3
 
 
-def test_other_settings_do_not_find_the_kept_runs(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(stage_module.RunStore, "remove", lambda store: None)
+def test_other_settings_do_not_find_the_kept_runs(run, tmp_path):
     for settings in (short(), short(dropout=0.2)):
         run("out", settings)
-    assert len(list((tmp_path / "checkpoints").iterdir())) == 2
+    assert len(list((tmp_path / "runs of out").iterdir())) == 2
+
+
+def counting(monkeypatch):
+    real, trained = stage_module.train_run, []
+
+    def counted(settings, task, encoder, seed, rate, device):
+        trained.append((seed, rate))
+        return real(settings, task, encoder, seed, rate, device)
+
+    monkeypatch.setattr(stage_module, "train_run", counted)
+    return trained
+
+
+def test_one_more_seed_and_one_more_rate_compute_only_themselves(run, monkeypatch):
+    expected = contents(run("at once", short(seeds=[1, 2], learning_rates=[1e-3, 3e-3])))
+    trained = counting(monkeypatch)
+    run("out", short(seeds=[1], learning_rates=[1e-3]))
+    run("out", short(seeds=[1, 2], learning_rates=[1e-3]))
+    assert trained == [(1, 1e-3), (2, 1e-3)]
+    assert contents(run("out", short(seeds=[1, 2], learning_rates=[1e-3, 3e-3]))) == expected
+    assert trained[2:] == [(1, 3e-3), (2, 3e-3)]
+
+
+def test_finished_work_whose_manifest_was_deleted_is_taken_unless_it_is_forced_or_damaged(run, monkeypatch, capsys):
+    folder = run("out", short())
+    expected = contents(folder)
+    trained = counting(monkeypatch)
+    (folder / "manifest.json").unlink()
+    assert contents(run("out", short())) == expected and not trained
+    assert "finished before, its checksums hold" in capsys.readouterr().err
+    (folder / "manifest.json").unlink()
+    (folder / "results.csv").write_text("altered")
+    assert contents(run("out", short())) == expected and not trained
+    monkeypatch.setenv("HATCHERY_FORCED", "1")
+    assert contents(run("out", short())) == expected and trained
 
 
 @pytest.mark.parametrize(("chosen", "failed"), [([0] * 40, "majority_class"), ([0, 1] * 20, "zero_mcc")])

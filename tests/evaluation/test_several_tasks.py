@@ -34,7 +34,14 @@ def job(model_manifest, source, tmp_path, monkeypatch):
         settings = {"stage": "finetune_tasks", "stage_version": 1, "tasks": tasks}
         sources = dict.fromkeys(tasks, source.manifest) if sources is None else sources
         finetune_tasks(
-            settings, RUNTIME, model_manifest, sources, {}, tmp_path / "kept", tmp_path / "out", output(tmp_path)
+            settings,
+            RUNTIME,
+            model_manifest,
+            sources,
+            {},
+            tmp_path / "kept",
+            {task: tmp_path / "out" / task for task in tasks},
+            output(tmp_path),
         )
         return list(trained)
 

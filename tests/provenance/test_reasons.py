@@ -1,48 +1,55 @@
 """The words for why jobs would run, from recorded plans, manifests and the shipped configuration."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hatchery.command import load_settings
-from hatchery.config.layout import Layout
+from hatchery.config.kept_results import KeptResults
 from hatchery.config.project import Project
 from hatchery.provenance.plan import PlannedJob
 from hatchery.provenance.planned_cost import planned_cost_text, planned_costs
 from hatchery.provenance.reasons import by_rule, reasons_text
+from hatchery.storage.links import put_link
 from hatchery.storage.manifests import stage_run
 
 CELLS = ("random-s42", "ltg_bert-s42", "elc_bert-s42")
 
 
 @pytest.fixture(scope="module")
-def layout(repository: Path) -> Layout:
-    return Layout(Project(repository / "config"))
+def layout(repository: Path) -> KeptResults:
+    return KeptResults(Project(repository / "config"))
 
 
-def pretrain(cell: str, reasons: dict[str, str]) -> PlannedJob:
-    output = f"results/demo/pretraining/{cell}/manifest.json"
-    return PlannedJob("pretrain", (output,), {"experiment": "demo", "cell": cell}, reasons)
+def planned(layout: KeptResults, rule: str, place: str, reasons: dict[str, str]) -> PlannedJob:
+    """The job that makes a result of the experiment `demo`."""
+    output = layout.kept(f"results/demo/{place}/manifest.json")
+    addresses = output.split("/")[2:-1]
+    return PlannedJob(rule, (output,), dict(zip(("model", "address"), addresses, strict=False)), reasons)
 
 
-def finetune(cell: str, task: str) -> PlannedJob:
-    output = f"results/demo/finetuning/{cell}/{task}/manifest.json"
-    return PlannedJob("finetune", (output,), {"experiment": "demo", "cell": cell, "task": task}, {"missing": output})
+def pretrain(layout: KeptResults, cell: str, reasons: dict[str, str]) -> PlannedJob:
+    return planned(layout, "pretrain", f"pretraining/{cell}", reasons)
 
 
-def finished(folder: Path, job: PlannedJob, layout: Layout, **changes: Any) -> None:
+def finetune(layout: KeptResults, cell: str, task: str) -> PlannedJob:
+    return planned(layout, "finetune", f"finetuning/{cell}/{task}", {"missing": "it"})
+
+
+def finished(folder: Path, job: PlannedJob, layout: KeptResults, **changes: Any) -> None:
     """What the job left behind when the settings were those of now with `changes`."""
-    settings = load_settings(layout.settings(job.rule, **job.wildcards))
+    settings = load_settings(layout.settings_of(job.wildcards.get("address", job.wildcards["model"])))
     with stage_run(folder / job.outputs[0], {**settings, **changes}):
         pass
 
 
 def test_a_changed_setting_is_told_from_the_manifest_even_where_snakemake_names_only_the_stage_before(
-    tmp_path: Path, layout: Layout
+    tmp_path: Path, layout: KeptResults
 ) -> None:
     upstream = {"upstream": "results/tokens/demo/demo/manifest.json"}
-    jobs = [pretrain(cell, upstream) for cell in CELLS]
+    jobs = [pretrain(layout, cell, upstream) for cell in CELLS]
     finished(tmp_path, jobs[0], layout)
     finished(tmp_path, jobs[1], layout, batch_size=1, stage_version=0)
     finished(tmp_path, jobs[2], layout, batch_size=1)
@@ -62,24 +69,22 @@ def test_a_changed_setting_is_told_from_the_manifest_even_where_snakemake_names_
     assert lines[1].endswith("after encode_corpus")
 
 
-def test_inputs_of_many_models_are_one_reason(tmp_path: Path, layout: Layout) -> None:
+def test_inputs_of_many_models_are_one_reason(tmp_path: Path, layout: KeptResults) -> None:
     jobs = [
-        PlannedJob(
+        planned(
+            layout,
             "measure_perplexity",
-            (f"results/demo/perplexity/{cell}/manifest.json",),
-            {"experiment": "demo", "cell": cell},
-            {"updated": f"results/demo/pretraining/{cell}/manifest.json"},
+            f"perplexity/{cell}",
+            {"updated": layout.kept(f"results/demo/pretraining/{cell}/manifest.json")},
         )
         for cell in CELLS
     ]
     (entry,) = by_rule(jobs, layout, tmp_path)
-    assert reasons_text([entry]) == (
-        "measure_perplexity  3 jobs  changed input results/demo/pretraining/<cell>/manifest.json\n"
-    )
+    assert reasons_text([entry]) == ("measure_perplexity  3 jobs  changed input results/models/<model>/manifest.json\n")
 
 
-def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, layout: Layout) -> None:
-    job = pretrain(CELLS[0], {"params": "before: '--source a' now: '--source b'", "code": "", "input set": ""})
+def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, layout: KeptResults) -> None:
+    job = pretrain(layout, CELLS[0], {"params": "before: '--source a' now: '--source b'", "code": "", "input set": ""})
     finished(tmp_path, job, layout)
     (entry,) = by_rule([job], layout, tmp_path)
     assert [cause.words for cause, _ in entry.causes] == [
@@ -89,27 +94,31 @@ def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, layout: L
     ]
 
 
-def test_frozen_settings_are_no_reason_beside_the_change_that_they_hold(tmp_path: Path, layout: Layout) -> None:
-    job = pretrain(CELLS[0], {"upstream": "results/settings/0123456789abcdef.json"})
-    finished(tmp_path, job, layout, seed=1)
-    frozen = PlannedJob("freeze_settings", ("results/settings/0123456789abcdef.json",), {}, {"missing": "it"})
-    entries = by_rule([frozen, job], layout, tmp_path)
-    assert [cause.words for cause, _ in entries[1].causes] == ["seed: 1 -> 42"]
+def test_a_new_address_is_explained_by_the_settings_that_the_experiments_link_leads_to(
+    tmp_path: Path, layout: KeptResults
+) -> None:
+    job = pretrain(layout, CELLS[0], {"missing": "it"})
+    before = replace(job, outputs=("results/models/demo-0123456789abcdef/manifest.json",))
+    finished(tmp_path, before, layout, seed=1)
+    put_link(tmp_path / f"results/demo/pretraining/{CELLS[0]}", tmp_path / "results/models/demo-0123456789abcdef")
+    (entry,) = by_rule([job], layout, tmp_path)
+    assert [cause.words for cause, _ in entry.causes] == ["seed: 1 -> 42"]
 
 
-def test_only_what_would_run_is_counted_as_cost(layout: Layout) -> None:
-    whole = planned_costs([pretrain(cell, {}) for cell in CELLS], layout)
+def test_only_what_would_run_is_counted_as_cost(layout: KeptResults) -> None:
+    whole = planned_costs([pretrain(layout, cell, {}) for cell in CELLS], layout)
     # The random model has no steps.
     assert [cost.training_flops > 0 for cost in whole] == [False, True, True]
     assert all(cost.evaluation_flops == 0 for cost in whole)
-    (evaluated,) = planned_costs([finetune(CELLS[1], "demo_entailment")], layout)
+    (evaluated,) = planned_costs([finetune(layout, CELLS[1], "demo_entailment")], layout)
     assert (evaluated.cell, evaluated.pretrained, evaluated.training_flops) == (CELLS[1], False, 0)
-    both = [finetune(CELLS[1], "demo_entailment"), finetune(CELLS[1], "demo_acceptability"), pretrain(CELLS[1], {})]
+    both = [finetune(layout, CELLS[1], task) for task in ("demo_entailment", "demo_acceptability")]
+    both.append(pretrain(layout, CELLS[1], {}))
     (all_of_it,) = planned_costs(both, layout)
     assert all_of_it.evaluation_flops > evaluated.evaluation_flops > 0
     assert all_of_it.training_flops == whole[1].training_flops
     assert "demo/ltg_bert-s42" in planned_cost_text([all_of_it], layout)
 
 
-def test_a_plan_without_models_costs_nothing(layout: Layout) -> None:
+def test_a_plan_without_models_costs_nothing(layout: KeptResults) -> None:
     assert planned_costs([PlannedJob("summarise", ("x",), {"experiment": "demo"})], layout) == []

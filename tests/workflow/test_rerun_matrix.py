@@ -22,8 +22,8 @@ EXPORT = {"export_model", "list_exported_models"}
 SUMMARY = {"summarise", "write_provenance", "write_page", *EXPORT}
 # The estimate of the cost is on the cards of the runs.
 COST = {"write_cost", "write_run_card", "write_page"}
-FINETUNE = {"freeze_settings", "finetune", "plot_layer_contributions", "plot_task_scores", *SUMMARY}
-FINETUNE_TEXTS = {"freeze_settings", "finetune", "plot_task_scores", *SUMMARY}
+FINETUNE = {"finetune", "plot_layer_contributions", "plot_task_scores", *SUMMARY}
+FINETUNE_TEXTS = {"finetune", "plot_task_scores", *SUMMARY}
 AFTER_PRETRAINING = {"write_run_card", "score_minimal_pairs", "measure_perplexity", "finetune", *FIGURES, *SUMMARY}
 AFTER_TOKENS = {"pretrain", *AFTER_PRETRAINING}
 AFTER_TOKENIZER = {"encode_corpus", *AFTER_TOKENS}
@@ -82,36 +82,32 @@ CHANGES = {
         "paradigm: 5",
         {"score_minimal_pairs", "plot_phenomena", *SUMMARY, *COST},
     ),
-    "pretraining steps": Change(EXPERIMENT, "steps: 12", "steps: 13", {"freeze_settings", *AFTER_TOKENS, *COST}),
+    "pretraining steps": Change(EXPERIMENT, "steps: 12", "steps: 13", {*AFTER_TOKENS, *COST}),
     "dropout of the model": Change(
         "config/models/ltg_tiny.yaml",
         "hidden_size: 16",
         "hidden_size: 16\nhidden_dropout_prob: 0.2",
-        {"freeze_settings", *AFTER_TOKENS, *COST},
+        {*AFTER_TOKENS, *COST},
     ),
     "a run's change of its model": Change(
-        EXPERIMENT, "{layer_weighting: zero}", "{layer_weighting: biased}", {"freeze_settings", *AFTER_TOKENS, *COST}
+        EXPERIMENT, "{layer_weighting: zero}", "{layer_weighting: biased}", {*AFTER_TOKENS, *COST}
     ),
     "a run's change written in its model's file": Change(
         "config/models/roberta_tiny.yaml", "family: roberta", "family: roberta\nlayer_weighting: zero", set()
     ),
-    "masking of one run": Change(
-        EXPERIMENT, "kind: whole_word", "kind: subword", {"freeze_settings", *AFTER_TOKENS, *COST}
-    ),
-    "start of the output bias": Change(
-        EXPERIMENT, "kind: unigram", "kind: none", {"freeze_settings", *AFTER_TOKENS, *COST}
-    ),
+    "masking of one run": Change(EXPERIMENT, "kind: whole_word", "kind: subword", {*AFTER_TOKENS, *COST}),
+    "start of the output bias": Change(EXPERIMENT, "kind: unigram", "kind: none", {*AFTER_TOKENS, *COST}),
     "two values swapped": Change(
         EXPERIMENT,
         "steps: 12\n  batch_size: 8",
         "steps: 8\n  batch_size: 12",
-        {"freeze_settings", *AFTER_TOKENS, *COST},
+        {*AFTER_TOKENS, *COST},
     ),
     "a value equal to another's": Change(
         EXPERIMENT,
         "evaluation_interval_steps: 6",
         "evaluation_interval_steps: 12",
-        {"freeze_settings", *AFTER_TOKENS, *COST},
+        {*AFTER_TOKENS, *COST},
     ),
     "vocabulary size": Change(
         "config/tokenizers/tiny.yaml",
@@ -173,7 +169,7 @@ CHANGES = {
         EXPERIMENT,
         "  elc_bert:",
         "  second: {model: ltg_tiny, seeds: [7]}\n  elc_bert:",
-        {"freeze_settings", *AFTER_TOKENS, *COST},
+        {*AFTER_TOKENS, *COST},
     ),
 }
 

@@ -5,14 +5,18 @@ localrules:
 
 rule summarise:
     input:
-        pretraining=lambda wildcards: LAYOUT.pretrained(wildcards.experiment).values(),
-        minimal_pairs=lambda wildcards: LAYOUT.minimal_pairs(
-            wildcards.experiment
-        ).values(),
-        finetuning=lambda wildcards: LAYOUT.finetuning_outputs(
+        pretraining=lambda wildcards: LAYOUT.all_kept(
+            LAYOUT.pretrained(wildcards.experiment)
+        ),
+        minimal_pairs=lambda wildcards: LAYOUT.all_kept(
+            LAYOUT.minimal_pairs(wildcards.experiment)
+        ),
+        finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
             wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
         ),
-        perplexity=lambda wildcards: LAYOUT.perplexities(wildcards.experiment).values(),
+        perplexity=lambda wildcards: LAYOUT.all_kept(
+            LAYOUT.perplexities(wildcards.experiment)
+        ),
         baselines=lambda wildcards: LAYOUT.baselines(wildcards.experiment).values(),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
@@ -37,27 +41,21 @@ rule summarise:
         settings=lambda wildcards: LAYOUT.settings(
             "summarise", experiment=wildcards.experiment
         ),
-        pretraining=lambda wildcards: arguments(
-            "--pretraining", LAYOUT.pretrained(wildcards.experiment)
-        ),
-        minimal_pairs=lambda wildcards: arguments(
-            "--minimal-pairs", LAYOUT.minimal_pairs(wildcards.experiment)
-        ),
-        finetuning=lambda wildcards: arguments(
-            "--finetuning", LAYOUT.finetuned(wildcards.experiment)
-        ),
-        perplexity=lambda wildcards: arguments(
-            "--perplexity", LAYOUT.perplexities(wildcards.experiment)
-        ),
-        baselines=lambda wildcards: arguments(
-            "--baseline", LAYOUT.baselines(wildcards.experiment)
-        ),
-        published=lambda wildcards, input: (
-            f"--published {input.published}" if input.published else ""
+        call=lambda wildcards: LAYOUT.call(
+            "summarise",
+            {
+                "pretraining": LAYOUT.pretrained(wildcards.experiment),
+                "minimal_pairs": LAYOUT.minimal_pairs(wildcards.experiment),
+                "finetuning": LAYOUT.finetuned(wildcards.experiment),
+                "perplexity": LAYOUT.perplexities(wildcards.experiment),
+                "baseline": LAYOUT.baselines(wildcards.experiment),
+                "published": LAYOUT.published(wildcards.experiment),
+            },
+            experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/summarise.py --settings {params.settings:q} {params.pretraining} {params.minimal_pairs}"
-        " {params.finetuning} {params.perplexity} {params.baselines} {params.published} --output {output.csv} --parquet {output.parquet}"
+        "python scripts/summarise.py @{params.call}"
+        " --output {output.csv} --parquet {output.parquet}"
         " --markdown {output.markdown} --text {output.text} 2>&1 | tee {log}"
 
 
@@ -66,7 +64,7 @@ rule write_tables:
         summary="results/{experiment}/summary.csv",
         published=lambda wildcards: LAYOUT.table_numbers(wildcards.experiment),
         layout=lambda wildcards: LAYOUT.table_layout(wildcards.experiment),
-        finetuning=lambda wildcards: LAYOUT.finetuning_outputs(
+        finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
             wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
         ),
         layers=lambda wildcards: LAYOUT.contribution_table(wildcards.experiment),
@@ -92,20 +90,19 @@ rule write_tables:
         settings=lambda wildcards: LAYOUT.settings(
             "write_tables", experiment=wildcards.experiment
         ),
-        finetuning=lambda wildcards: arguments(
-            "--finetuning", LAYOUT.finetuned(wildcards.experiment)
-        ),
-        cards=lambda wildcards: arguments(
-            "--card",
+        call=lambda wildcards: LAYOUT.call(
+            "write_tables",
             {
-                corpus: f"results/cards/{corpus}/statistics.csv"
-                for corpus in LAYOUT.cards(wildcards.experiment)
+                "finetuning": LAYOUT.finetuned(wildcards.experiment),
+                "card": {
+                    corpus: f"results/cards/{corpus}/statistics.csv"
+                    for corpus in LAYOUT.cards(wildcards.experiment)
+                },
+                "layer_contributions": LAYOUT.contribution_table(wildcards.experiment),
             },
-        ),
-        layers=lambda wildcards, input: (
-            f"--layer-contributions {input.layers}" if input.layers else ""
+            experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/write_tables.py --settings {params.settings:q} --summary {input.summary}"
-        " --published {input.published} --layout {input.layout} --sizes {input.sizes} {params.finetuning}"
-        " {params.cards} {params.layers} --output {output.manifest} > {log} 2>&1"
+        "python scripts/write_tables.py @{params.call} --summary {input.summary}"
+        " --published {input.published} --layout {input.layout} --sizes {input.sizes}"
+        " --output {output.manifest} 2>&1 | tee {log}"

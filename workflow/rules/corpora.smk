@@ -17,14 +17,16 @@ rule convert_corpus:
         settings=lambda wildcards: LAYOUT.settings(
             "convert_corpus", corpus=wildcards.corpus
         ),
-        sources=lambda wildcards: arguments(
-            "--source", LAYOUT.corpus_sources(wildcards.corpus)
-        ),
-        sentence_model=lambda wildcards, input: (
-            f"--sentence-model {input.sentence_model}" if input.sentence_model else ""
+        call=lambda wildcards: LAYOUT.call(
+            "convert_corpus",
+            {
+                "source": LAYOUT.corpus_sources(wildcards.corpus),
+                "sentence_model": LAYOUT.sentence_model(wildcards.corpus),
+            },
+            corpus=wildcards.corpus,
         ),
     shell:
-        "python scripts/convert_corpus.py --settings {params.settings:q} {params.sources} {params.sentence_model}"
+        "python scripts/convert_corpus.py @{params.call}"
         " --workers {threads} --output {output} 2>&1 | tee {log}"
 
 
@@ -45,9 +47,13 @@ rule sample_corpus:
         settings=lambda wildcards: LAYOUT.settings(
             "sample_corpus", corpus=wildcards.corpus
         ),
-        corpora=lambda wildcards: flags(LAYOUT.sampled_corpora(wildcards.corpus)),
+        call=lambda wildcards: LAYOUT.call(
+            "sample_corpus",
+            LAYOUT.sampled_corpora(wildcards.corpus),
+            corpus=wildcards.corpus,
+        ),
     shell:
-        "python scripts/sample_corpus.py --settings {params.settings:q} {params.corpora} --output {output}"
+        "python scripts/sample_corpus.py @{params.call} --output {output}"
         " 2>&1 | tee {log}"
 
 
@@ -71,14 +77,16 @@ rule group_sequences:
         settings=lambda wildcards: LAYOUT.settings(
             "group_sequences", corpus=wildcards.corpus
         ),
-        selections=lambda wildcards: arguments(
-            "--selection", LAYOUT.grouped_selections(wildcards.corpus)
-        ),
-        held_out=lambda wildcards, input: (
-            f"--held-out {input.held_out}" if input.held_out else ""
+        call=lambda wildcards: LAYOUT.call(
+            "group_sequences",
+            {
+                "selection": LAYOUT.grouped_selections(wildcards.corpus),
+                "held_out": LAYOUT.held_out(wildcards.corpus),
+            },
+            corpus=wildcards.corpus,
         ),
     shell:
-        "python scripts/group_sequences.py --settings {params.settings:q} {params.selections} {params.held_out}"
+        "python scripts/group_sequences.py @{params.call}"
         " --output {output} 2>&1 | tee {log}"
 
 
@@ -119,9 +127,11 @@ rule describe_corpus:
         settings=lambda wildcards: LAYOUT.settings(
             "describe_corpus", corpus=wildcards.corpus
         ),
-        tokens=lambda wildcards, input: (
-            f"--tokens {input.tokens}" if input.tokens else ""
+        call=lambda wildcards: LAYOUT.call(
+            "describe_corpus",
+            {"tokens": LAYOUT.card_tokens(wildcards.corpus)},
+            corpus=wildcards.corpus,
         ),
     shell:
-        "python scripts/describe_corpus.py --settings {params.settings:q} --corpus {input.corpus}"
-        " --published {input.published} {params.tokens} --output {output.manifest} 2>&1 | tee {log}"
+        "python scripts/describe_corpus.py @{params.call} --corpus {input.corpus}"
+        " --published {input.published} --output {output.manifest} 2>&1 | tee {log}"

@@ -19,6 +19,9 @@ rule write_cost:
         settings=lambda wildcards: LAYOUT.settings(
             "write_cost", experiment=wildcards.experiment
         ),
+        call=lambda wildcards: LAYOUT.call(
+            "write_cost", experiment=wildcards.experiment
+        ),
     shell:
-        "python scripts/write_cost.py --settings {params.settings:q} --output {output.csv}"
-        " --markdown {output.markdown} > {log} 2>&1"
+        "python scripts/write_cost.py @{params.call} --output {output.csv}"
+        " --markdown {output.markdown} 2>&1 | tee {log}"

@@ -5,7 +5,9 @@ localrules:
 
 rule export_model:
     input:
-        pretraining="results/{experiment}/pretraining/{cell}/manifest.json",
+        pretraining=lambda wildcards: LAYOUT.kept_model(
+            wildcards.experiment, wildcards.cell
+        ),
         summary="results/{experiment}/summary.csv",
     output:
         "results/{experiment}/export/{cell}/manifest.json",
@@ -21,9 +23,12 @@ rule export_model:
         settings=lambda wildcards: LAYOUT.settings(
             "export_model", experiment=wildcards.experiment, cell=wildcards.cell
         ),
+        call=lambda wildcards: LAYOUT.call(
+            "export_model", experiment=wildcards.experiment, cell=wildcards.cell
+        ),
     shell:
-        "python scripts/export_model.py --settings {params.settings:q} --pretraining {input.pretraining}"
-        " --summary {input.summary} --output {output} > {log} 2>&1"
+        "python scripts/export_model.py @{params.call} --pretraining {input.pretraining}"
+        " --summary {input.summary} --output {output} 2>&1 | tee {log}"
 
 
 rule list_exported_models:
@@ -43,9 +48,11 @@ rule list_exported_models:
         settings=lambda wildcards: LAYOUT.settings(
             "list_exported_models", experiment=wildcards.experiment
         ),
-        models=lambda wildcards: arguments(
-            "--model", LAYOUT.exported(wildcards.experiment)
+        call=lambda wildcards: LAYOUT.call(
+            "list_exported_models",
+            {"model": LAYOUT.exported(wildcards.experiment)},
+            experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/list_exported_models.py --settings {params.settings:q} {params.models} --output {output}"
-        " > {log} 2>&1"
+        "python scripts/list_exported_models.py @{params.call} --output {output}"
+        " 2>&1 | tee {log}"

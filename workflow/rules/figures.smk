@@ -10,7 +10,7 @@ localrules:
 
 rule plot_learning_curves:
     input:
-        lambda wildcards: LAYOUT.pretrained(wildcards.experiment).values(),
+        lambda wildcards: LAYOUT.all_kept(LAYOUT.pretrained(wildcards.experiment)),
     output:
         report(
             "results/{experiment}/figures/learning_curves.svg",
@@ -30,17 +30,19 @@ rule plot_learning_curves:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_learning_curves", experiment=wildcards.experiment
         ),
-        pretraining=lambda wildcards: arguments(
-            "--pretraining", LAYOUT.pretrained(wildcards.experiment)
+        call=lambda wildcards: LAYOUT.call(
+            "plot_learning_curves",
+            {"pretraining": LAYOUT.pretrained(wildcards.experiment)},
+            experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/plot_learning_curves.py --settings {params.settings:q} {params.pretraining} --output {output}"
-        " > {log} 2>&1"
+        "python scripts/plot_learning_curves.py @{params.call} --output {output}"
+        " 2>&1 | tee {log}"
 
 
 rule plot_layer_weights:
     input:
-        lambda wildcards: LAYOUT.pretrained(wildcards.experiment).values(),
+        lambda wildcards: LAYOUT.all_kept(LAYOUT.pretrained(wildcards.experiment)),
     output:
         report(
             "results/{experiment}/figures/layer_weights.svg",
@@ -60,19 +62,21 @@ rule plot_layer_weights:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_layer_weights", experiment=wildcards.experiment
         ),
-        pretraining=lambda wildcards: arguments(
-            "--pretraining", LAYOUT.pretrained(wildcards.experiment)
+        call=lambda wildcards: LAYOUT.call(
+            "plot_layer_weights",
+            {"pretraining": LAYOUT.pretrained(wildcards.experiment)},
+            experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/plot_layer_weights.py --settings {params.settings:q} {params.pretraining} --output {output}"
-        " > {log} 2>&1"
+        "python scripts/plot_layer_weights.py @{params.call} --output {output}"
+        " 2>&1 | tee {log}"
 
 
 rule plot_phenomena:
     input:
-        minimal_pairs=lambda wildcards: LAYOUT.minimal_pairs(
-            wildcards.experiment
-        ).values(),
+        minimal_pairs=lambda wildcards: LAYOUT.all_kept(
+            LAYOUT.minimal_pairs(wildcards.experiment)
+        ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
         report(
@@ -93,20 +97,22 @@ rule plot_phenomena:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_phenomena", experiment=wildcards.experiment
         ),
-        minimal_pairs=lambda wildcards: arguments(
-            "--minimal-pairs", LAYOUT.minimal_pairs(wildcards.experiment)
-        ),
-        published=lambda wildcards, input: (
-            f"--published {input.published}" if input.published else ""
+        call=lambda wildcards: LAYOUT.call(
+            "plot_phenomena",
+            {
+                "minimal_pairs": LAYOUT.minimal_pairs(wildcards.experiment),
+                "published": LAYOUT.published(wildcards.experiment),
+            },
+            experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/plot_phenomena.py --settings {params.settings:q} {params.minimal_pairs} {params.published}"
-        " --output {output} > {log} 2>&1"
+        "python scripts/plot_phenomena.py @{params.call}"
+        " --output {output} 2>&1 | tee {log}"
 
 
 rule plot_task_scores:
     input:
-        finetuning=lambda wildcards: LAYOUT.finetuning_outputs(
+        finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
             wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
@@ -129,20 +135,22 @@ rule plot_task_scores:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_task_scores", experiment=wildcards.experiment
         ),
-        finetuning=lambda wildcards: arguments(
-            "--finetuning", LAYOUT.finetuned(wildcards.experiment)
-        ),
-        published=lambda wildcards, input: (
-            f"--published {input.published}" if input.published else ""
+        call=lambda wildcards: LAYOUT.call(
+            "plot_task_scores",
+            {
+                "finetuning": LAYOUT.finetuned(wildcards.experiment),
+                "published": LAYOUT.published(wildcards.experiment),
+            },
+            experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/plot_task_scores.py --settings {params.settings:q} {params.finetuning} {params.published}"
-        " --output {output} > {log} 2>&1"
+        "python scripts/plot_task_scores.py @{params.call}"
+        " --output {output} 2>&1 | tee {log}"
 
 
 rule plot_bias_violins:
     input:
-        finetuning=lambda wildcards: LAYOUT.finetuning_outputs(
+        finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
             wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
@@ -165,20 +173,22 @@ rule plot_bias_violins:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_bias_violins", experiment=wildcards.experiment
         ),
-        finetuning=lambda wildcards: arguments(
-            "--finetuning", LAYOUT.ambiguous(wildcards.experiment)
-        ),
-        published=lambda wildcards, input: (
-            f"--published {input.published}" if input.published else ""
+        call=lambda wildcards: LAYOUT.call(
+            "plot_bias_violins",
+            {
+                "finetuning": LAYOUT.ambiguous(wildcards.experiment),
+                "published": LAYOUT.published(wildcards.experiment),
+            },
+            experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/plot_bias_violins.py --settings {params.settings:q} {params.finetuning} {params.published}"
-        " --output {output} > {log} 2>&1"
+        "python scripts/plot_bias_violins.py @{params.call}"
+        " --output {output} 2>&1 | tee {log}"
 
 
 rule plot_feature_dots:
     input:
-        finetuning=lambda wildcards: LAYOUT.finetuning_outputs(
+        finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
             wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
@@ -204,20 +214,22 @@ rule plot_feature_dots:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_feature_dots", experiment=wildcards.experiment
         ),
-        finetuning=lambda wildcards: arguments(
-            "--finetuning", LAYOUT.ambiguous(wildcards.experiment)
-        ),
-        published=lambda wildcards, input: (
-            f"--published {input.published}" if input.published else ""
+        call=lambda wildcards: LAYOUT.call(
+            "plot_feature_dots",
+            {
+                "finetuning": LAYOUT.ambiguous(wildcards.experiment),
+                "published": LAYOUT.published(wildcards.experiment),
+            },
+            experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/plot_feature_dots.py --settings {params.settings:q} {params.finetuning} {params.published}"
-        " --output {output} > {log} 2>&1"
+        "python scripts/plot_feature_dots.py @{params.call}"
+        " --output {output} 2>&1 | tee {log}"
 
 
 rule plot_layer_contributions:
     input:
-        lambda wildcards: LAYOUT.finetuning_outputs(
+        lambda wildcards: LAYOUT.finetuning_inputs(
             wildcards.experiment, LAYOUT.probed(wildcards.experiment)
         ),
     output:
@@ -240,9 +252,11 @@ rule plot_layer_contributions:
         settings=lambda wildcards: LAYOUT.settings(
             "plot_layer_contributions", experiment=wildcards.experiment
         ),
-        finetuning=lambda wildcards: arguments(
-            "--finetuning", LAYOUT.probed(wildcards.experiment)
+        call=lambda wildcards: LAYOUT.call(
+            "plot_layer_contributions",
+            {"finetuning": LAYOUT.probed(wildcards.experiment)},
+            experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/plot_layer_contributions.py --settings {params.settings:q} {params.finetuning}"
-        " --output {output.figure} --table {output.table} > {log} 2>&1"
+        "python scripts/plot_layer_contributions.py @{params.call}"
+        " --output {output.figure} --table {output.table} 2>&1 | tee {log}"

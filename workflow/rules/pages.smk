@@ -11,7 +11,9 @@ rule write_page:
         provenance="results/{experiment}/provenance.html",
         figures=lambda wildcards: LAYOUT.figures(wildcards.experiment).values(),
         cards=lambda wildcards: LAYOUT.cards(wildcards.experiment).values(),
-        pretraining=lambda wildcards: LAYOUT.pretrained(wildcards.experiment).values(),
+        pretraining=lambda wildcards: LAYOUT.all_kept(
+            LAYOUT.pretrained(wildcards.experiment)
+        ),
         run_cards=lambda wildcards: LAYOUT.run_cards(wildcards.experiment).values(),
         tables=lambda wildcards: LAYOUT.paper_tables(wildcards.experiment),
     output:
@@ -28,25 +30,27 @@ rule write_page:
         settings=lambda wildcards: LAYOUT.settings(
             "write_page", experiment=wildcards.experiment
         ),
-        cards=lambda wildcards: arguments("--card", LAYOUT.cards(wildcards.experiment)),
-        pretraining=lambda wildcards: arguments(
-            "--pretraining", LAYOUT.pretrained(wildcards.experiment)
-        ),
-        run_cards=lambda wildcards: arguments(
-            "--run-card", LAYOUT.run_cards(wildcards.experiment)
-        ),
-        tables=lambda wildcards, input: (
-            f"--tables {input.tables}" if input.tables else ""
+        call=lambda wildcards: LAYOUT.call(
+            "write_page",
+            {
+                "card": LAYOUT.cards(wildcards.experiment),
+                "pretraining": LAYOUT.pretrained(wildcards.experiment),
+                "run_card": LAYOUT.run_cards(wildcards.experiment),
+                "tables": LAYOUT.paper_tables(wildcards.experiment),
+            },
+            experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/write_page.py --settings {params.settings:q} --summary {input.summary}"
-        " --markdown {input.markdown} --provenance {input.provenance} --figures {input.figures} {params.cards}"
-        " {params.pretraining} {params.run_cards} {params.tables} --output {output} > {log} 2>&1"
+        "python scripts/write_page.py @{params.call} --summary {input.summary}"
+        " --markdown {input.markdown} --provenance {input.provenance} --figures {input.figures}"
+        " --output {output} 2>&1 | tee {log}"
 
 
 rule write_run_card:
     input:
-        pretraining="results/{experiment}/pretraining/{cell}/manifest.json",
+        pretraining=lambda wildcards: LAYOUT.kept_model(
+            wildcards.experiment, wildcards.cell
+        ),
         cost="results/{experiment}/cost.csv",
     output:
         page=report(
@@ -69,10 +73,13 @@ rule write_run_card:
         settings=lambda wildcards: LAYOUT.settings(
             "write_run_card", experiment=wildcards.experiment, cell=wildcards.cell
         ),
+        call=lambda wildcards: LAYOUT.call(
+            "write_run_card", experiment=wildcards.experiment, cell=wildcards.cell
+        ),
     shell:
-        "python scripts/write_run_card.py --settings {params.settings:q} --pretraining {input.pretraining}"
+        "python scripts/write_run_card.py @{params.call} --pretraining {input.pretraining}"
         " --cost {input.cost} --output {output.page} --markdown {output.markdown} --drawing {output.drawing}"
-        " > {log} 2>&1"
+        " 2>&1 | tee {log}"
 
 
 rule write_provenance:
@@ -98,6 +105,9 @@ rule write_provenance:
         settings=lambda wildcards: LAYOUT.settings(
             "write_provenance", experiment=wildcards.experiment
         ),
+        call=lambda wildcards: LAYOUT.call(
+            "write_provenance", experiment=wildcards.experiment
+        ),
     shell:
-        "python scripts/write_provenance.py --settings {params.settings:q} --summary {input}"
-        " --output {output} > {log} 2>&1"
+        "python scripts/write_provenance.py @{params.call} --summary {input}"
+        " --output {output} 2>&1 | tee {log}"

@@ -15,8 +15,9 @@ rule generate_embedded_sources:
         **LAYOUT.resources("generate_embedded_sources"),
     params:
         settings=lambda wildcards: LAYOUT.settings("generate_embedded_sources"),
+        call=lambda wildcards: LAYOUT.call("generate_embedded_sources"),
     shell:
-        "python scripts/generate_embedded_sources.py --settings {params.settings:q} --output {output} > {log} 2>&1"
+        "python scripts/generate_embedded_sources.py @{params.call} --output {output} 2>&1 | tee {log}"
 
 
 rule register_source:
@@ -37,8 +38,9 @@ rule register_source:
         settings=lambda wildcards: LAYOUT.settings(
             "register_source", source=wildcards.source
         ),
+        call=lambda wildcards: LAYOUT.call("register_source", source=wildcards.source),
         # Asks for resources, so Snakemake does not record it: no result depends on these words.
         about=lambda wildcards, resources: LAYOUT.about_source(wildcards.source),
     shell:
-        "python scripts/register_source.py --settings {params.settings:q} --about {params.about:q}"
+        "python scripts/register_source.py @{params.call} --about {params.about:q}"
         " --output {output.manifest} --fetched resources/fetched 2>&1 | tee {log}"

@@ -16,8 +16,11 @@ rule train_tokenizer:
         settings=lambda wildcards: LAYOUT.settings(
             "train_tokenizer", tokenizer=wildcards.tokenizer
         ),
+        call=lambda wildcards: LAYOUT.call(
+            "train_tokenizer", tokenizer=wildcards.tokenizer
+        ),
     shell:
-        "python scripts/train_tokenizer.py --settings {params.settings:q} --corpus {input.corpora}"
+        "python scripts/train_tokenizer.py @{params.call} --corpus {input.corpora}"
         " --threads {threads} --output {output}"
         " 2>&1 | tee {log}"
 
@@ -41,6 +44,9 @@ rule encode_corpus:
         settings=lambda wildcards: LAYOUT.settings(
             "encode_corpus", corpus=wildcards.corpus, tokenizer=wildcards.tokenizer
         ),
+        call=lambda wildcards: LAYOUT.call(
+            "encode_corpus", corpus=wildcards.corpus, tokenizer=wildcards.tokenizer
+        ),
     shell:
-        "python scripts/encode_corpus.py --settings {params.settings:q} --corpus {input.corpus}"
+        "python scripts/encode_corpus.py @{params.call} --corpus {input.corpus}"
         " --tokenizer {input.tokenizer} --threads {threads} --output {output} 2>&1 | tee {log}"

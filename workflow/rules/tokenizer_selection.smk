@@ -28,15 +28,15 @@ rule select_tokenizer:
         settings=lambda wildcards: LAYOUT.settings(
             "select_tokenizer", sweep=wildcards.sweep
         ),
-        morphemes=lambda wildcards, input: (
-            f"--morphemes {input.morphemes}" if input.morphemes else ""
-        ),
-        references=lambda wildcards: arguments(
-            "--reference", LAYOUT.sweep_references(wildcards.sweep)
-        ),
-        published=lambda wildcards, input: (
-            f"--published {input.published}" if input.published else ""
+        call=lambda wildcards: LAYOUT.call(
+            "select_tokenizer",
+            {
+                "morphemes": LAYOUT.sweep_morphemes(wildcards.sweep),
+                "reference": LAYOUT.sweep_references(wildcards.sweep),
+                "published": LAYOUT.sweep_published(wildcards.sweep),
+            },
+            sweep=wildcards.sweep,
         ),
     shell:
-        "python scripts/select_tokenizer.py --settings {params.settings:q} --corpus {input.corpus} {params.morphemes}"
-        " {params.references} {params.published} --threads {threads} --output {output.manifest} 2>&1 | tee {log}"
+        "python scripts/select_tokenizer.py @{params.call} --corpus {input.corpus}"
+        " --threads {threads} --output {output.manifest} 2>&1 | tee {log}"

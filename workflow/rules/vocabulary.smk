@@ -15,9 +15,13 @@ rule build_vocabulary:
         settings=lambda wildcards: LAYOUT.settings(
             "build_vocabulary", vocabulary=wildcards.vocabulary
         ),
-        inputs=lambda wildcards: flags(LAYOUT.vocabulary_inputs(wildcards.vocabulary)),
+        call=lambda wildcards: LAYOUT.call(
+            "build_vocabulary",
+            LAYOUT.vocabulary_inputs(wildcards.vocabulary),
+            vocabulary=wildcards.vocabulary,
+        ),
     shell:
-        "python scripts/build_vocabulary.py --settings {params.settings:q} {params.inputs} --output {output}"
+        "python scripts/build_vocabulary.py @{params.call} --output {output}"
         " 2>&1 | tee {log}"
 
 
@@ -39,7 +43,11 @@ rule select_text:
         settings=lambda wildcards: LAYOUT.settings(
             "select_text", selection=wildcards.selection
         ),
-        inputs=lambda wildcards: flags(LAYOUT.selection_inputs(wildcards.selection)),
+        call=lambda wildcards: LAYOUT.call(
+            "select_text",
+            LAYOUT.selection_inputs(wildcards.selection),
+            selection=wildcards.selection,
+        ),
     shell:
-        "python scripts/select_text.py --settings {params.settings:q} {params.inputs} --workers {threads}"
+        "python scripts/select_text.py @{params.call} --workers {threads}"
         " --output {output} 2>&1 | tee {log}"

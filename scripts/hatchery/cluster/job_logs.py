@@ -6,6 +6,7 @@ planned for that. Where the Slurm plugin keeps logs and what it tells of a job a
 in the log of the run, `.snakemake/log/*.snakemake.log`.
 """
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,10 @@ from snakemake.io import glob_wildcards
 from hatchery.cluster.external import Ask
 from hatchery.cluster.planned_jobs import opened
 from hatchery.cluster.slurm_text import pairs, table
+from hatchery.config.kept_results import KINDS, KeptResults
+from hatchery.config.project import Project
 from hatchery.errors import HatcheryError
+from hatchery.storage.links import links_to
 
 SLURM_LOGS = Path(".snakemake/slurm_logs")
 RUN_LOGS = Path(".snakemake/log")
@@ -63,6 +67,37 @@ def workflow_rules() -> list[Any]:
     """The rules of the workflow in the current folder, as Snakemake reads them. Raises PlanError."""
     with opened(["--dry-run", "--workflow-profile", "none"]) as (_, api):
         return list(api._workflow.rules)
+
+
+def kept_place(target: str) -> str:
+    """Where a result, or what a job `<rule>/<experiment>/<model>/...` makes, is kept that experiments share.
+
+    A link of an experiment says what it last was, the present configuration what it would be; else `target` itself.
+    """
+    rule, _, names = target.partition("/")
+    kind = next((kind for kind, (maker, _) in KINDS.items() if maker == rule), None)
+    experiment, _, rest = names.partition("/")
+    readable = f"results/{experiment}/{kind}/{rest}" if kind and rest else target
+    path = Path(readable)
+    for folder in (path, *path.parents):
+        if folder.is_symlink() and not (link := folder.readlink()).is_absolute():
+            return os.path.normpath(folder.parent / link / path.relative_to(folder))
+    try:
+        kept = KeptResults(Project("config")).kept(os.path.normpath(readable))
+    except HatcheryError:
+        return target
+    return target if kept == os.path.normpath(readable) else kept
+
+
+def readable_places(job: "RuleLogs") -> list[str]:
+    """The experiments' names of a result that is kept under an address, as their links tell."""
+    kind = next((kind for kind, (maker, _) in KINDS.items() if maker == job.rule), None)
+    if kind is None or not job.wildcards:
+        return []
+    folder = "models" if kind == "pretraining" else kind
+    depth = "/*" * (1 + len(KINDS[kind][1]))
+    places = links_to("/".join(["results", folder, *job.wildcards.values()]), Path("results").glob(f"*/{kind}{depth}"))
+    return [place.relative_to("results").as_posix() for place in places]
 
 
 def of_file(path: str, rules: Iterable[Any]) -> RuleLogs:

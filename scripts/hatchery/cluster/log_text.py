@@ -9,10 +9,12 @@ from hatchery.cluster.job_logs import (
     RuleLogs,
     SlurmJob,
     attempts,
+    kept_place,
     last_lines,
     of_comment,
     of_file,
     of_name,
+    readable_places,
     slurm_job,
     submissions,
     workflow_rules,
@@ -31,7 +33,7 @@ def find_logs(target: str, ask: Ask, lines: int) -> str:
             name = comment.removeprefix("rule_").replace("_wildcards_", ", ") or "unknown"
             return "\n".join([f"job {target}: {name}", *_slurm_lines(known, lines)]) + "\n"
         return "\n".join(line for job in jobs for line in _job_lines(job, [known], lines)) + "\n"
-    target = target.removesuffix("/")
+    target = kept_place(target.removesuffix("/"))
     by_name = not target.startswith(("results/", "resources/", "logs/")) and not Path(target).exists()
     jobs = of_name(target, rules) if by_name else [of_file(target, rules)]
     texts = []
@@ -50,7 +52,8 @@ def find_logs(target: str, ask: Ask, lines: int) -> str:
 
 def _job_lines(job: RuleLogs, known: Sequence[SlurmJob], lines: int) -> list[str]:
     values = ", ".join(f"{name}={value}" for name, value in job.wildcards.items())
-    shown = [f"rule {job.rule}" + (f" ({values})" if values else "")]
+    places = ", ".join(readable_places(job))
+    shown = [f"rule {job.rule}" + (f" ({values})" if values else "") + (f": {places}" if places else "")]
     for log in job.logs:
         shown += [f"  log        {log}" + ("" if log.exists() else "  (not written yet)"), *_tail(log, lines)]
     for attempt in known:

@@ -6,9 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hatchery.config.cluster import ClusterSettings, cluster_settings
-from hatchery.config.finetuning_jobs import task_batch
+from hatchery.config.kept_results import KeptResults
 from hatchery.config.launch import is_slurm_job, launch_command, pretraining_resources
-from hatchery.config.layout import Layout
 from hatchery.config.resources import JobFacts, Resource, demand, job_resources
 from hatchery.storage.checksums import canonical_json
 from hatchery.storage.gpu_claims import visible_gpus
@@ -38,7 +37,7 @@ KINDS = {
 SIZED = ("score_minimal_pairs", "finetune", "finetune_tasks")
 
 
-class Compute(Layout):
+class Compute(KeptResults):
     """The layout together with what the rules need to start jobs."""
 
     @cached_property
@@ -65,7 +64,8 @@ class Compute(Layout):
 
     def pretraining_resource(self, key: str, wildcards: Any, attempt: int = 1) -> Resource | None:
         """One of the resources of a pretraining; None, which removes the resource, where its job must not have it."""
-        minutes = self._planned(wildcards.experiment).pretraining_minutes(wildcards.cell) if key == "runtime" else None
+        names = self.names(wildcards.model) if key == "runtime" else {}
+        minutes = self._planned(names["experiment"]).pretraining_minutes(names["cell"]) if names else None
         facts = JobFacts(self.threads("pretraining"), minutes)
         return job_resources("pretrain", self.cluster_settings, facts, attempt).get(key)
 
@@ -138,17 +138,18 @@ class Compute(Layout):
         return runtime
 
     def _minutes(self, rule: str, wildcards: Any) -> float | None:
+        names = self.names(wildcards.model, wildcards.address)
         try:
-            work = self._planned(wildcards.experiment)
+            work, cell = self._planned(names["experiment"]), names["cell"]
             match rule:
                 case "score_minimal_pairs":
-                    return work.minimal_pairs_minutes(wildcards.cell, wildcards.suite)
+                    return work.minimal_pairs_minutes(cell, names["suite"])
                 case "finetune":
-                    return work.finetuning_minutes(wildcards.cell, [wildcards.task])
+                    return work.finetuning_minutes(cell, [names["task"]])
                 case _:
-                    tasks = task_batch(self.project, wildcards.experiment, wildcards.batch)
-                    return work.finetuning_minutes(wildcards.cell, tasks)
-        # A suite or task that the experiment does not name can be asked for all the same.
+                    return work.finetuning_minutes(cell, self.batch_tasks(names["experiment"], names["batch"]))
+        # A suite or task that the experiment does not name can be asked for all the same; and the job that Slurm has
+        # started does not ask for time any more.
         except KeyError:
             return None
 

@@ -7,20 +7,14 @@ from hatchery.config.project import Project, corpus_kind
 from hatchery.config.stages import stage_settings
 from hatchery.config.terms import about
 from hatchery.errors import ConfigError
-from hatchery.storage.checksums import canonical_json, digest
+from hatchery.storage.checksums import canonical_json
 
 
 class DataLayout:
-    """Input paths of the rules that make data: sources, vocabularies, corpora, tokenizers; by their wildcards.
-
-    Frozen settings (`results/settings/<digest>.json`) are remembered while the inputs of expensive jobs are asked
-    for, so that the rule that writes them knows their text: a job queued on a cluster must use the settings of the
-    moment of its submission, not those that the configuration holds when it starts.
-    """
+    """Input paths of the rules that make data: sources, vocabularies, corpora, tokenizers; by their wildcards."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._frozen: dict[str, str] = {}
         self._settings: dict[tuple[str, ...], str] = {}
 
     def settings(self, stage: str, **wildcards: str) -> str:
@@ -29,22 +23,6 @@ class DataLayout:
         if key not in self._settings:
             self._settings[key] = stage_settings(self.project, stage, **wildcards)
         return self._settings[key]
-
-    def frozen_settings(self, stage: str, **wildcards: str) -> str:
-        """Path of the file with the frozen settings of a job."""
-        text = self.settings(stage, **wildcards)
-        name = digest(text)[:16]
-        self._frozen[name] = text
-        return f"results/settings/{name}.json"
-
-    def frozen_text(self, name: str) -> str:
-        """Content of a frozen settings file that some job of this invocation asked for.
-
-        Raises ConfigError for another name: settings cannot be made from their digest.
-        """
-        if name not in self._frozen:
-            raise ConfigError(f"results/settings/{name}.json: no job asked for these settings; ask for its result")
-        return self._frozen[name]
 
     def source_inputs(self, source: str) -> list[str]:
         """What registering a source reads: the generated files, or the user's path when it exists.

@@ -1,8 +1,11 @@
-"""Where the files of each stage lie: with `data_layout.py` the one place that knows `resources/` and `results/`."""
+"""Where readers find the files of each stage: with `data_layout.py` the place that knows `resources/` and `results/`.
+
+Where results are kept that experiments share is in `kept_results.py`.
+"""
 
 from hatchery.analysis.msgs_features import bias_features
 from hatchery.config.data_layout import DataLayout, source_manifest
-from hatchery.config.finetuning_jobs import declared_outputs, task_batch
+from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.paper_tables import paper_of_tables
 
 
@@ -51,9 +54,9 @@ class Layout(DataLayout):
             for task in self.project.experiment(experiment)["finetuning"]["tasks"]
         }
 
-    def finetuning_outputs(self, experiment: str, finetuned: dict[str, str]) -> list[str]:
-        """What to ask for to have these results, manifests by `CELL:TASK`: theirs, or those of jobs with several."""
-        return declared_outputs(self.project, experiment, finetuned)
+    def batch_tasks(self, experiment: str, batch: str) -> list[str]:
+        """The tasks of a job with several."""
+        return task_batch(self.project, experiment, batch)
 
     def batch_sources(self, experiment: str, batch: str) -> dict[str, str]:
         """Source manifests of all tasks of a job and of those that their models are also scored on, by task."""
@@ -151,13 +154,3 @@ class Layout(DataLayout):
         if self.probed(experiment):
             names.append("layer_contributions")
         return {name: f"results/{experiment}/figures/{name}.svg" for name in names}
-
-
-def arguments(flag: str, named: dict[str, str]) -> str:
-    """Command-line text that repeats `flag NAME=path` for every entry."""
-    return " ".join(f"{flag} {name}={path}" for name, path in named.items())
-
-
-def flags(named: dict[str, str]) -> str:
-    """Command-line text with `--name path` for every entry, underscores as hyphens."""
-    return " ".join(f"--{name.replace('_', '-')} {path}" for name, path in named.items())

@@ -1,5 +1,6 @@
 """What the Snakefile holds in its hand: this checkout's configuration, with errors that are shown plainly."""
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from hatchery.analysis.terminal import show_summaries
 from hatchery.config.compute import Compute
 from hatchery.config.project import Project
 from hatchery.errors import HatcheryError
+from hatchery.storage.manifests import FORCED
 from hatchery.storage.roots import link_roots
 
 
@@ -18,6 +20,24 @@ class Workflow(Compute):
     def default_pages(self) -> list[str]:
         """Pages of the experiments that config.yaml names."""
         return [f"results/{experiment}/index.html" for experiment in self.project.config["experiments"]]
+
+    def open_invocation(self, dag: Any, is_main_process: bool) -> None:
+        """Read what Snakemake was asked for, `dag` (its DAGSettings; None where it only reads the rules).
+
+        Readable places of kept results become their addresses there. A job of a cluster really runs; the main process
+        says so by `start`, and tells its jobs where the user forces them to run.
+        """
+        if not is_main_process:
+            self.start()
+        elif dag is not None:
+            for key in ("targets", "forcerun", "until", "omit_from"):
+                setattr(dag, key, [self._target(name) for name in getattr(dag, key)])
+            os.environ[FORCED] = "1" if dag.forceall or dag.forcetargets or dag.forcerun else ""
+
+    def _target(self, name: str) -> str:
+        path = os.path.relpath(name) if "/" in name else name
+        kept = self.kept(path)
+        return name if kept == path else kept
 
     def show_summaries(self) -> None:
         """Print the tables of the experiments that this invocation looked at."""

@@ -53,7 +53,7 @@ from hatchery.pretraining.time_limit import Deadline
 from hatchery.pretraining.topology import Topology, read_topology
 from hatchery.storage.atomic import write_bytes, write_json, write_text
 from hatchery.storage.checksums import digest
-from hatchery.storage.manifests import StageRun, is_made_from, read_manifest, stage_run
+from hatchery.storage.manifests import StageRun, read_manifest, stage_run, take_finished
 from hatchery.tokenization.token_reader import TokenShards
 
 # Where TensorBoard and trackio write, beside the model.
@@ -97,11 +97,13 @@ def pretrain(
     tokenizer: Path,
     checkpoints: Path,
     output: Path,
+    name: str = "",
 ) -> None:
     """Train (or with 0 steps only initialise) a masked language model and export it beside the manifest `output`.
 
-    Only the first process writes. Raises ConfigError for impossible settings, ManifestError and TokenizationError for
-    unusable inputs, TrainingError when training cannot go on, and TrainingInterrupted after SIGTERM or Ctrl-C.
+    Only the first process writes. Progress and sinks call the run `name`, by default as its folder. Raises ConfigError
+    for impossible settings, ManifestError and TokenizationError for unusable inputs, TrainingError when training cannot
+    go on, and TrainingInterrupted after SIGTERM or Ctrl-C.
     """
     typed = pretrain_settings(settings)
     options = runtime_settings(runtime, typed.optimizer.name)
@@ -111,7 +113,7 @@ def pretrain(
     identity = {"settings": dict(settings), "inputs": [read_manifest(path).digest for path in (tokens, tokenizer)]}
     folder = checkpoints / digest(identity)
     with named_in_errors(topology):
-        _pretrain_in_folder(typed, options, inputs, topology, folder, output, settings)
+        _pretrain_in_folder(typed, options, inputs, topology, folder, output, settings, name or output.parent.name)
 
 
 def _pretrain_in_folder(
@@ -122,22 +124,23 @@ def _pretrain_in_folder(
     folder: Path,
     output: Path,
     settings: Mapping[str, Any],
+    name: str,
 ) -> None:
     store = meet(topology)
     if not topology.is_first:
         if hear(store, PATIENCE + COLLECTIVE_TIMEOUT) == TRAIN:
-            _train(typed, options, inputs, topology, store, folder, output)
+            _train(typed, options, inputs, topology, store, folder, output, name)
         return
     # Processes that wait hold GPUs of a cluster, so there is an end to it; one alone takes little by waiting.
     patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
     with locked_run_folder(folder, Owner.here(output), patience) as lease:
-        if lease.waited and is_made_from(output, settings, inputs.by_name):
-            print(f"{output}: finished by the process that was waited for", file=sys.stderr, flush=True)
+        # By the process that was waited for, or by one whose end nobody noted.
+        if take_finished(output, settings, inputs.by_name):
             tell(store, FINISHED, topology)
             return
         tell(store, TRAIN, topology)
-        with stage_run(output, settings, inputs.by_name) as run:
-            trained = _train(typed, options, inputs, topology, store, folder, output, lease)
+        with stage_run(output, settings, inputs.by_name, keep=True) as run:
+            trained = _train(typed, options, inputs, topology, store, folder, output, name, lease)
             lease.verify()
             _export(run, trained, inputs, output.parent)
         remove_run_folder(folder)
@@ -167,6 +170,7 @@ def _train(
     store: torch.distributed.Store,
     folder: Path,
     output: Path,
+    name: str,
     lease: RunLease | None = None,
 ) -> Trained:
     shards = TokenShards.open(inputs.tokens, TRAINING_SPLIT)
@@ -179,7 +183,7 @@ def _train(
     device = select_device(options.device, topology)
     precision = resolve_precision(settings.precision, device)
     sinks = output.parent / SINKS_FOLDER
-    record = RunRecord(folder, topology, settings.steps, output.parent.name, options, device, precision, sinks, lease)
+    record = RunRecord(folder, topology, settings.steps, name, options, device, precision, sinks, lease)
     if settings.steps == 0:
         return Trained(model, record, start)
     # All stop together, so one of them has to know; thousands would ask Slurm's controller at once.

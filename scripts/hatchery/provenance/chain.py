@@ -11,7 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from hatchery.errors import HatcheryError, ManifestError
+from hatchery.command import expanded
+from hatchery.errors import ConfigError, HatcheryError, ManifestError
 from hatchery.provenance.manifest_index import ManifestIndex
 from hatchery.storage.manifests import Manifest, read_manifest
 from hatchery.storage.raw_source import RawSource, location_of, open_source
@@ -117,7 +118,7 @@ class _Walk:
         self.chain.nodes.setdefault(digest, Node(digest, "missing"))
 
     def _why(self, node: Node, link: Link) -> str:
-        for path in _read_from(node, link.name):
+        for path in _read_from(node, link.name, self._index.project):
             now = self._index.digest_of(path)
             if now is not None and now != link.digest:
                 return (
@@ -143,13 +144,13 @@ def _read(digest: str, path: Path, index: ManifestIndex) -> Node:
     return Node(digest, "source", path, source=replace(source, root=root), origin=origin, inputs=inputs)
 
 
-def _read_from(node: Node, name: str) -> list[str]:
+def _read_from(node: Node, name: str, project: Path) -> list[str]:
     """Paths that the command of a stage was given for an input of this name, as far as it can be told."""
     if node.path is None:
         return []
     try:
-        command = volatile_facts(node.path).get("command", [])
-    except ManifestError:
+        command = expanded([str(word) for word in volatile_facts(node.path).get("command", [])], project)
+    except (ManifestError, ConfigError):
         return []
     flag = f"--{name.replace('_', '-')}"
     paths = [str(value) for key, value in pairwise(command) if key == flag]

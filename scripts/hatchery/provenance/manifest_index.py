@@ -11,7 +11,7 @@ from pathlib import Path
 from hatchery.storage.checksums import sha256_file
 
 # Folders of results/ that hold no manifest of a finished stage, and may hold very many files.
-_PRUNED = ("checkpoints", "benchmarks", "settings")
+_PRUNED = ("checkpoints", "finetuning_runs", "benchmarks", "settings")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ class ManifestIndex:
 
 
 def _candidates(project: Path) -> Iterator[Path]:
-    for folder, folders, files in os.walk(project / "results"):
+    # Links of experiments to the models that they share are followed: their places have readable names.
+    for folder, folders, files in os.walk(project / "results", followlinks=True):
         folders[:] = [name for name in folders if not (name in _PRUNED and Path(folder) == project / "results")]
         if "manifest.json" in files:
             yield Path(folder) / "manifest.json"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hatchery.command import load_settings
-from hatchery.config.layout import Layout
+from hatchery.config.kept_results import KeptResults
 from hatchery.pretraining.cost import CellCost, CostSettings, cost_settings, estimate
 from hatchery.pretraining.cost_table import about, aligned
 from hatchery.provenance.plan import PlannedJob
@@ -27,18 +27,24 @@ class PlannedCell:
     evaluation_seconds: float
 
 
-def planned_costs(jobs: Sequence[PlannedJob], layout: Layout) -> list[PlannedCell]:
+def planned_costs(jobs: Sequence[PlannedJob], layout: KeptResults) -> list[PlannedCell]:
     """The cells of which something would be pretrained or evaluated, in the order of their experiments.
 
     Raises ConfigError and ModelError for an impossible model or run.
     """
-    wanted = [job for job in jobs if job.rule in (PRETRAIN, FINETUNE, PAIRS) and "experiment" in job.wildcards]
+    named = (_named(job, layout) for job in jobs if job.rule in (PRETRAIN, FINETUNE, PAIRS))
+    wanted = [job for job in named if job.wildcards]
     costs = []
     for experiment in dict.fromkeys(job.wildcards["experiment"] for job in wanted):
         settings = cost_settings(load_settings(layout.settings("write_cost", experiment=experiment)))
         own = [job for job in wanted if job.wildcards["experiment"] == experiment]
         costs += [cost for cell in settings.cells if (cost := _planned(cell.cell, own, settings)) is not None]
     return costs
+
+
+def _named(job: PlannedJob, layout: KeptResults) -> PlannedJob:
+    """The job with the names that its addresses stand for; without wildcards where nobody knows them."""
+    return replace(job, wildcards=layout.names(job.wildcards["model"], job.wildcards.get("address", "")))
 
 
 def _planned(cell: str, jobs: Sequence[PlannedJob], settings: CostSettings) -> PlannedCell | None:
@@ -73,7 +79,7 @@ def _evaluation_seconds(cost: CellCost, settings: CostSettings) -> float:
     return (cost.minimal_pairs_flops + cost.finetuning_flops) / speed
 
 
-def planned_cost_text(costs: Sequence[PlannedCell], layout: Layout) -> str:
+def planned_cost_text(costs: Sequence[PlannedCell], layout: KeptResults) -> str:
     """The costs as a table whose columns line up, with the sums and what they rest on."""
     cluster = layout.project.config["cluster"]
     header = ["model", "pretraining FLOPs", "time", "device hours", "evaluation FLOPs", "time"]

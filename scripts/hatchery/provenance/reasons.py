@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hatchery.command import load_settings
-from hatchery.config.layout import Layout
+from hatchery.config.kept_results import KeptResults
 from hatchery.config.stages import SLICES
 from hatchery.errors import ManifestError
 from hatchery.provenance.plan import PlannedJob
 from hatchery.provenance.setting_texts import Difference, differences, shorten
-from hatchery.storage.manifests import read_manifest
+from hatchery.storage.manifests import MANIFEST, read_manifest
 
-# The rule that writes settings to files: a new file is no reason of its own, the changed setting behind it is.
-FREEZE = "freeze_settings"
 _REASON_ORDER = ("settings", "input", "missing", "after")
+# Wildcards of the rules whose results are kept by what they are made from.
+MODEL, ADDRESS = "model", "address"
 _MOST_SETTINGS = 8
 _MOST_FILES = 3
 
@@ -42,7 +42,7 @@ class RuleReasons:
     causes: list[tuple[Cause, int]]
 
 
-def by_rule(jobs: Sequence[PlannedJob], layout: Layout, project: str | Path = ".") -> list[RuleReasons]:
+def by_rule(jobs: Sequence[PlannedJob], layout: KeptResults, project: str | Path = ".") -> list[RuleReasons]:
     """The plan by rule, in the order in which the rules come first.
 
     Raises ConfigError when the present configuration is broken.
@@ -59,7 +59,7 @@ def _counted(causes: Iterable[Iterable[Cause]]) -> list[tuple[Cause, int]]:
     return sorted(counts.items(), key=lambda entry: _REASON_ORDER.index(entry[0].kind))
 
 
-def job_causes(job: PlannedJob, layout: Layout, makers: Mapping[str, str], project: Path) -> list[Cause]:
+def job_causes(job: PlannedJob, layout: KeptResults, makers: Mapping[str, str], project: Path) -> list[Cause]:
     """The causes of one job; `makers` says which rule of the plan makes a file."""
     changed = setting_changes(job, layout, project)
     causes = [Cause("settings", str(difference)) for difference in changed]
@@ -69,30 +69,31 @@ def job_causes(job: PlannedJob, layout: Layout, makers: Mapping[str, str], proje
         causes.append(Cause("settings", "its rule's command in workflow/ changed"))
     if "environment" in job.reasons:
         causes.append(Cause("settings", "its conda environment changed"))
-    # A file that is not there needs no further reason.
+    # A file that is not there needs no further reason. Where results are kept by what they are made from, it is not
+    # there because a setting changed.
     if "missing" in job.reasons:
-        return [*causes, Cause("missing", "not there yet")]
+        return causes if changed and MODEL in job.wildcards else [*causes, Cause("missing", "not there yet")]
     causes += [Cause("input", f"changed input {_general(name, job)}") for name in _some(job.files("updated"))]
     if "input set" in job.reasons:
         causes.append(Cause("input", "other input files than before"))
     if "incomplete" in job.reasons:
         causes.append(Cause("missing", "left unfinished by an interrupted run"))
     before = {makers.get(name, "another job") for name in job.files("upstream")}
-    causes += [Cause("after", f"after {rule}") for rule in sorted(before - {FREEZE})]
+    causes += [Cause("after", f"after {rule}") for rule in sorted(before)]
     causes += [Cause("after", job.reasons[kind] or kind) for kind in ("forced", "other") if kind in job.reasons]
-    return causes or [Cause("after", f"after {FREEZE}")]
+    return causes or [Cause("after", "after another job")]
 
 
-def setting_changes(job: PlannedJob, layout: Layout, project: Path) -> list[Difference]:
+def setting_changes(job: PlannedJob, layout: KeptResults, project: Path) -> list[Difference]:
     """What differs between the settings that the job's present output was made with and those of the configuration.
 
     Old settings are those of the manifest; for outputs without one, those that Snakemake remembers. Empty when there
     is no output yet.
     """
-    manifest = next((output for output in job.outputs if Path(output).name == "manifest.json"), None)
-    if manifest is not None and (project / manifest).is_file():
+    manifest = next((project / place for place in _manifests(job, layout) if (project / place).is_file()), None)
+    if manifest is not None:
         try:
-            recorded = read_manifest(project / manifest)
+            recorded = read_manifest(manifest)
         except ManifestError as error:
             return [Difference("manifest", str(error), None)]
         present = present_settings(recorded.stage, job.wildcards, layout)
@@ -101,11 +102,21 @@ def setting_changes(job: PlannedJob, layout: Layout, project: Path) -> list[Diff
     return [] if pair is None else differences(*pair)
 
 
-def present_settings(stage: str, wildcards: Mapping[str, str], layout: Layout) -> str | None:
+def _manifests(job: PlannedJob, layout: KeptResults) -> list[str]:
+    """Where the job's manifest lies, or the one that the links of experiments lead to until it is made."""
+    own = [output for output in job.outputs if Path(output).name == MANIFEST]
+    places = layout.readable(job.wildcards[MODEL], job.wildcards.get(ADDRESS, "")) if MODEL in job.wildcards else []
+    return [*own, *(f"{place}/{MANIFEST}" for place in places)]
+
+
+def present_settings(stage: str, wildcards: Mapping[str, str], layout: KeptResults) -> str | None:
     """Canonical settings of a job of `stage` in the present configuration; None for an unknown stage.
 
     Of the wildcards, those are taken that the stage depends on.
     """
+    if MODEL in wildcards:
+        address = wildcards.get(ADDRESS, wildcards[MODEL])
+        return layout.settings_of(address) if layout.knows(address) else None
     if stage not in SLICES:
         return None
     wanted = [name for name in inspect.signature(SLICES[stage]).parameters if name in wildcards]

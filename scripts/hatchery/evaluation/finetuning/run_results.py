@@ -1,14 +1,17 @@
-"""Results of finished fine-tuning runs, kept until all runs of a stage are done.
+"""Results of single fine-tuning runs, kept under the digest of everything that determines them but seed and rate.
 
-A killed job finds them again under the digest of everything that determines them, and trains only the rest. Each
-result is one file that appears whole or not at all; one that cannot be read counts as absent.
+A killed job finds them again and trains only the rest, and so does one that is asked for one more seed or learning
+rate. Each result is one file that appears whole or not at all and has its checksum in its name; one that does not match
+it is trained again.
 """
 
+import hashlib
 import json
-import shutil
+import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +19,8 @@ import numpy as np
 
 from hatchery.evaluation.finetuning.predicting import Predicted
 from hatchery.evaluation.metrics.collapse import Failure
-from hatchery.storage.atomic import atomic_path
+from hatchery.storage.atomic import write_bytes
+from hatchery.storage.checksums import digest
 
 DESCRIPTION, PREDICTIONS, SCORES = "description", "predictions", "scores"
 
@@ -57,14 +61,10 @@ class RunResult:
 
 
 class RunStore:
-    """The finished runs of one stage: `<checkpoints>/<digest>/run_<seed>_<learning rate>.npz`."""
+    """The finished runs of a stage: `<checkpoints>/<identity>/run_<seed>_<learning rate>.<checksum>.npz`."""
 
     def __init__(self, checkpoints: Path, identity: str) -> None:
         self.folder = checkpoints / identity
-
-    def path(self, seed: int, learning_rate: float) -> Path:
-        """Where the result of a run lies."""
-        return self.folder / f"run_{seed}_{learning_rate!r}.npz"
 
     def save(self, result: RunResult) -> None:
         """Keep one finished run."""
@@ -75,31 +75,75 @@ class RunStore:
             if found.answers is not None:
                 arrays[f"{PREDICTIONS}_{number}"], arrays[f"{SCORES}_{number}"] = found.answers
         arrays[DESCRIPTION] = np.array(json.dumps(description))
-        with atomic_path(self.path(result.seed, result.learning_rate)) as partial, partial.open("wb") as handle:
-            np.savez(handle, **arrays)
+        content = BytesIO()
+        np.savez(content, **arrays)
+        path = self.folder / f"{_stem(result.seed, result.learning_rate)}.{_checksum(content.getvalue())}.npz"
+        write_bytes(path, content.getvalue())
+        for other in self._files(result.seed, result.learning_rate):
+            if other != path:
+                other.unlink(missing_ok=True)
 
     def load(self, runs: Sequence[tuple[int, float]]) -> dict[tuple[int, float], RunResult]:
         """The kept results among `runs`, pairs of seed and learning rate."""
         found = {run: self._load(*run) for run in runs}
         return {run: result for run, result in found.items() if result is not None}
 
-    def _load(self, seed: int, learning_rate: float) -> RunResult | None:
-        try:
-            with np.load(self.path(seed, learning_rate), allow_pickle=False) as arrays:
-                description = json.loads(str(arrays[DESCRIPTION]))
-                sets = {
-                    found["name"]: SetResult(found["values"], found["failed"], _answers(arrays, number))
-                    for number, found in enumerate(description.pop("sets"))
-                }
-            result = RunResult(sets=sets, **description)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, EOFError, zipfile.BadZipFile):
-            return None
-        usable = (result.seed, result.learning_rate) == (seed, learning_rate) and bool(sets)
-        return result if usable and all(found.failed in get_args(Failure) for found in sets.values()) else None
+    def _files(self, seed: int, learning_rate: float) -> list[Path]:
+        return sorted(self.folder.glob(f"{_stem(seed, learning_rate)}.*.npz"))
 
-    def remove(self) -> None:
-        """Forget all runs; called once the stage's outputs are written."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def _load(self, seed: int, learning_rate: float) -> RunResult | None:
+        stem = _stem(seed, learning_rate)
+        for path in self._files(seed, learning_rate):
+            expected = path.name[len(stem) + 1 : -len(".npz")]
+            try:
+                content = path.read_bytes()
+            except OSError as error:
+                found: str = error.strerror or "unreadable"
+            else:
+                found = _checksum(content)
+                result = _result(content) if found == expected else None
+                if result is not None and (result.seed, result.learning_rate) == (seed, learning_rate):
+                    return result
+            print(
+                f"warning: {path}: damaged: expected the SHA-256 {expected}..., found {found}...; run again",
+                file=sys.stderr,
+                flush=True,
+            )
+        return None
+
+
+def runs_identity(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
+    """The digest of what determines single runs beside their seed and learning rate: settings, model, raw data.
+
+    `inputs` are SHA-256 by name. Which other seeds and rates there are is left out, as is the runtime.
+    """
+    varied = ("seeds", "learning_rates")
+    protocol = {key: value for key, value in settings["protocol"].items() if key not in varied}
+    return digest({"stage": "finetune", "settings": {**settings, "protocol": protocol}, "inputs": dict(inputs)})
+
+
+def _stem(seed: int, learning_rate: float) -> str:
+    return f"run_{seed}_{learning_rate!r}"
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _result(content: bytes) -> RunResult | None:
+    """The result in a file; None for one that other code wrote."""
+    try:
+        with np.load(BytesIO(content), allow_pickle=False) as arrays:
+            description = json.loads(str(arrays[DESCRIPTION]))
+            sets = {
+                found["name"]: SetResult(found["values"], found["failed"], _answers(arrays, number))
+                for number, found in enumerate(description.pop("sets"))
+            }
+        result = RunResult(sets=sets, **description)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, EOFError, zipfile.BadZipFile):
+        return None
+    usable = bool(sets) and all(found.failed in get_args(Failure) for found in sets.values())
+    return result if usable else None
 
 
 def _answers(arrays: Any, number: int) -> Predicted | None:

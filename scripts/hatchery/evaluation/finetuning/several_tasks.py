@@ -13,7 +13,7 @@ from typing import Any
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.evaluation.finetuning.stage import finetune, stage_inputs
 from hatchery.storage.checksums import sha256_file
-from hatchery.storage.manifests import is_made_from, stage_run
+from hatchery.storage.manifests import MANIFEST, is_made_from, stage_run
 
 
 def finetune_tasks(
@@ -23,10 +23,10 @@ def finetune_tasks(
     sources: Mapping[str, Path],
     vocabularies: Mapping[str, Path],
     checkpoints: Path,
-    results: Path,
+    folders: Mapping[str, Path],
     output: Path,
 ) -> None:
-    """Fine-tune the model on every task of `settings["tasks"]`; write `results`/<task>/ for each, then `output`.
+    """Fine-tune the model on every task of `settings["tasks"]`; write into `folders[task]` for each, then `output`.
 
     `settings["tasks"]` maps names of tasks to settings of the stage `finetune`. `sources` are the source manifests of
     all tasks and of those that models are transferred to; `vocabularies` are manifests by task. A task that fails does
@@ -41,7 +41,7 @@ def finetune_tasks(
         errors: dict[str, HatcheryError] = {}
         reused = 0
         for name, task in tasks.items():
-            manifest = results / name / "manifest.json"
+            manifest = folders[name] / MANIFEST
             own = chosen[name], vocabularies.get(name)
             if is_made_from(manifest, task, stage_inputs(model, *own)):
                 reused += 1
@@ -54,7 +54,7 @@ def finetune_tasks(
         if errors:
             failed, first = ", ".join(errors), next(iter(errors.values()))
             raise EvaluationError(f"{len(errors)} of {len(tasks)} tasks failed ({failed}); the first: {first}")
-        run.measures["tasks"] = {name: sha256_file(results / name / "manifest.json") for name in tasks}
+        run.measures["tasks"] = {name: sha256_file(folders[name] / MANIFEST) for name in tasks}
         run.volatile["tasks_reused"] = reused
 
 

@@ -16,7 +16,7 @@ import torch
 from hatchery.evaluation.finetuning.data import EncodedData
 from hatchery.evaluation.finetuning.outputs import breakdown_csv, layer_weights_csv, results_csv, write_predictions
 from hatchery.evaluation.finetuning.run import train_run
-from hatchery.evaluation.finetuning.run_results import RunStore
+from hatchery.evaluation.finetuning.run_results import RunStore, runs_identity
 from hatchery.evaluation.finetuning.settings import FinetuneRuntime, FinetuneSettings, finetune_settings
 from hatchery.evaluation.finetuning.task_data import EncodedTask, encode_task, measures
 from hatchery.evaluation.pretrained import load_pretrained
@@ -27,8 +27,8 @@ from hatchery.evaluation.tasks.reading import check_task
 from hatchery.modeling.heads.registry import ProbeOptions
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.storage.atomic import write_text
-from hatchery.storage.checksums import digest, sha256_file
-from hatchery.storage.manifests import stage_run
+from hatchery.storage.checksums import sha256_file
+from hatchery.storage.manifests import is_forced, stage_run, take_finished
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 
@@ -45,17 +45,20 @@ def finetune(
     """Fine-tune the model of a pretraining manifest on the task of a source manifest; write beside `output`.
 
     `sources` are the source manifests of the task and of the tasks it is transferred to, by their names; `vocabulary`
-    is the manifest of a built vocabulary, for tasks that keep only rows within one. Runs that an earlier, killed
-    attempt finished are taken from `checkpoints`. Raises EvaluationError for wrong data (file and line), ConfigError
-    for wrong settings, and the errors of the model, tokenizer and source loaders.
+    is the manifest of a built vocabulary, for tasks that keep only rows within one. Runs that are finished already, by
+    a killed attempt or for other seeds and rates beside theirs, are taken from `checkpoints`. Raises EvaluationError
+    for wrong data (file and line), ConfigError for wrong settings, and the errors of the model, tokenizer and source
+    loaders.
     """
     typed = finetune_settings(settings)
     for task_settings in (typed.task, *typed.transfer):
         check_task(task_settings)
     options = build(FinetuneRuntime, runtime, "runtime")
     inputs = stage_inputs(model, sources, vocabulary)
-    store = RunStore(checkpoints, _identity(settings, inputs))
-    with stage_run(output, settings, inputs) as run:
+    if take_finished(output, settings, inputs):
+        return
+    store = RunStore(checkpoints, runs_identity(settings, {name: sha256_file(path) for name, path in inputs.items()}))
+    with stage_run(output, settings, inputs, keep=True) as run:
         started = time.monotonic()
         device = prepare_device(options.device, options.threads)
         network, tokenizer = load_pretrained(model)
@@ -64,7 +67,7 @@ def finetune(
         run.measures |= measures(task)
         encoder = network.encoder.to(device)
         planned = [(seed, rate) for seed in typed.protocol.seeds for rate in typed.protocol.learning_rates]
-        finished = store.load(planned)
+        finished = {} if is_forced() else store.load(planned)
         resumed = len(finished)
         if resumed < len(planned):
             task = with_frozen_layers(typed, task, encoder, options.frozen_layers_mib, device)
@@ -89,7 +92,6 @@ def finetune(
             "device": str(device),
             "threads": torch.get_num_threads(),
         }
-    store.remove()
 
 
 def stage_inputs(model: Path, sources: Mapping[str, Path], vocabulary: Path | None) -> dict[str, Path]:
@@ -113,9 +115,3 @@ def with_frozen_layers(
 
     train = replace(task.train, data=wrapped(task.train.data))
     return replace(task, train=train, sets=tuple(replace(found, data=wrapped(found.data)) for found in task.sets))
-
-
-def _identity(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> str:
-    """What determines the results of runs: settings, model, raw data. The runtime is left out on purpose."""
-    files = {name: sha256_file(path) for name, path in inputs.items()}
-    return digest({"stage": "finetune", "settings": settings, "inputs": files})

@@ -36,7 +36,7 @@ from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import StageRun, stage_run
+from hatchery.storage.manifests import StageRun, stage_run, take_finished
 from hatchery.storage.parquet import write_table
 from hatchery.storage.sources import open_source
 from hatchery.typed import build
@@ -84,7 +84,10 @@ def score_minimal_pairs(
     """
     typed = scoring_settings(settings)
     options = build(ScoringRuntime, runtime, "runtime")
-    with stage_run(output, settings, {"model": model, "source": source}) as run:
+    inputs = {"model": model, "source": source}
+    if take_finished(output, settings, inputs):
+        return
+    with stage_run(output, settings, inputs, keep=True) as run:
         pairs = read_minimal_pairs(open_source(source), typed.files, typed.unit)
         if typed.expected is not None:
             check_size(pairs, typed.suite, typed.expected)

@@ -31,7 +31,7 @@ from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import Manifest, read_manifest, stage_run
+from hatchery.storage.manifests import Manifest, read_manifest, stage_run, take_finished
 from hatchery.tokenization.token_reader import TokenShards
 
 
@@ -45,7 +45,10 @@ def measure_perplexity(
     """
     typed = perplexity_settings(settings)
     options = perplexity_runtime(runtime)
-    with stage_run(output, settings, {"model": model, "tokens": tokens}) as run:
+    inputs = {"model": model, "tokens": tokens}
+    if take_finished(output, settings, inputs):
+        return
+    with stage_run(output, settings, inputs, keep=True) as run:
         trained = read_manifest(model)
         check_tokenizer(trained, read_manifest(tokens))
         # All splits are opened before the first is scored: an absent one should not be found out in the end.

@@ -1,0 +1,92 @@
+"""What a job is to compute, in a file named after its content: its settings and the files that it reads.
+
+Lists of a thousand models do not fit on a command line (Linux allows 128 KiB for one argument), and a job that waits in
+a queue must compute what was asked for when it was sent. Every command is therefore called as
+`python scripts/<command>.py @results/settings/<digest>.json --output ...`, and compares the file with its name.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hatchery.errors import ConfigError
+from hatchery.storage.atomic import write_bytes
+from hatchery.storage.checksums import canonical_json
+
+FOLDER = Path("results/settings")
+DIGITS = 16
+
+Argument = str | list[str] | dict[str, str]
+
+
+@dataclass(frozen=True)
+class Call:
+    """The settings of a job as canonical JSON, and its arguments by their names without `--`.
+
+    A word is one path, a list several paths, a mapping several arguments `NAME=path`.
+    """
+
+    settings: str
+    arguments: Mapping[str, Argument]
+
+    @cached_property
+    def content(self) -> bytes:
+        """The file: canonical JSON of both."""
+        return f'{{"arguments":{canonical_json(dict(self.arguments))},"settings":{self.settings}}}'.encode()
+
+    @cached_property
+    def digest(self) -> str:
+        """The beginning of the SHA-256 of the file's content."""
+        return hashlib.sha256(self.content).hexdigest()[:DIGITS]
+
+    @property
+    def path(self) -> Path:
+        """Where the file lies, relative to the project."""
+        return FOLDER / f"{self.digest}.json"
+
+    def write(self) -> None:
+        """Write the file, unless it is there with this content."""
+        try:
+            if self.path.read_bytes() == self.content:
+                return
+        except OSError:
+            pass
+        write_bytes(self.path, self.content)
+
+    def paths(self, name: str) -> list[str]:
+        """The paths of an argument, each once; none where the call has no such argument."""
+        value = self.arguments.get(name, [])
+        found = [value] if isinstance(value, str) else value.values() if isinstance(value, dict) else value
+        return list(dict.fromkeys(found))
+
+    def command_line(self) -> list[str]:
+        """The words of the command line that the file stands for."""
+        words = ["--settings", self.settings]
+        for name, value in self.arguments.items():
+            flag = f"--{name.replace('_', '-')}"
+            if isinstance(value, dict):
+                words += [word for key, path in value.items() for word in (flag, f"{key}={path}")]
+            elif value:
+                words += [flag, value] if isinstance(value, str) else [flag, *value]
+        return words
+
+
+def read_call(path: str | Path) -> Call:
+    """Read such a file. Raises ConfigError when it is missing, or when its content is not what its name says."""
+    path = Path(path)
+    remedy = "start the workflow again, which writes it anew"
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: the settings file cannot be read: {error.strerror}; {remedy}") from error
+    found = hashlib.sha256(content).hexdigest()[:DIGITS]
+    if found != path.stem:
+        raise ConfigError(
+            f"{path}: the settings were altered: expected the SHA-256 {path.stem}..., found {found}...; {remedy}"
+        )
+    value: dict[str, Any] = json.loads(content)
+    return Call(canonical_json(value["settings"]), value["arguments"])
