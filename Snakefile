@@ -64,5 +64,13 @@ rule all:
         LAYOUT.default_pages(),
 
 
+# Mistakes are told before anything is planned, missing data before the first job.
+LAYOUT.check_request(workflow)
+
+
+onstart:
+    LAYOUT.require_raw_data(workflow.dag)
+
+
 onsuccess:
     LAYOUT.show_summaries()
