@@ -17,7 +17,6 @@ _LOOKING = (
     "list_rules",
     "list_target_rules",
     "cleanup_metadata",
-    "list_changes",
     "print_compilation",
 )
 

@@ -4,6 +4,7 @@ Snakemake's own answer to a misspelt target is "No rule to produce", without a w
 """
 
 import difflib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
@@ -55,9 +56,13 @@ def unknown_target(target: str, patterns: Iterable[str], rules: Iterable[str], p
                 project.require(kind, name, target)
             except ConfigError as error:
                 return str(error)
-    candidates = [*(rules if "/" not in target else ()), *_candidates(target, patterns, project)]
-    near = nearest(target, candidates)
-    if near:
+    # Snakemake knows files of this folder by their relative paths alone.
+    short = os.path.relpath(target)
+    candidates = [*(rules if "/" not in target else ()), *_candidates(short, patterns, project)]
+    if (parts := PurePosixPath(short).parts)[:1] == ("results",) and len(parts) == 2:
+        candidates += [f"results/{name}/index.html" for name in project.names("experiment") if name == parts[1]]
+        short = f"{short}/index.html"
+    if near := nearest(short, candidates):
         return f"{target}: no rule makes this file{near}"
     return (
         f"{target}: no rule makes this file; ask for results/<experiment>/summary.csv or index.html, with one of the "

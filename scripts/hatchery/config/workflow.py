@@ -1,7 +1,6 @@
 """What the Snakefile holds in its hand: this checkout's configuration, with errors that are shown plainly."""
 
 import atexit
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ from hatchery.config.missing_data import missing_sources, planned_sources
 from hatchery.config.plan_checks import collect_problems
 from hatchery.config.project import Project
 from hatchery.config.targets import check_targets
-from hatchery.errors import HatcheryError
+from hatchery.errors import ConfigError, HatcheryError
 from hatchery.storage.roots import link_roots
 
 
@@ -66,9 +65,10 @@ class Workflow(Compute):
 
 
 def _is_made(target: str, workflow: Any) -> bool:
-    """Whether Snakemake can do something with a target: the name of a rule, what a rule makes, or a file that is there."""
-    path = os.path.relpath(target) if os.path.isabs(target) else target
-    return workflow.is_rule(target) or Path(target).exists() or any(rule.is_producer(path) for rule in workflow.rules)
+    """Whether Snakemake can do something with a target: a rule's name, a file that a rule makes or that is there."""
+    return (
+        workflow.is_rule(target) or Path(target).is_file() or any(rule.is_producer(target) for rule in workflow.rules)
+    )
 
 
 class _Guarded:

@@ -108,6 +108,7 @@ def _read_set(
 
 
 def make_layout(task: TaskSettings, scored_set: bool) -> LayOut:
+    """The layout of the task with its normalisation, which remembers texts that come again."""
     normalise = NORMALISATIONS[task.normalisation]
     if task.normalisation != "none":
         normalise = lru_cache(_REMEMBERED_TEXTS)(normalise)
