@@ -36,5 +36,6 @@ def missing_sources(project: Project, sources: Iterable[str]) -> list[str]:
 
 
 def planned_sources(dag: Any) -> list[str]:
-    """The raw inputs that jobs of a DAG of Snakemake are about to register."""
-    return sorted(job.wildcards.source for job in dag.needrun_jobs() if job.rule.name == REGISTER)
+    """The raw inputs that jobs of a DAG of Snakemake register, also after a dry run, which takes them for finished."""
+    jobs = dag.needrun_jobs(exclude_finished=False)
+    return sorted(job.wildcards.source for job in jobs if job.rule.name == REGISTER)
