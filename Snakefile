@@ -65,8 +65,13 @@ rule all:
         LAYOUT.default_pages(),
 
 
+# Mistakes are reported before anything is planned, missing data before the first job.
+LAYOUT.check_request(workflow)
+
+
 # Not in a dry run, which creates nothing.
 onstart:
+    LAYOUT.require_raw_data(workflow.dag)
     LAYOUT.start()
 
 

@@ -1,4 +1,4 @@
-"""Say what Snakemake would run for a target, why, and what it would cost. Runs nothing.
+"""Say what Snakemake would run for a target, why, what it would cost, and which raw data is missing. Runs nothing.
 
 For example: python scripts/explain.py results/demo/summary.csv
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hatchery.command import run_command
 from hatchery.config.kept_results import KeptResults
+from hatchery.config.missing_data import REGISTER, missing_sources
 from hatchery.config.project import Project
 from hatchery.provenance.plan import dry_run
 from hatchery.provenance.planned_cost import planned_cost_text, planned_costs
@@ -28,6 +29,9 @@ def main(arguments: argparse.Namespace) -> None:
     print(reasons_text(by_rule(jobs, layout, arguments.project), arguments.full))
     costs = planned_costs(jobs, layout)
     print(planned_cost_text(costs, layout) if costs else "Nothing would be pretrained or evaluated.\n", end="")
+    if missing := missing_sources(layout.project, [job.wildcards["source"] for job in jobs if job.rule == REGISTER]):
+        print("\nMissing raw data; without it, no job would start:")
+        print("\n".join(f"- {line}" for line in missing))
 
 
 if __name__ == "__main__":

@@ -115,11 +115,8 @@ def for_experiment(
     known = list(numbers)
     _check("published.paper", paper, {number.paper for number in known})
     known = [number for number in known if number.paper == paper]
-    _check("published.track", track, {number.track for number in known if number.track} or {""})
+    check_choice(known, track, rows)
     known = [number for number in known if number.track in ("", track)]
-    names = {number.row for number in known}
-    for model, row in rows.items():
-        _check(f"published.rows.{model}", row, names)
     printed = _preferred(known)
     values = {key: _value(number) for key, number in printed.items() if _stands_alone(number.metric)}
     for (row, suite, task, relation), change in printed.items():
@@ -127,6 +124,23 @@ def for_experiment(
         if minus and (row, suite, task, metric) not in values:
             values[row, suite, task, metric] = _changed(change, _reference(known, change, metric, other))
     return {(model, *key[1:]): value for model, row in rows.items() for key, value in values.items() if key[0] == row}
+
+
+def check_choice(numbers: Iterable[PublishedNumber], track: str, rows: Mapping[str, str]) -> None:
+    """Raise ConfigError for a track and for published rows that a paper has not, one line each with the nearest."""
+    known = list(numbers)
+    tracks = {number.track for number in known if number.track} or {""}
+    # Of an unknown track only the rows that belong to all tracks are known, so the others would be told for nothing.
+    _check("published.track", track, tracks)
+    names = {number.row for number in known if number.track in ("", track)}
+    lines = []
+    for model, row in rows.items():
+        try:
+            _check(f"published.rows.{model}", row, names)
+        except ConfigError as error:
+            lines.append(str(error))
+    if lines:
+        raise ConfigError("\n".join(lines))
 
 
 def stochastic_order(
@@ -142,6 +156,8 @@ def _check(key: str, name: str, known: set[str]) -> None:
     if name not in known:
         near = difflib.get_close_matches(name, sorted(known), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
+        if known == {""}:
+            raise ConfigError(f"{key}: got {name!r}, expected no track: the paper has none")
         raise ConfigError(f"{key}: {name!r} is none of: {', '.join(sorted(known)) or 'nothing'}{hint}")
 
 

@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hatchery.config.experiment_checks import check_perplexity_splits, check_positions, check_published
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.paper_tables import check_published_rows
+from hatchery.config.problems import Problems
 from hatchery.config.protocols import resolve_protocol
 from hatchery.errors import ConfigError
 
@@ -70,23 +72,35 @@ def _check_objective(pretraining: Mapping[str, Any], model: Mapping[str, Any], p
 
 
 def check_experiment(experiment: dict[str, Any], where: str, project: "Project") -> None:
-    """The settings of every run fit each other and their model. Raises ConfigError."""
+    """The settings of every run fit each other, their model, their corpus and their paper. Raises ConfigError."""
+    problems = Problems()
     for run in experiment["runs"]:
-        pretraining = pretraining_of(experiment, run)
-        place = f"{where}: runs.{run}.pretraining"
-        _check_objective(pretraining, project.model_of_run(experiment["runs"][run], f"{where}: runs.{run}"), place)
-        long = pretraining["long_sequence"]
-        if long is not None and pretraining["batch_size"] % long["factor"]:
-            raise ConfigError(
-                f"{place}: batch_size: got {pretraining['batch_size']}, "
-                f"expected a multiple of long_sequence.factor ({long['factor']})"
-            )
-        micro = project.config["compute"]["micro_batch_size"]
-        if micro is not None and pretraining["batch_size"] % micro:
-            raise ConfigError(
-                f"{place}: batch_size: got {pretraining['batch_size']}, "
-                f"expected a multiple of compute.micro_batch_size ({micro}) of {project.folder / 'config.yaml'}"
-            )
-    check_published_rows(experiment, where)
+        with problems.collecting():
+            _check_run(experiment, run, where, project)
+    for check in (check_published_rows, check_published, check_perplexity_splits):
+        with problems.collecting():
+            check(experiment, where, project)
     for task in experiment["finetuning"]["tasks"]:
-        resolve_protocol(experiment["finetuning"], task, project, where)
+        with problems.collecting():
+            resolve_protocol(experiment["finetuning"], task, project, where)
+    problems.raise_any()
+
+
+def _check_run(experiment: dict[str, Any], run: str, where: str, project: "Project") -> None:
+    pretraining = pretraining_of(experiment, run)
+    place = f"{where}: runs.{run}.pretraining"
+    model = project.model_of_run(experiment["runs"][run], f"{where}: runs.{run}")
+    _check_objective(pretraining, model, place)
+    long = pretraining["long_sequence"]
+    if long is not None and pretraining["batch_size"] % long["factor"]:
+        raise ConfigError(
+            f"{place}: batch_size: got {pretraining['batch_size']}, "
+            f"expected a multiple of long_sequence.factor ({long['factor']})"
+        )
+    micro = project.config["compute"]["micro_batch_size"]
+    if micro is not None and pretraining["batch_size"] % micro:
+        raise ConfigError(
+            f"{place}: batch_size: got {pretraining['batch_size']}, "
+            f"expected a multiple of compute.micro_batch_size ({micro}) of {project.folder / 'config.yaml'}"
+        )
+    check_positions(experiment, run, model, where)

@@ -1,8 +1,8 @@
 """Where the files of the stages that make data lie, from raw sources to tokenizers and their sweeps."""
 
-from pathlib import Path
 from typing import Any
 
+from hatchery.config.missing_data import usable_path
 from hatchery.config.project import Project, corpus_kind
 from hatchery.config.stages import stage_settings
 from hatchery.config.terms import about
@@ -27,13 +27,13 @@ class DataLayout:
     def source_inputs(self, source: str) -> list[str]:
         """What registering a source reads: the generated files, or the user's path when it exists.
 
-        A missing path is no input, so that the DAG of an experiment can be looked at before its data is there; the
-        job itself then says what is missing and where to get it.
+        A path that nothing can be read at is no input, so that the DAG of an experiment can be looked at before its
+        data is there; `missing_data` says what is missing and where to get it.
         """
         if source.startswith("embedded_"):
             return ["resources/embedded/manifest.json"]
-        data = self.project.config["data"].get(source, {"path": None})
-        return [data["path"]] if data["path"] is not None and Path(data["path"]).exists() else []
+        path = usable_path(self.project, source)
+        return [] if path is None else [path]
 
     def about_source(self, source: str) -> str:
         """Canonical JSON of the origin, licence and terms of a source."""

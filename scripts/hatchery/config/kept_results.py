@@ -34,6 +34,14 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 _READABLE = re.compile(rf"results/([^/]+)/({'|'.join(KINDS)})/([^/]+)(?:/(.*))?")
 
 
+def readable_patterns() -> list[str]:
+    """The readable places of kept manifests, with `{wildcards}` as in the rules."""
+    return [
+        "/".join(["results/{experiment}", kind, "{cell}", *(f"{{{name}}}" for name in names), "manifest.json"])
+        for kind, (_, names) in KINDS.items()
+    ]
+
+
 class KeptResults(Layout):
     """The layout with the calls of jobs, and with the places where results that experiments share are kept."""
 

@@ -35,7 +35,7 @@ def check_paper_tables(name: str, experiment: Mapping[str, Any], where: str, pro
         raise ConfigError(f"{where}: paper_tables.of: none of the runs of {of!r} is a run here: {', '.join(rows)}")
 
 
-def check_published_rows(experiment: Mapping[str, Any], where: str) -> None:
+def check_published_rows(experiment: Mapping[str, Any], where: str, project: "Project") -> None:
     """Raise ConfigError for a published row of something that is neither a run nor a baseline of the experiment."""
     known = [*experiment["runs"], *experiment["baselines"]]
     kind = "run or baseline" if experiment["baselines"] else "run"

@@ -9,10 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hatchery.config.checks import check_experiment, check_model, check_sources
+from hatchery.config.block_checks import check_block
+from hatchery.config.checks import check_model
+from hatchery.config.names import is_name, misnamed_file
 from hatchery.config.overrides import merged
-from hatchery.config.paper_tables import check_paper_tables
+from hatchery.config.problems import Problems
 from hatchery.config.protocols import resolve_protocol
+from hatchery.config.references import DATA, Reference, references
 from hatchery.config.schema import nearest, validate
 from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
@@ -107,8 +110,9 @@ class Project:
         return config
 
     def names(self, kind: str) -> list[str]:
-        """Sorted names of the blocks of a kind, one of FOLDERS."""
-        return sorted(path.stem for path in (self.folder / FOLDERS[kind]).glob("*.yaml"))
+        """Sorted names of the blocks of a kind, one of FOLDERS; a file that no block may be called after is none."""
+        stems = (path.stem for path in (self.folder / FOLDERS[kind]).glob("*.yaml"))
+        return sorted(stem for stem in stems if is_name(stem))
 
     def block(self, kind: str, name: str) -> dict[str, Any]:
         """The block of this kind and name, validated, with defaults.
@@ -116,13 +120,17 @@ class Project:
         Raises ConfigError naming the file, the key, what was given, what is allowed and the nearest match.
         """
         if (kind, name) not in self._blocks:
-            self.require(kind, name, str(self.folder / FOLDERS[kind]))
-            path = self.folder / FOLDERS[kind] / f"{name}.yaml"
-            raw = self._task_with_base(name, ()) if kind == "task" else read_yaml(path)
-            block = validate(raw, schema_of(kind, raw, str(path)), str(path))
-            self._check(kind, name, block, str(path))
+            block = self.validated(kind, name)
+            self._check(kind, name, block, str(self.folder / FOLDERS[kind] / f"{name}.yaml"))
             self._blocks[kind, name] = block
         return self._blocks[kind, name]
+
+    def validated(self, kind: str, name: str) -> dict[str, Any]:
+        """The block with defaults, after its schema alone: its values may not fit each other, or name nothing."""
+        self.require(kind, name, str(self.folder / FOLDERS[kind]))
+        path = self.folder / FOLDERS[kind] / f"{name}.yaml"
+        raw = self._task_with_base(name, ()) if kind == "task" else read_yaml(path)
+        return validate(raw, schema_of(kind, raw, str(path)), str(path))
 
     def _task_with_base(self, name: str, below: tuple[str, ...]) -> dict[str, Any]:
         """The keys of a task laid over those of its base, not validated. Raises ConfigError for a circle of bases."""
@@ -198,89 +206,29 @@ class Project:
         """Raise ConfigError with the nearest match unless a block of this kind and name exists."""
         known = self.names(kind)
         if name not in known:
+            if wrong := misnamed_file(self.folder / FOLDERS[kind], name, known):
+                raise ConfigError(wrong)
             allowed = ", ".join(known) or "none"
             raise ConfigError(f"{where}: got {name!r}, no such {kind}; there are: {allowed}{nearest(name, known)}")
 
     def _check(self, kind: str, name: str, block: dict[str, Any], where: str) -> None:
-        if kind == "experiment":
-            if name in RESERVED:
-                raise ConfigError(f"{where}: {name!r} cannot be an experiment's name, results/{name}/ is taken")
-            self.require("corpus", block["corpus"], f"{where}: corpus")
-            self.require("tokenizer", block["tokenizer"], f"{where}: tokenizer")
-            for run_name, run in block["runs"].items():
-                self.require("model", run["model"], f"{where}: runs.{run_name}.model")
-            for corpus in block["cards"]:
-                self.require("corpus", corpus, f"{where}: cards")
-            for suite in block["minimal_pairs"]:
-                self.require("suite", suite, f"{where}: minimal_pairs")
-            for baseline in block["baselines"]:
-                self.require("baseline", baseline, f"{where}: baselines")
-            for task in block["finetuning"]["tasks"]:
-                self.require("task", task, f"{where}: finetuning.tasks")
-            check_experiment(block, where, self)
-            check_paper_tables(name, block, where, self)
-        elif kind == "tokenizer":
-            for corpus in block["corpora"] if "corpora" in block else [block["corpus"]]:
-                self.require("corpus", corpus, f"{where}: corpus")
-        elif kind == "tokenizer_sweep":
-            self.require("corpus", block["corpus"], f"{where}: corpus")
-            self._check_named_data(block["morphemes_data"], f"{where}: morphemes_data")
-            for candidate, entry in block["types"].items():
-                self._check_named_data(entry["reference"], f"{where}: types.{candidate}.reference")
-        elif kind == "corpus":
-            self._check_corpus(block, where)
-        elif kind == "vocabulary":
-            self._check_data(block, f"{where}: data")
-            for key in ("dictionary", "released"):
-                self._check_named_data(block.get(key), f"{where}: {key}")
-        elif kind == "selection":
-            self._check_data(block, f"{where}: data")
-            self._check_named_data(block["sentence_model"], f"{where}: sentence_model")
-            self.require("vocabulary", block["vocabulary"], f"{where}: vocabulary")
-        elif kind in ("suite", "baseline"):
-            self._check_data(block, f"{where}: data")
-        elif kind == "task":
-            self._check_data(block, f"{where}: data")
-            if block["vocabulary"] is not None:
-                self.require("vocabulary", block["vocabulary"]["name"], f"{where}: vocabulary.name")
-            for task in block["transfer_tasks"]:
-                self.require("task", task, f"{where}: transfer_tasks")
-                if self.block("task", task)["transfer"] is None:
-                    raise ConfigError(f"{where}: transfer_tasks: the task {task!r} says nothing under `transfer`")
-        elif kind == "protocol":
-            for task in block["tasks"]:
-                self.require("task", task, f"{where}: tasks")
-        elif kind == "model":
-            check_model(block, where)
+        if kind == "experiment" and name in RESERVED:
+            raise ConfigError(f"{where}: {name!r} cannot be an experiment's name, results/{name}/ is taken")
+        problems = Problems()
+        for reference in references(kind, block):
+            with problems.collecting():
+                self._require_reference(reference, f"{where}: {reference.key}")
+        # What follows looks into the blocks that are named.
+        problems.raise_any()
+        check_block(kind, name, block, where, self)
 
-    def _check_corpus(self, block: Mapping[str, Any], where: str) -> None:
-        if block["card_tokenizer"] is not None:
-            self.require("tokenizer", block["card_tokenizer"], f"{where}: card_tokenizer")
-        match corpus_kind(block):
-            case "sources":
-                check_sources(block, where)
-                for index, source in enumerate(block["sources"]):
-                    self._check_data(source, f"{where}: sources.{index}.data")
-                self._check_named_data(block["sentence_model"], f"{where}: sentence_model")
-            case "sample":
-                for key in ("corpus", "size_of"):
-                    if key in block["sample"]:
-                        self.require("corpus", block["sample"][key], f"{where}: sample.{key}")
-            case "sequences":
-                for index, group in enumerate(block["sequences"]["groups"]):
-                    for selection in group["selections"]:
-                        self.require("selection", selection, f"{where}: sequences.groups.{index}.selections")
-                if block["sequences"]["held_out_from"] is not None:
-                    self.require("corpus", block["sequences"]["held_out_from"], f"{where}: sequences.held_out_from")
-
-    def _check_named_data(self, name: str | None, where: str) -> None:
-        if name is not None:
-            self._check_data({"data": name}, where)
-
-    def _check_data(self, block: Mapping[str, Any], where: str) -> None:
+    def _require_reference(self, reference: Reference, where: str) -> None:
+        if reference.kind != DATA:
+            self.require(reference.kind, reference.name, where)
+            return
         known = self.config["data"]
-        if "data" in block and block["data"] not in known:
+        if reference.name not in known:
             raise ConfigError(
-                f"{where}: got {block['data']!r}, not under `data` in {self.folder / 'config.yaml'}; "
-                f"there are: {', '.join(sorted(known)) or 'none'}{nearest(block['data'], known)}"
+                f"{where}: got {reference.name!r}, not under `data` in {self.folder / 'config.yaml'}; "
+                f"there are: {', '.join(sorted(known)) or 'none'}{nearest(reference.name, known)}"
             )

@@ -6,28 +6,32 @@ defaults.
 """
 
 import copy
-import difflib
-from collections.abc import Iterable
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
 
+from hatchery.config.schema_messages import nearest, problem_lines
 from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 
+__all__ = ["SCHEMAS", "nearest", "schema", "validate"]
+
 SCHEMAS = Path(__file__).resolve().parents[3] / "workflow" / "schemas"
-TYPE_NAMES = {
-    "integer": "a whole number",
-    "number": "a number",
-    "string": "text",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "keys with values",
-    "null": "null",
-}
+
+
+def _is_finite_number(checker: Any, value: Any) -> bool:
+    # `--config learning_rate=.inf` comes past our reader of YAML; no JSON could hold the value.
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and (isinstance(value, int) or math.isfinite(value))
+
+
+_Validator = extend(
+    Draft202012Validator, type_checker=Draft202012Validator.TYPE_CHECKER.redefine("number", _is_finite_number)
+)
 
 
 @cache
@@ -58,74 +62,12 @@ def validate(document: dict[str, Any], schema_name: str, where: str) -> dict[str
     Raises ConfigError with one line per problem: `where`, the key, what was given, what is allowed.
     """
     rules = schema(schema_name)
-    errors = sorted(
-        Draft202012Validator(rules).iter_errors(document), key=lambda e: [str(part) for part in e.absolute_path]
-    )
+    errors = sorted(_Validator(rules).iter_errors(document), key=lambda e: [str(part) for part in e.absolute_path])
     if errors:
-        raise ConfigError("\n".join(line for error in errors for line in _explain(error, where)))
+        raise ConfigError("\n".join(problem_lines(errors, where)))
     filled = copy.deepcopy(document)
     _fill(filled, rules, rules)
     return filled
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the known word nearest to `word`, or nothing when none is near."""
-    matches = difflib.get_close_matches(str(word), sorted(known), n=1, cutoff=0.6)
-    return f"; did you mean {matches[0]!r}?" if matches else ""
-
-
-def _explain(error: ValidationError, where: str) -> list[str]:
-    path = ".".join(str(part) for part in error.absolute_path)
-    match error.validator:
-        case "additionalProperties" if error.validator_value is False:
-            known = _known_keys(error)
-            unknown = sorted(set(error.instance) - set(known))
-            return [
-                f"{where}: {_key(path, key)}: unknown key; allowed are: {', '.join(known)}{nearest(key, known)}"
-                for key in unknown
-            ]
-        case "required":
-            missing = sorted(set(error.validator_value) - set(error.instance))
-            return [f"{where}: {_key(path, key)}: the key is missing" for key in missing]
-        case "enum":
-            allowed = [str(value) for value in error.validator_value]
-            hint = nearest(error.instance, allowed) if isinstance(error.instance, str) else ""
-            return [f"{where}: {path}: got {_shown(error.instance)}, allowed are: {', '.join(allowed)}{hint}"]
-        case "type":
-            wanted = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
-            names = " or ".join(TYPE_NAMES[name] for name in wanted)
-            return [f"{where}: {path or '(top level)'}: got {_shown(error.instance)}, expected {names}"]
-        case "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum":
-            words = {
-                "minimum": "at least",
-                "maximum": "at most",
-                "exclusiveMinimum": "more than",
-                "exclusiveMaximum": "less than",
-            }
-            bound = f"{words[error.validator]} {error.validator_value}"
-            return [f"{where}: {path}: got {_shown(error.instance)}, expected {bound}"]
-        case "pattern" | "propertyNames":
-            return [f"{where}: {path}: {error.message}"]
-        case "minItems" | "minProperties":
-            return [f"{where}: {path}: expected at least {error.validator_value} entries, got {len(error.instance)}"]
-        case "oneOf" | "anyOf" if all("required" in option for option in error.validator_value):
-            choices = " or ".join(", ".join(option["required"]) for option in error.validator_value)
-            return [f"{where}: {path}: expected exactly one of the keys {choices}"]
-        case _:
-            return [f"{where}: {path or '(top level)'}: {error.message.splitlines()[0]}"]
-
-
-def _known_keys(error: ValidationError) -> list[str]:
-    return sorted(error.schema.get("properties", {}))
-
-
-def _key(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _resolve(rules: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hatchery.config import analysis_slices as analysis
+from hatchery.config.block_bodies import task_body, tokenizer_body, without
 from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.project import Project
@@ -23,7 +24,7 @@ VERSIONS = {
     "register_source": 2,
     "build_vocabulary": 1,
     "select_text": 1,
-    "convert_corpus": 2,
+    "convert_corpus": 3,
     "sample_corpus": 1,
     "group_sequences": 1,
     "describe_corpus": 2,
@@ -65,10 +66,6 @@ def stage_settings(project: Project, stage: str, **wildcards: str) -> str:
     return canonical_json({"stage": stage, "stage_version": VERSIONS[stage], **body})
 
 
-def _without(block: dict[str, Any], *keys: str) -> dict[str, Any]:
-    return {key: value for key, value in block.items() if key not in keys}
-
-
 def _embedded(project: Project) -> dict[str, Any]:
     return dict(project.config["embedded"])
 
@@ -79,23 +76,23 @@ def _source(project: Project, source: str) -> dict[str, Any]:
     data = project.config["data"].get(source)
     if data is None:
         raise ConfigError(f"{project.folder / 'config.yaml'}: data: there is no source {source!r}")
-    return {"name": source, **_without(data, *KEYS)}
+    return {"name": source, **without(data, *KEYS)}
 
 
 def _corpus(project: Project, corpus: str) -> dict[str, Any]:
     block = project.block("corpus", corpus)
-    sources = [_without(source, "data", "embedded") for source in block["sources"]]
-    return {**_without(block, "description", "card_tokenizer"), "sources": sources}
+    sources = [without(source, "data", "embedded") for source in block["sources"]]
+    return {**without(block, "description", "card_tokenizer"), "sources": sources}
 
 
 def _sample(project: Project, corpus: str) -> dict[str, Any]:
     block = project.block("corpus", corpus)
-    return {**_without(block["sample"], "corpus", "size_of"), "documents_per_shard": block["documents_per_shard"]}
+    return {**without(block["sample"], "corpus", "size_of"), "documents_per_shard": block["documents_per_shard"]}
 
 
 def _sequences(project: Project, corpus: str) -> dict[str, Any]:
     block = project.block("corpus", corpus)
-    return {**_without(block["sequences"], "held_out_from"), "documents_per_shard": block["documents_per_shard"]}
+    return {**without(block["sequences"], "held_out_from"), "documents_per_shard": block["documents_per_shard"]}
 
 
 def _card(project: Project, corpus: str) -> dict[str, Any]:
@@ -109,20 +106,16 @@ def _card(project: Project, corpus: str) -> dict[str, Any]:
 
 def _vocabulary(project: Project, vocabulary: str) -> dict[str, Any]:
     block = project.block("vocabulary", vocabulary)
-    return _without(block, "description", "data", "embedded", "dictionary", "released")
+    return without(block, "description", "data", "embedded", "dictionary", "released")
 
 
 def _selection(project: Project, selection: str) -> dict[str, Any]:
     block = project.block("selection", selection)
-    return {"name": selection, **_without(block, "description", "data", "embedded", "vocabulary")}
+    return {"name": selection, **without(block, "description", "data", "embedded", "vocabulary")}
 
 
 def _tokenizer(project: Project, tokenizer: str) -> dict[str, Any]:
-    return _tokenizer_body(project.block("tokenizer", tokenizer))
-
-
-def _tokenizer_body(block: dict[str, Any]) -> dict[str, Any]:
-    return _without(block, "description", "corpus", "corpora")
+    return tokenizer_body(project.block("tokenizer", tokenizer))
 
 
 def _tokenizer_sweep(project: Project, sweep: str) -> dict[str, Any]:
@@ -133,10 +126,10 @@ def _tokenizer_sweep(project: Project, sweep: str) -> dict[str, Any]:
         taken = {"corpus": block["corpus"], "vocabulary_size": entry["sizes"][0]}
         if twice := sorted(taken.keys() & entry["definition"].keys()):
             raise ConfigError(f"{where}: {twice[0]}: the sweep itself says it")
-        definition = _tokenizer_body(validate({**entry["definition"], **taken}, "tokenizer", where))
-        rest = _without(entry, "definition", "reference")
-        types.append({"name": name, "definition": _without(definition, "vocabulary_size"), **rest})
-    body = _without(block, "description", "corpus", "types", "morphemes_data", "published")
+        definition = tokenizer_body(validate({**entry["definition"], **taken}, "tokenizer", where))
+        rest = without(entry, "definition", "reference")
+        types.append({"name": name, "definition": without(definition, "vocabulary_size"), **rest})
+    body = without(block, "description", "corpus", "types", "morphemes_data", "published")
     return {"name": sweep, **body, "types": types}
 
 
@@ -147,7 +140,7 @@ def _tokens(project: Project, corpus: str, tokenizer: str) -> dict[str, Any]:
 def _pretraining(project: Project, experiment: str, cell: str) -> dict[str, Any]:
     block = project.experiment(experiment)
     chosen = project.cell(experiment, cell)
-    model = _without(project.model_of(experiment, chosen.run), "description")
+    model = without(project.model_of(experiment, chosen.run), "description")
     return {**pretraining_of(block, chosen.run), "model": model, "seed": chosen.seed}
 
 
@@ -188,10 +181,10 @@ def _cost(project: Project, experiment: str) -> dict[str, Any]:
 
 
 def _minimal_pairs(project: Project, suite: str, baseline: str | None = None) -> dict[str, Any]:
-    body = {"suite": suite, **_without(project.block("suite", suite), "description", "data", "embedded")}
+    body = {"suite": suite, **without(project.block("suite", suite), "description", "data", "embedded")}
     if baseline is None:
         return body
-    external = _without(project.block("baseline", baseline), "description", "data")
+    external = without(project.block("baseline", baseline), "description", "data")
     return {**body, "model_kind": "transformers", "external": external}
 
 
@@ -224,9 +217,7 @@ def _several_tasks(project: Project, experiment: str, batch: str) -> dict[str, A
 
 
 def _task(project: Project, task: str) -> dict[str, Any]:
-    block = _without(project.block("task", task), "description", "base", "data", "embedded", "transfer_tasks")
-    vocabulary = block["vocabulary"]
-    return {"name": task, **block, "vocabulary": None if vocabulary is None else _without(vocabulary, "name")}
+    return task_body(task, project.block("task", task))
 
 
 SLICES: dict[str, Callable[..., dict[str, Any]]] = {

@@ -1,15 +1,24 @@
 """What the Snakefile holds in its hand: this checkout's configuration, with errors that are shown plainly."""
 
+import atexit
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from snakemake.io import strip_wildcard_constraints
+
 from hatchery.analysis.terminal import show_summaries
+from hatchery.cluster.installed import require_slurm
+from hatchery.config.command_line import read_request
 from hatchery.config.compute import Compute
+from hatchery.config.kept_results import readable_patterns
+from hatchery.config.missing_data import missing_sources, planned_sources
+from hatchery.config.plan_checks import collect_problems
 from hatchery.config.project import Project
-from hatchery.errors import HatcheryError
+from hatchery.config.targets import check_targets
+from hatchery.errors import ConfigError, HatcheryError
 from hatchery.storage.manifests import FORCED
 from hatchery.storage.roots import link_roots
 
@@ -39,10 +48,49 @@ class Workflow(Compute):
         kept = self.kept(path)
         return name if kept == path else kept
 
+    def check_request(self, workflow: Any) -> None:
+        """Stop this call of Snakemake, before it plans, for everything that is known to be wrong with what it asks for.
+
+        A dry run ends with a list of the raw data that is missing. Raises ConfigError with one line for each problem.
+        """
+        request = read_request(sys.argv) if workflow.is_main_process else None
+        if request is None:
+            return
+        require_slurm(request.executor, request.dry_run)
+        targets = request.targets or tuple(self.default_pages())
+        patterns = [strip_wildcard_constraints(str(output)) for rule in workflow.rules for output in rule.output]
+        patterns += readable_patterns()
+        made = {target: _is_made(self._target(target), workflow) for target in targets}
+        asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, self.project)
+        collect_problems(self.project, asked, problems)
+        problems.raise_any()
+        if request.dry_run:
+            atexit.register(self._list_missing_data, workflow)
+
+    def require_raw_data(self, dag: Any) -> None:
+        """Raise ConfigError with one line for each raw input that the planned jobs need and that cannot be had."""
+        if lines := missing_sources(self.project, planned_sources(dag)):
+            raise ConfigError("\n".join(lines))
+
+    def _list_missing_data(self, workflow: Any) -> None:
+        try:
+            lines = missing_sources(self.project, planned_sources(workflow.dag))
+        except Exception:  # there is no plan, and why was said
+            return
+        for line in lines:
+            print(f"missing: {line}", file=sys.stderr)
+
     def show_summaries(self) -> None:
         """Print the tables of the experiments that this invocation looked at."""
         paths = [Path(f"results/{experiment}/summary.txt") for experiment in self.project.loaded("experiment")]
         show_summaries([path for path in paths if path.is_file()], sys.stderr)
+
+
+def _is_made(target: str, workflow: Any) -> bool:
+    """Whether Snakemake can do something with a target: a rule's name, a file that a rule makes or that is there."""
+    return (
+        workflow.is_rule(target) or Path(target).is_file() or any(rule.is_producer(target) for rule in workflow.rules)
+    )
 
 
 class _Guarded:

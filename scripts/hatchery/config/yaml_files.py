@@ -4,6 +4,7 @@ PyYAML follows YAML 1.1, where `1e-3` is a string, `no` is a boolean, `12:30` is
 wins silently. Each of these has cost somebody a training run; the loader below follows YAML 1.2 instead.
 """
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,28 @@ import yaml
 
 from hatchery.errors import ConfigError
 
+DEEPEST = 50
+"""Levels of nesting; a configuration has six, and Python's own limit would end in a traceback."""
+LONGEST_NUMBER = 1000
+"""Characters of a number; Python refuses to read more than 4,300 digits."""
+
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader with the scalar rules of YAML 1.2 and without duplicate keys."""
+    """SafeLoader with the scalar rules of YAML 1.2, without duplicate keys and without an end of the recursion."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """The next node. Raises ComposerError where it is nested too deeply."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            mark = self.peek_event().start_mark
+            raise yaml.composer.ComposerError(None, None, f"nested more than {DEEPEST} levels deep", mark)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -32,7 +52,18 @@ _Loader.add_implicit_resolver(
 
 def _construct_integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     # Decimal always: YAML 1.1 reads 010 as eight.
-    return int(loader.construct_scalar(node))
+    text = loader.construct_scalar(node)
+    if len(text) > LONGEST_NUMBER:
+        raise yaml.constructor.ConstructorError(None, None, f"a number of {len(text)} digits", node.start_mark)
+    return int(text)
+
+
+def _construct_float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
+    text = loader.construct_scalar(node)
+    if not math.isfinite(value := float(text)):
+        problem = f"the number {text[:20]} is too large, expected at most 1.8e308"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+    return value
 
 
 def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
@@ -48,6 +79,7 @@ def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _construct_integer)
+_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
 _Loader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
 
 

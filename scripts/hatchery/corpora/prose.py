@@ -98,9 +98,10 @@ def documents_of(
     A document without any word is never kept.
     """
     minimum_words = max(minimum_words, 1)
+    too_short = "no words" if minimum_words == 1 else f"fewer than {minimum_words} words"
     for key, paragraphs in named:
         text = document_text(paragraphs)
         if count_words(text) < minimum_words:
-            reading.rejections.count(f"fewer than {minimum_words} words", sample=text)
+            reading.rejections.count(too_short, sample=text)
         else:
             yield RawDocument("/".join((reading.name, file, *key)), reading.name, text)

@@ -15,6 +15,7 @@ from typing import Any
 from hatchery.errors import SourceError
 from hatchery.sources.archives import is_tar, unpack
 from hatchery.sources.fetched_folder import FetchedFolder
+from hatchery.sources.presence import conditions, source_problem
 from hatchery.sources.settings import Download, SourceSettings, source_settings
 from hatchery.storage.archive_members import ArchiveLimits
 from hatchery.storage.checksums import sha256_file
@@ -50,26 +51,25 @@ def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: 
     files = open_source(output).files.values()
     size = sum(size for size, _sha256 in files)
     count = "1 file" if len(files) == 1 else f"{len(files):,} files"
-    return f"source {source.name!r}: {count}, {size:,} bytes{_conditions(source)}"
+    return f"source {source.name!r}: {count}, {size:,} bytes{conditions(source)}"
 
 
 def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
     """Make a source's files available below `fetched`, or where its path is. Raises SourceError when it cannot."""
     folder = fetched / source.name
+    if problem := source_problem(source):
+        raise SourceError(problem)
     if source.path is not None:
         path = Path(source.path)
-        if not path.exists():
-            raise SourceError(_missing(source))
         return Obtained(_unpacked_tar(path, folder, source.limits) if path.is_file() and is_tar(path) else path, {})
     if source.hub is not None:
         # Both libraries take long to import, and most sources need neither.
         from hatchery.sources.hub import fetch_hub
 
         return Obtained(fetch_hub(source.hub, folder), {"hub": asdict(source.hub)})
-    if source.download:
-        root = _downloaded(source.download, folder, source.limits)
-        return Obtained(root, {"download": [asdict(download) for download in source.download]})
-    raise SourceError(_missing(source))
+    downloads = source.download or ()
+    root = _downloaded(downloads, folder, source.limits)
+    return Obtained(root, {"download": [asdict(download) for download in downloads]})
 
 
 def _unpacked_tar(path: Path, folder: Path, limits: ArchiveLimits) -> Path:
@@ -123,18 +123,3 @@ def _assemble(downloads: tuple[Download, ...], files: list[Path], content: Path,
                 os.link(file, place)
             except OSError:
                 shutil.copyfile(file, place)
-
-
-def _missing(source: SourceSettings) -> str:
-    key = f"data.{source.name}.path"
-    state, fetch = "has no path", ""
-    if source.path is not None:
-        state = f"is not at {source.path}"
-        fetch = ", or to null to have it fetched" if source.hub or source.download else ""
-    advice = f"; {source.obtain}" if source.obtain else ""
-    return f"source {source.name!r} {state}: set {key} in config/config.yaml{fetch}{advice}{_conditions(source)}"
-
-
-def _conditions(source: SourceSettings) -> str:
-    parts = [("licence", source.licence), ("terms", source.terms)]
-    return "".join(f"; {name}: {text}" for name, text in parts if text)

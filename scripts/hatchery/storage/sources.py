@@ -41,6 +41,8 @@ def register_source(
     root = Path(root)
     if not root.exists():
         raise SourceError(f"source {name!r}: {root} does not exist")
+    if not (root.is_file() or root.is_dir()):
+        raise SourceError(f"source {name!r}: {root} is a device or a pipe, expected a file or a folder")
     try:
         kind, entries = _entries(name, root, limits or ArchiveLimits())
     except OSError as error:

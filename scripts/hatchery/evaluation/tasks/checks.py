@@ -18,6 +18,11 @@ _MOST_SEGMENTS = 3
 def check_task(task: TaskSettings) -> None:
     """Raise ConfigError naming task, key, value and what is expected for settings that exclude each other."""
     _check_metrics(task)
+    check_settings(task)
+
+
+def check_settings(task: TaskSettings) -> None:
+    """The same without the names of the metrics, whose library takes a second to load and which the schema lists."""
     _check_files(task)
     _check_head(task)
     _check_labels(task)

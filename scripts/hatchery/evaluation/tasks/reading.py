@@ -80,7 +80,7 @@ def _texts(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | N
     report = ReadReport(reports)
     _check_expected(report, task, str(source.root))
     if sets["train"]:
-        _check_label_set(found_labels, task, str(source.root))
+        check_label_set(found_labels, task, str(source.root))
     train = sets.pop("train")
     return TaskData(train, {**sets}, task.label_names), report
 
@@ -90,7 +90,7 @@ def _read_set(
 ) -> tuple[list[Example], int, set[object]]:
     """The examples of a set that the filter keeps; how many there were before it, and their labels."""
     used = used_fields(task)
-    lay_out = _layout(task, scored_set=name != "train")
+    lay_out = make_layout(task, scored_set=name != "train")
     checked = task.vocabulary.fields if task.vocabulary else ()
     kept: list[Example] = []
     dropped, dropped_labels = 0, set()
@@ -107,7 +107,8 @@ def _read_set(
     return kept, len(kept) + dropped, dropped_labels | {example.label for example in kept}
 
 
-def _layout(task: TaskSettings, scored_set: bool) -> LayOut:
+def make_layout(task: TaskSettings, scored_set: bool) -> LayOut:
+    """The layout of the task with its normalisation, which remembers texts that come again."""
     normalise = NORMALISATIONS[task.normalisation]
     if task.normalisation != "none":
         normalise = lru_cache(_REMEMBERED_TEXTS)(normalise)
@@ -161,7 +162,7 @@ def _check_expected(report: ReadReport, task: TaskSettings, where: str) -> None:
             )
 
 
-def _check_label_set(found: set[object], task: TaskSettings, where: str) -> None:
+def check_label_set(found: set[object], task: TaskSettings, where: str) -> None:
     """Refuse training files that lack a label of the task: those of another task, such as RTE's for MNLI."""
     if len(found) == 1:
         raise _one_label(found, task, where)

@@ -1,0 +1,21 @@
+"""What a stage is told of a block: its keys without names of other blocks and without what is only for people."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def without(block: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """The block without these keys."""
+    return {key: value for key, value in block.items() if key not in keys}
+
+
+def tokenizer_body(block: Mapping[str, Any]) -> dict[str, Any]:
+    """A tokenizer as its training is told of it (`TokenizerSettings`)."""
+    return without(block, "description", "corpus", "corpora")
+
+
+def task_body(name: str, block: Mapping[str, Any]) -> dict[str, Any]:
+    """A task as fine-tuning is told of it (`TaskSettings`)."""
+    body = without(block, "description", "base", "data", "embedded", "transfer_tasks")
+    vocabulary = body["vocabulary"]
+    return {"name": name, **body, "vocabulary": None if vocabulary is None else without(vocabulary, "name")}

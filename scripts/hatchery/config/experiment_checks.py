@@ -1,0 +1,79 @@
+"""What an experiment asks for that is not there: splits of its corpus, positions of its models, printed rows."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from hatchery.analysis.published_values import check_choice, read_numbers
+from hatchery.config.corpus_checks import held_out_splits
+from hatchery.config.overrides import pretraining_of
+from hatchery.config.problems import Problems
+from hatchery.config.schema import nearest
+from hatchery.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hatchery.config.project import Project
+
+VALUES = "published/values"
+"""Folder of the papers' numbers, below the configuration."""
+
+_SPLIT_KEYS = {"dev": "split.development_fraction", "test": "split.test_fraction"}
+
+
+def check_perplexity_splits(experiment: Mapping[str, Any], where: str, project: "Project") -> None:
+    """Raise ConfigError for a split to measure perplexity on that the experiment's corpus surely has not."""
+    chosen = experiment["perplexity"]["splits"]
+    if not chosen:
+        return
+    name = experiment["corpus"]
+    there = held_out_splits(project, name)
+    file = project.folder / "corpora" / f"{name}.yaml"
+    problems = Problems()
+    for split in chosen:
+        if split not in there:
+            key = _SPLIT_KEYS[split] if "sources" in project.block("corpus", name) else "what it holds out"
+            lacks = f"got {split!r}, a split that the corpus {name!r} does not have"
+            problems.add(f"{where}: perplexity.splits: {lacks}; see {key} in {file}")
+    problems.raise_any()
+
+
+def check_positions(experiment: Mapping[str, Any], run: str, model: Mapping[str, Any], where: str) -> None:
+    """Raise ConfigError where a model with absolute positions meets longer sequences than it has positions for."""
+    if model["family"] == "ltg" and model["position_embedding"] != "absolute":
+        return
+    most = model["max_position_embeddings"]
+    for key, length in _lengths(experiment, run):
+        if length > most:
+            raise ConfigError(
+                f"{where}: runs.{run}: {key} gives sequences of {length} tokens, but the model "
+                f"{experiment['runs'][run]['model']!r} has absolute positions for {most}: "
+                f"raise its max_position_embeddings or shorten the sequences"
+            )
+
+
+def _lengths(experiment: Mapping[str, Any], run: str) -> Iterator[tuple[str, int]]:
+    pretraining = pretraining_of(experiment, run)
+    length, long = pretraining["sequence_length"], pretraining["long_sequence"]
+    yield "pretraining.sequence_length", length
+    if long is not None and long["from_fraction"] < 1 and pretraining["steps"] > 0:
+        yield "pretraining.long_sequence.factor", length * long["factor"]
+    perplexity = experiment["perplexity"]
+    if perplexity["splits"] and perplexity["sequence_length"] is not None:
+        yield "perplexity.sequence_length", perplexity["sequence_length"]
+
+
+def check_published(experiment: Mapping[str, Any], where: str, project: "Project") -> None:
+    """Raise ConfigError for a paper, a track or rows that no table of published numbers has, each on a line."""
+    chosen, folder = experiment["published"], project.folder / VALUES
+    # The copy of the configuration that jobs of a cluster read holds no tables; its original was checked.
+    if chosen is None or not folder.is_dir():
+        return
+    papers = sorted(path.stem for path in folder.glob("*.csv"))
+    if chosen["paper"] not in papers:
+        raise ConfigError(
+            f"{where}: published.paper: got {chosen['paper']!r}, allowed are: {', '.join(papers)}"
+            f"{nearest(chosen['paper'], papers)}"
+        )
+    problems = Problems()
+    with problems.collecting(where):
+        check_choice(read_numbers(folder / f"{chosen['paper']}.csv"), chosen["track"], chosen["rows"])
+    problems.raise_any()

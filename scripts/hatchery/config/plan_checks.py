@@ -1,0 +1,55 @@
+"""Everything that is known to be wrong with a plan before its first job, all at once.
+
+Starting from what is asked for, every block that it leads to is checked, and the first rows of every task whose data
+lies here. A broken block does not keep the others from being looked at.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from hatchery.config.block_bodies import task_body
+from hatchery.config.missing_data import usable_path
+from hatchery.config.problems import Problems
+from hatchery.config.project import Project
+from hatchery.config.references import DATA, references
+from hatchery.typed import build
+
+Asked = tuple[str, str]
+"""Kind and name of a block."""
+
+
+def collect_problems(project: Project, asked: Iterable[Asked], problems: Problems) -> None:
+    """Add the mistakes of these blocks, and of all blocks that they lead to, to `problems`."""
+    waiting, seen = list(asked), set(asked)
+    while waiting:
+        kind, name = waiting.pop(0)
+        with problems.collecting():
+            project.block(kind, name)
+        block: dict[str, Any] | None = None
+        with problems.collecting():
+            # Also of a block whose values do not fit each other, the blocks that it names are looked at.
+            block = project.validated(kind, name)
+        if block is None:
+            continue
+        if kind == "task":
+            _check_first_rows(project, name, block, problems)
+        for reference in references(kind, block):
+            other = (reference.kind, reference.name)
+            if reference.kind != DATA and other not in seen:
+                seen.add(other)
+                waiting.append(other)
+
+
+def _check_first_rows(project: Project, name: str, block: dict[str, Any], problems: Problems) -> None:
+    root = usable_path(project, block["data"]) if "data" in block else None
+    if root is None:
+        return
+    # Reading rows takes long to import, and many experiments have no task of this machine's data.
+    from hatchery.evaluation.tasks.first_rows import first_rows_problem
+    from hatchery.evaluation.tasks.settings import TaskSettings
+
+    file = project.folder / "tasks" / f"{name}.yaml"
+    with problems.collecting(str(file)):
+        problem = first_rows_problem(build(TaskSettings, task_body(name, block)), root)
+        if problem is not None:
+            problems.add(f"{file}: {problem}")
