@@ -21,23 +21,13 @@ class Workflow(Compute):
         """Pages of the experiments that config.yaml names."""
         return [f"results/{experiment}/index.html" for experiment in self.project.config["experiments"]]
 
-    def open_invocation(self, dag: Any, is_main_process: bool) -> None:
-        """Read what Snakemake was asked for, `dag` (its DAGSettings; None where it only reads the rules).
+    def start(self, asked: Any) -> None:
+        """What the main process does before the first job, and not in a dry run; `asked` is its DAGSettings.
 
-        Readable places of kept results become their addresses there. A job of a cluster really runs; the main process
-        says so by `start`, and tells its jobs where the user forces them to run.
+        Writes the calls and links of what is planned, and tells the jobs where the user forces them to run.
         """
-        if not is_main_process:
-            self.start()
-        elif dag is not None:
-            for key in ("targets", "forcerun", "until", "omit_from"):
-                setattr(dag, key, [self._target(name) for name in getattr(dag, key)])
-            os.environ[FORCED] = "1" if dag.forceall or dag.forcetargets or dag.forcerun else ""
-
-    def _target(self, name: str) -> str:
-        path = os.path.relpath(name) if "/" in name else name
-        kept = self.kept(path)
-        return name if kept == path else kept
+        os.environ[FORCED] = "1" if asked.forceall or asked.forcetargets or asked.forcerun else ""
+        self.write_calls()
 
     def show_summaries(self) -> None:
         """Print the tables of the experiments that this invocation looked at."""
@@ -71,14 +61,18 @@ def _message(error: HatcheryError) -> str:
     return "\n".join(f"error: {line}" for line in str(error).splitlines())
 
 
-def open_workflow(folder: str | Path, overrides: Mapping[str, Any]) -> Any:
+def open_workflow(folder: str | Path, overrides: Mapping[str, Any], is_main_process: bool = True) -> Any:
     """The workflow configured in `folder`; an error of the configuration ends the program with one line.
 
-    The main configuration is checked at once, experiments when they are asked for.
+    The main configuration is checked at once, experiments when they are asked for. In the process of one job of a
+    cluster, calls are written as they are asked for.
     """
     project = Project(folder, overrides)
     try:
         link_roots(project.config["storage_root"])
     except HatcheryError as error:
         raise SystemExit(_message(error)) from None
-    return _Guarded(Workflow(project))
+    workflow = Workflow(project)
+    if not is_main_process:
+        workflow.write_calls()
+    return _Guarded(workflow)
