@@ -17,8 +17,11 @@ from hatchery.config.frozen_configuration import frozen_configuration
 from hatchery.config.workflow import open_workflow
 
 # Jobs of a cluster start later, and read the configuration of the moment when they were planned.
-LAYOUT = open_workflow(frozen_configuration("config", workflow.is_main_process), config)
-LAYOUT.open_invocation(workflow.dag_settings, workflow.is_main_process)
+LAYOUT = open_workflow(
+    frozen_configuration("config", workflow.is_main_process),
+    config,
+    workflow.is_main_process,
+)
 
 
 wildcard_constraints:
@@ -41,6 +44,7 @@ wildcard_constraints:
 report: "workflow/report/workflow.rst"
 
 
+include: "workflow/rules/kept_results.smk"
 include: "workflow/rules/sources.smk"
 include: "workflow/rules/vocabulary.smk"
 include: "workflow/rules/corpora.smk"
@@ -72,7 +76,7 @@ LAYOUT.check_request(workflow)
 # Not in a dry run, which creates nothing.
 onstart:
     LAYOUT.require_raw_data(workflow.dag)
-    LAYOUT.start()
+    LAYOUT.start(workflow.dag_settings)
 
 
 onsuccess:

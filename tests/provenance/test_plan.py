@@ -12,7 +12,7 @@ RECORDED = (Path(__file__).parent / "dry_run.txt").read_text(encoding="utf-8")
 
 def test_every_job_is_read_with_its_wildcards_outputs_and_reasons() -> None:
     jobs = parse_plan(RECORDED)
-    rules = ["generate_embedded_sources", "register_source", "freeze_settings", "pretrain", "pretrain"]
+    rules = ["generate_embedded_sources", "register_source", "write_cost", "pretrain", "pretrain"]
     assert [job.rule for job in jobs] == rules
     register = jobs[1]
     assert register.wildcards == {"source": "embedded_glue"}
@@ -64,7 +64,7 @@ def test_nothing_to_be_done_is_an_empty_plan() -> None:
     ("text", "words"),
     [
         (
-            RECORDED.replace("rule freeze_settings:", "the rule freeze_settings"),
+            RECORDED.replace("rule write_cost:", "the rule write_cost"),
             "read 4 jobs, but its table announces 5",
         ),
         (RECORDED.replace("total  ", "sum    "), "read 5 jobs, but its table announces none"),

@@ -34,14 +34,6 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 _READABLE = re.compile(rf"results/([^/]+)/({'|'.join(KINDS)})/([^/]+)(?:/(.*))?")
 
 
-def readable_patterns() -> list[str]:
-    """The readable places of kept manifests, with `{wildcards}` as in the rules."""
-    return [
-        "/".join(["results/{experiment}", kind, "{cell}", *(f"{{{name}}}" for name in names), "manifest.json"])
-        for kind, (_, names) in KINDS.items()
-    ]
-
-
 class KeptResults(Layout):
     """The layout with the calls of jobs, and with the places where results that experiments share are kept."""
 
@@ -75,9 +67,9 @@ class KeptResults(Layout):
         """The paths that the job of an address is given as this argument, each once."""
         return self._call(address).paths(argument)
 
-    def start(self, running: bool = True) -> None:
+    def write_calls(self) -> None:
         """Write the calls and the links of everything planned so far and from now on; never in a dry run."""
-        self._running = running
+        self._running = True
         for call in self._calls.values():
             call.write()
         for folder, kept in self._kept.items():
@@ -123,6 +115,10 @@ class KeptResults(Layout):
             if self._running:
                 put_link(Path(folder), Path(self._kept[folder]))
         return "/".join([self._kept[folder], *(part for part in parts[len(names) :] if part)])
+
+    def kept_kinds(self) -> str:
+        """A pattern of the folders of an experiment that hold such links."""
+        return "|".join(KINDS)
 
     def kept_model(self, experiment: str, cell: str) -> str:
         """Where the manifest of a pretrained model is kept."""

@@ -33,6 +33,7 @@ class Demand:
 
 DEMANDS: Mapping[str, Demand] = {
     # Local: light, or in need of the network, which nodes of a cluster often lack.
+    "show_result": Demand("local", 100, 1),
     "register_source": Demand("local", 1500, 1440),
     "write_cost": Demand("local", 2000, 10),
     "summarise": Demand("local", 2000, 10),

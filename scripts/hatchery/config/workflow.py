@@ -13,7 +13,6 @@ from hatchery.analysis.terminal import show_summaries
 from hatchery.cluster.installed import require_slurm
 from hatchery.config.command_line import read_request
 from hatchery.config.compute import Compute
-from hatchery.config.kept_results import readable_patterns
 from hatchery.config.missing_data import missing_sources, planned_sources
 from hatchery.config.plan_checks import collect_problems
 from hatchery.config.project import Project
@@ -30,23 +29,13 @@ class Workflow(Compute):
         """Pages of the experiments that config.yaml names."""
         return [f"results/{experiment}/index.html" for experiment in self.project.config["experiments"]]
 
-    def open_invocation(self, dag: Any, is_main_process: bool) -> None:
-        """Read what Snakemake was asked for, `dag` (its DAGSettings; None where it only reads the rules).
+    def start(self, asked: Any) -> None:
+        """What the main process does before the first job, and not in a dry run; `asked` is its DAGSettings.
 
-        Readable places of kept results become their addresses there. A job of a cluster really runs; the main process
-        says so by `start`, and tells its jobs where the user forces them to run.
+        Writes the calls and links of what is planned, and tells the jobs where the user forces them to run.
         """
-        if not is_main_process:
-            self.start()
-        elif dag is not None:
-            for key in ("targets", "forcerun", "until", "omit_from"):
-                setattr(dag, key, [self._target(name) for name in getattr(dag, key)])
-            os.environ[FORCED] = "1" if dag.forceall or dag.forcetargets or dag.forcerun else ""
-
-    def _target(self, name: str) -> str:
-        path = os.path.relpath(name) if "/" in name else name
-        kept = self.kept(path)
-        return name if kept == path else kept
+        os.environ[FORCED] = "1" if asked.forceall or asked.forcetargets or asked.forcerun else ""
+        self.write_calls()
 
     def check_request(self, workflow: Any) -> None:
         """Stop this call of Snakemake, before it plans, for everything that is known to be wrong with what it asks for.
@@ -59,8 +48,7 @@ class Workflow(Compute):
         require_slurm(request.executor, request.dry_run)
         targets = request.targets or tuple(self.default_pages())
         patterns = [strip_wildcard_constraints(str(output)) for rule in workflow.rules for output in rule.output]
-        patterns += readable_patterns()
-        made = {target: _is_made(self._target(target), workflow) for target in targets}
+        made = {target: _is_made(target, workflow) for target in targets}
         asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, self.project)
         collect_problems(self.project, asked, problems)
         problems.raise_any()
@@ -119,14 +107,18 @@ def _message(error: HatcheryError) -> str:
     return "\n".join(f"error: {line}" for line in str(error).splitlines())
 
 
-def open_workflow(folder: str | Path, overrides: Mapping[str, Any]) -> Any:
+def open_workflow(folder: str | Path, overrides: Mapping[str, Any], is_main_process: bool = True) -> Any:
     """The workflow configured in `folder`; an error of the configuration ends the program with one line.
 
-    The main configuration is checked at once, experiments when they are asked for.
+    The main configuration is checked at once, experiments when they are asked for. In the process of one job of a
+    cluster, calls are written as they are asked for.
     """
     project = Project(folder, overrides)
     try:
         link_roots(project.config["storage_root"])
     except HatcheryError as error:
         raise SystemExit(_message(error)) from None
-    return _Guarded(Workflow(project))
+    workflow = Workflow(project)
+    if not is_main_process:
+        workflow.write_calls()
+    return _Guarded(workflow)
