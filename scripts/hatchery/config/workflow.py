@@ -13,6 +13,7 @@ from hatchery.analysis.terminal import show_summaries
 from hatchery.cluster.installed import require_slurm
 from hatchery.config.command_line import read_request
 from hatchery.config.compute import Compute
+from hatchery.config.kept_results import KINDS
 from hatchery.config.missing_data import missing_sources, planned_sources
 from hatchery.config.plan_checks import collect_problems
 from hatchery.config.project import Project
@@ -47,7 +48,10 @@ class Workflow(Compute):
             return
         require_slurm(request.executor, request.dry_run)
         targets = request.targets or tuple(self.default_pages())
-        patterns = [strip_wildcard_constraints(str(output)) for rule in workflow.rules for output in rule.output]
+        outputs = [strip_wildcard_constraints(str(output)) for rule in workflow.rules for output in rule.output]
+        patterns = [
+            output.replace("{kind}", kind) for output in outputs for kind in (KINDS if "{kind}" in output else "-")
+        ]
         made = {target: _is_made(target, workflow) for target in targets}
         asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, self.project)
         collect_problems(self.project, asked, problems)
