@@ -16,9 +16,15 @@ sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 from hatchery.config.frozen_configuration import frozen_configuration
 from hatchery.config.layout import arguments, flags
 from hatchery.config.workflow import open_workflow
+from hatchery.running.call import begin_jobs, is_real_run, prepare_call
 
+prepare_call(workflow)
 # Jobs of a cluster start later, and read the configuration of the moment when they were planned.
-LAYOUT = open_workflow(frozen_configuration("config", workflow.is_main_process), config)
+LAYOUT = open_workflow(
+    frozen_configuration("config", workflow.is_main_process, is_real_run(workflow)),
+    config,
+    is_real_run(workflow),
+)
 
 
 wildcard_constraints:
@@ -62,6 +68,10 @@ rule all:
     default_target: True
     input:
         LAYOUT.default_pages(),
+
+
+onstart:
+    begin_jobs()
 
 
 onsuccess:
