@@ -53,7 +53,7 @@ class Progress:
             self.note(self._line())
         elif not self._is_announced and now - self._started >= SHORT_SECONDS:
             self._is_announced = True
-            self.note(f"{self.label}: {self.total - self.done:,} {self.unit} to do")
+            self.note(f"{self.label}: {self.total - self.initial:,} {self.unit} to do")
 
     def _line(self) -> str:
         elapsed = max(time.monotonic() - self._started, 1e-9)
