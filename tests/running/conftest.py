@@ -26,7 +26,9 @@ rule part:
     log: "logs/part/{{part}}.log"
     wildcard_constraints: part="one|two"
     conda: "environment.yaml"
-    shell: "(echo progress of {{wildcards.part}}; test ! -e {{wildcards.part}}.wrong || exit 3; touch {{output}}) 2>&1 | tee {{log}}"
+    shell:
+        "(echo progress of {{wildcards.part}}; test ! -e {{wildcards.part}}.wrong || exit 3; touch {{output}}) 2>&1"
+        " | tee {{log}}"
 
 rule explain:
     output: "results/explained.txt"

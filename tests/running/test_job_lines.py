@@ -2,9 +2,14 @@
 
 import re
 from collections.abc import Callable
+from logging import makeLogRecord
 from pathlib import Path
 
 import pytest
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from hatchery.running.failed_jobs import FailedJobs
+from hatchery.running.job_lines import JobLines
 
 Say = Callable[..., tuple[int, list[str]]]
 
@@ -66,3 +71,25 @@ def test_a_dry_run_shows_the_plan_as_snakemake_does(say: Say, folder: Path) -> N
     assert status == 0
     assert "rule part:" in lines
     assert {path.name for path in folder.iterdir()} == {"Snakefile", "environment.yaml", "train.py", ".snakemake"}
+
+
+def test_a_job_of_slurm_has_one_line_with_its_number() -> None:
+    failed = FailedJobs()
+    lines = JobLines(failed)
+    started = {"event": LogEvent.JOB_INFO, "jobid": 7, "rule_name": "pretrain", "wildcards": {"cell": "a-s1"}}
+    records = [
+        {"event": LogEvent.RUN_INFO, "msg": "Job stats: ...", "stats": {"pretrain": 1, "summarise": 1, "total": 2}},
+        {"msg": "SLURM run ID: hatchery_1"},
+        {**started, "local": False},
+        {"msg": "Job 7 has been submitted with SLURM jobid 28 (log: /x/28.log)."},
+        {**started, "jobid": 8, "rule_name": "summarise", "wildcards": {}, "local": True},
+    ]
+    said = []
+    for record in map(makeLogRecord, records):
+        failed.handle(record)
+        said.append(lines.format(record))
+    assert said[0] == "2 jobs to run: 1 pretrain, 1 summarise"
+    assert said[1] == "SLURM run ID: hatchery_1"
+    assert said[2] == ""
+    assert said[3].endswith(" [1/2] pretrain/a-s1 (Slurm job 28)")
+    assert said[4].endswith(" [2/2] summarise")

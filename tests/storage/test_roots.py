@@ -70,9 +70,9 @@ def test_null_takes_the_links_away_and_leaves_the_files(here: Path, tmp_path: Pa
     told = link_roots(None, here)
     assert not any((here / name).is_symlink() for name in ROOTS)
     assert (tmp_path / "scratch/results/a.txt").is_file()
+    former = tmp_path / "scratch/results"
     assert told == [
-        f"storage_root: results leads to {tmp_path / 'scratch/results'} no longer; its files are still there: move them "
-        "to go on with them"
+        f"storage_root: results leads to {former} no longer; its files are still there: move them to go on with them"
     ]
     assert link_roots(None, here) == check_roots(None, here) == []
 

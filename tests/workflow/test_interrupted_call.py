@@ -1,4 +1,4 @@
-"""A call of Snakemake that is interrupted by its process id saves its pretraining, and the next one goes on from there."""
+"""A call of Snakemake that is interrupted by its process id saves its pretraining; the next one goes on from there."""
 
 import json
 import os

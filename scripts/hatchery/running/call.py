@@ -1,4 +1,4 @@
-"""What the Snakefile does around the jobs of a call: before it reads the configuration, and when the first job begins."""
+"""What the Snakefile does around the jobs of a call: before it reads the configuration, and before the first job."""
 
 import sys
 from typing import Any

@@ -1,9 +1,9 @@
 """SIGINT to Snakemake's own process stops its jobs as Ctrl-C does.
 
 Ctrl-C reaches every process of the terminal's foreground group, and a pretraining saves its checkpoint. `kill -INT PID`
-reaches Snakemake alone, which then waits for its jobs, however long they run. So the signal is handed on, but only where
-the jobs have not had it: a second one ends a pretraining at once. Whether they have is seen from a child process that
-does nothing, and that a signal to the group ends.
+reaches Snakemake alone, which then waits for its jobs, however long they run. So the signal is handed on, but only
+where the jobs have not had it: a second one ends a pretraining at once. Whether they have is seen from a child process
+that does nothing and that a signal to the group ends.
 """
 
 import signal
@@ -20,8 +20,8 @@ PATIENCE_SECONDS = 0.5
 def hand_on_interrupts() -> None:
     """From now on SIGINT to this process alone reaches its descendants, too; raises KeyboardInterrupt as before.
 
-    Called where Snakemake begins to run jobs, in the main thread. Also where SIGINT was ignored, as in the background of
-    a script: whoever sends it means it.
+    Called where Snakemake begins to run jobs, in the main thread. Also where SIGINT was ignored, as in the background
+    of a script: whoever sends it means it.
     """
     if threading.current_thread() is not threading.main_thread():
         return

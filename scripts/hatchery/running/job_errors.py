@@ -1,7 +1,7 @@
 """Why a job failed, in one line: the last error in its log.
 
-Commands end a user's mistake with `error: ...` (`hatchery.command`), everything else with Python's traceback, whose last
-line names the exception. What is no error, such as progress, is told as the last line.
+Commands end a user's mistake with `error: ...` (`hatchery.command`), everything else with Python's traceback, whose
+last line names the exception. What is no error, such as progress, is told as the last line.
 """
 
 import re

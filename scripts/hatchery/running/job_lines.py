@@ -47,6 +47,8 @@ class JobLines(logging.Formatter):
         self._failed = failed
         self._total = self._started = 0
         self._began: dict[int, float] = {}
+        # Lines of jobs that wait for their number in Slurm.
+        self._to_submit: dict[int, str] | None = None
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
@@ -65,8 +67,12 @@ class JobLines(logging.Formatter):
                 return self._error(text, str(said.get("exception")))
             case _ if event in _HIDDEN:
                 return ""
+        if text.startswith("SLURM run ID:"):
+            self._to_submit = {}
         if (submitted := _SUBMITTED.match(text)) is not None:
-            return _dated(f"{self._failed.name_of(int(submitted[1]))} is Slurm job {submitted[2]}")
+            jobid = int(submitted[1])
+            line = (self._to_submit or {}).pop(jobid, self._failed.name_of(jobid))
+            return _dated(f"{line} (Slurm job {submitted[2]})")
         if (again := _AGAIN.match(text)) is not None:
             return _dated(f"{self._failed.name_of(int(again[1]))} is tried again")
         if text.startswith("Complete log(s):"):
@@ -85,7 +91,11 @@ class JobLines(logging.Formatter):
         self._began[jobid] = time.monotonic()
         self._started += not again
         width = len(str(self._total))
-        return _dated(f"[{self._started:{width}}/{self._total}] {job_name(said['rule_name'], said['wildcards'])}")
+        line = f"[{self._started:{width}}/{self._total}] {job_name(said['rule_name'], said['wildcards'])}"
+        if self._to_submit is not None and not said["local"]:
+            self._to_submit[jobid] = line
+            return ""
+        return _dated(line)
 
     def _finished(self, jobid: int) -> str:
         seconds = time.monotonic() - self._began.get(jobid, time.monotonic())

@@ -73,7 +73,7 @@ def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[
 
 
 def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
-    root = None if storage_root is None else _checked(Path(os.path.abspath(Path(storage_root).expanduser())), here)
+    root = None if storage_root is None else _checked(Path(storage_root).expanduser().absolute(), here)
     changes, made = _Changes(), _recorded(here)
     for name in ROOTS:
         link, target = here / name, None if root is None else root / name
@@ -110,7 +110,8 @@ def _checked(root: Path, here: Path) -> Path:
     project, real = here.resolve(), root.resolve()
     if real == project or any(real.is_relative_to(project / name) for name in ROOTS):
         raise ConfigError(
-            f"storage_root: got {root}, expected a folder outside {', '.join(ROOTS)} of this project; null keeps them here"
+            f"storage_root: got {root}, expected a folder outside of this project's {', '.join(ROOTS)}; null keeps "
+            "them here"
         )
     return root
 
