@@ -24,8 +24,9 @@ def prepare_call(workflow: Any) -> None:
         print(told, file=sys.stderr)
     put_own_environment_first(workflow.deployment_settings)
     output = workflow.output_settings
-    if is_real_run(workflow) and not output.quiet:
-        tell_jobs(logger, details=bool(output.verbose or output.debug_dag or output.printshellcmds))
+    if is_real_run(workflow):
+        # Whoever asks for more or less than usual gets Snakemake's own words.
+        tell_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds))
 
 
 def begin_jobs() -> None:
