@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from hatchery.cluster.last_run import last_run
 from hatchery.running.failed_jobs import FailedJobs
 from hatchery.running.job_lines import JobLines
 
@@ -64,6 +65,15 @@ def test_an_option_brings_snakemakes_own_words_back(say: Say, option: str) -> No
     assert status == 1
     assert "localrule explain:" in lines
     assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
+
+
+def test_a_quiet_call_ends_with_the_error_and_has_its_details_in_the_log(say: Say, folder: Path) -> None:
+    status, lines = say("--quiet", "rules", "progress", "--", "results/explained.txt")
+    assert status == 1
+    assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
+    run = last_run(folder / ".snakemake/log")
+    assert run is not None
+    assert [job.name for job in run.failed] == ["explain"]
 
 
 def test_a_dry_run_shows_the_plan_as_snakemake_does(say: Say, folder: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from snakemake.logging import logger
 
 from hatchery.running.interruption import hand_on_interrupts
-from hatchery.running.job_lines import tell_jobs
+from hatchery.running.job_lines import keep_details, tell_jobs
 from hatchery.running.software import choose_software, put_own_environment_first
 
 
@@ -25,6 +25,7 @@ def prepare_call(workflow: Any) -> None:
     put_own_environment_first(workflow.deployment_settings)
     output = workflow.output_settings
     if is_real_run(workflow):
+        keep_details(logger)
         # Whoever asks for more or less than usual gets Snakemake's own words.
         tell_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds))
 

@@ -12,6 +12,7 @@ import time
 from datetime import datetime
 from typing import Any, TextIO
 
+from snakemake.logging import DefaultFilter
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from hatchery.running.failed_jobs import FailedJobs, job_name
@@ -162,6 +163,18 @@ def tell_jobs(logger: logging.Logger, details: bool) -> FailedJobs:
             logger.handlers[position] = replacement = TerminalHandler(stream)
             replacement.setFormatter(JobLines(failed))
     return failed
+
+
+def keep_details(logger: logging.Logger) -> None:
+    """Let Snakemake's log of the run have everything, also in a call that is to be quiet: `make log` reads it."""
+    for handler in logger.handlers:
+        if handler.name == "DefaultLogFileHandler":
+            handler.filters = [
+                DefaultFilter(set(), filter_.debug_dag, filter_.verbose, filter_.dryrun, filter_.printshellcmds)
+                if isinstance(filter_, DefaultFilter)
+                else filter_
+                for filter_ in handler.filters
+            ]
 
 
 def _dated(text: str) -> str:
