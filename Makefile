@@ -69,8 +69,8 @@ cluster-check: env ## print what EXPERIMENT=name would send to Slurm, and check 
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/check_cluster.py --experiment "$(EXPERIMENT)" $(CHECK_OPTIONS)
 
 .PHONY: log
-log: env ## print the logs of a job: TARGET=result, Slurm job id or rule/wildcards
-	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/find_log.py "$(TARGET)"
+log: env ## print what failed in the last run, or the logs of a job: TARGET=result, Slurm job id or rule/wildcards
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/find_log.py $(if $(filter file,$(origin TARGET)),,"$(TARGET)")
 
 # Tests of one folder stay in one process, because they share what they prepare.
 TEST_PROCESSES ?= 2

@@ -15,12 +15,15 @@ sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
 from hatchery.config.frozen_configuration import frozen_configuration
 from hatchery.config.workflow import open_workflow
+from hatchery.running.call import begin_jobs, is_real_run, prepare_call
 
+prepare_call(workflow)
 # Jobs of a cluster start later, and read the configuration of the moment when they were planned.
 LAYOUT = open_workflow(
-    frozen_configuration("config", workflow.is_main_process),
+    frozen_configuration("config", workflow.is_main_process, is_real_run(workflow)),
     config,
     workflow.is_main_process,
+    is_real_run(workflow),
 )
 
 
@@ -77,6 +80,7 @@ LAYOUT.check_request(workflow)
 onstart:
     LAYOUT.require_raw_data(workflow.dag)
     LAYOUT.start(workflow.dag_settings)
+    begin_jobs()
 
 
 onsuccess:

@@ -9,6 +9,8 @@ from typing import Any, Self, TextIO
 from tqdm import tqdm
 
 LOG_INTERVAL_SECONDS = 10.0
+# Work that is over sooner is not announced, and its end only told where it has something to tell.
+SHORT_SECONDS = 1.0
 
 
 class Progress:
@@ -20,6 +22,7 @@ class Progress:
         self.stream = stream or sys.stderr
         self._fields: dict[str, Any] = {}
         self._started = self._last_line = time.monotonic()
+        self._is_announced = False
         self._bar = (
             tqdm(total=total, desc=label, unit=f" {unit}", initial=initial, file=self.stream, dynamic_ncols=True)
             if self.stream.isatty()
@@ -27,8 +30,6 @@ class Progress:
         )
 
     def __enter__(self) -> Self:
-        if self._bar is None:
-            self.note(f"{self.label}: {self.total - self.done:,} {self.unit} to do")
         return self
 
     def note(self, text: str) -> None:
@@ -45,9 +46,14 @@ class Progress:
         if self._bar is not None:
             self._bar.set_postfix(self._fields, refresh=False)
             self._bar.update(count)
-        elif time.monotonic() - self._last_line >= LOG_INTERVAL_SECONDS:
-            self._last_line = time.monotonic()
+            return
+        now = time.monotonic()
+        if now - self._last_line >= LOG_INTERVAL_SECONDS:
+            self._last_line, self._is_announced = now, True
             self.note(self._line())
+        elif not self._is_announced and now - self._started >= SHORT_SECONDS:
+            self._is_announced = True
+            self.note(f"{self.label}: {self.total - self.initial:,} {self.unit} to do")
 
     def _line(self) -> str:
         elapsed = max(time.monotonic() - self._started, 1e-9)
@@ -67,5 +73,7 @@ class Progress:
             self._bar.close()
         elif kind is None:
             elapsed = time.monotonic() - self._started
+            if elapsed < SHORT_SECONDS and not self._fields:
+                return
             fields = "".join(f" {key}={value}" for key, value in self._fields.items())
             self.note(f"{self.label}: {self.done:,} {self.unit} done in {elapsed:,.1f} s{fields}")

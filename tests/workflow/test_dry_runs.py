@@ -27,16 +27,30 @@ def test_the_summary_of_every_experiment_can_be_planned(experiment: str, project
 def test_the_literal_cluster_command_is_found_in_a_fresh_clone(tmp_path: Path, repository: Path) -> None:
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", str(repository), str(clone)], check=True)
-    command = ("--profile", "slurm", "-n", "results/strict/summary.csv")
-    if shutil.which("conda") is None:
-        # The profile asks for it, and a machine without it is told so; this is how docs/cluster.md says to go without.
-        result = snakemake(clone, *command)
-        assert result.returncode == 1
-        assert "Is conda installed" in result.stdout + result.stderr
-        command = ("--software-deployment-method", "env-modules", *command)
-    result = snakemake(clone, *command)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "pretrain" in result.stdout + result.stderr
+    result = snakemake(clone, "--profile", "slurm", "-n", "results/strict/summary.csv")
+    output = result.stdout + result.stderr
+    assert result.returncode == 0, output
+    assert "pretrain" in output
+    assert "never awaited" not in output
+    # With conda the rules' environments are meant, without it the user is told what jobs run in.
+    assert output.count("conda is not on PATH") == (shutil.which("conda") is None)
+
+
+def test_a_dry_run_makes_nothing(tmp_path: Path, repository: Path) -> None:
+    project = make_project(tmp_path / "project", repository)
+    config = project / "config/config.yaml"
+    text = config.read_text(encoding="utf-8")
+    before = {path.name for path in project.iterdir()}
+    config.write_text(text.replace("storage_root: null", f"storage_root: {tmp_path / 'large'}"), encoding="utf-8")
+    assert snakemake(project, "-n", "results/tiny/summary.csv").returncode == 0
+    assert {path.name for path in project.iterdir()} == before | {".snakemake"}
+    # Snakemake's own folder is there, without anything of ours.
+    assert not (project / ".snakemake/configurations").exists()
+    assert not (tmp_path / "large").exists()
+    config.write_text(text.replace("storage_root: null", f"storage_root: {tmp_path}/lrage/x"), encoding="utf-8")
+    result = snakemake(project, "-n", "results/tiny/summary.csv")
+    assert result.returncode == 1
+    assert f"error: storage_root: got {tmp_path}/lrage/x, but {tmp_path}/lrage does not exist" in result.stderr
 
 
 def test_the_dag_has_no_rule_that_breaks_under_strict_evaluation(project: Path) -> None:

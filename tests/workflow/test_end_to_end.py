@@ -145,9 +145,11 @@ def test_a_damaged_shard_ends_in_one_line_that_names_it(finished_project: Path, 
         project, "--cores", "1", "--forcerun", "pretrain", "--", "results/tiny/pretraining/ltg_bert-s42/manifest.json"
     )
     assert result.returncode != 0
-    errors = [line for line in (result.stdout + result.stderr).splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1
-    assert shard.name in errors[0]
+    lines = result.stderr.splitlines()
+    assert lines[-1].startswith("error: pretrain/tiny/ltg_bert-s42: ")
+    assert shard.name in lines[-1]
+    # The command's own line, when it failed, and the last one.
+    assert sum(line.startswith("error: ") for line in [*result.stdout.splitlines(), *lines]) == 2
     assert not (project / "results/tiny/pretraining/ltg_bert-s42/manifest.json").exists()
 
 

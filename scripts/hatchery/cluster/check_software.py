@@ -11,6 +11,7 @@ from pathlib import Path
 from hatchery.cluster import findings
 from hatchery.cluster.findings import Finding
 from hatchery.cluster.planned_jobs import ClusterPlan
+from hatchery.running.software import has_conda
 
 Which = Callable[[str], str | None]
 
@@ -18,16 +19,20 @@ Which = Callable[[str], str | None]
 def check_software(plan: ClusterPlan, target: str, which: Which = shutil.which) -> list[Finding]:
     """Whether every job will find its programs."""
     found = []
-    if "conda" in plan.deployment and plan.conda_prefix is not None:
+    deployment = plan.deployment
+    if "apptainer" not in deployment and not has_conda(which):
+        # As Snakemake's call decides, too.
+        deployment = deployment - {"conda"}
+    if "conda" in deployment and plan.conda_prefix is not None:
         found += check_conda(plan.environments, plan.conda_prefix, target, which)
-    if "apptainer" in plan.deployment and which("apptainer") is None and which("singularity") is None:
+    if "apptainer" in deployment and which("apptainer") is None and which("singularity") is None:
         found.append(
             findings.error(
                 "containers", "neither apptainer nor singularity is on PATH", "load the cluster's module first"
             )
         )
     # No rule names modules, so this method stands for "none".
-    if not plan.deployment - {"env-modules"}:
+    if not deployment - {"env-modules"}:
         python = which("python")
         seen = f"jobs run in the environment of this shell ({python})" if python else "there is no `python` on PATH"
         advice = "put the environment's bin folder first on PATH, on a file system that the nodes see"
@@ -37,13 +42,12 @@ def check_software(plan: ClusterPlan, target: str, which: Which = shutil.which) 
 
 def check_conda(environments: Iterable[Path], prefix: Path, target: str, which: Which = shutil.which) -> list[Finding]:
     """Whether conda is here and the environments are made already, so that no node needs the network."""
-    if which("conda") is None:
+    if not has_conda(which):
         return [
             findings.error(
                 "conda",
-                "the profile asks for conda (software-deployment-method), which is not on PATH",
-                "load or install conda, or let jobs run in the environment of this shell:"
-                " `--software-deployment-method env-modules`",
+                "the profile asks for containers with conda (software-deployment-method), which is not on PATH",
+                "load or install conda",
             )
         ]
     missing = sorted(path.name for path in environments if made_environment(path, prefix) is None)

@@ -1,4 +1,4 @@
-"""The answer to "where is the log of this job": paths, Slurm's word on every attempt, and the last lines."""
+"""The answer to "where is the log of this job": paths, the error, Slurm's word on every attempt, and the last lines."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +19,8 @@ from hatchery.cluster.job_logs import (
     submissions,
     workflow_rules,
 )
+from hatchery.cluster.last_run import LastRun, last_run
+from hatchery.running.job_errors import last_error
 
 SHOWN_JOBS = 5
 
@@ -47,7 +49,32 @@ def find_logs(target: str, ask: Ask, lines: int) -> str:
         texts += _job_lines(job, found, lines if len(jobs) == 1 else 1)
     if len(jobs) > SHOWN_JOBS:
         texts.append(f"... and {len(jobs) - SHOWN_JOBS} older ones below {jobs[0].logs[0].parent}")
+    run = last_run()
+    if run is not None and run.failed and not any(log.exists() for job in jobs for log in job.logs):
+        texts += _failures(run, lines)
     return "\n".join(texts) + "\n"
+
+
+def what_failed(lines: int) -> str:
+    """The answer without a target: what failed in the last run of this folder, and the last lines of those logs."""
+    run = last_run()
+    if run is None:
+        return "nothing has run in this folder yet\n"
+    if not run.failed:
+        shown = [f"no job of the last run failed; its own log ends ({_short(run.log)})", *_tail(run.log, lines)]
+        return "\n".join([*shown, "make log TARGET=results/... shows the log of any job"]) + "\n"
+    return "\n".join(_failures(run, lines)) + "\n"
+
+
+def _failures(run: LastRun, lines: int) -> list[str]:
+    count = len(run.failed)
+    shown = [f"{count} job{'s' if count > 1 else ''} of the last run failed ({_short(run.log)})"]
+    for job in run.failed[:SHOWN_JOBS]:
+        shown.append(f"error: {job.line()}")
+        # Of a job of Slurm the second is Slurm's.
+        there = [log for log in job.logs if log.exists()][:1]
+        shown += [line for log in there for line in _tail(log, lines)]
+    return shown + ([f"... and {count - SHOWN_JOBS} more"] if count > SHOWN_JOBS else [])
 
 
 def _job_lines(job: RuleLogs, known: Sequence[SlurmJob], lines: int) -> list[str]:
@@ -55,10 +82,13 @@ def _job_lines(job: RuleLogs, known: Sequence[SlurmJob], lines: int) -> list[str
     places = ", ".join(readable_places(job))
     shown = [f"rule {job.rule}" + (f" ({values})" if values else "") + (f": {places}" if places else "")]
     for log in job.logs:
-        shown += [f"  log        {log}" + ("" if log.exists() else "  (not written yet)"), *_tail(log, lines)]
+        error = last_error(log)
+        shown.append(f"  log        {log}" + ("" if log.exists() else "  (not written yet)"))
+        shown += ([f"  error      {error}"] if error is not None else []) + _tail(log, lines)
     for attempt in known:
-        # The rule's own log says more; Slurm's is shown where that one is missing or the job came to no good end.
-        needed = not any(log.exists() for log in job.logs) or attempt.state not in ("COMPLETED", "RUNNING")
+        # The rule's own log says more; Slurm's is shown where that one is missing, or has no error of a failed job.
+        told = any(last_error(log) is not None for log in job.logs)
+        needed = not any(log.exists() for log in job.logs) or not (told or attempt.state in ("COMPLETED", "RUNNING"))
         shown += _slurm_lines(attempt, lines if needed and attempt is known[-1] else 0)
     if not known:
         shown.append("  Slurm job  none known: run on this machine, or not yet")

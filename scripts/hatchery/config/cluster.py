@@ -92,7 +92,7 @@ class ClusterSettings:
     requeue: bool
     pretraining_memory_mb: int
     pretraining_minutes: int | None
-    planned_device: str
+    planned_device: str | None
     planned_mfu: float
 
     def target(self, with_model: bool) -> JobTarget:

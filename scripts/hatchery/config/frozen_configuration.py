@@ -14,11 +14,16 @@ VARIABLE = "HATCHERY_CONFIGURATION"
 COPIES = Path(".snakemake/configurations")
 
 
-def frozen_configuration(folder: str | Path, is_main_process: bool) -> Path:
-    """The folder to read the configuration from: `folder` itself in the main process, its copy in a job."""
+def frozen_configuration(folder: str | Path, is_main_process: bool, is_real_run: bool = True) -> Path:
+    """The folder to read the configuration from: `folder` itself in the main process, its copy in a job.
+
+    A call that runs nothing has no jobs, and makes no copy.
+    """
     if not is_main_process:
         told = os.environ.get(VARIABLE, "")
         return Path(told) if told and Path(told).is_dir() else Path(folder)
+    if not is_real_run:
+        return Path(folder)
     files = {path.relative_to(folder): path.read_bytes() for path in sorted(Path(folder).rglob("*.yaml"))}
     content = sha256(b"".join(f"{path} {len(text)}\n".encode() + text for path, text in files.items())).hexdigest()
     copy = COPIES / content[:16]

@@ -99,7 +99,7 @@ class PlannedWork:
 
     def _device(self, devices: int, threads: int) -> PlanSettings:
         # Without GPUs on the cluster, what the experiment is priced for is not what it will run on.
-        device = self._cluster.planned_device if self._cluster.gpus_per_node else "cpu"
+        device = str(self._plan["device"]) if self._cluster.gpus_per_node else "cpu"
         return PlanSettings(device, devices, threads, self._cluster.planned_mfu, keep_checkpoints=0, milestones=())
 
     def _once(self, key: tuple[str, ...], seconds: Callable[[], float]) -> float | None:

@@ -13,6 +13,7 @@ from hatchery.config import analysis_slices as analysis
 from hatchery.config.block_bodies import task_body, tokenizer_body, without
 from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.overrides import pretraining_of
+from hatchery.config.planned_device import planned_device
 from hatchery.config.project import Project
 from hatchery.config.schema import validate
 from hatchery.config.terms import KEYS, raw_inputs
@@ -166,7 +167,7 @@ def _cost(project: Project, experiment: str) -> dict[str, Any]:
         "experiment": experiment,
         "vocabulary_size": project.block("tokenizer", block["tokenizer"])["vocabulary_size"],
         "plan": {
-            "device": cluster["planned_device"],
+            "device": planned_device(project.config),
             # Without GPUs in the configuration the plan is for one device.
             "devices": cluster["nodes"] * max(1, cluster["gpus_per_node"]),
             "threads": compute["pretraining_threads"],

@@ -20,7 +20,7 @@ from hatchery.config.project import Project
 from hatchery.config.targets import check_targets
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.storage.manifests import FORCED
-from hatchery.storage.roots import link_roots
+from hatchery.storage.roots import check_roots, link_roots
 
 
 class Workflow(Compute):
@@ -111,15 +111,18 @@ def _message(error: HatcheryError) -> str:
     return "\n".join(f"error: {line}" for line in str(error).splitlines())
 
 
-def open_workflow(folder: str | Path, overrides: Mapping[str, Any], is_main_process: bool = True) -> Any:
+def open_workflow(
+    folder: str | Path, overrides: Mapping[str, Any], is_main_process: bool = True, is_real_run: bool = False
+) -> Any:
     """The workflow configured in `folder`; an error of the configuration ends the program with one line.
 
-    The main configuration is checked at once, experiments when they are asked for. In the process of one job of a
-    cluster, calls are written as they are asked for.
+    The main configuration is checked at once, experiments when they are asked for. Only a real run makes anything. In
+    the process of one job of a cluster, calls are written as they are asked for.
     """
     project = Project(folder, overrides)
     try:
-        link_roots(project.config["storage_root"])
+        told = (link_roots if is_real_run else check_roots)(project.config["storage_root"])
+        print("".join(f"{line}\n" for line in told), end="", file=sys.stderr)
     except HatcheryError as error:
         raise SystemExit(_message(error)) from None
     workflow = Workflow(project)

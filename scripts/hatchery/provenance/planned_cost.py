@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from hatchery.command import load_settings
 from hatchery.config.kept_results import KeptResults
+from hatchery.config.planned_device import planned_device
 from hatchery.pretraining.cost import CellCost, CostSettings, cost_settings, estimate
 from hatchery.pretraining.cost_table import about, aligned
 from hatchery.provenance.plan import PlannedJob
@@ -84,7 +85,7 @@ def planned_cost_text(costs: Sequence[PlannedCell], layout: KeptResults) -> str:
     cluster = layout.project.config["cluster"]
     header = ["model", "pretraining FLOPs", "time", "device hours", "evaluation FLOPs", "time"]
     body = [_row(f"{cost.experiment}/{cost.cell}", [cost]) for cost in costs]
-    devices = f"{cluster['nodes'] * max(1, cluster['gpus_per_node'])} x {cluster['planned_device']}"
+    devices = f"{cluster['nodes'] * max(1, cluster['gpus_per_node'])} x {planned_device(layout.project.config)}"
     return (
         f"{aligned([header, *body, _row('all, one after another', costs)])}\n"
         f"Estimated for {devices} at an MFU of {percent(cluster['planned_mfu'])} (`cluster` in config/config.yaml); "

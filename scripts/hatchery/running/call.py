@@ -1,0 +1,35 @@
+"""What the Snakefile does around the jobs of a call: before it reads the configuration, and before the first job."""
+
+import sys
+from typing import Any
+
+from snakemake.logging import logger
+
+from hatchery.running.interruption import hand_on_interrupts
+from hatchery.running.job_lines import keep_details, tell_jobs
+from hatchery.running.software import choose_software, put_own_environment_first
+
+
+def is_real_run(workflow: Any) -> bool:
+    """Whether a call may make something: the process that the user started, and no dry run."""
+    return bool(workflow.is_main_process and not workflow.output_settings.dryrun)
+
+
+def prepare_call(workflow: Any) -> None:
+    """Choose the software of the jobs and how much is said of them. Jobs on other machines take what was chosen."""
+    if not workflow.is_main_process:
+        return
+    told = choose_software(workflow.deployment_settings)
+    if told is not None:
+        print(told, file=sys.stderr)
+    put_own_environment_first(workflow.deployment_settings)
+    output = workflow.output_settings
+    if is_real_run(workflow):
+        keep_details(logger)
+        # Whoever asks for more or less than usual gets Snakemake's own words.
+        tell_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds))
+
+
+def begin_jobs() -> None:
+    """Called once the plan stands, before the first job of a real run."""
+    hand_on_interrupts()

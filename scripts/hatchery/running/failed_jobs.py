@@ -1,0 +1,89 @@
+"""The failed jobs of a call of Snakemake, taken from what Snakemake logs of each, and told in a line each."""
+
+import logging
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from hatchery.running.job_errors import last_words
+
+_STATUS = re.compile(r"returned non-zero exit status (-?\d+)|died with <Signals\.(\w+)")
+# Exit statuses that say more than "failed"; a shell adds 128 to the number of the signal.
+_MEANING = {137: "killed, often because memory was short", 143: "ended by SIGTERM", 130: "interrupted"}
+
+
+@dataclass(frozen=True)
+class FailedJob:
+    """One attempt of a job that failed."""
+
+    name: str
+    logs: tuple[Path, ...]
+    # Exit status of its command; None where the job ran elsewhere or failed otherwise.
+    status: int | None = None
+    # What Snakemake says, such as of missing output; "" where the job's own log must explain.
+    message: str = ""
+
+    def line(self) -> str:
+        """What failed, why, and where to read more."""
+        reason = self.message or last_words(self.logs)
+        if self.status in _MEANING:
+            reason = "; ".join(text for text in (reason, _MEANING[self.status]) if text)
+        elif reason is None:
+            reason = "it said nothing" + (f" and ended with status {self.status}" if self.status else "")
+        there = [str(log) for log in self.logs if log.exists()]
+        return f"{self.name}: {reason}" + (f" (log: {there[0]})" if there else "")
+
+
+def job_name(rule: str, wildcards: Mapping[str, Any] | None) -> str:
+    """The rule and the values of its wildcards, as `make log TARGET=` takes them."""
+    return "/".join([rule, *(str(value) for value in (wildcards or {}).values())])
+
+
+class FailedJobs(logging.Handler):
+    """Collects them from Snakemake's logger."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.jobs: list[FailedJob] = []
+        self._names: dict[int, str] = {}
+        # An executor logs the exception of a job and then, from the same thread, which job it was.
+        self._exceptions: dict[int | None, str] = {}
+        self._of_records = threading.Lock()
+
+    def name_of(self, jobid: int) -> str:
+        """Of a job that was started."""
+        return self._names.get(jobid, f"job {jobid}")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take notice of a job that starts or fails."""
+        event, said = getattr(record, "event", None), record.__dict__
+        with self._of_records:
+            if event == LogEvent.JOB_INFO:
+                self._names[said["jobid"]] = job_name(said["rule_name"], said["wildcards"])
+            elif event == LogEvent.JOB_FINISHED:
+                # An attempt before had failed.
+                self.jobs = [job for job in self.jobs if job.name != self.name_of(said["job_id"])]
+            elif event == LogEvent.ERROR:
+                self._exceptions[record.thread] = record.getMessage()
+            elif event == LogEvent.JOB_ERROR:
+                self.jobs.append(self._failed(said, self._exceptions.pop(record.thread, "")))
+
+    def _failed(self, said: Mapping[str, Any], exception: str) -> FailedJob:
+        status, message = None, ""
+        found = _STATUS.search(exception)
+        if found is not None:
+            status = int(found.group(1)) if found.group(1) else None
+        elif exception:
+            message = " ".join(exception.split())
+        # Of files with flags Snakemake writes "<path> (<flags>)".
+        logs = tuple(Path(str(log).split(" (", 1)[0]) for log in said.get("log") or ())
+        return FailedJob(self.name_of(said["jobid"]), logs, status, message)
+
+    def lines(self) -> list[str]:
+        """One for each job that failed, by its last attempt."""
+        return list({job.name: f"error: {job.line()}" for job in self.jobs}.values())

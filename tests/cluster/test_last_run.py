@@ -1,0 +1,106 @@
+"""`make log` tells what failed in the last run, error first, whichever rule it was."""
+
+from pathlib import Path
+
+import pytest
+
+from hatchery.cluster.external import Answer
+from hatchery.cluster.last_run import last_run
+from hatchery.cluster.log_text import find_logs, what_failed
+from hatchery.running.job_errors import last_error, last_words
+
+RUN_LOG = """\
+[Sun Nov 22 15:38:41 2026]
+Error in rule pretrain:
+    jobid: 3
+    input: results/settings.json
+    output: results/x/pretraining/a-s1/manifest.json
+    log: logs/pretrain/x/a-s1.log, {here}/.snakemake/slurm_logs/41.log (check log file(s) for error details)
+    shell:
+        python ... (command exited with non-zero exit code)
+[Sun Nov 22 15:38:42 2026]
+Error in rule prepare:
+    jobid: 4
+    log: logs/prepare.log (check log file(s) for error details)
+Trying to restart job 4.
+Finished jobid: 4 (Rule: prepare)
+"""
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "scripts/export_model.py", line 3, in <module>
+    raise OSError("x")
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "scripts/export_model.py", line 5, in <module>
+safetensors.SafetensorError: no space left
+srun: error: task 0 exited
+"""
+
+
+@pytest.fixture
+def failed_run(small_workflow: Path) -> Path:
+    """The small workflow after a run in which a pretraining failed, and another job only at first."""
+    for name in ("logs/pretrain/x", ".snakemake/log"):
+        (small_workflow / name).mkdir(parents=True)
+    (small_workflow / "logs/pretrain/x/a-s1.log").write_text("step 1\nerror: disk: full\nbye\n", encoding="utf-8")
+    (small_workflow / ".snakemake/log/2026-11-20T150127.1.snakemake.log").write_text("old", encoding="utf-8")
+    run = small_workflow / ".snakemake/log/2026-11-21T150127.1.snakemake.log"
+    run.write_text(RUN_LOG.format(here=small_workflow), encoding="utf-8")
+    return small_workflow
+
+
+def test_the_last_run_has_the_jobs_that_failed_for_good(failed_run: Path) -> None:
+    run = last_run()
+    assert run is not None
+    assert [job.name for job in run.failed] == ["pretrain/x/a-s1"]
+
+
+def test_without_a_target_the_errors_of_the_last_run_are_told(failed_run: Path) -> None:
+    text = what_failed(lines=2)
+    assert text.startswith("1 job of the last run failed (.snakemake/log/2026-11-21T150127.1.snakemake.log)\n")
+    assert "error: pretrain/x/a-s1: disk: full (log: logs/pretrain/x/a-s1.log)\n" in text
+    assert text.endswith("| error: disk: full\n             | bye\n")
+
+
+def test_a_result_that_was_not_reached_leads_to_what_failed_before_it(failed_run: Path) -> None:
+    text = find_logs("results/x/summary.csv", lambda command: Answer("", "no Slurm"), lines=1)
+    assert "logs/summarise/x.log  (not written yet)" in text
+    assert "error: pretrain/x/a-s1: disk: full" in text
+
+
+def test_the_error_of_a_job_stands_before_its_last_lines(failed_run: Path) -> None:
+    text = find_logs("pretrain/x/a-s1", lambda command: Answer("", "no Slurm"), lines=1)
+    assert "  log        logs/pretrain/x/a-s1.log\n  error      disk: full\n             | bye\n" in text
+
+
+def test_a_folder_without_runs_says_so(small_workflow: Path) -> None:
+    assert what_failed(lines=1) == "nothing has run in this folder yet\n"
+
+
+def test_a_run_without_failures_shows_its_end(failed_run: Path) -> None:
+    (failed_run / ".snakemake/log/2026-11-22T150127.1.snakemake.log").write_text("Nothing to be done\n", "utf-8")
+    assert "| Nothing to be done\n" in what_failed(lines=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1 %\rerror: a: b\n", "a: b"),
+        ("error: first\nerror: second\nrm: done\n", "second"),
+        (TRACEBACK, "safetensors.SafetensorError: no space left"),
+        ("Traceback (most recent call last):\n  File\nKeyboardInterrupt\n", "KeyboardInterrupt"),
+        ("all is well\n", None),
+        ("", None),
+    ],
+)
+def test_the_last_error_of_a_log(tmp_path: Path, text: str, expected: str | None) -> None:
+    (tmp_path / "a.log").write_text(text, encoding="utf-8", newline="")
+    assert last_error(tmp_path / "a.log") == expected
+
+
+def test_without_an_error_the_last_line_stands_for_it(tmp_path: Path) -> None:
+    (tmp_path / "empty.log").touch()
+    (tmp_path / "a.log").write_text("Killed\n\n", encoding="utf-8")
+    assert last_words([tmp_path / "none.log", tmp_path / "empty.log", tmp_path / "a.log"]) == "Killed"
+    assert last_words([tmp_path / "empty.log"]) is None

@@ -1,0 +1,105 @@
+"""The terminal has a line for each job and the errors of failed jobs at its end; all else stands in Snakemake's log."""
+
+import re
+from collections.abc import Callable
+from logging import makeLogRecord
+from pathlib import Path
+
+import pytest
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from hatchery.cluster.last_run import last_run
+from hatchery.running.failed_jobs import FailedJobs
+from hatchery.running.job_lines import JobLines
+
+Say = Callable[..., tuple[int, list[str]]]
+
+
+def test_each_job_has_one_line_and_the_details_are_in_the_log(say: Say, folder: Path) -> None:
+    status, lines = say("join")
+    assert status == 0
+    jobs = [line for line in lines if re.match(r"[-\d]+ [:\d]+ \[\d/3\] (part/(one|two)|join)$", line)]
+    assert len(jobs) == 3
+    assert "3 jobs to run: 2 part, 1 join" in lines
+    assert sum("progress of" in line for line in lines) == 2
+    # The call's own lines: the options that Snakemake found, the plan, where the log is.
+    assert len(lines) <= 3 + 2 + 3
+    details = next((folder / ".snakemake/log").glob("*.log")).read_text(encoding="utf-8")
+    assert "rule part:" in details and "Finished jobid" in details and "resources: tmpdir" in details
+
+
+def test_the_error_of_a_failed_job_is_the_last_line(say: Say) -> None:
+    status, lines = say("results/explained.txt")
+    assert status == 1
+    assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
+    assert not any("set -euo pipefail" in line or "At least one job" in line for line in lines)
+
+
+def test_all_errors_of_a_call_that_keeps_going_stand_at_its_end(say: Say, folder: Path) -> None:
+    (folder / "one.wrong").touch()
+    (folder / "two.wrong").touch()
+    status, lines = say("--keep-going", "join", "results/explained.txt")
+    assert status == 1
+    assert sorted(lines[-3:]) == [
+        "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)",
+        "error: part/one: progress of one (log: logs/part/one.log)",
+        "error: part/two: progress of two (log: logs/part/two.log)",
+    ]
+
+
+def test_a_job_that_succeeds_at_a_later_attempt_is_no_error(say: Say, folder: Path) -> None:
+    (folder / "two.wrong").touch()
+    snakefile = folder / "Snakefile"
+    once = "test ! -e {wildcards.part}.wrong || (rm {wildcards.part}.wrong; exit 3)"
+    text = snakefile.read_text(encoding="utf-8")
+    snakefile.write_text(text.replace("test ! -e {wildcards.part}.wrong || exit 3", once), encoding="utf-8")
+    status, lines = say("--retries", "1", "--keep-going", "join", "results/explained.txt")
+    assert status == 1
+    assert any(line.endswith("part/two is tried again") for line in lines)
+    assert [line for line in lines if line.startswith("error: ") and "got 0" not in line] == []
+
+
+@pytest.mark.parametrize("option", ["--printshellcmds", "--verbose"])
+def test_an_option_brings_snakemakes_own_words_back(say: Say, option: str) -> None:
+    status, lines = say(option, "results/explained.txt")
+    assert status == 1
+    assert "localrule explain:" in lines
+    assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
+
+
+def test_a_quiet_call_ends_with_the_error_and_has_its_details_in_the_log(say: Say, folder: Path) -> None:
+    status, lines = say("--quiet", "rules", "progress", "--", "results/explained.txt")
+    assert status == 1
+    assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
+    run = last_run(folder / ".snakemake/log")
+    assert run is not None
+    assert [job.name for job in run.failed] == ["explain"]
+
+
+def test_a_dry_run_shows_the_plan_as_snakemake_does(say: Say, folder: Path) -> None:
+    status, lines = say("--dry-run", "join")
+    assert status == 0
+    assert "rule part:" in lines
+    assert {path.name for path in folder.iterdir()} == {"Snakefile", "environment.yaml", "train.py", ".snakemake"}
+
+
+def test_a_job_of_slurm_has_one_line_with_its_number() -> None:
+    failed = FailedJobs()
+    lines = JobLines(failed)
+    started = {"event": LogEvent.JOB_INFO, "jobid": 7, "rule_name": "pretrain", "wildcards": {"cell": "a-s1"}}
+    records = [
+        {"event": LogEvent.RUN_INFO, "msg": "Job stats: ...", "stats": {"pretrain": 1, "summarise": 1, "total": 2}},
+        {"msg": "SLURM run ID: hatchery_1"},
+        {**started, "local": False},
+        {"msg": "Job 7 has been submitted with SLURM jobid 28 (log: /x/28.log)."},
+        {**started, "jobid": 8, "rule_name": "summarise", "wildcards": {}, "local": True},
+    ]
+    said = []
+    for record in map(makeLogRecord, records):
+        failed.handle(record)
+        said.append(lines.format(record))
+    assert said[0] == "2 jobs to run: 1 pretrain, 1 summarise"
+    assert said[1] == "SLURM run ID: hatchery_1"
+    assert said[2] == ""
+    assert said[3].endswith(" [1/2] pretrain/a-s1 (Slurm job 28)")
+    assert said[4].endswith(" [2/2] summarise")
