@@ -23,7 +23,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     add_settings_argument(parser)
     parser.add_argument(
-        "--source", action="append", metavar="NAME=PATH", help="source manifest of one source; repeat for each"
+        "--source",
+        nargs="+",
+        action="extend",
+        metavar="NAME=PATH",
+        help="source manifest of one source; repeat for each",
     )
     parser.add_argument(
         "--sentence-model", type=Path, metavar="PATH", help="source manifest of Punkt parameters instead of our own"

@@ -28,7 +28,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--model", type=Path, required=True, help="manifest of a pretraining run")
     parser.add_argument(
         "--source",
-        action="append",
+        nargs="+",
+        action="extend",
         metavar="NAME=PATH",
         help="source manifest of a task's raw files; repeat for each task that the model is transferred to",
     )

@@ -29,19 +29,23 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--model", type=Path, required=True, help="manifest of a pretraining run")
     parser.add_argument(
         "--source",
-        action="append",
+        nargs="+",
+        action="extend",
         metavar="NAME=PATH",
         help="source manifest of the raw files of a task or of one that models are transferred to; repeat",
     )
     parser.add_argument(
         "--vocabulary",
-        action="append",
+        nargs="+",
+        action="extend",
         metavar="NAME=PATH",
         help="manifest of a built vocabulary that the rows of a task must lie within; repeat",
     )
     parser.add_argument("--checkpoints", type=Path, required=True, help="folder that keeps finished runs")
     parser.add_argument("--results", type=Path, required=True, help="folder in which every task has its folder")
-    parser.add_argument("--folder", action="append", metavar="NAME=FOLDER", help="folder of a task's results; repeat")
+    parser.add_argument(
+        "--folder", nargs="+", action="extend", metavar="NAME=FOLDER", help="folder of a task's results; repeat"
+    )
     parser.add_argument("--output", type=Path, required=True, help="manifest to write when all tasks are done")
     return parser
 

@@ -26,7 +26,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     add_settings_argument(parser)
     parser.add_argument(
-        "--selection", action="append", metavar="NAME=PATH", help="manifest of one selection; repeat for each"
+        "--selection",
+        nargs="+",
+        action="extend",
+        metavar="NAME=PATH",
+        help="manifest of one selection; repeat for each",
     )
     parser.add_argument("--held-out", type=Path, help="manifest of a corpus whose development and test are taken over")
     parser.add_argument("--output", type=Path, required=True, help="manifest.json; the shards are written beside it")

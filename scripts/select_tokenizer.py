@@ -36,7 +36,11 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--corpus", type=Path, required=True, help="manifest of the corpus")
     parser.add_argument("--morphemes", type=Path, help="source manifest of a CSV list: word, morphemes")
     parser.add_argument(
-        "--reference", action="append", metavar="NAME=PATH", help="source manifest of a type's reference tokenizer.json"
+        "--reference",
+        nargs="+",
+        action="extend",
+        metavar="NAME=PATH",
+        help="source manifest of a type's reference tokenizer.json",
     )
     parser.add_argument("--published", type=Path, help="table of published values")
     parser.add_argument("--threads", type=int, default=1, help="processes to use; never changes the result")

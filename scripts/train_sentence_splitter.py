@@ -17,7 +17,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--recipe", type=Path, default=MODEL_FOLDER / "recipe.json", help="what the model is made of")
     parser.add_argument(
-        "--source", action="append", metavar="NAME=PATH", help="zip archive of one text of the recipe; repeat for each"
+        "--source",
+        nargs="+",
+        action="extend",
+        metavar="NAME=PATH",
+        help="zip archive of one text of the recipe; repeat for each",
     )
     parser.add_argument("--output", type=Path, default=MODEL_FOLDER, help="folder of the parameter files")
     run_command(main, parser)

@@ -29,11 +29,19 @@ if __name__ == "__main__":
     parser.add_argument("--markdown", type=Path, required=True, help="readable summary of the experiment")
     parser.add_argument("--provenance", type=Path, required=True, help="page of provenance of the experiment")
     parser.add_argument("--figures", type=Path, nargs="*", default=[], help="SVG files in the order of the page")
-    parser.add_argument("--card", action="append", metavar="CORPUS=PATH", help="manifest of a corpus card; repeatable")
     parser.add_argument(
-        "--pretraining", action="append", metavar="CELL=PATH", help="manifest of a pretrained model; repeatable"
+        "--card", nargs="+", action="extend", metavar="CORPUS=PATH", help="manifest of a corpus card; repeatable"
     )
-    parser.add_argument("--run-card", action="append", metavar="CELL=PATH", help="page of a run card; repeatable")
+    parser.add_argument(
+        "--pretraining",
+        nargs="+",
+        action="extend",
+        metavar="CELL=PATH",
+        help="manifest of a pretrained model; repeatable",
+    )
+    parser.add_argument(
+        "--run-card", nargs="+", action="extend", metavar="CELL=PATH", help="page of a run card; repeatable"
+    )
     parser.add_argument("--tables", type=Path, help="manifest of the tables of the paper that is repeated")
     parser.add_argument("--output", type=Path, required=True, help="page to write")
     run_command(main, parser)

@@ -35,8 +35,9 @@ class Call:
 
     @cached_property
     def content(self) -> bytes:
-        """The file: canonical JSON of both."""
-        return f'{{"arguments":{canonical_json(dict(self.arguments))},"settings":{self.settings}}}'.encode()
+        """The file: JSON without a line break, arguments in their order, settings as they are."""
+        arguments = json.dumps(dict(self.arguments), separators=(",", ":"), ensure_ascii=False)
+        return f'{{"arguments":{arguments},"settings":{self.settings}}}'.encode()
 
     @cached_property
     def digest(self) -> str:
@@ -68,10 +69,10 @@ class Call:
         words = ["--settings", self.settings]
         for name, value in self.arguments.items():
             flag = f"--{name.replace('_', '-')}"
-            if isinstance(value, dict):
-                words += [word for key, path in value.items() for word in (flag, f"{key}={path}")]
-            elif value:
-                words += [flag, value] if isinstance(value, str) else [flag, *value]
+            # Each flag once: argparse takes minutes for a flag that is repeated for each of 40,000 values.
+            values = [f"{key}={path}" for key, path in value.items()] if isinstance(value, dict) else value
+            if values:
+                words += [flag, values] if isinstance(values, str) else [flag, *values]
         return words
 
 

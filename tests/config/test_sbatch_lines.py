@@ -121,7 +121,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
     arguments = ["--profile", "slurm", "--retries", "0", "--software-deployment-method", "env-modules"]
     arguments += ["--slurm-init-seconds-before-status-checks", "1"]
     run = subprocess.run(
-        [sys.executable, "-m", "snakemake", *arguments, "--allowed-rules", *TARGETS, "--", *targets],
+        [sys.executable, "-m", "snakemake", *arguments, "--allowed-rules", *TARGETS, "show_result", "--", *targets],
         cwd=project,
         env=environment,
         capture_output=True,

@@ -5,8 +5,8 @@ localrules:
 
 rule export_model:
     input:
-        pretraining=lambda wildcards: LAYOUT.kept_model(
-            wildcards.experiment, wildcards.cell
+        pretraining=lambda wildcards: LAYOUT.kept_manifest(
+            wildcards.experiment, "pretraining", wildcards.cell
         ),
         summary="results/{experiment}/summary.csv",
     output:

@@ -6,9 +6,7 @@ localrules:
 # the workflow starts, so there is nothing left to do; `update` keeps Snakemake from deleting the file behind it.
 rule show_result:
     input:
-        lambda wildcards: LAYOUT.kept(
-            f"results/{wildcards.experiment}/{wildcards.kind}/{wildcards.place}/manifest.json"
-        ),
+        lambda wildcards: LAYOUT.kept_manifest(**wildcards),
     output:
         update("results/{experiment}/{kind}/{place}/manifest.json"),
     log:
@@ -22,5 +20,7 @@ rule show_result:
         "../../envs/sources.yaml"
     resources:
         **LAYOUT.resources("show_result"),
+    params:
+        kept=lambda wildcards: LAYOUT.kept_manifest(**wildcards),
     shell:
-        "ls -l {output} 2>&1 | tee {log}"
+        "test -e {output} && echo '{output} is {params.kept}' 2>&1 | tee {log}"

@@ -48,8 +48,8 @@ rule write_page:
 
 rule write_run_card:
     input:
-        pretraining=lambda wildcards: LAYOUT.kept_model(
-            wildcards.experiment, wildcards.cell
+        pretraining=lambda wildcards: LAYOUT.kept_manifest(
+            wildcards.experiment, "pretraining", wildcards.cell
         ),
         cost="results/{experiment}/cost.csv",
     output:

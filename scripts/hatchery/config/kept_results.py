@@ -120,9 +120,9 @@ class KeptResults(Layout):
         """A pattern of the folders of an experiment that hold such links."""
         return "|".join(KINDS)
 
-    def kept_model(self, experiment: str, cell: str) -> str:
-        """Where the manifest of a pretrained model is kept."""
-        return self.kept(f"results/{experiment}/pretraining/{cell}/manifest.json")
+    def kept_manifest(self, experiment: str, kind: str, place: str) -> str:
+        """Where the manifest of a result of an experiment is kept."""
+        return self.kept(f"results/{experiment}/{kind}/{place}/manifest.json")
 
     def all_kept(self, paths: Iterable[str] | Mapping[str, str]) -> list[str]:
         """Where files are kept, each once, in their order."""

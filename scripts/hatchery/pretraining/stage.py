@@ -53,7 +53,7 @@ from hatchery.pretraining.time_limit import Deadline
 from hatchery.pretraining.topology import Topology, read_topology
 from hatchery.storage.atomic import write_bytes, write_json, write_text
 from hatchery.storage.checksums import digest
-from hatchery.storage.manifests import StageRun, read_manifest, stage_run, take_finished
+from hatchery.storage.manifests import StageRun, is_made_from, read_manifest, stage_run, take_finished
 from hatchery.tokenization.token_reader import TokenShards
 
 # Where TensorBoard and trackio write, beside the model.
@@ -134,8 +134,11 @@ def _pretrain_in_folder(
     # Processes that wait hold GPUs of a cluster, so there is an end to it; one alone takes little by waiting.
     patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
     with locked_run_folder(folder, Owner.here(output), patience) as lease:
-        # By the process that was waited for, or by one whose end nobody noted.
-        if take_finished(output, settings, inputs.by_name):
+        met = lease.waited and is_made_from(output, settings, inputs.by_name)
+        if met:
+            print(f"{output}: finished by the process that was waited for", file=sys.stderr, flush=True)
+        # Or by one whose end nobody noted, because Snakemake or the daemon of Slurm was killed.
+        if met or take_finished(output, settings, inputs.by_name):
             tell(store, FINISHED, topology)
             return
         tell(store, TRAIN, topology)
