@@ -6,7 +6,7 @@ from logging import makeLogRecord
 from pathlib import Path
 
 import pytest
-from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake.logging import LogEvent
 
 from hatchery.cluster.last_run import last_run
 from hatchery.running.failed_jobs import FailedJobs
