@@ -9,7 +9,7 @@ import pytest
 from hatchery.cluster.check_controller import check_accounting, check_commands, check_controller, check_place
 from hatchery.cluster.check_disk import SPARE_BYTES, check_disk, check_file_system, file_system
 from hatchery.cluster.check_partitions import check_accounts, check_partitions
-from hatchery.cluster.check_software import check_conda, made_environment
+from hatchery.cluster.check_software import check_conda, check_software, made_environment
 from hatchery.cluster.external import Answer
 from hatchery.cluster.findings import Finding, Level, failed, findings_text
 from hatchery.cluster.job_shapes import JobShape
@@ -179,6 +179,15 @@ def test_a_conda_environment_counts_when_it_is_complete_and_of_this_definition(t
     definition.write_text("dependencies: [python=3.12]\n")
     assert made_environment(definition, prefix) is None
     assert failed(check_conda([definition], prefix, "results/x", lambda name: None))
+
+
+def test_without_conda_the_software_of_this_shell_is_looked_at(tmp_path: Path) -> None:
+    plan: Any = SimpleNamespace(deployment=frozenset({"conda"}), conda_prefix=tmp_path, environments=frozenset())
+    without = check_software(plan, "results/x", lambda name: "/env/bin/python" if name == "python" else None)
+    assert told(without, Level.OK) == ["jobs run in the environment of this shell (/env/bin/python)"]
+    assert told(check_software(plan, "results/x", lambda name: name), Level.OK)[0].startswith("all environments")
+    plan.deployment = frozenset({"conda", "apptainer"})
+    assert failed(check_software(plan, "results/x", lambda name: "/bin/it" if name == "apptainer" else None))
 
 
 def test_the_text_shows_level_advice_and_counts() -> None:

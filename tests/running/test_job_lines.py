@@ -6,7 +6,7 @@ from logging import makeLogRecord
 from pathlib import Path
 
 import pytest
-from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake.logging import LogEvent
 
 from hatchery.cluster.last_run import last_run
 from hatchery.running.failed_jobs import FailedJobs
@@ -33,6 +33,16 @@ def test_the_error_of_a_failed_job_is_the_last_line(say: Say) -> None:
     assert status == 1
     assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
     assert not any("set -euo pipefail" in line or "At least one job" in line for line in lines)
+
+
+def test_an_error_that_stands_in_the_log_alone_is_the_last_line_too(say: Say, folder: Path) -> None:
+    snakefile = folder / "Snakefile"
+    text = snakefile.read_text(encoding="utf-8")
+    snakefile.write_text(text.replace("exit 1) 2>&1 | tee {log}", "exit 1) > {log} 2>&1"), encoding="utf-8")
+    status, lines = say("results/explained.txt")
+    assert status == 1
+    assert [line for line in lines if "got 0" in line] == [lines[-1]]
+    assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
 
 
 def test_all_errors_of_a_call_that_keeps_going_stand_at_its_end(say: Say, folder: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.storage.roots import ROOTS, check_roots, link_roots
+from hatchery.storage.roots import ROOTS, check_roots, expanded, link_roots
 
 
 @pytest.fixture
@@ -93,10 +93,15 @@ def test_links_by_hand_are_not_touched(here: Path, tmp_path: Path) -> None:
         link_roots(tmp_path / "scratch", here)
 
 
-def test_a_home_folder_may_be_abbreviated(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_is_the_home_folder_and_an_unknown_user_a_name(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     link_roots("~/scratch", here)
     assert (here / "results").readlink() == tmp_path / "scratch/results"
+    assert expanded("~nobody_of_this_name/x") == "~nobody_of_this_name/x"
+    assert expanded("data/a~b/") == "data/a~b/"
+    assert expanded(None) is None
 
 
 def test_git_ignores_the_links_too(here: Path, tmp_path: Path, repository: Path) -> None:

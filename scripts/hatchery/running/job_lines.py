@@ -12,8 +12,7 @@ import time
 from datetime import datetime
 from typing import Any, TextIO
 
-from snakemake.logging import DefaultFilter
-from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake.logging import DefaultFilter, LogEvent
 
 from hatchery.running.failed_jobs import FailedJobs, job_name
 

@@ -4,6 +4,7 @@ Links are made, moved and taken away by real runs alone, and only those that wer
 stays. No file is ever moved or deleted; links to another place leave the files of the former one where they are.
 """
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass, field
@@ -15,6 +16,16 @@ from hatchery.storage.atomic import write_json
 ROOTS = ("resources", "results", "logs")
 # The links that were made here, and where each led: a link by hand is not ours to remove.
 RECORD = Path(".snakemake/storage_links.json")
+
+
+def expanded(path: str | None) -> str | None:
+    """A path of the configuration with the home folder for `~`; any other stays as it is."""
+    if path is None or not path.startswith("~"):
+        return path
+    # ~somebody may be nobody here; then it is a name like any other.
+    with contextlib.suppress(RuntimeError):
+        return str(Path(path).expanduser())
+    return path
 
 
 @dataclass
@@ -73,7 +84,7 @@ def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[
 
 
 def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
-    root = None if storage_root is None else _checked(Path(storage_root).expanduser().absolute(), here)
+    root = None if storage_root is None else _checked(Path(expanded(str(storage_root)) or "").absolute(), here)
     changes, made = _Changes(), _recorded(here)
     for name in ROOTS:
         link, target = here / name, None if root is None else root / name
