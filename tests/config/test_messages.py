@@ -9,13 +9,6 @@ from hatchery.config.project import Project
 from hatchery.errors import ConfigError
 
 
-@pytest.fixture
-def configuration(tmp_path: Path, repository: Path) -> Path:
-    folder = tmp_path / "config"
-    shutil.copytree(repository / "config", folder)
-    return folder
-
-
 def edit(folder: Path, name: str, old: str, new: str) -> None:
     path = folder / name
     text = path.read_text(encoding="utf-8")
@@ -134,7 +127,122 @@ MISTAKES = {
         "published.rows: got 'elc_zeros', no such run; there are: ltg_bert, elc_biased, elc_zero, elc_normalized, "
         "elc_weighted_output; did you mean 'elc_zero'?",
     ),
-    "a seed twice": (DEMO, "seeds: [12, 642, 369]", "seeds: [12, 12]", "finetuning.protocol.seeds"),
+    "a seed twice": (
+        DEMO,
+        "seeds: [12, 642, 369]",
+        "seeds: [12, 12]",
+        "finetuning.protocol.seeds: got 12 more than once, expected each entry once",
+    ),
+    "metric that nobody knows": (
+        "tasks/demo_acceptability.yaml",
+        "accuracy",
+        "acuracy",
+        "got 'acuracy', allowed are: accuracy, f1, macro_f1",
+    ),
+    "unknown paper": (
+        "experiments/strict.yaml",
+        "paper: elc_bert",
+        "paper: elc_bret",
+        "published.paper: got 'elc_bret', allowed are: babylm_pipeline, elc_bert, ltg_bert, reduced_vocabulary; "
+        "did you mean 'elc_bert'?",
+    ),
+    "unknown track": (
+        "experiments/strict.yaml",
+        "track: strict",
+        "track: strickt",
+        "published.track: 'strickt' is none of: ",
+    ),
+    "track of a paper without tracks": (
+        "experiments/bnc.yaml",
+        "paper: ltg_bert",
+        "paper: ltg_bert\n  track: strict",
+        "published.track: got 'strict', expected no track: the paper has none",
+    ),
+    "unknown published row": (
+        "experiments/strict.yaml",
+        "elc_zero: elc_bert_base_zero",
+        "elc_zero: elc_bert_base_zeros",
+        "published.rows.elc_zero: 'elc_bert_base_zeros' is none of: ",
+    ),
+    "perplexity of a split without text": (
+        "experiments/my_text.yaml",
+        "corpus: my_text",
+        "corpus: my_text\nperplexity: {splits: [dev, test]}",
+        "perplexity.splits: got 'test', a split that the corpus 'my_text' does not have; see split.test_fraction in",
+    ),
+    "too few absolute positions": (
+        DEMO,
+        "{model: elc_demo}",
+        "{model: elc_demo, model_changes: {position_embedding: absolute, max_position_embeddings: 16}}",
+        "runs.elc_bert: pretraining.sequence_length allows sequences of 32 tokens, but the model 'elc_demo' has "
+        "absolute positions for 16: raise its max_position_embeddings, or shorten the sequences",
+    ),
+    "tokenizer options that exclude each other": (
+        "tokenizers/demo.yaml",
+        "kind: wordpiece",
+        "kind: unigram",
+        "pre_tokenizer: unigram needs metaspace, got 'byte_level'",
+    ),
+    "unknown encoding": (
+        "corpora/my_text.yaml",
+        'options: {files: ["*.txt"]}',
+        "options: {encoding: utf8ish}",
+        "sources.0.options.encoding: there is no encoding of text called 'utf8ish'",
+    ),
+    "settings of a task that exclude each other": (
+        "tasks/demo_acceptability.yaml",
+        "labels:",
+        "head: {kind: regression}\nlabels:",
+        "labels: got (0, 1), expected none with the head regression",
+    ),
+    "inputs longer than the positions": (
+        DEMO,
+        "{model: elc_demo}",
+        "{model: elc_demo, model_changes: {position_embedding: absolute, max_position_embeddings: 16}}",
+        "max_length of finetuning.tasks.demo_entailment allows sequences of 32 tokens",
+    ),
+    "a corpus that samples itself": (
+        "corpora/demo_books_sample.yaml",
+        "corpus: demo_books",
+        "corpus: demo_books_sample",
+        "the corpus is made from itself: demo_books_sample -> demo_books_sample",
+    ),
+    "a path of nothing": (
+        "config.yaml",
+        "  my_text:\n    path: null",
+        '  my_text:\n    path: ""',
+        "data.my_text.path: got '', expected text that is not empty",
+    ),
+    "a name of a run": (
+        DEMO,
+        "  random: ",
+        "  ran-dom: ",
+        "runs: got the name 'ran-dom', expected letters a-z and A-Z, digits and _, beginning with a letter or digit",
+    ),
+    "a commit that is none": (
+        "config.yaml",
+        "revision: bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c",
+        "revision: main",
+        "data.glue_cola.hub.revision: got 'main', expected a commit - 40 digits 0-9 and a-f",
+    ),
+    "a number without end": (
+        DEMO,
+        "steps: 1700",
+        "steps: 1700\n  optimizer: {learning_rate: 1e999}",
+        "the number 1e999 is too large, expected at most 1.8e308",
+    ),
+    "nesting without end": (
+        DEMO,
+        "runs:",
+        "description: " + "[" * 100_000 + "\nruns:",
+        "nested more than 50 levels deep",
+    ),
+    "no choice at all": (
+        "corpora/demo.yaml",
+        "sources:",
+        "card_tokenizer:",
+        "expected exactly one of the keys sources or sample or sequences",
+    ),
 }
 
 
@@ -152,6 +260,9 @@ def test_a_mistake_is_told_in_one_line_that_names_file_key_and_what_is_allowed(
     matching = [line for line in lines if expected in line]
     assert matching, f"expected {expected!r} in {lines}"
     assert all(line.startswith(str(configuration)) for line in lines), lines
+    assert len(set(lines)) == len(lines), f"told twice: {lines}"
+    said = str(caught.value).lower()
+    assert not any(word in said for word in ("[a-z", "regex", "does not match", "non-unique", ": :", "\\s")), lines
 
 
 def load_everything(folder: Path) -> None:

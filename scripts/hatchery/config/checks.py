@@ -74,15 +74,18 @@ def _check_objective(pretraining: Mapping[str, Any], model: Mapping[str, Any], p
 def check_experiment(experiment: dict[str, Any], where: str, project: "Project") -> None:
     """The settings of every run fit each other, their model, their corpus and their paper. Raises ConfigError."""
     problems = Problems()
+    lengths = {}
+    for task in experiment["finetuning"]["tasks"]:
+        with problems.collecting():
+            lengths[task] = int(resolve_protocol(experiment["finetuning"], task, project, where)["max_length"])
     for run in experiment["runs"]:
         with problems.collecting():
             _check_run(experiment, run, where, project)
+        with problems.collecting():
+            check_positions(experiment, run, lengths, where, project)
     for check in (check_published_rows, check_published, check_perplexity_splits):
         with problems.collecting():
             check(experiment, where, project)
-    for task in experiment["finetuning"]["tasks"]:
-        with problems.collecting():
-            resolve_protocol(experiment["finetuning"], task, project, where)
     problems.raise_any()
 
 
@@ -103,4 +106,3 @@ def _check_run(experiment: dict[str, Any], run: str, where: str, project: "Proje
             f"{place}: batch_size: got {pretraining['batch_size']}, "
             f"expected a multiple of compute.micro_batch_size ({micro}) of {project.folder / 'config.yaml'}"
         )
-    check_positions(experiment, run, model, where)

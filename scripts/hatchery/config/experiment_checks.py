@@ -36,21 +36,28 @@ def check_perplexity_splits(experiment: Mapping[str, Any], where: str, project: 
     problems.raise_any()
 
 
-def check_positions(experiment: Mapping[str, Any], run: str, model: Mapping[str, Any], where: str) -> None:
-    """Raise ConfigError where a model with absolute positions meets longer sequences than it has positions for."""
+def check_positions(
+    experiment: Mapping[str, Any], run: str, finetuned: Mapping[str, int], where: str, project: "Project"
+) -> None:
+    """Raise ConfigError where a model with absolute positions meets longer sequences than it has positions for.
+
+    `finetuned` are the greatest lengths of the inputs of the tasks, in tokens.
+    """
+    entry = experiment["runs"][run]
+    model = project.model_of_run(entry, f"{where}: runs.{run}")
     if model["family"] == "ltg" and model["position_embedding"] != "absolute":
         return
-    most = model["max_position_embeddings"]
-    for key, length in _lengths(experiment, run):
+    most, problems = model["max_position_embeddings"], Problems()
+    for key, length in _lengths(experiment, run, finetuned):
         if length > most:
-            raise ConfigError(
-                f"{where}: runs.{run}: {key} gives sequences of {length} tokens, but the model "
-                f"{experiment['runs'][run]['model']!r} has absolute positions for {most}: "
-                f"raise its max_position_embeddings or shorten the sequences"
+            problems.add(
+                f"{where}: runs.{run}: {key} allows sequences of {length} tokens, but the model {entry['model']!r} has "
+                f"absolute positions for {most}: raise its max_position_embeddings, or shorten the sequences"
             )
+    problems.raise_any()
 
 
-def _lengths(experiment: Mapping[str, Any], run: str) -> Iterator[tuple[str, int]]:
+def _lengths(experiment: Mapping[str, Any], run: str, finetuned: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     pretraining = pretraining_of(experiment, run)
     length, long = pretraining["sequence_length"], pretraining["long_sequence"]
     yield "pretraining.sequence_length", length
@@ -59,6 +66,8 @@ def _lengths(experiment: Mapping[str, Any], run: str) -> Iterator[tuple[str, int
     perplexity = experiment["perplexity"]
     if perplexity["splits"] and perplexity["sequence_length"] is not None:
         yield "perplexity.sequence_length", perplexity["sequence_length"]
+    for task, most in finetuned.items():
+        yield f"max_length of finetuning.tasks.{task}", most
 
 
 def check_published(experiment: Mapping[str, Any], where: str, project: "Project") -> None:

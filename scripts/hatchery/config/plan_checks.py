@@ -35,7 +35,9 @@ def collect_problems(project: Project, asked: Iterable[Asked], problems: Problem
             _check_first_rows(project, name, block, problems)
         for reference in references(kind, block):
             other = (reference.kind, reference.name)
-            if reference.kind != DATA and other not in seen:
+            # What does not exist is told once, where it is named.
+            known = reference.kind != DATA and reference.name in project.names(reference.kind)
+            if known and other not in seen:
                 seen.add(other)
                 waiting.append(other)
 

@@ -18,7 +18,7 @@ def path_problem(path: str | Path) -> str | None:
     """Why nothing can be read at `path` ("is not at ..."), or None for a regular file or a folder."""
     path = Path(path)
     if any(character in str(path) for character in FORBIDDEN):
-        return f"lies at {path}, which has {{ or }} in it: rename it, or link to it"
+        return f"lies at {path}, a path with {{ or }}, which Snakemake would fill in; rename it or link to it"
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -1,0 +1,149 @@
+"""All mistakes of a plan are told at once, wherever they are, and before anything runs."""
+
+from pathlib import Path
+
+import pytest
+
+from hatchery.config.plan_checks import collect_problems
+from hatchery.config.problems import Problems
+from hatchery.config.project import Project
+from hatchery.config.schema import SCHEMAS, schema
+from hatchery.evaluation.metrics.registry import METRICS
+
+EXPERIMENT = """
+corpus: {corpus}
+tokenizer: mine
+pretraining: {{steps: 10, batch_size: 4, sequence_length: 64}}
+runs:
+  ltg_bert: {{model: mine}}
+finetuning: {{tasks: {{judged: {{}}}}}}
+"""
+CORPUS = "sources: [{name: a, data: my_text, reader: plain_text, options: {encoding: utf8ish}}]\n"
+TOKENIZER = "corpus: mine\nkind: byte_bpe\nvocabulary_size: 400\nmin_frequency: 2\npre_tokenizer: metaspace\n"
+MODEL = """
+hidden_size: 32
+intermediate_size: 32
+num_hidden_layers: 1
+num_attention_heads: 4
+position_embedding: absolute
+max_position_embeddings: 32
+"""
+TASK = """
+data: my_text
+format: rows
+files: {{train: train.jsonl, validation: dev.jsonl}}
+fields: [{field}]
+labels: [good, bad]
+metrics: [accuracy]
+"""
+ROWS = '{"sentence": "It rains.", "label": "good"}\n{"sentence": "Rains it.", "label": "bad"}\n'
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        kind, _, block = name.partition("__")
+        (folder / kind / f"{block}.yaml").write_text(text, encoding="utf-8")
+
+
+def give_data(configuration: Path, rows: str = ROWS) -> Path:
+    data = configuration.parent / "data"
+    data.mkdir()
+    (data / "train.jsonl").write_text(rows, encoding="utf-8")
+    (data / "dev.jsonl").write_text(ROWS, encoding="utf-8")
+    path = configuration / "config.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert "  my_text:\n    path: null" in text
+    path.write_text(text.replace("  my_text:\n    path: null", f"  my_text:\n    path: {data}"), encoding="utf-8")
+    return data
+
+
+def problems(configuration: Path, experiment: str = "mine") -> list[str]:
+    found = Problems()
+    collect_problems(Project(configuration), [("experiment", experiment)], found)
+    return found.lines
+
+
+@pytest.mark.parametrize("experiment", ["demo", "strict", "bnc", "my_text"])
+def test_what_is_shipped_has_no_problem(experiment: str, repository: Path) -> None:
+    assert problems(repository / "config", experiment) == []
+
+
+def test_mistakes_in_five_files_are_told_together(configuration: Path) -> None:
+    give_data(configuration)
+    write(
+        configuration,
+        experiments__mine=EXPERIMENT.format(corpus="mine"),
+        corpora__mine=CORPUS,
+        tokenizers__mine=TOKENIZER,
+        models__mine=MODEL,
+        tasks__judged=TASK.format(field="sentense"),
+    )
+
+    lines = problems(configuration)
+
+    expected = [
+        ("experiments/mine.yaml", "pretraining.sequence_length allows sequences of 64 tokens"),
+        ("experiments/mine.yaml", "max_length of finetuning.tasks.judged allows sequences of 128 tokens"),
+        ("corpora/mine.yaml", "there is no encoding of text called 'utf8ish'"),
+        ("tokenizers/mine.yaml", "byte_bpe needs byte_level, got 'metaspace'"),
+        ("tasks/judged.yaml", "train.jsonl:1: the field 'sentense' of the task 'judged' is missing"),
+    ]
+    for file, words in expected:
+        assert [line for line in lines if line.startswith(f"{configuration / file}: ") and words in line], lines
+    assert len(lines) == len(expected), lines
+
+
+def test_all_names_that_an_experiment_gets_wrong_are_told_together(configuration: Path) -> None:
+    write(configuration, experiments__mine=EXPERIMENT.format(corpus="demoo"))
+
+    lines = problems(configuration)
+
+    keys = [line.removeprefix(f"{configuration}/experiments/mine.yaml: ").partition(":")[0] for line in lines]
+    assert keys == ["corpus", "tokenizer", "runs.ltg_bert.model", "finetuning.tasks"]
+    assert "did you mean 'demo'?" in lines[0]
+
+
+def test_a_label_that_the_task_does_not_list_is_told(configuration: Path) -> None:
+    give_data(configuration, ROWS + '{"sentence": "Oh.", "label": "odd"}\n')
+    write(
+        configuration,
+        experiments__mine=EXPERIMENT.format(corpus="demo")
+        .replace("mine", "demo")
+        .replace("{model: demo}", "{model: ltg_demo}"),
+        tasks__judged=TASK.format(field="sentence"),
+    )
+
+    (line,) = problems(configuration)
+
+    assert line.startswith(f"{configuration}/tasks/judged.yaml: train.jsonl:3: the label 'odd' in 'label' is unknown")
+
+
+def test_a_circle_of_corpora_names_the_way(configuration: Path) -> None:
+    sample = "sample: {{corpus: {}, characters: 100}}\n"
+    write(configuration, corpora__one=sample.format("two"), corpora__two="sample: {corpus: demo, size_of: one}\n")
+    found = Problems()
+
+    collect_problems(Project(configuration), [("corpus", "one")], found)
+
+    assert f"{configuration}/corpora/one.yaml: the corpus is made from itself: one -> two -> one" in found.lines[0]
+
+
+def test_the_metrics_of_the_schema_are_those_of_the_registry() -> None:
+    assert schema("task")["properties"]["metrics"]["items"]["enum"] == list(METRICS)
+
+
+@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_pattern_of_a_schema_is_said_in_words(path: Path) -> None:
+    def patterns(value: object) -> list[dict[str, object]]:
+        if isinstance(value, list):
+            return [found for item in value for found in patterns(item)]
+        if not isinstance(value, dict):
+            return []
+        own = [value] if isinstance(value.get("pattern"), str) else []
+        return own + [found for item in value.values() for found in patterns(item)]
+
+    assert [
+        rules["pattern"]
+        for rules in patterns(schema(path.name.removesuffix(".schema.yaml")))
+        if not rules.get("x-expected")
+    ] == []

@@ -1,0 +1,110 @@
+"""What people meet when they ask Snakemake for something impossible: lines that begin with `error: `, no traceback."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from projects import make_project, snakemake
+
+TASK = """
+data: my_text
+format: rows
+files: {train: train.jsonl, validation: dev.jsonl}
+fields: [sentense]
+labels: [good, bad]
+metrics: [accuracy]
+"""
+ROWS = '{"sentence": "It rains.", "label": "good"}\n{"sentence": "Rains it.", "label": "bad"}\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path, repository: Path) -> Path:
+    return make_project(tmp_path / "project", repository)
+
+
+def edit(project: Path, name: str, old: str, new: str) -> None:
+    path = project / "config" / name
+    text = path.read_text(encoding="utf-8")
+    assert old in text, f"{name} no longer holds {old!r}: mend this test"
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def refused(project: Path, *words: str) -> list[str]:
+    """The lines of the error of a call that has to fail, without `error: `."""
+    result = snakemake(project, *words)
+    said = result.stdout + result.stderr
+    assert result.returncode != 0, said
+    assert "Traceback" not in said
+    assert "MissingRuleException" not in said
+    return [line.removeprefix("error: ") for line in said.splitlines() if line.startswith("error: ")]
+
+
+def test_misspelt_targets_are_told_together_with_the_nearest(project: Path) -> None:
+    assert refused(project, "-n", "--", "results/tiny/sumary.csv", "results/tiny/indx.html") == [
+        "results/tiny/sumary.csv: no rule makes this file; did you mean 'results/tiny/summary.csv'?",
+        "results/tiny/indx.html: no rule makes this file; did you mean 'results/tiny/index.html'?",
+    ]
+
+
+def test_mistakes_of_several_files_are_told_before_anything_is_planned(project: Path) -> None:
+    data = project / "data"
+    data.mkdir()
+    for name in ("train", "dev"):
+        (data / f"{name}.jsonl").write_text(ROWS, encoding="utf-8")
+    edit(project, "config.yaml", "  my_text:\n    path: null", "  my_text:\n    path: data")
+    (project / "config/tasks/judged.yaml").write_text(TASK, encoding="utf-8")
+    edit(project, "experiments/tiny.yaml", "demo_acceptability: {}", "demo_acceptability: {}\n    judged: {}")
+    edit(project, "tokenizers/tiny.yaml", "kind: byte_bpe", "kind: unigram")
+
+    lines = refused(project, "-n", "results/tiny/summary.csv")
+
+    assert lines == [
+        "config/tokenizers/tiny.yaml: pre_tokenizer: unigram needs metaspace, got 'byte_level'",
+        "config/tasks/judged.yaml: train.jsonl:1: the field 'sentense' of the task 'judged' is missing; "
+        "the record has: label, sentence; it looks like a file of CoLA or SST-2",
+    ]
+    assert not (project / "results").exists()
+
+
+def test_missing_raw_data_is_listed_by_a_dry_run_and_stops_a_real_one(project: Path) -> None:
+    edit(project, "config.yaml", "  my_text:\n    path: null", "  my_text:\n    path: /dev/zero")
+    edit(project, "experiments/tiny.yaml", "corpus: tiny", "corpus: my_text")
+    edit(project, "experiments/tiny.yaml", "minimal_pairs: [tiny_pairs]", "minimal_pairs: [tiny_pairs, blimp]")
+
+    planned = snakemake(project, "-n", "results/tiny/summary.csv")
+
+    assert planned.returncode == 0, planned.stdout + planned.stderr
+    assert "pretrain" in planned.stdout + planned.stderr
+    missing = [line for line in planned.stderr.splitlines() if line.startswith("missing: ")]
+    assert [line.split("'")[1] for line in missing] == ["blimp", "my_text"]
+    assert "is not at ../shared/data/blimp.zip: set data.blimp.path" in missing[0]
+    assert "lies at /dev/zero, which is a device or a pipe" in missing[1]
+
+    lines = refused(project, "--cores", "1", "results/tiny/summary.csv")
+    assert [f"missing: {line}" for line in lines] == missing
+    assert not (project / "resources").exists()
+    assert not list((project / ".snakemake/locks").glob("*"))
+
+    command = [sys.executable, "scripts/explain.py", "results/tiny/summary.csv"]
+    why = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert why.returncode == 0, why.stderr
+    said = why.stdout.partition("Missing raw data; without it, no job would start:\n")[2].splitlines()
+    assert [f"missing: {line.removeprefix('- ')}" for line in said] == missing
+
+
+def test_data_that_is_registered_already_is_not_missing(project: Path) -> None:
+    # The corpus of the tiny experiment is generated, so nothing of config.yaml is needed.
+    planned = snakemake(project, "-n", "results/tiny/summary.csv")
+    assert planned.returncode == 0
+    assert "missing: " not in planned.stderr
+
+
+def test_jobs_for_slurm_need_slurm(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import shutil
+
+    if shutil.which("sbatch"):
+        pytest.skip("Slurm is installed here")
+    words = ("--software-deployment-method", "env-modules", "--profile", "slurm")
+    (line,) = refused(project, *words, "--", "results/tiny/summary.csv")
+    assert line.startswith("--profile slurm: this machine has no sbatch and no squeue")
