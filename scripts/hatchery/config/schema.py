@@ -19,6 +19,7 @@ from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "workflow" / "schemas"
+WITH_SWEEP = {"$ref": "#/$defs/with_sweep"}
 TYPE_NAMES = {
     "integer": "a whole number",
     "number": "a number",
@@ -33,7 +34,7 @@ TYPE_NAMES = {
 @cache
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema called `name`. Raises ConfigError when it is not a valid schema."""
-    value = _with_other_files(read_yaml(SCHEMAS / f"{name}.schema.yaml"))
+    value = _without_sweeps(_with_other_files(read_yaml(SCHEMAS / f"{name}.schema.yaml")))
     Draft202012Validator.check_schema(value)
     return value
 
@@ -50,6 +51,20 @@ def _with_other_files(rules: Any) -> Any:
         return rules
     own = {key: value for key, value in rules.items() if key != "$ref"}
     return {**{key: value for key, value in schema(name).items() if key != "$schema"}, **own}
+
+
+def _without_sweeps(rules: Any) -> Any:
+    """The rules without the choice of a sweep, which is there for editors: what is validated has none any more."""
+    if isinstance(rules, list):
+        return [_without_sweeps(item) for item in rules]
+    if not isinstance(rules, dict):
+        return rules
+    rules = {key: _without_sweeps(value) for key, value in rules.items()}
+    choices = rules.get("anyOf")
+    if isinstance(choices, list) and WITH_SWEEP in choices:
+        rest = [choice for choice in choices if choice != WITH_SWEEP]
+        return {**{key: value for key, value in rules.items() if key != "anyOf"}, **rest[0]}
+    return rules
 
 
 def validate(document: dict[str, Any], schema_name: str, where: str) -> dict[str, Any]:
