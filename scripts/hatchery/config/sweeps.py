@@ -1,4 +1,4 @@
-"""Sweeps: `learning_rate: {sweep: [0.005, 0.01]}` in a run, or in the experiment's `pretraining`, becomes a run per value.
+"""Sweeps: `learning_rate: {sweep: [0.005, 0.01]}` in a run, or in an experiment's `pretraining`, makes a run per value.
 
 This is the one place that knows sweeps. An experiment is written out here before it is validated, so its runs are
 judged by the same schema as if somebody had typed them, and nobody else ever sees a sweep. Several sweeps of a run
