@@ -142,7 +142,7 @@ def test_the_runs_of_a_sweep_in_a_miniature_fill_the_row_of_their_run(folder: Pa
     chosen = paper_tables(project, "strict_small_mini")
     assert chosen is not None
     assert chosen["published"]["rows"]["elc_zero_learning_rate_0p01"] == "elc_bert_small_zero"
-    assert list(chosen["published"]["rows"])[0] == "ltg_bert"
+    assert next(iter(chosen["published"]["rows"])) == "ltg_bert"
 
 
 MISTAKES: dict[str, tuple[str, Any, str]] = {
@@ -178,7 +178,11 @@ MISTAKES: dict[str, tuple[str, Any, str]] = {
     "a sweep in a sweep": ("pretraining.batch_size", {"sweep": [{"sweep": [8]}]}, "a sweep within a sweep"),
     "seeds": ("runs.ltg_bert.seeds", {"sweep": [1, 2]}, "`seeds` is a list as it is, and each seed is pretrained"),
     "a model": ("runs.ltg_bert.model", {"sweep": ["ltg_demo", "elc_demo"]}, "write one run for each value"),
-    "a whole block": ("pretraining", {"sweep": [{"steps": 1}]}, "pretraining: a sweep is not possible here; give it to"),
+    "a whole block": (
+        "pretraining",
+        {"sweep": [{"steps": 1}]},
+        "pretraining: a sweep is not possible here; give",
+    ),
     "fine-tuning": (
         "finetuning.protocol.learning_rates",
         {"sweep": [0.1, 0.2]},
@@ -211,7 +215,7 @@ def test_values_whose_names_are_alike_are_refused(folder: Path) -> None:
 def test_a_sweep_in_another_file_is_refused_with_where_it_belongs(folder: Path) -> None:
     path = folder / "models/ltg_demo.yaml"
     path.write_text(path.read_text().replace("hidden_size: 96", "hidden_size: {sweep: [96, 48]}"))
-    with pytest.raises(ConfigError, match=r"ltg_demo\.yaml: hidden_size: a sweep is not possible here; sweeps stand in"):
+    with pytest.raises(ConfigError, match=r"ltg_demo\.yaml: hidden_size: a sweep is not possible here; sweeps"):
         Project(folder).block("model", "ltg_demo")
 
 
