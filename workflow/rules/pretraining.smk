@@ -9,6 +9,9 @@ rule pretrain:
         ),
         tokens=lambda wildcards: LAYOUT.experiment_tokens(wildcards.experiment),
         tokenizer=lambda wildcards: LAYOUT.experiment_tokenizer(wildcards.experiment),
+        initial=lambda wildcards: LAYOUT.initial_model(
+            wildcards.experiment, wildcards.cell
+        ),
     output:
         report(
             "results/{experiment}/pretraining/{cell}/manifest.json",
@@ -32,11 +35,15 @@ rule pretrain:
         ),
         # Asks for resources, so Snakemake does not record it: how to compute is not part of the result.
         runtime=lambda wildcards, resources: LAYOUT.runtime("pretrain"),
+        # Asks for resources for the same reason: the input says it already.
+        initial=lambda wildcards, resources: LAYOUT.initial_argument(
+            wildcards.experiment, wildcards.cell
+        ),
         launch=lambda wildcards, resources: LAYOUT.launch(
             resources, workflow.is_main_process
         ),
     # Slurm sends its signals to every process of a job: what is said while a checkpoint is saved has to reach the log.
     shell:
         "{params.launch} scripts/pretrain.py --settings {input.settings} --runtime {params.runtime:q} --tokens {input.tokens}"
-        " --tokenizer {input.tokenizer} --checkpoints results/checkpoints --output {output} 2>&1"
+        " --tokenizer {input.tokenizer} {params.initial} --checkpoints results/checkpoints --output {output} 2>&1"
         " | (trap '' TERM USR1 INT; exec tee {log})"

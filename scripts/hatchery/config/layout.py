@@ -1,8 +1,12 @@
 """Where the files of each stage lie: with `data_layout.py` the one place that knows `resources/` and `results/`."""
 
+from shlex import quote
+
 from hatchery.analysis.msgs_features import bias_features
+from hatchery.config.continuation import origin_of, path_of
 from hatchery.config.data_layout import DataLayout, source_manifest
 from hatchery.config.finetuning_jobs import declared_outputs, task_batch
+from hatchery.config.overrides import pretraining_of
 from hatchery.config.paper_tables import paper_of_tables
 
 
@@ -28,6 +32,19 @@ class Layout(DataLayout):
             cell.name: f"results/{experiment}/pretraining/{cell.name}/manifest.json"
             for cell in self.project.cells(experiment)
         }
+
+    def initial_model(self, experiment: str, cell: str) -> list[str]:
+        """Manifest of the model that a pretraining starts from; none where its weights are random."""
+        chosen = self.project.cell(experiment, cell)
+        given = path_of(pretraining_of(self.project.experiment(experiment), chosen.run))
+        if given is not None:
+            return [given]
+        origin = origin_of(self.project, experiment, chosen.run, chosen.seed)
+        return [] if origin is None else [self.pretrained(origin.experiment)[origin.cell]]
+
+    def initial_argument(self, experiment: str, cell: str) -> str:
+        """Command-line text that hands over the model that a pretraining starts from; empty where there is none."""
+        return "".join(f"--initial-model {quote(path)}" for path in self.initial_model(experiment, cell))
 
     def run_cards(self, experiment: str) -> dict[str, str]:
         """Cards of an experiment's pretraining runs by cell."""

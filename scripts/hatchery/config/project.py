@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.config.checks import check_experiment, check_model, check_sources
+from hatchery.config.continuation import check_continuation
 from hatchery.config.overrides import merged
 from hatchery.config.paper_tables import check_paper_tables
 from hatchery.config.protocols import resolve_protocol
@@ -245,6 +246,7 @@ class Project:
             for task in block["finetuning"]["tasks"]:
                 self.require("task", task, f"{where}: finetuning.tasks")
             check_experiment(block, where, self)
+            check_continuation(name, block, where, self)
             check_paper_tables(name, block, where, self)
         elif kind == "tokenizer":
             for corpus in block["corpora"] if "corpora" in block else [block["corpus"]]:

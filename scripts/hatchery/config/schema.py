@@ -83,6 +83,14 @@ def validate(document: dict[str, Any], schema_name: str, where: str) -> dict[str
     return filled
 
 
+def with_defaults(value: dict[str, Any], schema_name: str, definition: str) -> dict[str, Any]:
+    """A deep copy of `value`, which is valid, with the defaults of a definition (`$defs`) of a schema filled in."""
+    rules = schema(schema_name)
+    filled = copy.deepcopy(value)
+    _fill(filled, rules["$defs"][definition], rules)
+    return filled
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the known word nearest to `word`, or nothing when none is near."""
     matches = difflib.get_close_matches(str(word), sorted(known), n=1, cutoff=0.6)

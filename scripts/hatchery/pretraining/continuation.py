@@ -67,7 +67,7 @@ def check_initial_config(config: ModelConfig, initial: Path) -> None:
 
 
 def load_initial_(model: MaskedLanguageModel, initial: Path) -> None:
-    """Give `model` (on the CPU) the weights of the model whose manifest is `initial`. Raises ConfigError, ModelError."""
+    """Give `model` (on the CPU) the weights of the model of the manifest `initial`. Raises ConfigError, ModelError."""
     check_initial_config(model.config, initial)
     model.load_state_dict(load_masked_language_model(initial.parent).state_dict())
 
@@ -148,4 +148,4 @@ def _id(ids: Mapping[str, int], token: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    return "none" if value is None else str(value)
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
