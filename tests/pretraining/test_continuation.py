@@ -33,7 +33,7 @@ def first(make_command: Make) -> Any:
 
 def refusal(command: Any) -> str:
     process = command.start()
-    out, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 1, err
     assert not command.output.exists() and not command.run_folder
     lines = err.strip().splitlines()
