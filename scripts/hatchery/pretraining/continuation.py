@@ -67,8 +67,7 @@ def check_initial_config(config: ModelConfig, initial: Path) -> None:
 
 
 def load_initial_(model: MaskedLanguageModel, initial: Path) -> None:
-    """Give `model` (on the CPU) the weights of the model of the manifest `initial`. Raises ConfigError, ModelError."""
-    check_initial_config(model.config, initial)
+    """Give `model` (on the CPU) the weights of the model of the manifest `initial`. Raises ModelError."""
     model.load_state_dict(load_masked_language_model(initial.parent).state_dict())
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch.distributed
 
 from hatchery.errors import ConfigError
-from hatchery.modeling.families import model_config
+from hatchery.modeling.families import ModelConfig, model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.layer_weighting import layer_weight_table
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
@@ -26,6 +26,7 @@ from hatchery.modeling.store import save_model
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.checkpoints import checkpoint_folder, checkpoint_step, load_model, verify_checkpoint
 from hatchery.pretraining.continuation import (
+    check_initial_config,
     check_initial_model,
     initial_checkpoint,
     initial_measures,
@@ -123,6 +124,10 @@ def pretrain(
     inputs = Inputs(tokens, tokenizer, initial)
     _check_inputs(inputs)
     check_initial_model(typed, initial, tokenizer)
+    if initial is not None:
+        # Before a folder of the run is made.
+        shards = TokenShards.open(tokens, TRAINING_SPLIT)
+        check_initial_config(_model_config(typed, shards.vocabulary_size, _pad_id(shards)), initial)
     topology = read_topology(os.environ)
     identity = {"settings": dict(settings), "inputs": [read_manifest(path).digest for path in inputs.by_name.values()]}
     folder = checkpoints / digest(identity)
@@ -161,6 +166,16 @@ def _pretrain_in_folder(
 
 def build_model(settings: PretrainSettings, vocabulary_size: int, pad_id: int) -> MaskedLanguageModel:
     """The model of a run with its initial weights, which depend on the seed alone."""
+    model = MaskedLanguageModel(_model_config(settings, vocabulary_size, pad_id))
+    initialise_(model, settings.seed)
+    return model
+
+
+def _pad_id(shards: TokenShards) -> int:
+    return shards.special.ids[shards.special.pad]
+
+
+def _model_config(settings: PretrainSettings, vocabulary_size: int, pad_id: int) -> ModelConfig:
     values = {
         **settings.model,
         "vocab_size": vocabulary_size,
@@ -170,9 +185,7 @@ def build_model(settings: PretrainSettings, vocabulary_size: int, pad_id: int) -
     if settings.model.get("family") == "roberta":
         # Its absolute positions count the tokens that are not padding.
         values["pad_token_id"] = pad_id
-    model = MaskedLanguageModel(model_config(values, "pretrain.model"))
-    initialise_(model, settings.seed)
-    return model
+    return model_config(values, "pretrain.model")
 
 
 def _train(
@@ -186,7 +199,7 @@ def _train(
     lease: RunLease | None = None,
 ) -> Trained:
     shards = TokenShards.open(inputs.tokens, TRAINING_SPLIT)
-    model = build_model(settings, shards.vocabulary_size, shards.special.ids[shards.special.pad])
+    model = build_model(settings, shards.vocabulary_size, _pad_id(shards))
     if inputs.initial is not None:
         load_initial_(model, inputs.initial)
     examples_of_length = examples_maker(shards, settings.objective)
