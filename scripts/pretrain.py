@@ -19,6 +19,7 @@ def main(arguments: argparse.Namespace) -> None:
             tokenizer=arguments.tokenizer,
             checkpoints=arguments.checkpoints,
             output=arguments.output,
+            initial=arguments.initial_model,
             name=arguments.name,
         )
     except TrainingInterrupted as interruption:
@@ -33,6 +34,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--runtime", required=True, help="intervals, micro-batches, device: JSON text or a file's path")
     parser.add_argument("--tokens", type=Path, required=True, help="manifest of the token shards")
     parser.add_argument("--tokenizer", type=Path, required=True, help="manifest of the tokenizer")
+    parser.add_argument(
+        "--initial-model", type=Path, help="manifest of the model to start from instead of random weights"
+    )
     parser.add_argument("--checkpoints", type=Path, required=True, help="folder for the folders of unfinished runs")
     parser.add_argument("--output", type=Path, required=True, help="manifest to write; the model lies beside it")
     parser.add_argument("--name", default="", help="what progress and sinks call the run (default: its folder)")

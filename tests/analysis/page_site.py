@@ -69,7 +69,11 @@ class Site:
         self.cells: list[dict[str, Any]] = []
 
     def add_run(
-        self, model: str, metrics: Sequence[dict[str, Any]] = (), settings: dict[str, Any] | None = None
+        self,
+        model: str,
+        metrics: Sequence[dict[str, Any]] = (),
+        settings: dict[str, Any] | None = None,
+        measures: dict[str, Any] | None = None,
     ) -> Path:
         """A pretrained model of seed 1."""
         cell = f"{model}-s1"
@@ -79,6 +83,7 @@ class Site:
             run.add_output(run.folder / "metrics.jsonl")
             last = metrics[-1] if metrics else {"step": 0, "tokens": 0}
             run.measures.update({"parameters": 12345, "steps": last["step"], "tokens": last["tokens"]})
+            run.measures.update(measures or {})
             run.volatile.update({"training_seconds": 125.0, "tokens_per_second": 1024.5, "resumed_from_step": 0})
         self.pretraining[cell] = output
         self.cells.append({"cell": cell, "run": model, "seed": 1})
@@ -89,9 +94,9 @@ class Site:
         write_text(self.results / "cost.csv", "\n".join(lines) + "\n")
         return self.results / "cost.csv"
 
-    def write_card(self, cell: str) -> Path:
+    def write_card(self, cell: str, **names_of_run: str) -> Path:
         card = self.results / "run_cards" / f"{cell}.html"
-        names = {"cell": cell, "run": cell.partition("-")[0], "seed": 1}
+        names = {"cell": cell, "run": cell.partition("-")[0], "seed": 1, **names_of_run}
         cost = self.write_cost()
         write_run_card(
             {**CARD, **names}, self.pretraining[cell], cost, card, card.with_suffix(".md"), card.with_suffix(".svg")

@@ -7,6 +7,7 @@ import pytest
 from page_links import read_page
 from page_site import CARD, Site
 
+from hatchery.analysis.pages.runs import runs
 from hatchery.analysis.run_cards.facts import read_run
 from hatchery.analysis.run_cards.stage import write_run_card
 from hatchery.errors import EvaluationError, ManifestError
@@ -160,3 +161,30 @@ def test_the_same_run_has_the_same_drawing(site: Site) -> None:
 )
 def test_numbers_are_told_in_units_that_people_grasp(shown: str, expected: str) -> None:
     assert shown == expected
+
+
+def test_the_card_and_the_page_say_what_was_continued_and_that_it_stopped_early(site: Site) -> None:
+    stopping = {"stopped_early": True, "exported_step": 2, "best_step": 2, "best_development_loss": 6.25}
+    initial = {"take": "weights", "earlier_steps": 70, "earlier_tokens": 9000}
+    measures = {"initial_model": initial, "early_stopping": stopping}
+    manifest = site.add_run("elc", METRICS, {"steps": 10}, measures)
+    words, _, _ = card_of(site, "elc-s1")
+    for told in (
+        "started from the weights of a model",
+        "optimiser steps, before them in that model 70",
+        "tokens seen, before them in that model 9,000",
+        "stopped early after step 4 of 10",
+        "weights are those after step 2",
+        "lowest development loss (nats) 6.25 after step 2",
+    ):
+        assert told in words
+    # The estimate is that of all ten steps.
+    assert "FLOPs per second" not in words
+    table = runs({"elc-s1": manifest}, {}, site.results / "provenance.html", site.results / "index.html")
+    assert "512 + 9,000 before" in table
+
+
+def test_the_card_of_a_sweep_is_called_by_what_differs(site: Site) -> None:
+    site.add_run("elc", METRICS)
+    card = site.write_card("elc-s1", label="elc, learning_rate 0.005")
+    assert "Run card: elc, learning_rate 0.005, seed 1 of demo" in read_page(card).text

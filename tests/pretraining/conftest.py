@@ -178,6 +178,8 @@ class Command:
     folder: Path
     settings: dict[str, Any]
     runtime: dict[str, Any]
+    # Manifest of the model to start from.
+    initial: Path | None = None
 
     @property
     def output(self) -> Path:
@@ -198,6 +200,7 @@ class Command:
         command = [sys.executable, str(self.repository / "scripts" / "pretrain.py")]
         command += ["--settings", json.dumps(self.settings), "--runtime", json.dumps(self.runtime)]
         command += [part for name, path in paths.items() for part in (f"--{name}", str(path))]
+        command += [] if self.initial is None else ["--initial-model", str(self.initial)]
         variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
 
@@ -232,10 +235,10 @@ def make_command(
     runtime_slice: SliceFactory,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Callable[..., Command]:
-    def make(runtime: dict[str, Any] | None = None, **changes: Any) -> Command:
+    def make(runtime: dict[str, Any] | None = None, initial: Path | None = None, **changes: Any) -> Command:
         settings = pretrain_slice(**{"steps": 40, "long": (0.6, 2), **changes})
         folder = tmp_path_factory.mktemp("pretrain")
         options = runtime_slice(**(runtime or {}))
-        return Command(repository, token_data.tokens, token_data.tokenizer, folder, settings, options)
+        return Command(repository, token_data.tokens, token_data.tokenizer, folder, settings, options, initial)
 
     return make

@@ -5,6 +5,7 @@ rule pretrain:
     input:
         tokens=lambda wildcards: LAYOUT.given(wildcards.model, "tokens"),
         tokenizer=lambda wildcards: LAYOUT.given(wildcards.model, "tokenizer"),
+        initial=lambda wildcards: LAYOUT.given(wildcards.model, "initial_model"),
     output:
         report(
             "results/models/{model}/manifest.json",

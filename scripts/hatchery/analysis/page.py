@@ -18,7 +18,7 @@ from hatchery.analysis.pages.links import address
 from hatchery.analysis.pages.markdown import anchor, introductions, rendered, section_of
 from hatchery.analysis.pages.numbers import VERDICTS, Key, Numbers, metric_name, name_of
 from hatchery.analysis.pages.runs import runs
-from hatchery.analysis.settings import Cell, models_in_order
+from hatchery.analysis.settings import Cell, labels_of, models_in_order
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.provenance.summary_rows import read_summary
@@ -89,7 +89,7 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
     is missing or damaged, naming the file; then no page is written.
     """
     chosen = build(PageSettings, stage_body(settings))
-    numbers = Numbers(read_summary(inputs.summary), address(inputs.provenance, output), models_in_order(chosen.cells))
+    numbers = Numbers(read_summary(inputs.summary), address(inputs.provenance, output), labels_of(chosen.cells))
     markdown = read_text(inputs.markdown)
     candidates = [
         _Section("What was asked", _question(chosen, numbers, inputs)),
@@ -122,7 +122,7 @@ def _question(settings: PageSettings, numbers: Numbers, inputs: PageInputs) -> s
     trained = models_in_order(settings.cells)
     others = [model for model in numbers.models if model not in trained] if trained else []
     suites = [readable(suite) for suite in numbers.suites if suite not in (PRETRAINING_SUITE, PERPLEXITY_SUITE)]
-    sentences = [f"Compared are {_listed(trained or numbers.models)}"]
+    sentences = [f"Compared are {_listed(map(numbers.label, trained or numbers.models))}"]
     if len(settings.cells) > len(trained):
         sentences[0] += f", pretrained {len(settings.cells)} times in all with different seeds"
     if others:
@@ -222,4 +222,6 @@ def _file(path: Path, page: Path) -> str:
 def _listed(names: Iterable[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+    # A name with a comma of its own would read like two.
+    separator = "; " if any(", " in name for name in (*first, last)) else ", "
+    return f"{separator.join(first)} and {last}" if first else last

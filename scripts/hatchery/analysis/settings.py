@@ -14,11 +14,15 @@ from hatchery.errors import ConfigError
 
 @dataclass(frozen=True)
 class Cell:
-    """One pretrained model; `run` is the name that tables call the model, `seed` the pretraining seed."""
+    """One pretrained model; `run` is the name of the model in files, `seed` the pretraining seed.
+
+    `label` is what people read instead of `run`, where a sweep made the run: `ltg_bert, learning_rate 0.005`.
+    """
 
     cell: str
     run: str
     seed: int
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,11 @@ class FigureSettings:
 def models_in_order(cells: Iterable[Cell]) -> list[str]:
     """The names of the models in the order of the configuration, each once."""
     return list(dict.fromkeys(cell.run for cell in cells))
+
+
+def labels_of(cells: Iterable[Cell]) -> dict[str, str]:
+    """What people read for each model, in the order of the configuration."""
+    return {cell.run: cell.label or cell.run for cell in cells}
 
 
 def cells_by_name(cells: Iterable[Cell]) -> dict[str, Cell]:

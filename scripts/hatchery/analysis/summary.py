@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.published import PublishedValue, Verdict, combined_deviation, judge
-from hatchery.analysis.settings import SummarySettings, baseline_cells, models_in_order
+from hatchery.analysis.settings import SummarySettings, baseline_cells, labels_of, models_in_order
 from hatchery.analysis.task_averages import task_averages
 
 DECIMALS = 4
@@ -64,7 +64,8 @@ class Summary:
 
     `models`, `suites` (of minimal pairs) and `finetuned` keep the order of the configuration; baselines come after the
     experiment's own models. `failures` are the runs that were left out, `unmatched` the published values that no row
-    of ours answers, `published_notes` the remarks that the published table makes on its values.
+    of ours answers, `published_notes` the remarks that the published table makes on its values. `labels` are the
+    names that people read for models.
     """
 
     experiment: str
@@ -75,11 +76,16 @@ class Summary:
     failures: list[Measurement]
     unmatched: list[Key]
     published_notes: dict[Key, str]
+    labels: dict[str, str] = field(default_factory=dict)
     by_key: dict[Key, SummaryRow] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         keyed = {(row.model, row.suite, row.task, row.metric): row for row in self.rows}
         object.__setattr__(self, "by_key", keyed)
+
+    def label(self, model: str) -> str:
+        """What people read for a model."""
+        return self.labels.get(model, model)
 
     def row(self, model: str, suite: str, task: str, metric: str) -> SummaryRow | None:
         """The row of one number, or None."""
@@ -112,6 +118,7 @@ def summarise(
         failures=[m for m in measurements if m.failed and m.primary and m.finetuned],
         unmatched=sorted(set(published) - set(rows)),
         published_notes={key: value.note for key, value in published.items() if value.note},
+        labels=labels_of(settings.cells),
     )
 
 

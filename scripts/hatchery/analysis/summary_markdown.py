@@ -40,7 +40,10 @@ def _section_tables(summary: Summary, section: Section) -> list[str]:
     return [
         _table(
             ["model", *(measure.label for measure in measures)],
-            [[model, *(_cell(summary.row(model, m.suite, m.task, m.metric)) for m in measures)] for model in models],
+            [
+                [summary.label(model), *(_cell(summary.row(model, m.suite, m.task, m.metric)) for m in measures)]
+                for model in models
+            ],
             left=1,
         )
         for measures in column_groups(section.measures)
@@ -76,7 +79,7 @@ def _published(summary: Summary) -> list[str]:
 def _compared(summary: Summary, row: SummaryRow) -> list[str]:
     deviation = "" if row.published_std is None else f" ± {row.published_std:.1f}"
     return [
-        row.model,
+        summary.label(row.model),
         readable(row.task),
         readable(row.metric),
         _cell(row),

@@ -23,6 +23,8 @@ LABEL_WIDTHS = (34, 42)
 GAP = 2
 INDENT = 2
 FAILURES_SHOWN = 8
+# Between the parts of a name that a sweep made.
+NAME_SEPARATOR = ", "
 
 
 def text_summary(summary: Summary) -> str:
@@ -35,7 +37,7 @@ def text_summary(summary: Summary) -> str:
     widths = {model: min(room, _width(summary, shown, model)) for model in summary.models}
     for section in shown:
         for models in _blocks(models_of(summary, section), widths, room):
-            lines += ["", _header(section.title, label_width, models, widths)]
+            lines += ["", *_header(section.title, label_width, {m: summary.label(m) for m in models}, widths)]
             for measure in section.measures:
                 label = _shortened(" " * INDENT + measure.label, label_width).ljust(label_width)
                 lines.append(label + "".join(_right(_cell(summary, measure, m), widths[m]) for m in models))
@@ -45,11 +47,19 @@ def text_summary(summary: Summary) -> str:
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()) + "\n"
 
 
-def _header(title: str, label_width: int, models: list[str], widths: Mapping[str, int]) -> str:
-    """The title of a section and the models; a title wider than the labels has a line of its own."""
-    names = "".join(_right(model, widths[model]) for model in models)
-    label = title if len(title) < label_width else f"{title}\n"
-    return label.ljust(label_width) + names if label is title else label + " " * label_width + names
+def _header(title: str, label_width: int, names: Mapping[str, str], widths: Mapping[str, int]) -> list[str]:
+    """The title of a section and the models, a line for each part of their names.
+
+    A title wider than the labels has a line of its own.
+    """
+    parts = {model: name.split(NAME_SEPARATOR) for model, name in names.items()}
+    lines = [
+        "".join(_right("".join(parts[model][line : line + 1]), widths[model]) for model in names)
+        for line in range(max(map(len, parts.values())))
+    ]
+    if len(title) >= label_width:
+        return [title, *(" " * label_width + line for line in lines)]
+    return [title.ljust(label_width) + lines[0], *(" " * label_width + line for line in lines[1:])]
 
 
 def _cell(summary: Summary, measure: Measure, model: str) -> str:
@@ -62,7 +72,7 @@ def _cell(summary: Summary, measure: Measure, model: str) -> str:
 def _width(summary: Summary, shown: list[Section], model: str) -> int:
     """Width of a model's column, with the gap before it."""
     cells = [_cell(summary, measure, model) for section in shown for measure in section.measures]
-    return GAP + max(len(text) for text in [model, *cells])
+    return GAP + max(len(text) for text in [*summary.label(model).split(NAME_SEPARATOR), *cells])
 
 
 def _blocks(models: list[str], widths: Mapping[str, int], width: int) -> list[list[str]]:

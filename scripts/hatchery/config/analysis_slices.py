@@ -1,5 +1,6 @@
 """What the stages that read results depend on: tables, figures, pages, exported models. See `stages.py`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hatchery.config.paper_tables import paper_tables
@@ -9,7 +10,16 @@ from hatchery.errors import ConfigError
 
 
 def _cells(project: Project, experiment: str) -> list[dict[str, Any]]:
-    return [{"cell": cell.name, "run": cell.run, "seed": cell.seed} for cell in project.cells(experiment)]
+    labels = project.labels(experiment)
+    return [
+        {"cell": cell.name, "run": cell.run, "seed": cell.seed, **_label(labels, cell.run)}
+        for cell in project.cells(experiment)
+    ]
+
+
+def _label(labels: Mapping[str, str], run: str) -> dict[str, str]:
+    """Only where there is one, so that the tables of experiments without sweeps stay as they are."""
+    return {"label": labels[run]} if run in labels else {}
 
 
 def summary_slice(project: Project, experiment: str) -> dict[str, Any]:
@@ -73,6 +83,7 @@ def run_card_slice(project: Project, experiment: str, cell: str) -> dict[str, An
         "cell": cell,
         "run": chosen.run,
         "seed": chosen.seed,
+        **_label(project.labels(experiment), chosen.run),
         "model_description": project.block("model", block["runs"][chosen.run]["model"])["description"],
         "style": block["figures"],
     }

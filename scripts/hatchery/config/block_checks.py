@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.config.block_bodies import task_body, tokenizer_body
 from hatchery.config.checks import check_experiment, check_model, check_sources
+from hatchery.config.continuation import check_continuation
 from hatchery.config.corpus_checks import check_circle, check_encodings
 from hatchery.config.paper_tables import check_paper_tables
 from hatchery.config.problems import Problems
@@ -32,6 +33,8 @@ def _experiment(name: str, block: dict[str, Any], where: str, project: "Project"
     problems = Problems()
     with problems.collecting():
         check_experiment(block, where, project)
+    with problems.collecting():
+        check_continuation(name, block, where, project)
     with problems.collecting():
         check_paper_tables(name, block, where, project)
     problems.raise_any()

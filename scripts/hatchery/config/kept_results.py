@@ -187,10 +187,13 @@ class KeptResults(Layout):
     def _model(self, experiment: str, cell: str) -> str:
         key = ("pretraining", experiment, cell)
         if key not in self._addresses:
-            call = Call(
-                self.settings("pretrain", experiment=experiment, cell=cell),
-                {"tokens": self.experiment_tokens(experiment), "tokenizer": self.experiment_tokenizer(experiment)},
-            )
+            arguments: dict[str, Argument] = {
+                "tokens": self.experiment_tokens(experiment),
+                "tokenizer": self.experiment_tokenizer(experiment),
+            }
+            for initial in self.all_kept(self.initial_model(experiment, cell)):
+                arguments["initial_model"] = initial
+            call = Call(self.settings("pretrain", experiment=experiment, cell=cell), arguments)
             self._noted(call)
             self._addresses[key] = f"{self.project.experiment(experiment)['corpus']}-{call.digest}"
         return self._addresses[key]

@@ -4,8 +4,10 @@ Where results are kept that experiments share is in `kept_results.py`.
 """
 
 from hatchery.analysis.msgs_features import bias_features
+from hatchery.config.continuation import origin_of, path_of
 from hatchery.config.data_layout import DataLayout, source_manifest
 from hatchery.config.finetuning_jobs import task_batch
+from hatchery.config.overrides import pretraining_of
 from hatchery.config.paper_tables import paper_of_tables
 
 
@@ -31,6 +33,15 @@ class Layout(DataLayout):
             cell.name: f"results/{experiment}/pretraining/{cell.name}/manifest.json"
             for cell in self.project.cells(experiment)
         }
+
+    def initial_model(self, experiment: str, cell: str) -> list[str]:
+        """Manifest of the model that a pretraining starts from; none where its weights are random."""
+        chosen = self.project.cell(experiment, cell)
+        given = path_of(pretraining_of(self.project.experiment(experiment), chosen.run))
+        if given is not None:
+            return [given]
+        origin = origin_of(self.project, experiment, chosen.run, chosen.seed)
+        return [] if origin is None else [self.pretrained(origin.experiment)[origin.cell]]
 
     def run_cards(self, experiment: str) -> dict[str, str]:
         """Cards of an experiment's pretraining runs by cell."""

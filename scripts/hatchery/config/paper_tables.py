@@ -4,11 +4,10 @@ A twin is a miniature on other data: it takes the published rows of its original
 the original does, and says in every table why no number of its own is comparable with a printed one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hatchery.config.schema import nearest
-from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,12 +25,12 @@ def check_paper_tables(name: str, experiment: Mapping[str, Any], where: str, pro
         raise ConfigError(f"{where}: paper_tables: expected null in an experiment with rows of its own in `published`")
     of = chosen["of"]
     project.require("experiment", of, f"{where}: paper_tables.of")
-    # The file is read as it stands: loading the other experiment could lead back to this one.
-    original = read_yaml(project.folder / "experiments" / f"{of}.yaml")
-    if of == name or not original.get("published"):
+    # Loading the other experiment whole could lead back to this one.
+    original = project.written_experiment(of)
+    if of == name or not original["published"]:
         raise ConfigError(f"{where}: paper_tables.of: got {of!r}, expected an experiment with `published`")
-    rows = original["published"].get("rows") or {}
-    if not rows.keys() & experiment["runs"].keys():
+    rows = original["published"]["rows"]
+    if not _rows_of_twin(rows, experiment["runs"], project.swept(name)):
         raise ConfigError(f"{where}: paper_tables.of: none of the runs of {of!r} is a run here: {', '.join(rows)}")
 
 
@@ -60,14 +59,20 @@ def paper_tables(project: "Project", experiment: str) -> dict[str, Any] | None:
         return None if own is None else {"published": own, "prefix": "", "suites": {}, "corpora": {}, "caveat": ""}
     original = project.experiment(chosen["of"])
     published = original["published"]
-    models = {*block["runs"], *block["baselines"]}
+    rows = _rows_of_twin(published["rows"], [*block["runs"], *block["baselines"]], project.swept(experiment))
     return {
-        "published": {**published, "rows": {run: row for run, row in published["rows"].items() if run in models}},
+        "published": {**published, "rows": rows},
         "prefix": chosen["prefix"],
         "suites": chosen["suites"],
         "corpora": {block["corpus"]: original["corpus"]},
         "caveat": chosen["caveat"],
     }
+
+
+def _rows_of_twin(rows: Mapping[str, str], models: Iterable[str], swept: Mapping[str, str]) -> dict[str, str]:
+    """The rows of an original that models of a twin fill, in the original's order; runs of a sweep fill their run's."""
+    called = {model: model if model in rows else swept.get(model, model) for model in models}
+    return {model: row for run, row in rows.items() for model, name in called.items() if name == run}
 
 
 def paper_of_tables(project: "Project", experiment: str) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 from hatchery.config.cluster import ClusterSettings
 from hatchery.errors import ConfigError
 from hatchery.pretraining.cost_evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
-from hatchery.pretraining.data_order import training_phases
+from hatchery.pretraining.data_order import phases_from, training_phases
 from hatchery.pretraining.flops import BACKWARD_FACTOR, training_flops_per_sequence
 from hatchery.pretraining.planned_device import PlanSettings, precision_and_peak
 from hatchery.pretraining.settings import pretrain_settings
@@ -35,6 +35,7 @@ class PlannedWork:
     def __init__(self, settings: str, cluster: ClusterSettings, evaluation_threads: int) -> None:
         body = json.loads(settings)
         self._cells: dict[str, dict[str, Any]] = {cell["cell"]: cell["pretraining"] for cell in body["cells"]}
+        self._first_steps: dict[str, int] = {cell["cell"]: cell.get("first_step", 0) for cell in body["cells"]}
         self._vocabulary_size = int(body["vocabulary_size"])
         self._suites = {suite["name"]: SuiteSettings(**suite) for suite in body["suites"]}
         self._tasks = {task["name"]: TaskSettings(**task) for task in body["tasks"]}
@@ -79,7 +80,7 @@ class PlannedWork:
             (phase.last_step - phase.first_step)
             * phase.batch_size
             * self._per_sequence(cell, phase.sequence_length, labelled)
-            for phase in training_phases(run)
+            for phase in phases_from(training_phases(run), self._first_steps[cell])
         )
         evaluations = -(-run.steps // run.evaluation_interval_steps)
         forward = self._per_sequence(cell, run.sequence_length, labelled) / (1 + BACKWARD_FACTOR)

@@ -17,6 +17,7 @@ from hatchery.config.problems import Problems
 from hatchery.config.protocols import resolve_protocol
 from hatchery.config.references import DATA, Reference, references
 from hatchery.config.schema import nearest, validate
+from hatchery.config.sweeps import WrittenOut, refuse_sweeps, write_out
 from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 
@@ -99,6 +100,8 @@ class Project:
         self.folder = Path(folder)
         self.overrides = dict(overrides or {})
         self._blocks: dict[tuple[str, str], dict[str, Any]] = {}
+        self._experiments: dict[str, dict[str, Any]] = {}
+        self._written: dict[str, WrittenOut] = {}
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -127,10 +130,39 @@ class Project:
 
     def validated(self, kind: str, name: str) -> dict[str, Any]:
         """The block with defaults, after its schema alone: its values may not fit each other, or name nothing."""
+        if kind == "experiment":
+            return self.written_experiment(name)
         self.require(kind, name, str(self.folder / FOLDERS[kind]))
         path = self.folder / FOLDERS[kind] / f"{name}.yaml"
         raw = self._task_with_base(name, ()) if kind == "task" else read_yaml(path)
+        refuse_sweeps(raw, str(path))
         return validate(raw, schema_of(kind, raw, str(path)), str(path))
+
+    def written_experiment(self, name: str) -> dict[str, Any]:
+        """The experiment called `name` with its sweeps written out, validated, but not compared with other files.
+
+        For what leads from one experiment to another, which could lead back. Raises ConfigError like `block`.
+        """
+        if name not in self._experiments:
+            self.require("experiment", name, str(self.folder / FOLDERS["experiment"]))
+            path = self.folder / FOLDERS["experiment"] / f"{name}.yaml"
+            written = write_out(read_yaml(path), str(path))
+            try:
+                self._experiments[name] = validate(written.document, "experiment", str(path))
+            except ConfigError as error:
+                raise ConfigError(written.as_in_the_file(str(error))) from None
+            self._written[name] = written
+        return self._experiments[name]
+
+    def labels(self, experiment: str) -> dict[str, str]:
+        """The names for people of the runs that sweeps made, by run: `ltg_bert, learning_rate 0.005`."""
+        self.written_experiment(experiment)
+        return self._written[experiment].labels
+
+    def swept(self, experiment: str) -> dict[str, str]:
+        """The runs that sweeps made, each with the name of the run in the file that it comes from."""
+        self.written_experiment(experiment)
+        return self._written[experiment].bases
 
     def _task_with_base(self, name: str, below: tuple[str, ...]) -> dict[str, Any]:
         """The keys of a task laid over those of its base, not validated. Raises ConfigError for a circle of bases."""

@@ -21,6 +21,7 @@ from hatchery.errors import ConfigError
 __all__ = ["SCHEMAS", "nearest", "schema", "validate"]
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "workflow" / "schemas"
+WITH_SWEEP = {"$ref": "#/$defs/with_sweep"}
 
 
 def _is_finite_number(checker: Any, value: Any) -> bool:
@@ -37,7 +38,7 @@ _Validator = extend(
 @cache
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema called `name`. Raises ConfigError when it is not a valid schema."""
-    value = _with_other_files(read_yaml(SCHEMAS / f"{name}.schema.yaml"))
+    value = _without_sweeps(_with_other_files(read_yaml(SCHEMAS / f"{name}.schema.yaml")))
     Draft202012Validator.check_schema(value)
     return value
 
@@ -56,6 +57,20 @@ def _with_other_files(rules: Any) -> Any:
     return {**{key: value for key, value in schema(name).items() if key != "$schema"}, **own}
 
 
+def _without_sweeps(rules: Any) -> Any:
+    """The rules without the choice of a sweep, which is there for editors: what is validated has none any more."""
+    if isinstance(rules, list):
+        return [_without_sweeps(item) for item in rules]
+    if not isinstance(rules, dict):
+        return rules
+    rules = {key: _without_sweeps(value) for key, value in rules.items()}
+    choices = rules.get("anyOf")
+    if isinstance(choices, list) and WITH_SWEEP in choices:
+        rest = [choice for choice in choices if choice != WITH_SWEEP]
+        return {**{key: value for key, value in rules.items() if key != "anyOf"}, **rest[0]}
+    return rules
+
+
 def validate(document: dict[str, Any], schema_name: str, where: str) -> dict[str, Any]:
     """Check `document` and return a deep copy with all defaults filled in.
 
@@ -67,6 +82,14 @@ def validate(document: dict[str, Any], schema_name: str, where: str) -> dict[str
         raise ConfigError("\n".join(problem_lines(errors, where)))
     filled = copy.deepcopy(document)
     _fill(filled, rules, rules)
+    return filled
+
+
+def with_defaults(value: dict[str, Any], schema_name: str, definition: str) -> dict[str, Any]:
+    """A deep copy of `value`, which is valid, with the defaults of a definition (`$defs`) of a schema filled in."""
+    rules = schema(schema_name)
+    filled = copy.deepcopy(value)
+    _fill(filled, rules["$defs"][definition], rules)
     return filled
 
 

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from hatchery.config import analysis_slices as analysis
+from hatchery.config import continuation
 from hatchery.config.block_bodies import task_body, tokenizer_body, without
 from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.planned_device import planned_device
 from hatchery.config.project import Project
-from hatchery.config.schema import validate
+from hatchery.config.schema import validate, with_defaults
 from hatchery.config.terms import KEYS, raw_inputs
 from hatchery.errors import ConfigError
 from hatchery.storage.checksums import canonical_json
@@ -142,7 +143,8 @@ def _pretraining(project: Project, experiment: str, cell: str) -> dict[str, Any]
     block = project.experiment(experiment)
     chosen = project.cell(experiment, cell)
     model = without(project.model_of(experiment, chosen.run), "description")
-    return {**pretraining_of(block, chosen.run), "model": model, "seed": chosen.seed}
+    pretraining = with_defaults(pretraining_of(block, chosen.run), "experiment", "pretraining")
+    return {**continuation.settings_of(pretraining), "model": model, "seed": chosen.seed}
 
 
 def _cost(project: Project, experiment: str) -> dict[str, Any]:
@@ -175,10 +177,17 @@ def _cost(project: Project, experiment: str) -> dict[str, Any]:
             "keep_checkpoints": compute["keep_checkpoints"],
             "milestones": compute["milestones"],
         },
-        "cells": [{"cell": name, "pretraining": _pretraining(project, experiment, name)} for name in names],
+        "cells": [_cost_of_cell(project, experiment, name) for name in names],
         "suites": suites,
         "tasks": tasks,
     }
+
+
+def _cost_of_cell(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+    chosen = project.cell(experiment, cell)
+    done = continuation.first_step(project, experiment, chosen.run, chosen.seed)
+    entry = {"cell": cell, "pretraining": _pretraining(project, experiment, cell)}
+    return {**entry, "first_step": done} if done else entry
 
 
 def _minimal_pairs(project: Project, suite: str, baseline: str | None = None) -> dict[str, Any]:

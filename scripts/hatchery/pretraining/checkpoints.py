@@ -177,7 +177,7 @@ def verify_checkpoint(folder: Path) -> None:
             raise CheckpointError(f"{path}: the file is missing")
         if sha256_file(path) != checksum:
             raise CheckpointError(f"{path}: the content differs from its checksum")
-    step = _read_position(folder).step
+    step = read_position(folder).step
     if step != checkpoint_step(folder):
         raise CheckpointError(f"{folder / STATE}: it tells step {step}, expected that of the folder's name")
 
@@ -188,7 +188,7 @@ def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optim
     Raises CheckpointError when the tensors do not fit the model; the model is then unchanged.
     """
     states, extra = _read_tensors(folder / OPTIMIZER), _read_tensors(folder / EXTRA)
-    position, metrics = _read_position(folder), _read_text(folder / METRICS)
+    position, metrics = read_position(folder), _read_text(folder / METRICS)
     parameters = dict(model.named_parameters())
     for key, tensor in states.items():
         name = key.rpartition(SEPARATOR)[0]
@@ -240,7 +240,8 @@ def _read_text(path: Path) -> str:
         raise CheckpointError(f"{path}: the file cannot be read: {error}") from error
 
 
-def _read_position(folder: Path) -> Position:
+def read_position(folder: Path) -> Position:
+    """How far the run of a checkpoint had come. Raises CheckpointError."""
     try:
         return Position(**json.loads(_read_text(folder / STATE)))
     except (ValueError, TypeError) as error:

@@ -16,7 +16,7 @@ from hatchery.modeling.families import ModelConfig, model_config
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.roberta_configuration import RobertaConfig
 from hatchery.pretraining.cost_evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
-from hatchery.pretraining.data_order import Phase, training_phases
+from hatchery.pretraining.data_order import Phase, phases_from, training_phases
 from hatchery.pretraining.flops import (
     BACKWARD_FACTOR,
     kaplan_flops,
@@ -39,6 +39,8 @@ class CellSettings:
 
     cell: str
     pretraining: dict[str, Any]
+    # Steps that another run has done for it.
+    first_step: int = 0
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def _cell_cost(cell: CellSettings, settings: CostSettings) -> CellCost:
     run, plan = pretrain_settings(cell.pretraining), settings.plan
     model = _model_values(run)
     config = model_config({**model, "vocab_size": settings.vocabulary_size}, f"cost.cells.{cell.cell}.model")
-    phases = training_phases(run)
+    phases = phases_from(training_phases(run), cell.first_step)
     parameters = parameters_of(config)
     sequences = sum(_sequences(phase) for phase in phases)
     tokens = sum(_sequences(phase) * phase.sequence_length for phase in phases)
@@ -143,7 +145,7 @@ def _cell_cost(cell: CellSettings, settings: CostSettings) -> CellCost:
     training = sum(_sequences(phase) * per_sequence(phase.sequence_length, labelled) for phase in phases)
     # The development set keeps the short length, so that its curve is comparable over the whole run.
     development = (
-        _evaluations(run)
+        _evaluations(run, cell.first_step)
         * run.evaluation_sequences
         * per_sequence(run.sequence_length, labelled)
         / (1 + BACKWARD_FACTOR)
@@ -159,7 +161,7 @@ def _cell_cost(cell: CellSettings, settings: CostSettings) -> CellCost:
     return CellCost(
         cell=cell.cell,
         parameters=parameters,
-        steps=run.steps,
+        steps=run.steps - cell.first_step,
         sequences=sequences,
         tokens=tokens,
         training_flops=training,
@@ -192,9 +194,9 @@ def _sequences(phase: Phase) -> int:
     return (phase.last_step - phase.first_step) * phase.batch_size
 
 
-def _evaluations(run: PretrainSettings) -> int:
+def _evaluations(run: PretrainSettings, first_step: int) -> int:
     """Every interval and after the last step."""
-    return -(-run.steps // run.evaluation_interval_steps)
+    return -(-run.steps // run.evaluation_interval_steps) - first_step // run.evaluation_interval_steps
 
 
 def _paper_flops(config: ModelConfig, parameters: int, phases: list[Phase]) -> tuple[float, str]:

@@ -10,7 +10,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from hatchery.pretraining.cost import CellCost, CostSettings, ShardsOnDisk, cost_settings, estimate
+from hatchery.pretraining.cost import CellCost, CellSettings, CostSettings, ShardsOnDisk, cost_settings, estimate
 from hatchery.pretraining.cost_evaluation import OTHER_TASK_EXAMPLES, PAIRS_PER_PARADIGM, PARADIGMS, SENTENCE_TOKENS
 from hatchery.pretraining.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
 from hatchery.storage.atomic import write_text
@@ -128,6 +128,12 @@ def _notes(settings: CostSettings, costs: Sequence[CellCost], shards: ShardsOnDi
         f"{plan.keep_checkpoints} kept, {_count(len(plan.milestones), 'milestone')} and the one being written, until "
         "the run is over.",
     ]
+    if continued := [cell for cell in settings.cells if cell.pretraining.get("initialise_from")]:
+        notes.append(
+            f"{_names(continued)} start from a trained model; its steps, tokens and FLOPs are not counted here again."
+        )
+    if stopping := [cell for cell in settings.cells if cell.pretraining.get("early_stopping")]:
+        notes.append(f"{_names(stopping)} may stop early: their numbers are those of all steps, the most there can be.")
     if settings.suites or settings.tasks:
         notes.append(
             f"Evaluation is rough, on one device: {PARADIGMS} paradigms of {PAIRS_PER_PARADIGM:,} pairs (or as many as "
@@ -141,6 +147,10 @@ def _notes(settings: CostSettings, costs: Sequence[CellCost], shards: ShardsOnDi
             f"The token shards hold {scaled(shards.training_tokens)} training subwords: at most {passes:,.1f} passes."
         )
     return notes
+
+
+def _names(cells: Sequence[CellSettings]) -> str:
+    return ", ".join(cell.cell for cell in cells)
 
 
 def _peak(costs: Sequence[CellCost], plan: PlanSettings) -> str:

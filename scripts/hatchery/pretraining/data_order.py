@@ -6,7 +6,7 @@ global batch. Nothing has to be stored to resume: the step number says where the
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -51,6 +51,12 @@ def training_phases(settings: PretrainSettings) -> list[Phase]:
             Phase(switch, settings.steps, settings.sequence_length * long.factor, settings.batch_size // long.factor),
         ]
     return [phase for phase in phases if phase.last_step > phase.first_step]
+
+
+def phases_from(phases: list[Phase], first_step: int) -> list[Phase]:
+    """What is left of the phases for a run whose first `first_step` steps are done."""
+    rest = [replace(phase, first_step=max(phase.first_step, first_step)) for phase in phases]
+    return [phase for phase in rest if phase.last_step > phase.first_step]
 
 
 @lru_cache(maxsize=4)

@@ -15,6 +15,7 @@ from hatchery.errors import TrainingError
 from hatchery.pretraining.batches import StepBatch
 from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.divergences import DivergenceProbe, is_logged
+from hatchery.pretraining.early_stopping import EarlyStopping
 from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.interruption import stop_request
 from hatchery.pretraining.loader import BatchLoader
@@ -34,13 +35,14 @@ def train(
     record: RunRecord,
     probe: DivergenceProbe | None = None,
     deadline: Deadline | None = None,
+    stopping: EarlyStopping | None = None,
 ) -> None:
-    """Train from where `record` stands to the last step.
+    """Train from where `record` stands to the last step, or until `stopping` ends it.
 
     `probe` measures divergences of the output at log-spaced steps. Raises TrainingError when the loss or the gradient
     is no longer finite, and TrainingInterrupted, with a checkpoint saved, after SIGTERM, Ctrl-C or near `deadline`.
     """
-    if record.position.step >= settings.steps:
+    if record.position.step >= settings.steps or (stopping is not None and stopping.is_over):
         return
     # Several processes on GPUs learn of a request at the next read only: the grace time has to hold that many steps.
     reads_late = engine.topology.world_size > 1 and engine.device.type == "cuda"
@@ -76,13 +78,18 @@ def train(
                     if evaluates and development is not None:
                         scores |= development.score(engine).row()
                         _require_finite(scores["development_loss"], "development loss", step, record)
+                        if stopping is not None:
+                            # The same loss in every process, so all stop after the same step.
+                            if stopping.note(done, scores["development_loss"]) and stopping.settings.export == "best":
+                                record.keep_best(engine.model)
+                            is_last = is_last or stopping.is_over
                     if probes and probe is not None:
                         scores |= probe.score(engine)
                 rows[-1] |= scores
                 for row in rows:
                     record.append(row)
                 must_stop = any(measured.stop for measured in read) and not is_last
-                if saves or must_stop:
+                if saves or must_stop or is_last:
                     record.checkpoint(engine)
                 if must_stop:
                     interruption = request.interruption(done, settings.steps, record.folder)
@@ -93,6 +100,10 @@ def train(
                     sum_over_processes([0.0], engine.device)
                     raise interruption
             request.step_finished()
+            if is_last:
+                if stopping is not None and done < settings.steps:
+                    record.note(f"stopped early after step {done:,}: {stopping.reason}")
+                break
 
 
 def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage) -> Tensor:

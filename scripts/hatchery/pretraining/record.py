@@ -27,6 +27,7 @@ from hatchery.pretraining.checkpoints import (
     milestone_steps,
     newest_sound_checkpoint,
 )
+from hatchery.pretraining.early_stopping import BestWeights
 from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.flops import PassShape, peak_flops_of, training_flops
 from hatchery.pretraining.precision import Precision
@@ -66,6 +67,8 @@ class RunRecord:
         self.device, self.precision, self.sinks_folder = device, precision, sinks_folder or folder
         self.milestones = milestone_steps(runtime.milestones, steps)
         self.position = self.resumed_from = FROM_THE_START
+        # Filled in the first process only, and only where a run may stop early.
+        self.best = BestWeights()
         # Updates that fp16 left out so far.
         self.skipped_steps = 0
         # Of all finished steps, in nats.
@@ -80,22 +83,25 @@ class RunRecord:
         self._writer: CheckpointWriter | None = None
         self._progress: Progress | None = None
 
-    def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Fill model, optimiser and loss scaler from the newest sound checkpoint, if there is one.
+    def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer, start: Path | None = None) -> None:
+        """Fill model, optimiser and loss scaler from the newest sound checkpoint, or from `start` where there is none.
 
         The first process chooses and verifies it; all processes read it from the shared file system.
         """
         found = newest_sound_checkpoint(self.folder) if self.topology.is_first else None
         step = from_first_process(checkpoint_step(found) if found else -1)
-        if step < 0:
+        if step < 0 and start is None:
             return
-        loaded = load_checkpoint(checkpoint_folder(self.folder, step), model, optimizer)
+        loaded = load_checkpoint(
+            start if start and step < 0 else checkpoint_folder(self.folder, step), model, optimizer
+        )
+        if self.topology.is_first and step >= 0:
+            self.best.load(loaded.extra)
         self.precision.load(loaded.extra)
         self.skipped_steps = int(loaded.extra.get(SKIPPED_STEPS, torch.zeros(())))
         self.position = self.resumed_from = loaded.position
         self._text = loaded.metrics
-        rows = (json.loads(line) for line in loaded.metrics.splitlines())
-        self.lowest_loss = min((row["loss"] for row in rows if "loss" in row), default=math.inf)
+        self.lowest_loss = min((row["loss"] for row in self.rows() if "loss" in row), default=math.inf)
 
     def __enter__(self) -> Self:
         self._started = time.monotonic()
@@ -169,6 +175,7 @@ class RunRecord:
             extra: dict[str, Tensor] = self.precision.state()
             if extra:
                 extra[SKIPPED_STEPS] = torch.tensor(self.skipped_steps)
+            extra |= self.best.state()
             with self.paused():
                 self._writer.save(self.position, engine.model, engine.optimizer, extra, self._telemetry.text())
 
@@ -180,6 +187,15 @@ class RunRecord:
     def metrics_text(self) -> str:
         """The metrics of all finished steps; only the first process has them."""
         return self._text if self._telemetry is None else self._telemetry.text()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The metrics of the steps that were done when the run was resumed, in every process."""
+        return [json.loads(line) for line in self._text.splitlines()]
+
+    def keep_best(self, model: nn.Module) -> None:
+        """Copy the weights, which are the best so far."""
+        if self.topology.is_first:
+            self.best.keep(model)
 
     def speed_text(self) -> str:
         """The readings of speed of all attempts; only the first process has them."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hatchery.errors import ConfigError
+from hatchery.pretraining.continuation_settings import EarlyStoppingSettings, InitialModelSettings
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
 from hatchery.typed import build, stage_body
 
@@ -105,6 +106,12 @@ class PretrainSettings:
     loss_average: Literal["tokens", "processes"] = "tokens"
     # Divergences of the output to the unigram, uniform and empirical distribution at log-spaced steps.
     divergences: bool = False
+    # Null is random weights.
+    initialise_from: InitialModelSettings | None = None
+    # Null trains all steps.
+    early_stopping: EarlyStoppingSettings | None = None
+    # Keep the last checkpoint beside the model, so that another run can go on with its optimiser.
+    keep_training_state: bool = False
 
 
 @dataclass(frozen=True)

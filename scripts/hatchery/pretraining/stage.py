@@ -18,16 +18,25 @@ from typing import Any, NamedTuple
 import torch.distributed
 
 from hatchery.errors import ConfigError
-from hatchery.modeling.families import model_config
+from hatchery.modeling.families import ModelConfig, model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.layer_weighting import layer_weight_table
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.store import save_model
 from hatchery.pretraining.batches import TrainingBatches
-from hatchery.pretraining.checkpoints import checkpoint_folder, load_model, verify_checkpoint
+from hatchery.pretraining.checkpoints import checkpoint_folder, checkpoint_step, load_model, verify_checkpoint
+from hatchery.pretraining.continuation import (
+    check_initial_config,
+    check_initial_model,
+    initial_checkpoint,
+    initial_measures,
+    keep_training_state,
+    load_initial_,
+)
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.divergences import PROBED_SEQUENCES, DivergenceProbe, unigram_of_run
+from hatchery.pretraining.early_stopping import EarlyStopping
 from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker
 from hatchery.pretraining.loader import BatchLoader
@@ -71,11 +80,14 @@ class Inputs:
 
     tokens: Path
     tokenizer: Path
+    # The model that training starts from, if not from random weights.
+    initial: Path | None = None
 
     @property
     def by_name(self) -> dict[str, Path]:
         """The manifests by the names that the exported model's manifest gives them."""
-        return {"tokens": self.tokens, "tokenizer": self.tokenizer}
+        named = {"tokens": self.tokens, "tokenizer": self.tokenizer}
+        return named if self.initial is None else {**named, "initial_model": self.initial}
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,8 @@ class Trained:
     output_layer: dict[str, Any]
     # How long the training stood still for batches.
     loader_wait_seconds: float = 0.0
+    # None where the run has to do all its steps.
+    stopping: EarlyStopping | None = None
 
 
 def pretrain(
@@ -97,20 +111,27 @@ def pretrain(
     tokenizer: Path,
     checkpoints: Path,
     output: Path,
+    initial: Path | None = None,
     name: str = "",
 ) -> None:
     """Train (or with 0 steps only initialise) a masked language model and export it beside the manifest `output`.
 
-    Only the first process writes. Progress and sinks call the run `name`, by default as its folder. Raises ConfigError
-    for impossible settings, ManifestError and TokenizationError for unusable inputs, TrainingError when training cannot
-    go on, and TrainingInterrupted after SIGTERM or Ctrl-C.
+    `initial` is the manifest of the model to start from, where the settings ask for one. Only the first process writes.
+    Progress and sinks call the run `name`, by default as its folder. Raises ConfigError for impossible settings,
+    ManifestError and TokenizationError for unusable inputs, TrainingError when training cannot go on, and
+    TrainingInterrupted after SIGTERM or Ctrl-C.
     """
     typed = pretrain_settings(settings)
     options = runtime_settings(runtime, typed.optimizer.name)
-    inputs = Inputs(tokens, tokenizer)
+    inputs = Inputs(tokens, tokenizer, initial)
     _check_inputs(inputs)
+    check_initial_model(typed, initial, tokenizer)
+    if initial is not None:
+        # Before a folder of the run is made.
+        shards = TokenShards.open(tokens, TRAINING_SPLIT)
+        check_initial_config(_model_config(typed, shards.vocabulary_size, _pad_id(shards)), initial)
     topology = read_topology(os.environ)
-    identity = {"settings": dict(settings), "inputs": [read_manifest(path).digest for path in (tokens, tokenizer)]}
+    identity = {"settings": dict(settings), "inputs": [read_manifest(path).digest for path in inputs.by_name.values()]}
     folder = checkpoints / digest(identity)
     with named_in_errors(topology):
         _pretrain_in_folder(typed, options, inputs, topology, folder, output, settings, name or output.parent.name)
@@ -145,12 +166,22 @@ def _pretrain_in_folder(
         with stage_run(output, settings, inputs.by_name, keep=True) as run:
             trained = _train(typed, options, inputs, topology, store, folder, output, name, lease)
             lease.verify()
-            _export(run, trained, inputs, output.parent)
+            _export(run, typed, trained, inputs, output.parent)
         remove_run_folder(folder)
 
 
 def build_model(settings: PretrainSettings, vocabulary_size: int, pad_id: int) -> MaskedLanguageModel:
     """The model of a run with its initial weights, which depend on the seed alone."""
+    model = MaskedLanguageModel(_model_config(settings, vocabulary_size, pad_id))
+    initialise_(model, settings.seed)
+    return model
+
+
+def _pad_id(shards: TokenShards) -> int:
+    return shards.special.ids[shards.special.pad]
+
+
+def _model_config(settings: PretrainSettings, vocabulary_size: int, pad_id: int) -> ModelConfig:
     values = {
         **settings.model,
         "vocab_size": vocabulary_size,
@@ -160,9 +191,7 @@ def build_model(settings: PretrainSettings, vocabulary_size: int, pad_id: int) -
     if settings.model.get("family") == "roberta":
         # Its absolute positions count the tokens that are not padding.
         values["pad_token_id"] = pad_id
-    model = MaskedLanguageModel(model_config(values, "pretrain.model"))
-    initialise_(model, settings.seed)
-    return model
+    return model_config(values, "pretrain.model")
 
 
 def _train(
@@ -177,7 +206,9 @@ def _train(
     lease: RunLease | None = None,
 ) -> Trained:
     shards = TokenShards.open(inputs.tokens, TRAINING_SPLIT)
-    model = build_model(settings, shards.vocabulary_size, shards.special.ids[shards.special.pad])
+    model = build_model(settings, shards.vocabulary_size, _pad_id(shards))
+    if inputs.initial is not None:
+        load_initial_(model, inputs.initial)
     examples_of_length = examples_maker(shards, settings.objective)
     first_examples = partial(examples_of_length, settings.sequence_length)
     show = topology.is_first
@@ -202,6 +233,14 @@ def _train(
         pin_memory=device.type == "cuda",
     )
     held_out = _development_sets(settings, options, inputs, topology)
+    if settings.early_stopping is not None and held_out is None:
+        raise ConfigError(
+            "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, whose loss "
+            "decides when to stop; give the corpus a development_fraction, or set early_stopping to null"
+        )
+    continued = None
+    if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
+        continued = initial_checkpoint(inputs.initial)
     probe = None
     if settings.divergences:
         if held_out is None:
@@ -215,11 +254,16 @@ def _train(
         model.to(device)
         optimizer = build_optimizer(model, settings.optimizer)
         # Before DeepSpeed, which sends the first process's parameters to all others.
-        record.resume(model, optimizer)
+        record.resume(model, optimizer, continued)
+        stopping = None
+        if settings.early_stopping is not None:
+            first_step = checkpoint_step(continued) if continued else 0
+            stopping = EarlyStopping(settings.early_stopping, record.rows(), first_step)
         clip = settings.optimizer.max_gradient_norm
         with Engine(model, optimizer, clip, precision, device, topology, options.compile) as engine:
-            train(settings, engine, loader, held_out and held_out.scored, record, probe, deadline)
-    return Trained(model, record, start, loader.waited_seconds)
+            train(settings, engine, loader, held_out and held_out.scored, record, probe, deadline, stopping)
+    record.best.restore_(model)
+    return Trained(model, record, start, loader.waited_seconds, stopping)
 
 
 class HeldOut(NamedTuple):
@@ -242,7 +286,7 @@ def _development_sets(
     return HeldOut(scored, DevelopmentSet(examples, PROBED_SEQUENCES, share, topology))
 
 
-def _export(run: StageRun, trained: Trained, inputs: Inputs, folder: Path) -> None:
+def _export(run: StageRun, settings: PretrainSettings, trained: Trained, inputs: Inputs, folder: Path) -> None:
     model, record = trained.model, trained.record
     tokenizer = read_manifest(inputs.tokenizer).file("tokenizer.json").read_bytes()
     for path in save_model(folder, model):
@@ -256,9 +300,16 @@ def _export(run: StageRun, trained: Trained, inputs: Inputs, folder: Path) -> No
         names.append("layer_weights.json")
     for name in names:
         run.add_output(folder / name)
+    if settings.keep_training_state and settings.steps:
+        for path in keep_training_state(record.folder, record.position.step, folder):
+            run.add_output(path)
     run.measures["steps"] = record.position.step
     run.measures["tokens"] = record.position.tokens
     run.measures["parameters"] = sum(parameter.numel() for parameter in model.parameters())
+    if inputs.initial is not None:
+        run.measures["initial_model"] = initial_measures(settings, inputs.initial)
+    if trained.stopping is not None:
+        run.measures["early_stopping"] = trained.stopping.measures(record.position.step, settings.steps)
     if trained.output_layer:
         run.measures["output_layer"] = trained.output_layer
     # How a machine carried the run out is not its result: what follows stands in no manifest.

@@ -17,7 +17,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
-from hatchery.analysis.settings import Cell, Style, models_in_order
+from hatchery.analysis.settings import Cell, Style, labels_of, models_in_order
 from hatchery.storage.atomic import atomic_path
 
 # Yellow comes last: as a line on white it is the hardest to see.
@@ -74,7 +74,8 @@ def outline(colour: str) -> str:
 def models_with_counts(cells: Sequence[Cell]) -> dict[str, str]:
     """Legend entries: every model with the number of pretraining seeds behind it."""
     counts = {model: sum(cell.run == model for cell in cells) for model in models_in_order(cells)}
-    return {model: f"{model} ({count} seed{'s' if count > 1 else ''})" for model, count in counts.items()}
+    labels = labels_of(cells)
+    return {model: f"{labels[model]} ({count} seed{'s' if count > 1 else ''})" for model, count in counts.items()}
 
 
 @contextmanager

@@ -5,7 +5,7 @@ to the row on the page of provenance, and from there to the manifests.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from urllib.parse import quote
 
@@ -33,8 +33,12 @@ Key = tuple[str, str, str]
 class Numbers:
     """The rows of a summary by model and (suite, task, metric), with the page on which each of them has an anchor."""
 
-    def __init__(self, rows: Sequence[NumberedRow], provenance: str, order: Sequence[str] = ()) -> None:
-        """`provenance` is the address of that page, relative to the page of the tables; `order` that of the models."""
+    def __init__(self, rows: Sequence[NumberedRow], provenance: str, labels: Mapping[str, str] | None = None) -> None:
+        """`provenance` is the address of that page, relative to the page of the tables.
+
+        `labels` are what people read for the models, in the order in which they are shown.
+        """
+        self._labels = order = dict(labels or {})
         self._rows = {(row.values["model"], _key(row)): row for row in rows}
         self._provenance = provenance
         named = dict.fromkeys(model for model, _ in self._rows)
@@ -47,6 +51,10 @@ class Numbers:
     def row(self, model: str, key: Key) -> NumberedRow | None:
         """The row of one number, or None."""
         return self._rows.get((model, key))
+
+    def label(self, model: str) -> str:
+        """What people read for a model."""
+        return self._labels.get(model, model)
 
     def verdicts(self) -> Counter[str]:
         """How many rows have which verdict; empty without published values."""
@@ -89,9 +97,9 @@ class Numbers:
                 [html_text(name), *(self.cell(self.row(model, key)) for model in shown)]
                 for name, key in zip(names, keys, strict=True)
             ]
-            text = label if tables == 1 else f"{label}: {shown[0]} to {shown[-1]}"
+            text = label if tables == 1 else f"{label}: {self.label(shown[0])} to {self.label(shown[-1])}"
             # A long name may break where its words end; otherwise it would push the last columns out of sight.
-            header = ["measure", *(html_text(model).replace("_", "_<wbr>") for model in shown)]
+            header = ["measure", *(html_text(self.label(model)).replace("_", "_<wbr>") for model in shown)]
             parts.append(scrolling_table(text, header, body, caption or tables > 1))
         return "\n".join(parts)
 

@@ -11,6 +11,7 @@ from hatchery.analysis.cards.tables import count, html_text
 from hatchery.analysis.pages.document import scrolling_table
 from hatchery.analysis.pages.links import address
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
+from hatchery.analysis.run_cards.continuation import tokens_seen
 from hatchery.errors import ConfigError
 from hatchery.provenance.chain import SHOWN_DIGITS
 from hatchery.storage.manifests import read_manifest
@@ -35,7 +36,8 @@ def runs(pretraining: Mapping[str, Path], cards: Mapping[str, Path], provenance:
         name = html_text(cell)
         if cell in cards:
             name = f'<a href="{address(cards[cell], page)}">{name}</a>'
-        counts = [_count(manifest.measures.get(key)) for key in ("parameters", "steps", "tokens")]
+        counts = [_count(manifest.measures.get(key)) for key in ("parameters", "steps")]
+        counts.append(html_text(tokens_seen(manifest)))
         losses = [_last(points, key) for key in ("loss", "development_loss", "development_perplexity")]
         digest = manifest.digest[:SHOWN_DIGITS]
         made_from = f'<a href="{address(provenance, page)}#m-{digest}">{digest}</a>'

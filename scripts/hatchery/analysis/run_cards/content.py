@@ -10,6 +10,7 @@ from typing import Any
 
 from hatchery.analysis.cards.content import Drawing, Section
 from hatchery.analysis.cards.tables import Table, count
+from hatchery.analysis.run_cards.continuation import continuation_rows
 from hatchery.analysis.run_cards.curves import DIVERGENCES, caption_of, has_curves, measured_divergences
 from hatchery.analysis.run_cards.facts import RunFacts
 from hatchery.provenance.setting_texts import flatten
@@ -23,6 +24,7 @@ _GROUPS = {
     "optimizer": "Optimiser",
     "schedule": "Schedule of the learning rate",
     "long_sequence": "Longer sequences at the end",
+    "early_stopping": "Early stopping",
 }
 _TOLD = {
     *("started", "wall_seconds", "cpu_seconds", "training_seconds", "loader_wait_seconds", "tokens_per_second"),
@@ -42,6 +44,7 @@ def overview_section(run: RunFacts, seed: int) -> Section:
         ("sequences per step", _setting(settings.get("batch_size"))),
         ("tokens per sequence", _setting(settings.get("sequence_length"))),
     ]
+    rows += continuation_rows(run.manifest)
     names = {
         "loss": "training loss at the last step (nats)",
         "development_loss": "development loss (nats)",
@@ -109,7 +112,9 @@ def effort_section(run: RunFacts) -> Section:
         ("FLOPs utilisation of the device (MFU)", _optional_share(run.mean_speed("mfu"))),
     ]
     training = facts.get("training_seconds")
-    if run.plan is not None and not resumed and isinstance(training, int | float) and training > 0:
+    stopped = run.manifest.measures.get("early_stopping", {}).get("stopped_early")
+    # The estimate is that of all steps.
+    if run.plan is not None and not resumed and not stopped and isinstance(training, int | float) and training > 0:
         reached = float(run.plan["training_flops"]) / training
         rows.append(("FLOPs per second (estimated FLOPs / time in the loop)", power(reached)))
     prose = [f"The last attempt went on from step {count(resumed)}: its times leave out what came before."]

@@ -36,6 +36,7 @@ class RunCardSettings:
     cell: str
     run: str
     seed: int
+    label: str = ""
     model_description: str = ""
     style: Style = field(default_factory=Style)
 
@@ -65,6 +66,7 @@ def write_run_card(
         content.place_section(run),
         content.file_section(run),
     ]
-    title = f"Run card: {card.cell} of {card.experiment}"
+    name = f"{card.label}, seed {card.seed}" if card.label else card.cell
+    title = f"Run card: {name} of {card.experiment}"
     write_text(markdown, card_markdown(title, card.model_description, sections))
     write_text(output, card_html(title, card.model_description, sections, STYLE))

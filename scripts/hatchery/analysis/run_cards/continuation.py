@@ -1,0 +1,40 @@
+"""What a run card and the page say of a run that started from another model, or that could stop early."""
+
+from hatchery.analysis.cards.tables import count
+from hatchery.storage.manifests import Manifest
+from hatchery.units import number
+
+UNKNOWN = "not known: the model was imported"
+
+
+def continuation_rows(manifest: Manifest) -> list[tuple[str, str]]:
+    """Names and values for the table of a run; none where it began with random weights and did all its steps."""
+    rows = []
+    if initial := manifest.measures.get("initial_model"):
+        goes_on = initial["take"] == "training"
+        rows.append(("started from", "a model with its optimiser" if goes_on else "the weights of a model"))
+        where = "of them in that model" if goes_on else "before them in that model"
+        for name, words in (("steps", "optimiser steps"), ("tokens", "tokens seen")):
+            value = initial[f"earlier_{name}"]
+            rows.append((f"{words}, {where}", UNKNOWN if value is None else count(value)))
+    if stopping := manifest.measures.get("early_stopping"):
+        planned = manifest.settings["steps"]
+        ended = f"after step {count(manifest.measures['steps'])} of {count(planned)}"
+        rows.append(("stopped early", ended if stopping["stopped_early"] else "no, all steps were done"))
+        rows.append(("weights are those after step", count(stopping["exported_step"])))
+        if stopping["best_development_loss"] is not None:
+            best = f"{number(stopping['best_development_loss'])} after step {count(stopping['best_step'])}"
+            rows.append(("lowest development loss (nats)", best))
+    return rows
+
+
+def tokens_seen(manifest: Manifest) -> str:
+    """Tokens of the run and, apart from them, those that the model it started from had seen."""
+    tokens = manifest.measures.get("tokens")
+    if not isinstance(tokens, int):
+        return "-"
+    initial = manifest.measures.get("initial_model")
+    if not initial or initial["take"] == "training":
+        return count(tokens)
+    earlier = initial["earlier_tokens"]
+    return f"{count(tokens)} + {'unknown' if earlier is None else count(earlier)} before"

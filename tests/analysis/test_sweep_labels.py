@@ -1,0 +1,54 @@
+"""A run that a sweep made is called by what differs wherever people read, and by its short name in files."""
+
+import csv
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.analysis.figures.drawing import models_with_counts
+from hatchery.analysis.page import _listed
+from hatchery.analysis.settings import Cell
+from hatchery.analysis.summary import SummaryRow
+from hatchery.analysis.summary_text import WIDTH
+from hatchery.analysis.write_summary import write_summary
+
+LABEL = "elc, learning_rate 0.005, optimizer.name lamb"
+
+
+@pytest.fixture
+def written(two_models: Any, tmp_path: Path) -> dict[str, str]:
+    settings = two_models.summary_settings()
+    settings["cells"] = [{**cell, **({"label": LABEL} if cell["run"] == "elc" else {})} for cell in settings["cells"]]
+    names = ("summary.csv", "summary.parquet", "summary.md", "summary.txt")
+    paths = [tmp_path / name for name in names]
+    inputs = (two_models.pretraining, two_models.minimal_pairs, two_models.finetuning)
+    write_summary(settings, *inputs, None, *paths, two_models.perplexity)
+    return {path.name: path.read_text() for path in paths if path.suffix != ".parquet"}
+
+
+def test_the_text_has_a_line_for_each_thing_that_differs(written: dict[str, str]) -> None:
+    lines = written["summary.txt"].splitlines()
+    found = next(index for index, line in enumerate(lines) if line.endswith(" elc"))
+    assert lines[found + 1].endswith(" learning_rate 0.005") and lines[found + 2].endswith(" optimizer.name lamb")
+    assert all(len(line) <= WIDTH for line in lines)
+
+
+def test_markdown_has_the_whole_name_and_the_table_for_computers_the_short_one(written: dict[str, str]) -> None:
+    assert f"| {LABEL} |" in written["summary.md"]
+    models = {row["model"] for row in csv.DictReader(written["summary.csv"].splitlines())}
+    assert models == {"elc", "plain"}
+
+
+def test_seeds_of_a_run_of_a_sweep_are_averaged_under_one_name() -> None:
+    cells = [Cell("a_x_1-s1", "a_x_1", 1, "a, x 1"), Cell("a_x_1-s2", "a_x_1", 2, "a, x 1")]
+    assert models_with_counts(cells) == {"a_x_1": "a, x 1 (2 seeds)"}
+
+
+def test_names_with_commas_are_listed_with_semicolons() -> None:
+    assert _listed(["plain", LABEL, "third"]) == f"plain; {LABEL} and third"
+
+
+def test_the_columns_of_the_table_for_computers_are_what_they_were() -> None:
+    assert "label" not in [field.name for field in dataclasses.fields(SummaryRow)]
