@@ -23,7 +23,7 @@ VERSIONS = {
     "register_source": 2,
     "build_vocabulary": 1,
     "select_text": 1,
-    "convert_corpus": 2,
+    "convert_corpus": 3,
     "sample_corpus": 1,
     "group_sequences": 1,
     "describe_corpus": 2,

@@ -129,7 +129,10 @@ def _missing(source: SourceSettings) -> str:
     key = f"data.{source.name}.path"
     state, fetch = "has no path", ""
     if source.path is not None:
+        path = Path(source.path)
         state = f"is not at {source.path}"
+        if path.is_symlink():
+            state += f", a link to {path.readlink()}, which does not exist"
         fetch = ", or to null to have it fetched" if source.hub or source.download else ""
     advice = f"; {source.obtain}" if source.obtain else ""
     return f"source {source.name!r} {state}: set {key} in config/config.yaml{fetch}{advice}{_conditions(source)}"

@@ -40,7 +40,8 @@ def register_source(
     """
     root = Path(root)
     if not root.exists():
-        raise SourceError(f"source {name!r}: {root} does not exist")
+        state = f"is a link to {root.readlink()}, which does not exist" if root.is_symlink() else "does not exist"
+        raise SourceError(f"source {name!r}: {root} {state}")
     try:
         kind, entries = _entries(name, root, limits or ArchiveLimits())
     except OSError as error:
@@ -82,6 +83,9 @@ def _checked(root: Path, name: str) -> str:
 def _folder_entries(root: Path) -> Iterator[dict[str, Any]]:
     for path in sorted(root.rglob("*")):
         relative = path.relative_to(root).as_posix()
+        if path.is_symlink() and not path.is_file() and not is_hidden(relative):
+            state = "a folder; give that folder as a source of its own" if path.exists() else "nothing"
+            raise SourceError(f"{path}: a link to {state} ({path.readlink()})")
         if not is_hidden(relative) and path.is_file():
             yield {"path": _checked(root, relative), "bytes": path.stat().st_size, "sha256": sha256_file(path)}
 
