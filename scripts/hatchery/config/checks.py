@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hatchery.config.overrides import pretraining_of
+from hatchery.config.own_text import check_own_text
 from hatchery.config.paper_tables import check_published_rows
 from hatchery.config.protocols import resolve_protocol
 from hatchery.errors import ConfigError
@@ -88,5 +89,6 @@ def check_experiment(experiment: dict[str, Any], where: str, project: "Project")
                 f"expected a multiple of compute.micro_batch_size ({micro}) of {project.folder / 'config.yaml'}"
             )
     check_published_rows(experiment, where)
+    check_own_text(project, experiment["corpus"])
     for task in experiment["finetuning"]["tasks"]:
         resolve_protocol(experiment["finetuning"], task, project, where)

@@ -100,7 +100,7 @@ def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) 
 
     Raises SourceError where it cannot be read.
     """
-    if _format_of(file, options) != "text" or not _is_cut(source, file, options, count):
+    if _format_of(file, options) != "text" or not is_cut(source, file, options, count):
         return
     # To begin in the middle of a compressed file, all before it is decompressed: then a few large pieces are better.
     stored = source.kind != "zip" and PurePosixPath(file).suffix == uncompressed_suffix(file)
@@ -114,7 +114,7 @@ def read_piece(source: RawSource, file: str, reading: Reading, piece: Piece) -> 
     return documents_of(file, _cut(source, file, reading, piece), reading, reading.options.minimum_words)
 
 
-def _is_cut(source: RawSource, file: str, options: PlainTextOptions, count: int | None) -> bool:
+def is_cut(source: RawSource, file: str, options: PlainTextOptions, count: int | None) -> bool:
     """Whether one of `count` files is cut into documents by its size, not by a number of lines."""
     if options.lines_per_document is not None or options.tagged or options.cut_files == "never":
         return False
@@ -135,7 +135,7 @@ def _delimiter(file: str, options: PlainTextOptions) -> str:
 
 def _text(source: RawSource, file: str, reading: Reading) -> Iterator[Named]:
     options: PlainTextOptions = reading.options
-    if _is_cut(source, file, options, reading.files):
+    if is_cut(source, file, options, reading.files):
         return _cut(source, file, reading, None)
     paragraphs = _paragraphs(open_lines(source, file, options.encoding), reading)
     return pieces((), ([paragraph] for paragraph in paragraphs), options.lines_per_document)
