@@ -179,3 +179,11 @@ def test_memory_stays_flat_as_one_text_grows_whatever_its_lines(end: str, source
 
     # Both files are longer than the blocks of a megabyte in which files are read.
     assert peak_bytes(120_000) < 1.3 * peak_bytes(40_000)
+
+
+def test_rows_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("id,text\n1,Fine.\n2,Fine, too.\n3,Fine again.\n")
+    manifest = convert(tmp_path / "a.csv", tmp_path / "out")
+    assert sum(split["documents"] for split in manifest.measures.values()) == 2
+    assert "source 'mine': left out (rejected.csv): 1 x row with more fields" in capsys.readouterr().err
+    assert "mine,row with more fields" in (tmp_path / "out/rejected.csv").read_text()

@@ -13,6 +13,7 @@ from typing import Any
 
 from hatchery.corpora.corpus_writer import CorpusWriter
 from hatchery.corpora.document_parts import FileGroup, file_groups, rejections_of, write_documents
+from hatchery.corpora.documents import Rejections
 from hatchery.corpora.registry import reader_and_options
 from hatchery.corpora.sentences import SentenceReading
 from hatchery.corpora.splits import SplitSettings, Splitter
@@ -22,6 +23,7 @@ from hatchery.storage.manifests import StageRun
 from hatchery.storage.parquet import read_rows
 from hatchery.storage.parts import Part, make_parts, remove_parts
 
+_REASONS_SHOWN = 3
 CUTTING = "options of the source: lines_per_document, or cut_files: always"
 
 
@@ -137,6 +139,14 @@ def _merge(settings: ConvertSettings, groups: list[FileGroup], parts: list[Part]
                 corpus.write(row if row["split"] else {**row, "split": splitter(row["doc_id"])})
                 progress.update(1)
         for name, rejections in corpus.rejections.items():
+            if found[name] and rejections.counts:
+                progress.note(f"source {name!r}: left out (rejected.csv): {_most_frequent(rejections)}")
             if not found[name]:
                 reasons = ", ".join(f"{count} x {reason}" for reason, count in sorted(rejections.counts.items()))
                 raise CorpusError(f"source {name!r}: no document was found ({reasons or 'the files are empty'})")
+
+
+def _most_frequent(rejections: Rejections) -> str:
+    ordered = sorted(rejections.counts.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{count:,} x {reason}" for reason, count in ordered[:_REASONS_SHOWN]]
+    return ", ".join([*shown, *(["..."] if len(ordered) > len(shown) else [])])
