@@ -133,14 +133,14 @@ def test_an_empty_text_file_alone_is_no_corpus(command: Command, tmp_path: Path)
 
 
 def test_parts_that_were_finished_before_the_error_are_kept_whole(command: Command, tmp_path: Path) -> None:
-    # Two groups of files: only what is larger than a group makes a second one.
+    # Three tasks: the large file is divided in two pieces, and the other is a group of its own.
     large = b"One sentence of many" * 840_000 + b"."
     manifest = made_source(tmp_path, {"a.txt": large, "b.txt": b"caf\xe9"})
     for workers in (1, 2):
         output = tmp_path / f"out{workers}"
         assert "b.txt: byte 3 is not utf-8" in convert(command, manifest, output, "plain_text", workers=workers).error
         assert_nothing_half_written(output)
-        assert len(list((output / ".parts").glob("*.json"))) == 1
+        assert len(list((output / ".parts").glob("*.json"))) == 2
 
 
 @pytest.mark.parametrize("change", ["size", "content"])

@@ -114,7 +114,13 @@ def test_files_are_chosen_and_short_documents_counted(source_of: Sources) -> Non
             r"a\.json\.gz: damaged after byte \d+",
         ),
         ({"a__dat": "x"}, {"files": "*"}, r"a\.dat: the suffix does not tell the format"),
-        ({"a__dat": "x"}, {}, r"no file matches \*\.txt"),
+        ({"a__dat": "x"}, {}, r"no file matches \*\.txt.*; there are: a\.dat; set the option `files`"),
+        ({f"{n}__dat": "x" for n in "abcdefghijk"}, {}, r"there are: a\.dat, .*, h\.dat and 3 more"),
+        ({"a__txt": "x"}, {"exclude": ["a*"]}, r"without a\*; there are: a\.txt"),
+        ({"a__csv": "text,id,text\nx,1,y\n"}, {}, r"a\.csv: line 1: 2 columns are called 'text'"),
+        ({"a__csv": "id;text\n1;x\n"}, {}, r"a\.csv: line 1: one column, 'id;text', .*`delimiter`, perhaps to ';'"),
+        ({"a__csv": "text\nx\n"}, {"delimiter": ";;"}, r"delimiter: got ';;', expected one character"),
+        ({"a__jsonl": '{"text": "x", "book": [1]}\n'}, {"document_column": "book"}, r"line 1: 'book' holds a list"),
         ({"a__txt": "x"}, {"tagged": True, "punctuation_column": "t"}, "punctuation_column"),
     ],
 )
@@ -182,6 +188,36 @@ def test_memory_stays_flat_as_a_file_grows(suffix: str, source_of: Sources) -> N
 
     # Both files are longer than the blocks of a megabyte in which files are read.
     assert peak_bytes(24_000) < 1.3 * peak_bytes(8_000)
+
+
+def test_tables_with_other_delimiters_are_read(source_of: Sources) -> None:
+    source = source_of(a__csv='id;text\n1;"One, two; three."\n2;Four, five.', b__tsv="id\ttext\n3\tSix, seven.\n")
+    assert texts_of(source, files="*.csv", delimiter=";") == ["One, two; three.", "Four, five."]
+    assert texts_of(source, files="*.tsv") == ["Six, seven."]
+    assert texts_of(source, files="*.tsv", format="csv", delimiter="\t") == ["Six, seven."]
+
+
+def test_rows_with_more_fields_than_the_header_are_counted_not_cut_short(source_of: Sources) -> None:
+    rejections = Rejections()
+    source = source_of(t__csv='id,text\n1,"Quoted, with a comma."\n2,Bare, with a comma.\n3,Fine.\n')
+    assert [d.text for d in documents_of(source, rejections)] == ["Quoted, with a comma.", "Fine."]
+    assert rejections.counts == {"row with more fields than the header: quote texts with the delimiter": 1}
+    assert list(rejections.samples.values()) == [["Bare"]]
+
+
+def test_json_values_that_are_no_text_are_counted_not_turned_into_text(source_of: Sources) -> None:
+    rejections = Rejections()
+    values = ["[1, 2]", '{"a": "b"}', "7", "1.5", "true", "null", '"A text."']
+    source = source_of(t__jsonl="".join(f'{{"id": 7, "text": {value}}}\n' for value in values))
+    found = documents_of(source, rejections, keep={"id": ["7"]})
+    assert [d.text for d in found] == ["A text."]
+    assert rejections.counts == {
+        "row whose text is a list": 1,
+        "row whose text is an object": 1,
+        "row whose text is a number": 2,
+        "row whose text is true or false": 1,
+        "row without text": 1,
+    }
 
 
 def test_latin_1_is_read_when_it_is_named(source_of: Sources) -> None:

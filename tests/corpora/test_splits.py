@@ -49,3 +49,17 @@ def test_more_development_documents_than_documents_are_refused() -> None:
     settings = SplitSettings(development_documents=3)
     with pytest.raises(CorpusError, match=r"development_documents: got 3, the corpus has 2 documents"):
         Splitter(settings, smallest([5, 6], settings))
+
+
+def test_a_fraction_above_zero_gives_the_document_with_the_smallest_draw_at_least() -> None:
+    names = [f"text-{index}" for index in range(30)]
+    for seed in range(20):
+        settings = SplitSettings(development_fraction=0.01, seed=seed)
+        points = sorted(draw(name, seed) for name in names)
+        splitter = Splitter(settings, smallest(points, settings))
+        held_out = [name for name in names if splitter(name) == "dev"]
+        by_fraction = [name for name in names if Splitter(settings)(name) == "dev"]
+        assert held_out == (by_fraction or [min(names, key=lambda name: draw(name, seed))])
+    none = SplitSettings(development_fraction=0.0)
+    assert smallest([1, 2], none) == []
+    assert all(Splitter(none)(name) == "train" for name in names)

@@ -55,6 +55,27 @@ def test_a_single_file_is_a_source(folder: Path, tmp_path: Path) -> None:
     assert open_source(tmp_path / "x.json").read_bytes("b.txt") == b"bee"
 
 
+@pytest.mark.parametrize(
+    ("target", "message"), [("gone.txt", "nothing that can be read"), ("sub", "a folder; give it")]
+)
+def test_a_link_that_cannot_be_read_is_told_not_left_out(
+    target: str, message: str, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "link.txt").symlink_to(target)
+    with pytest.raises(SourceError, match=rf"link\.txt: a link \({target}\) to {message}"):
+        register_source("x", folder, tmp_path / "x.json")
+    (folder / "link.txt").unlink()
+    (folder / "link.txt").symlink_to("b.txt")
+    register_source("x", folder, tmp_path / "x.json")
+    assert open_source(tmp_path / "x.json").read_bytes("link.txt") == b"bee"
+
+
+def test_a_broken_link_as_a_source_is_told(tmp_path: Path) -> None:
+    (tmp_path / "raw").symlink_to("gone")
+    with pytest.raises(SourceError, match="raw is a link to gone, which does not exist"):
+        register_source("x", tmp_path / "raw", tmp_path / "x.json")
+
+
 def test_identity_does_not_depend_on_the_place(folder: Path, tmp_path: Path) -> None:
     register_source("x", folder, tmp_path / "one.json")
     moved = folder.rename(tmp_path / "moved")

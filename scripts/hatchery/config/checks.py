@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.config.experiment_checks import check_perplexity_splits, check_positions, check_published
 from hatchery.config.overrides import pretraining_of
+from hatchery.config.own_text import check_own_text
 from hatchery.config.paper_tables import check_published_rows
 from hatchery.config.problems import Problems
 from hatchery.config.protocols import resolve_protocol
@@ -86,6 +87,8 @@ def check_experiment(experiment: dict[str, Any], where: str, project: "Project")
     for check in (check_published_rows, check_published, check_perplexity_splits):
         with problems.collecting():
             check(experiment, where, project)
+    with problems.collecting():
+        check_own_text(project, experiment["corpus"])
     problems.raise_any()
 
 

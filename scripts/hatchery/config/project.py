@@ -20,6 +20,7 @@ from hatchery.config.schema import nearest, validate
 from hatchery.config.sweeps import WrittenOut, refuse_sweeps, write_out
 from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
+from hatchery.storage.roots import expanded
 
 FOLDERS = {
     "experiment": "experiments",
@@ -108,6 +109,8 @@ class Project:
         """The main configuration, validated, with defaults."""
         path = self.folder / "config.yaml"
         config = validate(merged(read_yaml(path), self.overrides), "config", str(path))
+        for data in config["data"].values():
+            data["path"] = expanded(data["path"])
         for name in config["experiments"]:
             self.require("experiment", name, f"{path}: experiments")
         return config

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.corpora.corpus_writer import CorpusWriter
-from hatchery.corpora.document_parts import FileGroup, file_groups, opened, rejections_of, write_documents
+from hatchery.corpora.document_parts import FileGroup, file_groups, rejections_of, write_documents
+from hatchery.corpora.documents import Rejections
 from hatchery.corpora.registry import reader_and_options
 from hatchery.corpora.sentences import SentenceReading
 from hatchery.corpora.splits import SplitSettings, Splitter
@@ -21,6 +22,9 @@ from hatchery.progress import Progress
 from hatchery.storage.manifests import StageRun
 from hatchery.storage.parquet import read_rows
 from hatchery.storage.parts import Part, make_parts, remove_parts
+
+_REASONS_SHOWN = 3
+CUTTING = "options of the source: lines_per_document, or cut_files: always"
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ def convert_corpus(
 
 
 def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
-    sizes = [_kilobytes(group) for group in groups]
+    sizes = [group.bytes // 1000 for group in groups]
     parts = []
     with Progress(sum(sizes), "read sources", "kB") as progress:
         made = make_parts(groups, write_documents, [group.key() for group in groups], folder, workers)
@@ -107,13 +111,21 @@ def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
     return parts
 
 
-def _kilobytes(group: FileGroup) -> int:
-    files = opened(group.manifest).files
-    return sum(files[file][0] for file in group.files) // 1000
+def _splitter(settings: SplitSettings, parts: list[Part]) -> Splitter:
+    """Raises CorpusError where training or development would have no document."""
+    if settings.development_documents is None and any(part.facts["development"] for part in parts):
+        return Splitter(settings)
+    points = [point for part in parts for point in part.facts["points"]]
+    if points and settings.development_documents is None and sum(part.facts["documents"] for part in parts) == 1:
+        raise CorpusError(
+            "the corpus has one document only, so there is none to hold out for development: bring more text, "
+            f"cut it into documents ({CUTTING}), or set split.development_fraction to 0"
+        )
+    return Splitter(settings, points)
 
 
 def _merge(settings: ConvertSettings, groups: list[FileGroup], parts: list[Part], run: StageRun) -> None:
-    splitter = Splitter(settings.split, (point for part in parts for point in part.facts["points"]))
+    splitter = _splitter(settings.split, parts)
     documents = sum(part.facts["documents"] for part in parts)
     with (
         CorpusWriter(run, [source.name for source in settings.sources], settings.documents_per_shard) as corpus,
@@ -127,6 +139,14 @@ def _merge(settings: ConvertSettings, groups: list[FileGroup], parts: list[Part]
                 corpus.write(row if row["split"] else {**row, "split": splitter(row["doc_id"])})
                 progress.update(1)
         for name, rejections in corpus.rejections.items():
+            if found[name] and rejections.counts:
+                progress.note(f"source {name!r}: left out (rejected.csv): {_most_frequent(rejections)}")
             if not found[name]:
                 reasons = ", ".join(f"{count} x {reason}" for reason, count in sorted(rejections.counts.items()))
                 raise CorpusError(f"source {name!r}: no document was found ({reasons or 'the files are empty'})")
+
+
+def _most_frequent(rejections: Rejections) -> str:
+    ordered = sorted(rejections.counts.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{count:,} x {reason}" for reason, count in ordered[:_REASONS_SHOWN]]
+    return ", ".join([*shown, *(["..."] if len(ordered) > len(shown) else [])])

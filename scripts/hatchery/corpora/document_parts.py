@@ -1,17 +1,19 @@
 """One part of a conversion: some files of a source, read to one file of documents in one process.
 
-Files are grouped to about GROUP_BYTES, so that four thousand small texts are not four thousand tasks. A part holds
-the documents in reading order without their splits where the source does not say them.
+Files are grouped to about GROUP_BYTES, so that four thousand small texts are not four thousand tasks, and a large file
+that its reader can divide is several tasks. A part holds the documents in reading order without their splits where the
+source does not say them.
 """
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from hatchery.corpora.corpus_writer import document_row
+from hatchery.corpora.cutting import PIECE_BYTES, Piece
 from hatchery.corpora.documents import SCHEMA, Reading, Rejections
 from hatchery.corpora.registry import reader_and_options
 from hatchery.corpora.sentences import SentenceReading, open_splitter
@@ -44,6 +46,18 @@ class FileGroup:
     sentence_model: Path | None
     sentence_reading: SentenceReading
     split: SplitSettings
+    count: int
+    """How many files of the source are read."""
+    piece: Piece | None = None
+    """The part of its one file that is read; None for whole files."""
+
+    @property
+    def bytes(self) -> int:
+        """How much there is to read."""
+        if self.piece is not None:
+            return self.piece.end - self.piece.start
+        files = opened(self.manifest).files
+        return sum(files[file][0] for file in self.files)
 
     def key(self) -> list[Any]:
         """What determines the part: the reader's settings and the content of the files."""
@@ -57,7 +71,8 @@ class FileGroup:
             files,
             self.beside,
             model,
-            [self.split.seed, self.split.development_documents],
+            [self.split.seed, self.split.development_documents, self.split.development_fraction > 0],
+            None if self.piece is None else asdict(self.piece),
         ]
 
 
@@ -84,10 +99,22 @@ def file_groups(
         sentence_model=sentence_model,
         sentence_reading=sentence_reading,
         split=split,
+        count=len(names),
     )
     files: list[str] = []
     size = 0
     for file in names:
+        if chosen.divide is not None and source.files[file][0] > PIECE_BYTES:
+            pieces = list(chosen.divide(source, file, built, len(names)))
+            if pieces:
+                # Each piece has a checksum of its own, which is compared while it is read.
+                source.verify(file)
+                if files:
+                    yield group(files=tuple(files))
+                    files, size = [], 0
+                for piece in pieces:
+                    yield group(files=(file,), piece=piece)
+                continue
         if files and size + source.files[file][0] > GROUP_BYTES:
             yield group(files=tuple(files))
             files, size = [], 0
@@ -100,32 +127,40 @@ def file_groups(
 def write_documents(group: FileGroup, path: Path) -> dict[str, Any]:
     """Read the group's files and write their documents to `path`.
 
-    Returns the number of documents, what was rejected, and the draws that could make a document one of the
-    development split. Raises CorpusError when two documents of one file have the same name.
+    Returns the number of documents, how many of them the source gives to the development split, what was rejected,
+    and the draws that could decide which documents are for development. Raises CorpusError when two documents of one
+    file have the same name.
     """
     source = opened(group.manifest)
     reader, options = reader_and_options(group.reader, group.options, f"source {group.name!r}")
     model = None if group.sentence_model is None else opened(group.sentence_model)
     splitter = open_splitter(model, group.sentence_reading)
     rejections = Rejections()
-    reading = Reading(group.name, options, rejections, splitter.split)
+    reading = Reading(group.name, options, rejections, splitter.split, group.count)
     points: list[int] = []
+    development = 0
     with TableWriter(path, SCHEMA) as table:
         for file in group.files:
-            source.verify(file)
+            if group.piece is not None and reader.read_piece is not None:
+                documents = reader.read_piece(source, file, reading, group.piece)
+            else:
+                source.verify(file)
+                documents = reader.read(source, file, reading)
             seen: set[str] = set()
-            for document in reader.read(source, file, reading):
+            for document in documents:
                 if document.doc_id in seen:
                     raise CorpusError(
                         f"source {group.name!r}: {file}: the document name {document.doc_id!r} occurs twice"
                     )
                 seen.add(document.doc_id)
                 table.write(document_row(document.doc_id, document.source, document.split, document.text))
-                if document.split is None and group.split.development_documents is not None:
+                development += document.split == "dev"
+                if document.split is None:
                     points = smallest([*points, draw(document.doc_id, group.split.seed)], group.split)
-        documents = table.rows
+        written = table.rows
     return {
-        "documents": documents,
+        "documents": written,
+        "development": development,
         "points": points,
         "rejected": dict(sorted(rejections.counts.items())),
         "samples": dict(sorted(rejections.samples.items())),

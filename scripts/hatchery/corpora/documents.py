@@ -79,6 +79,8 @@ class Reading:
     """Takes what is left out."""
     split_sentences: Callable[[str], list[str]]
     """The sentences of one paragraph."""
+    files: int | None = None
+    """How many files of the source are read; None where nobody counted."""
 
 
 def document_text(paragraphs: Iterable[Sequence[str]]) -> str:

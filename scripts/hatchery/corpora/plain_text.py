@@ -1,25 +1,43 @@
 """Plain text that the user brings: a file, folder or zip archive of text files, CSV tables or JSON lines.
 
 Text is split into paragraphs and sentences; tables can be filtered and grouped by a column (a transcript, a book).
-Nothing is guessed: encoding, columns and grouping are options, and what does not fit them is an error with its place.
+A text file is a document; where there are few of them, or one is long, they are cut into documents (`cutting`), so that
+some can be held out. Encoding, columns and grouping are options, and what does not fit them is an error with its place.
 """
 
+import dataclasses
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Literal
 
+from hatchery.corpora.cutting import PIECE_BYTES, Piece, cut_text, pieces_of
 from hatchery.corpora.documents import RawDocument, Reading
 from hatchery.corpora.prose import Paragraph, ProseOptions, blocks_of, documents_of, finished, paragraphs_of, pieces
-from hatchery.corpora.rows import Row, cell, csv_rows, json_rows
+from hatchery.corpora.rows import Row, cell, csv_rows, field, has_surplus, json_rows, kind_of
 from hatchery.corpora.tagged_text import tagged_sentence
-from hatchery.corpora.text_files import matching_names, open_lines, uncompressed_suffix
-from hatchery.errors import ConfigError
+from hatchery.corpora.text_files import (
+    decoded_lines,
+    is_direct,
+    matching_names,
+    open_lines,
+    text_blocks,
+    uncompressed_suffix,
+    where_in,
+)
+from hatchery.errors import ConfigError, SourceError
 from hatchery.storage.sources import RawSource
 
 Format = Literal["text", "csv", "jsonl"]
 Named = tuple[tuple[str, ...], list[Paragraph]]
-_FORMATS: dict[str, Format] = {".txt": "text", ".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
+_FORMATS: dict[str, Format] = {".txt": "text", ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
+# A twentieth of fewer text files, the default development split, is less than one.
+FEW_FILES = 20
+LONG_FILE_BYTES = 1 << 20
+_PACKED_PIECES = 16
 _FINAL_MARKS = (".", "?", "!", ":", ";", ",", '"')
 
 
@@ -27,29 +45,36 @@ _FINAL_MARKS = (".", "?", "!", ":", ";", ",", '"')
 class PlainTextOptions(ProseOptions):
     """How the files are read. Only `files` matters for plain text; tables need `column`."""
 
-    files: str | tuple[str, ...] = ("*.txt", "*.csv", "*.jsonl", "*.json")
+    files: str | tuple[str, ...] = ("*.txt", "*.csv", "*.tsv", "*.jsonl", "*.json")
     """Shell patterns of the files inside the source."""
     exclude: tuple[str, ...] = ()
     """Shell patterns of files that are left out."""
     format: Format | None = None
-    """Format of all files; by default from the suffix (.txt, .csv, .jsonl, .json, also with .gz, .bz2, .xz, .zst)."""
+    """Format of all files; by default from the suffix (.txt, .csv, .tsv, .jsonl, .json; also with .gz and the like)."""
     encoding: str = "utf-8"
     """Encoding of all files."""
+    cut_files: Literal["auto", "always", "never"] = "auto"
+    """Whether text files are cut into documents where `lines_per_document` does not say how: `auto` cuts files of more
+    than LONG_FILE_BYTES, and all where there are fewer than FEW_FILES."""
+    delimiter: str | None = None
+    """What separates the columns of a table; None is a tab for .tsv files, otherwise a comma."""
     column: str = "text"
     """Column or field with the text."""
     document_column: str | None = None
     """Rows of a file with the same value here form one document; without it every row is a document."""
-    keep: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    keep: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     """Only rows with one of these values in each of these columns."""
     tagged: bool = False
     """Whether the text is "word/TAG word/TAG", one sentence per line, as in the Brown corpus."""
     punctuation_column: str | None = None
     """Column that decides the final mark of a row without one, for transcripts."""
-    punctuation: dict[str, str] = field(default_factory=lambda: {"question": "?"})
+    punctuation: dict[str, str] = dataclasses.field(default_factory=lambda: {"question": "?"})
     """Final mark by the value of that column; `.` for other values."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
+            raise ConfigError(f'delimiter: got {self.delimiter!r}, expected one character, such as ";" or "\\t"')
         if self.punctuation_column and self.tagged:
             raise ConfigError("punctuation_column: cannot be set beside `tagged`, whose text has marks of its own")
 
@@ -70,6 +95,33 @@ def read(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument
     return documents_of(file, named, reading, options.minimum_words)
 
 
+def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) -> Iterator[Piece]:
+    """The pieces of a text file that is cut into documents; none of another file. It is read once, to its end.
+
+    Raises SourceError where it cannot be read.
+    """
+    if _format_of(file, options) != "text" or not is_cut(source, file, options, count):
+        return
+    # To begin in the middle of a compressed file, all before it is decompressed: then a few large pieces are better.
+    stored = source.kind != "zip" and PurePosixPath(file).suffix == uncompressed_suffix(file)
+    unpacked = source.files[file][0] * (1 if source.kind == "zip" else 4)
+    size = PIECE_BYTES if stored and is_direct(options.encoding) else max(PIECE_BYTES, unpacked // _PACKED_PIECES)
+    yield from pieces_of(text_blocks(source, file, options.encoding), size)
+
+
+def read_piece(source: RawSource, file: str, reading: Reading, piece: Piece) -> Iterator[RawDocument]:
+    """The documents of a piece of a text file. Raises SourceError where it is not what it was when it was divided."""
+    return documents_of(file, _cut(source, file, reading, piece), reading, reading.options.minimum_words)
+
+
+def is_cut(source: RawSource, file: str, options: PlainTextOptions, count: int | None) -> bool:
+    """Whether one of `count` files is cut into documents by its size, not by a number of lines."""
+    if options.lines_per_document is not None or options.tagged or options.cut_files == "never":
+        return False
+    few = count is not None and count < FEW_FILES
+    return options.cut_files == "always" or few or source.size(file) > LONG_FILE_BYTES
+
+
 def _format_of(file: str, options: PlainTextOptions) -> Format:
     suffix = uncompressed_suffix(file)
     if options.format is None and suffix not in _FORMATS:
@@ -77,18 +129,39 @@ def _format_of(file: str, options: PlainTextOptions) -> Format:
     return options.format or _FORMATS[suffix]
 
 
+def _delimiter(file: str, options: PlainTextOptions) -> str:
+    return options.delimiter or ("\t" if uncompressed_suffix(file) == ".tsv" else ",")
+
+
 def _text(source: RawSource, file: str, reading: Reading) -> Iterator[Named]:
     options: PlainTextOptions = reading.options
+    if is_cut(source, file, options, reading.files):
+        return _cut(source, file, reading, None)
     paragraphs = _paragraphs(open_lines(source, file, options.encoding), reading)
     return pieces((), ([paragraph] for paragraph in paragraphs), options.lines_per_document)
 
 
+def _cut(source: RawSource, file: str, reading: Reading, piece: Piece | None) -> Iterator[Named]:
+    """The numbered documents of a text file, or of a piece of it."""
+    options: PlainTextOptions = reading.options
+    start, end, first = (0, None, 0) if piece is None else (piece.start, piece.end, piece.first)
+    checksum = hashlib.sha256()
+    blocks = text_blocks(source, file, options.encoding, start, end)
+    for number, (offset, content) in enumerate(cut_text(blocks, start), first):
+        checksum.update(content)
+        lines = decoded_lines(source, file, options.encoding, offset, content)
+        yield (f"{number:06d}",), list(_paragraphs(lines, reading))
+    if piece is not None and checksum.hexdigest() != piece.sha256:
+        raise SourceError(f"{where_in(source, file)}: has changed since this conversion began; start it again")
+
+
 def _table(source: RawSource, file: str, reading: Reading) -> Iterator[Named]:
     options: PlainTextOptions = reading.options
-    read_rows = csv_rows if _format_of(file, options) == "csv" else json_rows
 
     def rows() -> Iterator[Row]:
-        return read_rows(source, file, options.encoding)
+        if _format_of(file, options) == "jsonl":
+            return json_rows(source, file, options.encoding)
+        return csv_rows(source, file, options.encoding, _delimiter(file, options))
 
     if options.document_column is not None:
         yield from _grouped(rows, options.document_column, reading)
@@ -126,7 +199,17 @@ def _row_paragraphs(rows: Iterable[Row], reading: Reading) -> Iterator[tuple[str
     options: PlainTextOptions = reading.options
     for place, row in rows:
         key = "" if options.document_column is None else cell(row, options.document_column, place) or ""
-        text = cell(row, options.column, place)
+        text = field(row, options.column, place)
+        if has_surplus(row):
+            reading.rejections.count(
+                "row with more fields than the header: quote texts with the delimiter", sample=text
+            )
+            yield key, None
+            continue
+        if not isinstance(text, str | None):
+            reading.rejections.count(f"row whose text is {kind_of(text)}", sample=json.dumps(text, ensure_ascii=False))
+            yield key, None
+            continue
         if any(cell(row, column, place) not in values for column, values in options.keep.items()):
             reading.rejections.count("row not kept by the option `keep`", sample=text)
             yield key, None

@@ -7,6 +7,9 @@ result never depends on how busy the machine is. Importing this module imports t
 """
 
 import re
+import string
+from collections.abc import Iterator
+from typing import Any
 
 from nltk import redos
 from nltk.tokenize.punkt import PunktLanguageVars, PunktParameters, PunktSentenceTokenizer, PunktToken
@@ -58,7 +61,67 @@ class FastPunktTokenizer(PunktSentenceTokenizer):
         self._params.collocations = parameters.collocations
         self._params.sent_starters = parameters.sent_starters
         self._params.ortho_context = OrthographicContexts(parameters.ortho_context)
+        # The patterns inside the library's wrapper, which is a generator of its own for every search.
+        self._possible_end = self._lang_vars.period_context_re()._rx
+        self._closing = self._lang_vars.re_boundary_realignment._rx
         self._undecided = parameters.abbrev_types | {first for first, _ in parameters.collocations}
+
+    def span_tokenize(self, text: str, realign_boundaries: bool = True) -> Iterator[tuple[int, int]]:
+        """Start and end of each sentence of `text`, as the library's method of this name gives them.
+
+        The library cuts a copy of the text around every mark, twice; half of a conversion went there.
+        """
+        if not realign_boundaries:
+            yield from super().span_tokenize(text, realign_boundaries=False)
+            return
+        moved = 0
+        waiting: tuple[int, int] | None = None
+        for span in self._spans(text):
+            if waiting is not None:
+                begin, end = waiting[0] + moved, waiting[1]
+                closing = self._closing.match(text, *span)
+                if closing:
+                    yield begin, span[0] + len(closing.group(0).rstrip())
+                    moved = closing.end() - span[0]
+                else:
+                    moved = 0
+                    if begin < end:
+                        yield begin, end
+            waiting = span
+        if waiting is not None and waiting[0] + moved < waiting[1]:
+            yield waiting[0] + moved, waiting[1]
+
+    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """The sentences before closing quotes and brackets are given to those that they close."""
+        begin = 0
+        for word, mark in self._marks(text):
+            if self._is_break(text, word, mark.end("after_tok")):
+                yield begin, mark.end()
+                begin = mark.start("next_tok") if mark.group("next_tok") else mark.end()
+        yield begin, len(text.rstrip())
+
+    def _marks(self, text: str) -> Iterator[tuple[int, Any]]:
+        """Each mark that could end a sentence, behind the beginning of its word: of several in a word, the last."""
+        others = [blank for blank in string.whitespace if blank != " " and blank in text]
+        word = stop = 0
+        previous = None
+        for mark in self._possible_end.finditer(text):
+            start = mark.start()
+            space = text.rfind(" ", stop, start)
+            for blank in others:
+                space = max(space, text.rfind(blank, stop, start))
+            begin = space + 1 if space > stop else word
+            if previous is not None and stop <= begin:
+                yield word, previous
+            previous, word, stop = mark, begin, start
+        if previous is not None:
+            yield word, previous
+
+    def _is_break(self, text: str, start: int, end: int) -> bool:
+        plain = _PLAIN_END.match(text, start, end)
+        if plain is not None and (plain[2] is None or plain[1].lower() not in self._undecided):
+            return True
+        return bool(super().text_contains_sentbreak(text[start:end]))
 
     def text_contains_sentbreak(self, text: str) -> bool:
         """Whether a sentence ends inside `text`, as the library's method of this name decides it.
@@ -67,7 +130,4 @@ class FastPunktTokenizer(PunktSentenceTokenizer):
         of `!` and `?`, and a word with a full stop that is no known abbreviation; its second pass takes that back
         only for collocations, initials and numbers.
         """
-        plain = _PLAIN_END.match(text)
-        if plain is not None and (plain[2] is None or plain[1].lower() not in self._undecided):
-            return True
-        return bool(super().text_contains_sentbreak(text))
+        return self._is_break(text, 0, len(text))

@@ -1,7 +1,9 @@
 """Which split a document belongs to: drawn from its own name, so neither order nor neighbours matter.
 
 With fractions, a document that appears, vanishes or moves leaves the split of every other document as it was. With an
-exact number of development documents (the 35 texts of LTG-BERT), those with the smallest draws are taken.
+exact number of development documents (the 35 texts of LTG-BERT), those with the smallest draws are taken. A fraction
+above zero gives one development document at least, the one with the smallest draw: an empty development split would be
+noticed only after the pretraining.
 """
 
 import hashlib
@@ -41,14 +43,16 @@ def draw(doc_id: str, seed: int) -> int:
 
 
 def smallest(points: Iterable[int], settings: SplitSettings) -> list[int]:
-    """The draws that could be among the development documents; empty where fractions decide."""
-    return heapq.nsmallest(settings.development_documents or 0, points)
+    """The draws that could decide which documents are for development: as many as are wanted, or the smallest one."""
+    wanted = settings.development_documents
+    return heapq.nsmallest(int(settings.development_fraction > 0) if wanted is None else wanted, points)
 
 
 class Splitter:
     """Assigns splits. `smallest_points` are those of all documents that `smallest` gave, in any order.
 
-    Raises CorpusError when there are fewer documents than the development split is to have.
+    Leave them out where another source of the corpus brings development documents of its own. Raises CorpusError when
+    there are fewer documents than the development split is to have.
     """
 
     def __init__(self, settings: SplitSettings, smallest_points: Iterable[int] = ()) -> None:
@@ -56,6 +60,8 @@ class Splitter:
         wanted = settings.development_documents
         if wanted is None:
             self._development = int(settings.development_fraction * _POINTS)
+            if settings.development_fraction > 0:
+                self._development = max(self._development, min(smallest_points, default=-1) + 1)
         else:
             points = heapq.nsmallest(wanted, smallest_points)
             if len(points) < wanted:

@@ -23,7 +23,7 @@ def path_problem(path: str | Path) -> str | None:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         broken = path.is_symlink()
-        return f"is not at {path}" + (", a link that leads nowhere" if broken else "")
+        return f"is not at {path}" + (f", a link to {path.readlink()}, which does not exist" if broken else "")
     except (OSError, ValueError) as error:
         return f"cannot be read at {path}: {getattr(error, 'strerror', None) or error}"
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):

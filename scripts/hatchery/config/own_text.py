@@ -1,0 +1,102 @@
+"""What can be told about text of one's own before anything is read: whether it gives a development split at all."""
+
+import os
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.errors import ConfigError, HatcheryError
+from hatchery.storage.archive_members import is_hidden
+from hatchery.storage.raw_source import RawSource
+from hatchery.typed import build
+
+if TYPE_CHECKING:
+    from hatchery.config.project import Project
+    from hatchery.corpora.plain_text import PlainTextOptions
+
+# Of a folder with more files than this, several are read.
+_FILES_SEEN = 50
+
+
+def check_own_text(project: "Project", corpus: str) -> None:
+    """Raise ConfigError where a corpus can have no development document; it says what to do.
+
+    Looks at names and sizes only, and at nothing that is not there yet. A table's rows are counted when it is read.
+    """
+    problem = _split_problem(project, corpus)
+    if problem is not None:
+        raise ConfigError(problem)
+
+
+def _split_problem(project: "Project", corpus: str) -> str | None:
+    block = project.block("corpus", corpus)
+    sources = block.get("sources", [])
+    if len(sources) != 1 or sources[0]["reader"] != "plain_text":
+        return None
+    # Readers take half a second to import, and most configurations need none of them.
+    from hatchery.corpora.plain_text import PlainTextOptions, files
+
+    split, source = block["split"], block["sources"][0]
+    wanted = split["development_documents"]
+    if (split["development_fraction"] == 0 if wanted is None else wanted < 1) or "data" not in source:
+        return None
+    path = project.config["data"][source["data"]]["path"]
+    found = None if path is None else _raw_source(Path(path))
+    if found is None:
+        return None
+    try:
+        options = build(PlainTextOptions, source["options"])
+        names = files(found, options)
+    except HatcheryError:
+        # Said in full by the stage that reads.
+        return None
+    if len(names) != 1 or not _is_one_document(found, names[0], options):
+        return None
+    return (
+        f"{project.folder / 'corpora' / corpus}.yaml: split: the text at data.{source['data']}.path, {path}, is one "
+        "document, so there is none to hold out for development: bring more text, set "
+        "sources.0.options.lines_per_document, or set split.development_fraction to 0"
+    )
+
+
+def _is_one_document(source: RawSource, name: str, options: "PlainTextOptions") -> bool:
+    from hatchery.corpora.cutting import SHORTEST
+    from hatchery.corpora.plain_text import is_cut
+
+    if not name.endswith(".txt") or options.format not in (None, "text") or options.lines_per_document is not None:
+        return False
+    return not is_cut(source, name, options, 1) or source.size(name) <= SHORTEST
+
+
+def _raw_source(path: Path) -> RawSource | None:
+    """The names and sizes at a path as a source without checksums; None where they cannot be told at once."""
+    try:
+        sizes = _sizes(path)
+    except (OSError, zipfile.BadZipFile):
+        return None
+    if sizes is None:
+        return None
+    kind = "folder" if path.is_dir() else "zip" if zipfile.is_zipfile(path) else "file"
+    entries: dict[str, Any] = {name: (size, "") for name, size in sorted(sizes.items())}
+    return RawSource(manifest=Path(), name="", kind=kind, root=path, files=entries)
+
+
+def _sizes(path: Path) -> dict[str, int] | None:
+    found: dict[str, int] = {}
+    if path.is_dir():
+        for folder, _folders, names in os.walk(path):
+            for name in names:
+                file = Path(folder, name)
+                relative = file.relative_to(path).as_posix()
+                if not is_hidden(relative) and file.is_file():
+                    found[relative] = file.stat().st_size
+            if len(found) > _FILES_SEEN:
+                return None
+        return found
+    if not path.is_file():
+        return None
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            members = [info for info in archive.infolist() if not info.is_dir() and not is_hidden(info.filename)]
+        return {info.filename: info.file_size for info in members}
+    return {path.name: path.stat().st_size}

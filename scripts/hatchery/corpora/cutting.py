@@ -1,0 +1,105 @@
+"""Where a text without marked documents is cut, so that a book, a log or a whole library in one file can be split.
+
+A document ends at the first blank line after SHORTEST bytes; where none comes, at the first end of a line after LONGEST
+bytes; in a text of endless lines at white space, and in one without any between two characters. The cut looks at bytes
+only and remembers nothing but the beginning of the document at hand. So a file of any size passes in flat memory, and
+the documents are the same in whatever pieces a file is handed to processes: pieces begin where a document begins.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+# Files above this are divided: two processes come to their ends at nearly the same time, and progress is seen to move.
+PIECE_BYTES = 8 << 20
+SHORTEST = 4_000
+LONGEST = 16_000
+_LINES_UNTIL = 4 * LONGEST
+_SPACES_UNTIL = 5 * LONGEST
+# A character of UTF-8 has four bytes at most.
+_SEEN = _SPACES_UNTIL + 4
+
+_BLANK_LINES = re.compile(rb"(?>\r\n?|\n)(?:[ \t\f\v]*(?>\r\n?|\n))+")
+_LINE_END = re.compile(rb"\r\n?|\n")
+_SPACE = re.compile(rb"[ \t]")
+_CHARACTER = re.compile(rb"(?=[\x00-\x7f\xc0-\xff])")
+
+
+class Cut(NamedTuple):
+    """A document inside a text: where it begins, in bytes, and its bytes."""
+
+    offset: int
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some documents that follow each other in a file: a piece of work for one process."""
+
+    start: int
+    end: int
+    """Bytes of the text, decompressed, from `start` to before `end`."""
+    first: int
+    """Number of its first document in the file."""
+    sha256: str
+    """Checksum of its documents, one after the other."""
+
+
+def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
+    """The documents of a text that comes in blocks of any sizes, the first of which begins at `offset`.
+
+    The text is in an encoding whose ASCII bytes stand for nothing else. Stretches of white space between documents
+    are in none of them; an empty text is one empty document.
+    """
+    buffer, begin, found = b"", 0, False
+    for block in blocks:
+        buffer += block
+        while len(buffer) - begin >= _SEEN:
+            end = _end(buffer, begin)
+            content = buffer[begin:end]
+            if not content.isspace():
+                found = True
+                yield Cut(offset + begin, content)
+            begin = end
+        buffer, offset, begin = buffer[begin:], offset + begin, 0
+    while begin < len(buffer):
+        end = _end(buffer, begin)
+        content = buffer[begin:end]
+        if not content.isspace():
+            found = True
+            yield Cut(offset + begin, content)
+        begin = end
+    if not found:
+        yield Cut(offset, b"")
+
+
+def _end(buffer: bytes, begin: int) -> int:
+    """Where the document that begins there ends: after its last line, or with the text."""
+    blank = _BLANK_LINES.search(buffer, begin + SHORTEST, begin + LONGEST)
+    if blank is not None:
+        return blank.end()
+    line = _LINE_END.search(buffer, begin + LONGEST, begin + _LINES_UNTIL)
+    if line is not None:
+        return line.end()
+    space = _SPACE.search(buffer, begin + _LINES_UNTIL, begin + _SPACES_UNTIL)
+    if space is not None:
+        return space.end()
+    character = _CHARACTER.search(buffer, begin + _SPACES_UNTIL)
+    return len(buffer) if character is None else character.start()
+
+
+def pieces_of(blocks: Iterable[bytes], piece_bytes: int) -> Iterator[Piece]:
+    """A text that comes in blocks, divided between documents into pieces of about `piece_bytes`.
+
+    Together the pieces cover the text up to the end of its last document.
+    """
+    checksum, start, end, first = hashlib.sha256(), 0, 0, 0
+    for number, cut in enumerate(cut_text(blocks)):
+        if cut.offset - start >= piece_bytes:
+            yield Piece(start, end, first, checksum.hexdigest())
+            checksum, start, first = hashlib.sha256(), cut.offset, number
+        checksum.update(cut.content)
+        end = cut.offset + len(cut.content)
+    yield Piece(start, end, first, checksum.hexdigest())

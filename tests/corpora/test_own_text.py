@@ -1,0 +1,189 @@
+"""Text of one's own, in whatever form: documents that can be held out, made the same by any number of processes."""
+
+import gzip
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.corpora.convert import ConvertSettings, convert_corpus
+from hatchery.corpora.documents import Reading, Rejections
+from hatchery.corpora.plain_text import PlainTextOptions, read
+from hatchery.errors import CorpusError, SourceError
+from hatchery.storage.manifests import Manifest, read_manifest, stage_run
+from hatchery.storage.parquet import read_tables
+from hatchery.storage.sources import RawSource, register_source
+from hatchery.typed import build
+
+Sources = Callable[..., RawSource]
+PARAGRAPH = "Some words of a letter that somebody wrote, é, and\nwent on to write. More of it came.\n\n"
+
+
+def convert(root: Path, output: Path, workers: int = 1, **settings: Any) -> Manifest:
+    manifest = output / "source.json"
+    output.mkdir(parents=True, exist_ok=True)
+    register_source("mine", root, manifest)
+    options = settings.pop("options", {})
+    body = {"sources": [{"name": "mine", "reader": "plain_text", "options": options}], **settings}
+    with stage_run(output / "manifest.json", {"stage": "convert_corpus", **body}, {"mine": manifest}) as run:
+        convert_corpus(build(ConvertSettings, body), {"mine": manifest}, run, workers=workers)
+    return read_manifest(output / "manifest.json")
+
+
+def rows_of(manifest: Manifest) -> list[tuple[str, str, str]]:
+    rows = read_tables(manifest.files(".parquet")).to_pylist()
+    return sorted((row["doc_id"], row["split"], row["text"]) for row in rows)
+
+
+@pytest.mark.parametrize(
+    "text", [PARAGRAPH * 200, PARAGRAPH.replace("\n\n", "\n") * 500, PARAGRAPH.split("\n")[0] * 2000]
+)
+def test_one_text_file_gives_documents_for_training_and_for_development(text: str, tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text(text)
+    measures = convert(tmp_path / "book.txt", tmp_path / "out").measures
+    assert measures["dev"]["documents"] >= 1
+    assert measures["train"]["documents"] >= 1
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "txt"])
+def test_thirty_documents_have_one_for_development_whatever_the_seed(form: str, tmp_path: Path) -> None:
+    root = tmp_path / "raw"
+    root.mkdir()
+    if form == "txt":
+        for index in range(30):
+            (root / f"{index}.txt").write_text(f"Letter number {index}.")
+    elif form == "csv":
+        (root / "a.csv").write_text("text\n" + "".join(f"Letter {index}.\n" for index in range(30)))
+    else:
+        (root / "a.jsonl").write_text("".join(f'{{"text": "Letter {index}."}}\n' for index in range(30)))
+    for seed in range(8):
+        split = {"development_fraction": 0.02, "seed": seed}
+        assert convert(root, tmp_path / f"{seed}", split=split).measures["dev"]["documents"] >= 1
+
+
+def test_a_corpus_of_one_document_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("A short note.")
+    with pytest.raises(CorpusError, match=r"one document only.*lines_per_document.*development_fraction to 0"):
+        convert(tmp_path / "note.txt", tmp_path / "out")
+    none = convert(tmp_path / "note.txt", tmp_path / "out", split={"development_fraction": 0.0})
+    assert none.measures["train"]["documents"] == 1
+
+
+def test_files_are_cut_where_there_are_few_of_them_or_when_they_are_long(source_of: Sources) -> None:
+    source = source_of(a__txt=PARAGRAPH * 100, b__txt=PARAGRAPH * 12_000)
+
+    def names(file: str, files: int, **options: Any) -> list[str]:
+        reading = Reading("mine", PlainTextOptions(**options), Rejections(), lambda text: [text], files)
+        return [document.doc_id for document in read(source, file, reading)]
+
+    assert names("a.txt", 20) == ["mine/a.txt"]
+    assert names("a.txt", 19)[:2] == ["mine/a.txt/000000", "mine/a.txt/000001"]
+    assert len(names("b.txt", 20)) > 100
+    assert names("b.txt", 1, cut_files="never") == ["mine/b.txt"]
+    assert len(names("a.txt", 20, cut_files="always")) > 1
+    assert len(names("a.txt", 1, lines_per_document=60)) == 2
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    def set_to(size: int) -> None:
+        for module in ("document_parts", "plain_text"):
+            monkeypatch.setattr(f"hatchery.corpora.{module}.PIECE_BYTES", size)
+
+    return set_to
+
+
+def test_a_large_file_gives_the_same_corpus_whatever_its_division(
+    pieces: Callable[[int], None], tmp_path: Path
+) -> None:
+    root = tmp_path / "raw"
+    root.mkdir()
+    (root / "a.txt").write_text("\ufeffBefore it.")
+    (root / "b.txt").write_bytes("".join(f"{index}. {PARAGRAPH}" for index in range(2000)).encode())
+    (root / "c.txt").write_text("After it.")
+    found = []
+    for size, workers in ((1 << 30, 1), (20_000, 1), (50_001, 2)):
+        pieces(size)
+        convert(root, tmp_path / f"{size}", workers)
+        found.append((tmp_path / f"{size}" / "manifest.json").read_bytes())
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("form", ["zip", "gz", "utf-16", "cp1252"])
+def test_a_large_file_is_divided_in_any_archive_and_encoding(
+    form: str, pieces: Callable[[int], None], tmp_path: Path
+) -> None:
+    text = "".join(f"{index}. {PARAGRAPH}" for index in range(2000))
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain/a.txt").write_text(text)
+    pieces(1 << 30)
+    expected = [row[2] for row in rows_of(convert(tmp_path / "plain", tmp_path / "expected"))]
+    encoding = form if form in ("utf-16", "cp1252") else "utf-8"
+    root = tmp_path / "raw"
+    root.mkdir()
+    if form == "zip":
+        root = tmp_path / "raw.zip"
+        with zipfile.ZipFile(root, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.txt", text)
+    elif form == "gz":
+        (root / "a.txt.gz").write_bytes(gzip.compress(text.encode()))
+    else:
+        (root / "a.txt").write_bytes(text.encode(encoding))
+    options = {"files": "*", "encoding": encoding}
+    pieces(1_000 if form == "gz" else 30_000)
+    divided = convert(root, tmp_path / "divided", options=options)
+    pieces(1 << 30)
+    whole = convert(root, tmp_path / "whole", options=options)
+    assert rows_of(divided) == rows_of(whole)
+    if form != "cp1252":
+        assert [row[2] for row in rows_of(divided)] == expected
+
+
+def test_a_piece_that_changed_under_the_conversion_is_told(source_of: Sources) -> None:
+    from hatchery.corpora.plain_text import divide, read_piece
+
+    source = source_of(a__txt=PARAGRAPH * 300)
+    options = PlainTextOptions()
+    (piece,) = divide(source, "a.txt", options, 1)
+    path = source.root / "a.txt"
+    path.write_bytes(path.read_bytes().replace(b"letter", b"latter"))
+    with pytest.raises(SourceError, match=r"a\.txt: has changed since this conversion began"):
+        list(read_piece(source, "a.txt", Reading("mine", options, Rejections(), lambda text: [text], 1), piece))
+
+
+def test_a_wrong_byte_deep_in_a_large_file_is_named_by_its_offset(
+    pieces: Callable[[int], None], tmp_path: Path
+) -> None:
+    content = PARAGRAPH.encode() * 2000
+    (tmp_path / "a.txt").write_bytes(content[:150_000].rstrip() + b" \xff " + content)
+    pieces(20_000)
+    offset = len(content[:150_000].rstrip()) + 1
+    with pytest.raises(SourceError, match=rf"a\.txt: byte {offset} is not utf-8"):
+        convert(tmp_path / "a.txt", tmp_path / "out")
+
+
+@pytest.mark.parametrize("end", ["\n\n", "\n", " "])
+def test_memory_stays_flat_as_one_text_grows_whatever_its_lines(end: str, source_of: Sources) -> None:
+    def peak_bytes(copies: int) -> int:
+        source = source_of(a__txt=f"A sentence of several words that says nothing new.{end}" * copies)
+        reading = Reading("mine", PlainTextOptions(cleaning="none"), Rejections(), lambda text: [text], 1)
+        tracemalloc.start()
+        for _ in read(source, "a.txt", reading):
+            pass
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    # Both files are longer than the blocks of a megabyte in which files are read.
+    assert peak_bytes(120_000) < 1.3 * peak_bytes(40_000)
+
+
+def test_rows_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("id,text\n1,Fine.\n2,Fine, too.\n3,Fine again.\n")
+    manifest = convert(tmp_path / "a.csv", tmp_path / "out")
+    assert sum(split["documents"] for split in manifest.measures.values()) == 2
+    assert "source 'mine': left out (rejected.csv): 1 x row with more fields" in capsys.readouterr().err
+    assert "mine,row with more fields" in (tmp_path / "out/rejected.csv").read_text()
