@@ -112,7 +112,6 @@ def write_documents(group: FileGroup, path: Path) -> dict[str, Any]:
     points: list[int] = []
     with TableWriter(path, SCHEMA) as table:
         for file in group.files:
-            source.verify(file)
             seen: set[str] = set()
             for document in reader.read(source, file, reading):
                 if document.doc_id in seen:

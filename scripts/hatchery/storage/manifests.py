@@ -24,6 +24,7 @@ from typing import Any
 from hatchery.errors import ManifestError
 from hatchery.storage.atomic import write_json
 from hatchery.storage.checksums import sha256_file
+from hatchery.storage.verified import Expected, check_file
 
 PACKAGES = ("torch", "deepspeed", "tokenizers", "polars", "pyarrow", "lxml", "numpy", "snakemake", "matplotlib")
 
@@ -54,31 +55,42 @@ class Manifest:
         """The folder in which the outputs lie."""
         return self.path.parent
 
-    def files(self, suffix: str = "", prefix: str = "") -> list[Path]:
-        """The paths of the outputs whose names begin with `prefix` and end in `suffix`, in the manifest's order."""
+    def listed(self, suffix: str = "", prefix: str = "") -> list[OutputFile]:
+        """The outputs whose names begin with `prefix` and end in `suffix`, in the manifest's order; reads none."""
         return [
-            output.path
+            output
             for output in self.outputs
             if output.path.name.startswith(prefix) and output.path.name.endswith(suffix)
         ]
 
+    def files(self, suffix: str = "", prefix: str = "") -> list[Path]:
+        """The paths of the outputs that `listed` names, whose bytes have been compared with their checksums.
+
+        Raises ManifestError naming the first file that differs.
+        """
+        return [self.checked(output) for output in self.listed(suffix, prefix)]
+
     def file(self, name: str) -> Path:
-        """The path of the output called `name`, relative to the folder. Raises ManifestError when there is none."""
+        """The path of the output called `name`, relative to the folder, whose bytes have been compared.
+
+        Raises ManifestError when there is none, or it differs from its checksum.
+        """
         for output in self.outputs:
             if output.path == self.folder / name:
-                return output.path
+                return self.checked(output)
         raise ManifestError(f"{self.path}: there is no output {name!r} in this manifest")
+
+    def checked(self, output: OutputFile) -> Path:
+        """The path of an output, once its bytes are what this manifest says. Raises ManifestError naming the file."""
+        expected = Expected(
+            str(output.path), output.bytes, output.sha256, str(self.path), "remove it to have it made again"
+        )
+        return check_file(output.path, expected)
 
     def verify(self) -> None:
         """Compare sizes and checksums of all outputs. Raises ManifestError naming the first file that differs."""
         for output in self.outputs:
-            if not output.path.is_file():
-                raise ManifestError(f"{output.path}: the file is missing, though {self.path} names it")
-            size = output.path.stat().st_size
-            if size != output.bytes:
-                raise ManifestError(f"{output.path}: {size} bytes, {self.path} says {output.bytes}")
-            if sha256_file(output.path) != output.sha256:
-                raise ManifestError(f"{output.path}: the content differs from the checksum in {self.path}")
+            self.checked(output)
 
 
 def read_manifest(path: str | Path) -> Manifest:
