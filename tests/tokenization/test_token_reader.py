@@ -169,7 +169,9 @@ def test_a_flipped_bit_anywhere_in_a_shard_is_named_before_it_is_used(copied: Pa
     TokenShards.open(copied, "dev")
 
 
-def test_flipped_bytes_that_the_manifest_vouches_for_end_in_a_named_error_or_in_documents_of_sound_shape(copied: Path) -> None:
+def test_flipped_bytes_that_the_manifest_vouches_for_end_in_a_named_error_or_in_documents_of_sound_shape(
+    copied: Path,
+) -> None:
     path = copied.parent / "dev-00000-of-00001.arrow"
     sound = path.read_bytes()
     rng = random.Random(7)

@@ -18,6 +18,7 @@ rule plot_learning_curves:
             category="Figures",
             labels={"experiment": "{experiment}", "figure": "learning curves"},
         ),
+        checksums="results/{experiment}/figures/learning_curves.sha256",
     log:
         "logs/plot_learning_curves/{experiment}.log",
     benchmark:
@@ -34,7 +35,7 @@ rule plot_learning_curves:
             "--pretraining", LAYOUT.pretrained(wildcards.experiment)
         ),
     shell:
-        "python scripts/plot_learning_curves.py --settings {params.settings:q} {params.pretraining} --output {output}"
+        "python scripts/plot_learning_curves.py --settings {params.settings:q} {params.pretraining} --output {output[0]}"
         " > {log} 2>&1"
 
 
@@ -48,6 +49,7 @@ rule plot_layer_weights:
             category="Figures",
             labels={"experiment": "{experiment}", "figure": "layer weights"},
         ),
+        checksums="results/{experiment}/figures/layer_weights.sha256",
     log:
         "logs/plot_layer_weights/{experiment}.log",
     benchmark:
@@ -64,7 +66,7 @@ rule plot_layer_weights:
             "--pretraining", LAYOUT.pretrained(wildcards.experiment)
         ),
     shell:
-        "python scripts/plot_layer_weights.py --settings {params.settings:q} {params.pretraining} --output {output}"
+        "python scripts/plot_layer_weights.py --settings {params.settings:q} {params.pretraining} --output {output[0]}"
         " > {log} 2>&1"
 
 
@@ -81,6 +83,7 @@ rule plot_phenomena:
             category="Figures",
             labels={"experiment": "{experiment}", "figure": "phenomena"},
         ),
+        checksums="results/{experiment}/figures/phenomena.sha256",
     log:
         "logs/plot_phenomena/{experiment}.log",
     benchmark:
@@ -101,7 +104,7 @@ rule plot_phenomena:
         ),
     shell:
         "python scripts/plot_phenomena.py --settings {params.settings:q} {params.minimal_pairs} {params.published}"
-        " --output {output} > {log} 2>&1"
+        " --output {output[0]} > {log} 2>&1"
 
 
 rule plot_task_scores:
@@ -117,6 +120,7 @@ rule plot_task_scores:
             category="Figures",
             labels={"experiment": "{experiment}", "figure": "task scores"},
         ),
+        checksums="results/{experiment}/figures/task_scores.sha256",
     log:
         "logs/plot_task_scores/{experiment}.log",
     benchmark:
@@ -137,7 +141,7 @@ rule plot_task_scores:
         ),
     shell:
         "python scripts/plot_task_scores.py --settings {params.settings:q} {params.finetuning} {params.published}"
-        " --output {output} > {log} 2>&1"
+        " --output {output[0]} > {log} 2>&1"
 
 
 rule plot_bias_violins:
@@ -153,6 +157,7 @@ rule plot_bias_violins:
             category="Figures",
             labels={"experiment": "{experiment}", "figure": "linguistic bias"},
         ),
+        checksums="results/{experiment}/figures/bias_violins.sha256",
     log:
         "logs/plot_bias_violins/{experiment}.log",
     benchmark:
@@ -173,7 +178,7 @@ rule plot_bias_violins:
         ),
     shell:
         "python scripts/plot_bias_violins.py --settings {params.settings:q} {params.finetuning} {params.published}"
-        " --output {output} > {log} 2>&1"
+        " --output {output[0]} > {log} 2>&1"
 
 
 rule plot_feature_dots:
@@ -192,6 +197,7 @@ rule plot_feature_dots:
                 "figure": "linguistic bias by features",
             },
         ),
+        checksums="results/{experiment}/figures/feature_dots.sha256",
     log:
         "logs/plot_feature_dots/{experiment}.log",
     benchmark:
@@ -212,7 +218,7 @@ rule plot_feature_dots:
         ),
     shell:
         "python scripts/plot_feature_dots.py --settings {params.settings:q} {params.finetuning} {params.published}"
-        " --output {output} > {log} 2>&1"
+        " --output {output[0]} > {log} 2>&1"
 
 
 rule plot_layer_contributions:
@@ -227,7 +233,9 @@ rule plot_layer_contributions:
             category="Figures",
             labels={"experiment": "{experiment}", "figure": "layer contributions"},
         ),
+        checksums="results/{experiment}/figures/layer_contributions.sha256",
         table="results/{experiment}/tables/layer_contributions.csv",
+        table_checksums="results/{experiment}/tables/layer_contributions.sha256",
     log:
         "logs/plot_layer_contributions/{experiment}.log",
     benchmark:

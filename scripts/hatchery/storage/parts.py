@@ -2,7 +2,8 @@
 
 Each task writes one file and returns a few facts about it. Both lie under the task's key, the digest of everything
 that determines them, so that a job that was killed goes on with the parts that are missing, and a part of other
-settings or of other code is never taken. A part that is not what its task wrote is made again. Order, bytes and errors do not depend on the number of processes.
+settings or of other code is never taken. A part that is not what its task wrote is made again. Order, bytes and errors
+do not depend on the number of processes.
 """
 
 import hashlib

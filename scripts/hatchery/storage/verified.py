@@ -123,18 +123,22 @@ class VerifiedStream(io.RawIOBase):
         self._done = is_sound
 
     def readable(self) -> bool:
+        """Always."""
         return True
 
     def seekable(self) -> bool:
+        """Always."""
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Read into `buffer`; at the end of the bytes they are compared."""
         size = self._read(lambda: int(self._handle.readinto(buffer)))
         if not self._done:
             self._note(memoryview(buffer)[:size])
         return size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go elsewhere; before the first jump all bytes are read and compared."""
         if not self._done:
             here = self.tell()
             if (whence, offset) in ((io.SEEK_SET, here), (io.SEEK_CUR, 0)):
@@ -145,9 +149,11 @@ class VerifiedStream(io.RawIOBase):
         return self._read(lambda: int(self._handle.seek(offset, whence)))
 
     def tell(self) -> int:
+        """The position."""
         return int(self._handle.tell())
 
     def close(self) -> None:
+        """Close the file, after reading what is left of it."""
         if self.closed:
             return
         try:
@@ -188,7 +194,7 @@ def checksums_of(view: str | Path) -> Path:
 
 
 def write_checksums(paths: Iterable[str | Path]) -> None:
-    """Write the checksums of a view's finished files, which differ in their suffixes only, as `sha256sum` reads them."""
+    """Write the checksums of a view's finished files, whose names differ in their suffixes only."""
     files = [Path(path) for path in paths]
     text = "".join(f"{sha256_file(path)}  {path.name}\n" for path in sorted(files))
     write_text(checksums_of(files[0]), text)

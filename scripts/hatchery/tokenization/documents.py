@@ -32,7 +32,8 @@ def shards_by_split(manifest: Manifest, suffix: str = ".parquet", only: str | No
     """The shards that a manifest names, by split (sorted) and within a split in order of their number.
 
     Their bytes are compared with the manifest's checksums, of one split alone where `only` names it ("" for none).
-    Raises ManifestError for a shard that differs, and CorpusError when there is none, or when a split lacks a shard or mixes two runs.
+    Raises ManifestError for a shard that differs, and CorpusError when there is none, or when a split lacks a shard or
+    mixes two runs.
     """
     shards: dict[str, dict[int, OutputFile]] = {}
     totals: dict[str, set[int]] = {}

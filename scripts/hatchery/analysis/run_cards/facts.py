@@ -17,6 +17,7 @@ from hatchery.analysis.pretraining_outputs import METRICS_FILE, read_curve
 from hatchery.errors import EvaluationError
 from hatchery.provenance.chain import volatile_facts
 from hatchery.storage.manifests import Manifest
+from hatchery.storage.verified import vouched
 
 SPEED_FILE = "speed.jsonl"
 
@@ -81,7 +82,7 @@ def read_run(cell: str, pretraining: Path, cost: Path | None = None) -> RunFacts
 
 def _plan(path: Path, cell: str) -> dict[str, str]:
     try:
-        with path.open(encoding="utf-8", newline="") as handle:
+        with vouched(path).open(encoding="utf-8", newline="") as handle:
             rows = list(csv.DictReader(handle))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise EvaluationError(f"{path}: the table cannot be read: {error}") from error
