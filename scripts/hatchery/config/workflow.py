@@ -7,6 +7,7 @@ from typing import Any
 
 from hatchery.analysis.terminal import show_summaries
 from hatchery.config.compute import Compute
+from hatchery.config.lost_outputs import watch_rules
 from hatchery.config.project import Project
 from hatchery.errors import HatcheryError
 from hatchery.storage.roots import link_roots
@@ -14,6 +15,11 @@ from hatchery.storage.roots import link_roots
 
 class Workflow(Compute):
     """Layout and compute settings, together with the targets of plain `snakemake`."""
+
+    def notice_changes(self, workflow: Any) -> None:
+        """Have the plan notice raw files that were edited and outputs that were lost; after the last rule."""
+        self.is_planning = True
+        watch_rules(workflow)
 
     def default_pages(self) -> list[str]:
         """Pages of the experiments that config.yaml names."""
