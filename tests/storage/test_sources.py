@@ -14,6 +14,7 @@ import pytest
 
 from hatchery.errors import SourceError
 from hatchery.storage.archive_members import ArchiveLimits
+from hatchery.storage.checksums import sha256_file
 from hatchery.storage.sources import open_source, register_source
 
 
@@ -98,6 +99,7 @@ def test_place_origin_licence_and_terms_are_beside_the_manifest_and_not_in_it(fo
     assert (source.licence, source.terms) == ("CC0", "anything")
     assert set(json.loads((tmp_path / "x.json").read_text())) == {"name", "kind", "files"}
     location = json.loads((tmp_path / "x.location.json").read_text())
+    assert location.pop("manifest_sha256") == sha256_file(tmp_path / "x.json")
     assert location == {
         "root": folder.as_posix(),
         "origin": {"hub": "y"},

@@ -17,16 +17,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from hatchery.errors import ManifestError
-from hatchery.storage.atomic import write_json
-from hatchery.storage.checksums import sha256_file
-from hatchery.storage.verified import Expected, check_file
+from hatchery.storage.atomic import json_text, write_json, write_text
+from hatchery.storage.checksums import digest, sha256_file
+from hatchery.storage.verified import SHOWN_DIGITS, Expected, check_file
 
 PACKAGES = ("torch", "deepspeed", "tokenizers", "polars", "pyarrow", "lxml", "numpy", "snakemake", "matplotlib")
+
+PROVENANCE = "provenance.json"
+REMEDY = "remove it to have it made again"
 
 
 @dataclass(frozen=True)
@@ -82,9 +86,7 @@ class Manifest:
 
     def checked(self, output: OutputFile) -> Path:
         """The path of an output, once its bytes are what this manifest says. Raises ManifestError naming the file."""
-        expected = Expected(
-            str(output.path), output.bytes, output.sha256, str(self.path), "remove it to have it made again"
-        )
+        expected = Expected(str(output.path), output.bytes, output.sha256, str(self.path), REMEDY)
         return check_file(output.path, expected)
 
     def verify(self) -> None:
@@ -97,11 +99,15 @@ def read_manifest(path: str | Path) -> Manifest:
     """Read a manifest. Raises ManifestError when it is missing, not JSON, or lacks a part."""
     path = Path(path)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        value = json.loads(content.decode("utf-8"))
     except FileNotFoundError as error:
         raise ManifestError(f"{path}: the manifest is missing") from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ManifestError(f"{path}: the manifest cannot be read: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ManifestError(f"{path}: the manifest cannot be read: {reason}; {REMEDY}") from error
+    found = sha256(content).hexdigest()
+    _check_manifest(path, found)
     try:
         outputs = [OutputFile(path.parent / o["path"], int(o["bytes"]), str(o["sha256"])) for o in value["outputs"]]
         return Manifest(
@@ -111,10 +117,41 @@ def read_manifest(path: str | Path) -> Manifest:
             inputs=value["inputs"],
             outputs=outputs,
             measures=value["measures"],
-            digest=sha256_file(path),
+            digest=found,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ManifestError(f"{path}: not a manifest: {type(error).__name__} at {error}") from error
+
+
+def _check_manifest(path: Path, found: str) -> None:
+    """Compare a manifest with its checksum in `provenance.json`; one without (an old one, or copied) says for itself."""
+    try:
+        expected = volatile_facts(path).get("manifest_sha256")
+    except ManifestError:
+        return
+    if expected is not None:
+        Expected(str(path), None, str(expected), str(path.with_name(PROVENANCE)), REMEDY).check_digest(found)
+
+
+def volatile_facts(manifest: Path) -> dict[str, Any]:
+    """`provenance.json` beside a manifest; empty when there is none. Raises ManifestError when it is damaged."""
+    path = manifest.with_name(PROVENANCE)
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ManifestError(f"{path}: cannot be read: {reason}; remove it, or {manifest} to have both again") from error
+    if not isinstance(value, dict):
+        raise ManifestError(f"{path}: expected a JSON object, got {type(value).__name__}")
+    checksum = value.pop("checksum", None)
+    if checksum is not None and checksum != (is_now := digest(value)):
+        shown = f"{is_now[:SHOWN_DIGITS]}, expected {str(checksum)[:SHOWN_DIGITS]}"
+        raise ManifestError(
+            f"{path}: its content has the checksum {shown}; remove it, or {manifest} to have both again"
+        )
+    return value
 
 
 def is_made_from(path: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
@@ -140,6 +177,8 @@ class StageRun:
     outputs: list[Path] = field(default_factory=list)
     measures: dict[str, Any] = field(default_factory=dict)
     volatile: dict[str, Any] = field(default_factory=dict)
+    volatile_files: list[Path] = field(default_factory=list)
+    """Finished files that are no part of the result, such as readings of speed; `provenance.json` has their checksums."""
 
     def add_output(self, path: str | Path) -> Path:
         """Note a finished output file inside the manifest's folder and return its path."""
@@ -187,8 +226,15 @@ def stage_run(
         "outputs": sorted(entries, key=lambda entry: str(entry["path"])),
         "measures": run.measures,
     }
-    write_json(output.parent / "provenance.json", {**_surroundings(started), **run.volatile})
-    write_json(output, identity)
+    text = json_text(identity)
+    volatile = {
+        **_surroundings(started),
+        **run.volatile,
+        "files": {path.name: sha256_file(path) for path in run.volatile_files},
+        "manifest_sha256": sha256(text.encode("utf-8")).hexdigest(),
+    }
+    write_json(output.parent / PROVENANCE, {**volatile, "checksum": digest(volatile)})
+    write_text(output, text)
 
 
 def _surroundings(started: float) -> dict[str, Any]:

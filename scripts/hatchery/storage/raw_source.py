@@ -6,6 +6,7 @@ names the source and the member.
 """
 
 import fnmatch
+import hashlib
 import io
 import json
 import lzma
@@ -145,8 +146,13 @@ def open_source(manifest_path: str | Path) -> RawSource:
     """Open a registered source. Raises SourceError when the manifest is missing or damaged."""
     path = Path(manifest_path)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        value = json.loads(content.decode("utf-8"))
         about = json.loads(location_of(path).read_text(encoding="utf-8"))
+        if checksum := about.get("manifest_sha256"):
+            remedy = "remove it to have the source registered again"
+            expected = Expected(str(path), None, str(checksum), str(location_of(path)), remedy, SourceError)
+            expected.check_digest(hashlib.sha256(content).hexdigest())
         files = {str(e["path"]): (int(e["bytes"]), str(e["sha256"])) for e in value["files"]}
         return RawSource(
             manifest=path,

@@ -59,7 +59,14 @@ def register_source(
         raise SourceError(f"source {name!r}: {root} holds no files")
     entries.sort(key=lambda entry: str(entry["path"]))
     text = _manifest_text({"kind": kind, "name": name}, entries)
-    about = {"root": root.as_posix(), "origin": origin or {}, "licence": licence, "terms": terms}
+    checksum = hashlib.sha256(text.encode("utf-8")).hexdigest()
+    about = {
+        "manifest_sha256": checksum,
+        "root": root.as_posix(),
+        "origin": origin or {},
+        "licence": licence,
+        "terms": terms,
+    }
     write_listing(output, listing)
     write_json(location_of(output), about)
     write_text(output, text)
