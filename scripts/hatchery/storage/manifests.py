@@ -124,7 +124,7 @@ def read_manifest(path: str | Path) -> Manifest:
 
 
 def _check_manifest(path: Path, found: str) -> None:
-    """Compare a manifest with its checksum in `provenance.json`; one without (an old one, or copied) says for itself."""
+    """Compare a manifest with its checksum in `provenance.json`; one that lies alone stands for itself."""
     try:
         expected = volatile_facts(path).get("manifest_sha256")
     except ManifestError:
@@ -178,7 +178,7 @@ class StageRun:
     measures: dict[str, Any] = field(default_factory=dict)
     volatile: dict[str, Any] = field(default_factory=dict)
     volatile_files: list[Path] = field(default_factory=list)
-    """Finished files that are no part of the result, such as readings of speed; `provenance.json` has their checksums."""
+    """Finished files that are no part of the result, such as readings of speed; `provenance.json` vouches for them."""
 
     def add_output(self, path: str | Path) -> Path:
         """Note a finished output file inside the manifest's folder and return its path."""
@@ -233,6 +233,8 @@ def stage_run(
         "files": {path.name: sha256_file(path) for path in run.volatile_files},
         "manifest_sha256": sha256(text.encode("utf-8")).hexdigest(),
     }
+    # As it will be read: numbers as keys become words.
+    volatile = json.loads(json_text(volatile))
     write_json(output.parent / PROVENANCE, {**volatile, "checksum": digest(volatile)})
     write_text(output, text)
 
