@@ -62,6 +62,10 @@ include: "workflow/rules/pages.smk"
 include: "workflow/rules/export.smk"
 
 
+if workflow.is_main_process:
+    LAYOUT.notice_changes(workflow)
+
+
 localrules:
     all,
 

@@ -11,6 +11,7 @@ from hatchery.provenance.page import write_provenance
 from hatchery.storage.atomic import write_text
 from hatchery.storage.checksums import sha256_file
 from hatchery.storage.manifests import stage_run
+from hatchery.storage.verified import write_checksums
 
 COLUMNS = (
     "experiment,model,suite,task,metric,mean,std,n,n_failed,published_mean,published_std,published_source,"
@@ -92,6 +93,7 @@ class Site:
     def write_cost(self) -> Path:
         lines = [COST] + [f"{cell},4096,5000000,100,2e6,6 N D,60,0.0167,cpu,1,0.3" for cell in self.pretraining]
         write_text(self.results / "cost.csv", "\n".join(lines) + "\n")
+        write_checksums([self.results / "cost.csv"])
         return self.results / "cost.csv"
 
     def write_card(self, cell: str, **names_of_run: str) -> Path:
@@ -110,15 +112,18 @@ class Site:
             manifest = self.pretraining.get(f"{row.partition(',')[0]}-s1")
             lines.append(f"demo,{row},{sha256_file(manifest)[:12] if manifest else ''}")
         write_text(self.results / "summary.csv", "\n".join(lines) + "\n")
+        write_checksums([self.results / "summary.csv"])
         return self.results / "summary.csv"
 
     def write(self, rows: Sequence[str], markdown: str = MARKDOWN, description: str = "A <small> test.") -> str:
         """Everything, with two figures, a corpus card and tables of a paper; returns the text of the page."""
         summary = self.write_summary(rows)
         write_text(self.results / "summary.md", markdown)
+        write_checksums([summary, self.results / "summary.md"])
         figures = [self.results / "figures" / f"{name}.svg" for name in ("learning_curves", "phenomena")]
         for figure in figures:
             write_text(figure, SVG)
+            write_checksums([figure])
         corpus = self.folder / "results" / "cards" / "a&b" / "manifest.json"
         counts = {"documents": 3, "sentences": 40, "words": 1234567, "characters": 5}
         with stage_run(corpus, {}) as run:

@@ -24,7 +24,7 @@ def named(flag: str, paths: dict[str, Path]) -> list[str]:
     return [part for name, path in paths.items() for part in (flag, f"{name}={path}")]
 
 
-def test_summarise_writes_the_same_four_files_whatever_the_hash_seed(
+def test_summarise_writes_the_same_five_files_whatever_the_hash_seed(
     two_models: Any, tmp_path: Path, repository: Path
 ) -> None:
     for cell in two_models.pretraining:
@@ -50,7 +50,7 @@ def test_summarise_writes_the_same_four_files_whatever_the_hash_seed(
         )
         assert result.returncode == 0, result.stderr
         contents.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
-    assert list(contents[0]) == ["summary.csv", "summary.md", "summary.parquet", "summary.txt"]
+    assert list(contents[0]) == ["summary.csv", "summary.md", "summary.parquet", "summary.sha256", "summary.txt"]
     assert contents[0] == contents[1]
 
 
@@ -62,7 +62,7 @@ def test_summarise_writes_the_same_four_files_whatever_the_hash_seed(
         ("plot_phenomena", "--minimal-pairs"),
     ],
 )
-def test_a_plot_command_writes_one_svg(
+def test_a_plot_command_writes_one_svg_and_its_checksum(
     two_models: Any, tmp_path: Path, repository: Path, command: str, flag: str
 ) -> None:
     inputs = two_models.pretraining if flag == "--pretraining" else two_models.minimal_pairs
@@ -71,7 +71,7 @@ def test_a_plot_command_writes_one_svg(
     output = tmp_path / "figures" / "figure.svg"
     result = run(repository, command, "--settings", str(settings), *named(flag, inputs), "--output", str(output))
     assert (result.returncode, result.stderr) == (0, "")
-    assert [path.name for path in output.parent.iterdir()] == ["figure.svg"]
+    assert sorted(path.name for path in output.parent.iterdir()) == ["figure.sha256", "figure.svg"]
 
 
 def test_a_damaged_input_ends_in_one_line_that_names_it(two_models: Any, tmp_path: Path, repository: Path) -> None:

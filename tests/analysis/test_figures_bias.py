@@ -234,7 +234,9 @@ def test_a_task_without_its_correlation_names_the_manifest(experiment: Any) -> N
 
 
 @pytest.mark.parametrize("command", ["plot_bias_violins", "plot_feature_dots", "plot_task_scores"])
-def test_a_command_writes_one_svg(bimodal: Any, tmp_path: Path, repository: Path, command: str) -> None:
+def test_a_command_writes_one_svg_and_its_checksum(
+    bimodal: Any, tmp_path: Path, repository: Path, command: str
+) -> None:
     settings = bimodal.figure_settings() | {"published": {"paper": "elc_bert", "track": "strict", "rows": ROWS}}
     output = tmp_path / "figures" / "figure.svg"
     result = subprocess.run(
@@ -248,4 +250,4 @@ def test_a_command_writes_one_svg(bimodal: Any, tmp_path: Path, repository: Path
         timeout=120,
     )
     assert (result.returncode, result.stderr) == (0, "")
-    assert [path.name for path in output.parent.iterdir()] == ["figure.svg"]
+    assert sorted(path.name for path in output.parent.iterdir()) == ["figure.sha256", "figure.svg"]

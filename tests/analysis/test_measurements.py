@@ -81,7 +81,7 @@ def test_wrong_accuracies_are_refused(tmp_path: Path, text: str, complaint: str)
 def test_an_edited_result_is_noticed(two_models: Any) -> None:
     path = two_models.finetuning["elc-s1:cola"].parent / "results.csv"
     path.write_text(path.read_text().replace("0.8,", "0.9,"))
-    with pytest.raises(ManifestError, match=r"elc-s1/cola/results\.csv: the content differs"):
+    with pytest.raises(ManifestError, match=r"elc-s1/cola/results\.csv: has the SHA-256 \w{16}, expected"):
         read(two_models)
 
 

@@ -13,6 +13,7 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.provenance.summary_rows import row_anchor
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest
+from hatchery.storage.verified import write_checksums
 
 METRICS = [
     {"step": step, "tokens": 128 * step, "loss": 9.0 - step, "learning_rate": 0.001 * step, "gradient_norm": 1.0}
@@ -197,6 +198,7 @@ def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> N
     site.page.unlink()
     broken = site.results / "broken.svg"
     write_text(broken, "<html></html>")
+    write_checksums([broken])
     inputs = PageInputs(site.results / "summary.csv", site.results / "summary.md", site.page, [broken])
     with pytest.raises(EvaluationError, match=r"broken\.svg: not an SVG"):
         write_page({"experiment": "demo", "description": ""}, inputs, site.page)

@@ -18,6 +18,7 @@ from hatchery.export.settings import DataSource
 from hatchery.export.stage import export_model, list_exported_models
 from hatchery.modeling.store import load_masked_language_model
 from hatchery.storage.manifests import read_manifest
+from hatchery.storage.verified import write_checksums
 
 COLUMNS = [field.name for field in dataclasses.fields(SummaryRow)]
 FILES = {
@@ -45,6 +46,7 @@ def summary(tmp_path: Path) -> Path:
         writer.writeheader()
         names = ("model", "suite", "task", "metric", "mean", "std", "n", "n_failed", "published_mean")
         writer.writerows(dict(zip(names, row, strict=True)) for row in rows)
+    write_checksums([path])
     return path
 
 
@@ -165,6 +167,9 @@ def test_unusable_inputs_are_named(pretrained, export_settings, summary, tmp_pat
     with pytest.raises(ManifestError, match=r"nowhere\.json"):
         export_model(export_settings, tmp_path / "nowhere.json", summary, tmp_path / "o" / "manifest.json")
     summary.write_text(summary.read_text().replace("41.25", "many"))
+    with pytest.raises(ManifestError, match=r"summary\.csv: has the SHA-256 \w{16}, expected"):
+        export_model(export_settings, pretrained("ltg"), summary, tmp_path / "o" / "manifest.json")
+    write_checksums([summary])
     with pytest.raises(EvaluationError, match="mean is 'many'"):
         export_model(export_settings, pretrained("ltg"), summary, tmp_path / "o" / "manifest.json")
     assert not (tmp_path / "o" / "manifest.json").exists()

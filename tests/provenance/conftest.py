@@ -15,6 +15,7 @@ from hatchery.storage.atomic import write_text
 from hatchery.storage.checksums import sha256_file
 from hatchery.storage.manifests import stage_run
 from hatchery.storage.sources import register_source
+from hatchery.storage.verified import write_checksums
 
 COLUMNS = (
     "experiment,model,suite,task,metric,mean,std,n,n_failed,published_mean,published_std,published_source,"
@@ -58,6 +59,7 @@ class Toy:
             f"exp,ltg_bert,pairs,binding,f1_percent,60.0000,1.5000,2,1,61.0,,Paper Table 1,,within,{';'.join(digests)}"
         )
         write_text(self.summary, "\n".join(lines) + "\n")
+        write_checksums([self.summary])
 
 
 @pytest.fixture(scope="session")

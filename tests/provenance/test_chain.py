@@ -90,8 +90,8 @@ def test_changed_and_missing_outputs_are_all_named(toy: Any) -> None:
     toy.manifest("corpora/toy").with_name("data.txt").unlink()
     problems = output_problems(chain)
     assert len(problems) == 2
-    assert "tokens/toy/toy/data.txt: the content differs" in problems[0]
-    assert "corpora/toy/data.txt: the file is missing" in problems[1]
+    assert "tokens/toy/toy/data.txt: has the SHA-256" in problems[0]
+    assert "corpora/toy/data.txt: is missing" in problems[1]
 
 
 def test_changed_and_missing_raw_files_are_all_named(toy: Any) -> None:
@@ -100,7 +100,7 @@ def test_changed_and_missing_raw_files_are_all_named(toy: Any) -> None:
     (toy.folder / "data/raw/text5.txt").unlink()
     problems = raw_problems(chain)
     assert len(problems) == 2
-    assert "'text3.txt' has changed since it was registered" in problems[0]
+    assert "'text3.txt': has the SHA-256" in problems[0]
     assert "'text5.txt' cannot be read" in problems[1]
 
 

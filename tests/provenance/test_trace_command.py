@@ -98,4 +98,20 @@ def test_a_mismatch_is_shown_with_the_chain_and_is_status_1(trace: Trace, toy: A
     assert result.returncode == 1
     assert "convert_corpus" in result.stdout
     assert result.stderr.startswith("error: ")
-    assert "'text3.txt' has changed since it was registered" in result.stderr
+    assert "'text3.txt': has the SHA-256" in result.stderr
+
+
+def test_a_forged_number_is_refused_in_one_line_with_and_without_verification(trace: Trace, toy: Any) -> None:
+    write_text(toy.summary, toy.summary.read_text(encoding="utf-8").replace("53.0000", "99.0000"))
+    for flags in ([], ["--verify", "--verify-raw"]):
+        result = trace("--row", "1", *flags)
+        assert (result.returncode, result.stdout) == (1, "")
+        assert result.stderr.startswith("error: results/exp/summary.csv: has the SHA-256 ")
+        assert result.stderr.count("\n") == 1
+
+
+def test_a_summary_that_nothing_vouches_for_is_refused_in_one_line(trace: Trace, toy: Any) -> None:
+    toy.summary.with_suffix(".sha256").unlink()
+    result = trace("--row", "1")
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert result.stderr.startswith("error: results/exp/summary.sha256: the checksums of summary.csv cannot be read")

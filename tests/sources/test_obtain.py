@@ -137,6 +137,7 @@ def test_a_downloaded_file_is_itself_the_source(web: Any, register: Any, tmp_pat
     assert tree(tmp_path / "resources") == [
         f"fetched/x/{STAMP}",
         "fetched/x/words.txt",
+        "sources/.x.listing.json",
         "sources/x.json",
         "sources/x.location.json",
     ]

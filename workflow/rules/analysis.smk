@@ -29,6 +29,7 @@ rule summarise:
         parquet="results/{experiment}/summary.parquet",
         markdown="results/{experiment}/summary.md",
         text="results/{experiment}/summary.txt",
+        checksums="results/{experiment}/summary.sha256",
     log:
         "logs/summarise/{experiment}.log",
     benchmark:

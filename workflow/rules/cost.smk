@@ -7,6 +7,7 @@ rule write_cost:
     output:
         csv="results/{experiment}/cost.csv",
         markdown="results/{experiment}/cost.md",
+        checksums="results/{experiment}/cost.sha256",
     log:
         "logs/write_cost/{experiment}.log",
     benchmark:

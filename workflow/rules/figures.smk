@@ -18,6 +18,7 @@ rule plot_learning_curves:
             category="Figures",
             labels={"experiment": "{experiment}", "figure": "learning curves"},
         ),
+        checksums="results/{experiment}/figures/learning_curves.sha256",
     log:
         "logs/plot_learning_curves/{experiment}.log",
     benchmark:
@@ -36,7 +37,7 @@ rule plot_learning_curves:
             experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/plot_learning_curves.py @{params.call} --output {output}"
+        "python scripts/plot_learning_curves.py @{params.call} --output {output[0]}"
         " 2>&1 | tee {log}"
 
 
@@ -50,6 +51,7 @@ rule plot_layer_weights:
             category="Figures",
             labels={"experiment": "{experiment}", "figure": "layer weights"},
         ),
+        checksums="results/{experiment}/figures/layer_weights.sha256",
     log:
         "logs/plot_layer_weights/{experiment}.log",
     benchmark:
@@ -68,7 +70,7 @@ rule plot_layer_weights:
             experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/plot_layer_weights.py @{params.call} --output {output}"
+        "python scripts/plot_layer_weights.py @{params.call} --output {output[0]}"
         " 2>&1 | tee {log}"
 
 
@@ -85,6 +87,7 @@ rule plot_phenomena:
             category="Figures",
             labels={"experiment": "{experiment}", "figure": "phenomena"},
         ),
+        checksums="results/{experiment}/figures/phenomena.sha256",
     log:
         "logs/plot_phenomena/{experiment}.log",
     benchmark:
@@ -107,7 +110,7 @@ rule plot_phenomena:
         ),
     shell:
         "python scripts/plot_phenomena.py @{params.call}"
-        " --output {output} 2>&1 | tee {log}"
+        " --output {output[0]} 2>&1 | tee {log}"
 
 
 rule plot_task_scores:
@@ -123,6 +126,7 @@ rule plot_task_scores:
             category="Figures",
             labels={"experiment": "{experiment}", "figure": "task scores"},
         ),
+        checksums="results/{experiment}/figures/task_scores.sha256",
     log:
         "logs/plot_task_scores/{experiment}.log",
     benchmark:
@@ -145,7 +149,7 @@ rule plot_task_scores:
         ),
     shell:
         "python scripts/plot_task_scores.py @{params.call}"
-        " --output {output} 2>&1 | tee {log}"
+        " --output {output[0]} 2>&1 | tee {log}"
 
 
 rule plot_bias_violins:
@@ -161,6 +165,7 @@ rule plot_bias_violins:
             category="Figures",
             labels={"experiment": "{experiment}", "figure": "linguistic bias"},
         ),
+        checksums="results/{experiment}/figures/bias_violins.sha256",
     log:
         "logs/plot_bias_violins/{experiment}.log",
     benchmark:
@@ -183,7 +188,7 @@ rule plot_bias_violins:
         ),
     shell:
         "python scripts/plot_bias_violins.py @{params.call}"
-        " --output {output} 2>&1 | tee {log}"
+        " --output {output[0]} 2>&1 | tee {log}"
 
 
 rule plot_feature_dots:
@@ -202,6 +207,7 @@ rule plot_feature_dots:
                 "figure": "linguistic bias by features",
             },
         ),
+        checksums="results/{experiment}/figures/feature_dots.sha256",
     log:
         "logs/plot_feature_dots/{experiment}.log",
     benchmark:
@@ -224,7 +230,7 @@ rule plot_feature_dots:
         ),
     shell:
         "python scripts/plot_feature_dots.py @{params.call}"
-        " --output {output} 2>&1 | tee {log}"
+        " --output {output[0]} 2>&1 | tee {log}"
 
 
 rule plot_layer_contributions:
@@ -239,7 +245,9 @@ rule plot_layer_contributions:
             category="Figures",
             labels={"experiment": "{experiment}", "figure": "layer contributions"},
         ),
+        checksums="results/{experiment}/figures/layer_contributions.sha256",
         table="results/{experiment}/tables/layer_contributions.csv",
+        table_checksums="results/{experiment}/tables/layer_contributions.sha256",
     log:
         "logs/plot_layer_contributions/{experiment}.log",
     benchmark:

@@ -39,6 +39,8 @@ rule register_source:
             "register_source", source=wildcards.source
         ),
         call=lambda wildcards: LAYOUT.call("register_source", source=wildcards.source),
+        # An edited, added or removed file is noticed when the workflow is planned.
+        listing=lambda wildcards: LAYOUT.source_listing(wildcards.source),
         # Asks for resources, so Snakemake does not record it: no result depends on these words.
         about=lambda wildcards, resources: LAYOUT.about_source(wildcards.source),
     shell:

@@ -24,6 +24,7 @@ from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.provenance.summary_rows import read_summary
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest
+from hatchery.storage.verified import vouched
 from hatchery.typed import build, stage_body
 
 TABLES_FILE = "tables.md"
@@ -90,7 +91,7 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
     """
     chosen = build(PageSettings, stage_body(settings))
     numbers = Numbers(read_summary(inputs.summary), address(inputs.provenance, output), labels_of(chosen.cells))
-    markdown = read_text(inputs.markdown)
+    markdown = read_text(vouched(inputs.markdown))
     candidates = [
         _Section("What was asked", _question(chosen, numbers, inputs)),
         _Section("Results at a glance", _headline(numbers)),

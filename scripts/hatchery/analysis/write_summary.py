@@ -13,6 +13,7 @@ from hatchery.analysis.summary_tables import write_csv, write_parquet
 from hatchery.analysis.summary_text import text_summary
 from hatchery.errors import ConfigError
 from hatchery.storage.atomic import write_text
+from hatchery.storage.verified import write_checksums
 from hatchery.typed import build, stage_body
 
 
@@ -29,6 +30,8 @@ def write_summary(
     perplexity: Mapping[str, Path] | None = None,
 ) -> None:
     """Summarise the experiment of `settings` into `output` (CSV) and, where given, the other forms.
+
+    Their checksums, with which every reader compares them, lie beside them in a file that ends in `.sha256`.
 
     The mappings name manifests by `CELL` (pretraining, perplexity), `CELL:SUITE` or `BASELINE:SUITE`, and `CELL:TASK`.
     Nothing is written unless all inputs are sound. Raises ConfigError, ManifestError or EvaluationError naming the file
@@ -50,3 +53,4 @@ def write_summary(
     if text is not None:
         write_text(text, text_summary(summary))
     write_csv(output, summary.rows)
+    write_checksums([output, *(path for path in (parquet, markdown, text) if path is not None)])

@@ -1,13 +1,16 @@
 """Where the files of the stages that make data lie, from raw sources to tokenizers and their sweeps."""
 
+import json
+from pathlib import Path
 from typing import Any
 
-from hatchery.config.missing_data import usable_path
 from hatchery.config.project import Project, corpus_kind
 from hatchery.config.stages import stage_settings
 from hatchery.config.terms import about
 from hatchery.errors import ConfigError
 from hatchery.storage.checksums import canonical_json
+from hatchery.storage.listings import Listing, identity, listing_of, read_listing, same_content
+from hatchery.storage.raw_source import location_of
 
 
 class DataLayout:
@@ -16,6 +19,10 @@ class DataLayout:
     def __init__(self, project: Project) -> None:
         self.project = project
         self._settings: dict[tuple[str, ...], str] = {}
+        self._sources: dict[str, str] = {}
+        self._listings: dict[Path, Listing] = {}
+        # Jobs of a cluster plan nothing, and need not look at a hundred thousand raw files when they start.
+        self.is_planning = False
 
     def settings(self, stage: str, **wildcards: str) -> str:
         """Canonical settings of a job, computed once."""
@@ -25,15 +32,55 @@ class DataLayout:
         return self._settings[key]
 
     def source_inputs(self, source: str) -> list[str]:
-        """What registering a source reads: the generated files, or the user's path when it exists.
+        """What registering a source reads of ours: the generated files. Raw files are noticed by `source_listing`."""
+        return ["resources/embedded/manifest.json"] if source.startswith("embedded_") else []
 
-        A path that nothing can be read at is no input, so that the DAG of an experiment can be looked at before its
-        data is there; `missing_data` says what is missing and where to get it.
+    def source_listing(self, source: str) -> str:
+        """One word for names, sizes and modification times of the user's files: registering runs when it changes.
+
+        While the files are not there, it stays what it was: what was made from them can be looked at without them.
+        Where there is nothing to list, these are the settings once more: Snakemake compares parameters as a set.
         """
-        if source.startswith("embedded_"):
-            return ["resources/embedded/manifest.json"]
-        path = usable_path(self.project, source)
-        return [] if path is None else [path]
+        path = self._path_of(source)
+        if path is None:
+            return self.settings("register_source", source=source)
+        listing = self._listing(path) or read_listing(source_manifest({"data": source}))
+        return identity(listing) or self.settings("register_source", source=source)
+
+    def source(self, entry: dict[str, Any]) -> str:
+        """Source manifest of a block with a `data` or `embedded` key, as an input.
+
+        Files that were moved or touched are registered anew; where they are the same, nothing after that is to run.
+        """
+        manifest = source_manifest(entry)
+        if manifest not in self._sources:
+            path = self._path_of(entry["data"]) if "data" in entry and self.is_planning else None
+            self._sources[manifest] = manifest
+            if path is not None and self._was_only_moved_or_touched(path, manifest):
+                from snakemake.io import ancient
+
+                self._sources[manifest] = ancient(manifest)
+        return self._sources[manifest]
+
+    def data_sources(self, name: str | None) -> list[str]:
+        """Source manifest of a raw input of config.yaml, if one is named."""
+        return [] if name is None else [self.source({"data": name})]
+
+    def _was_only_moved_or_touched(self, path: Path, manifest: str) -> bool:
+        root, found = _registered_root(manifest), self._listing(path)
+        if root is None or not found:
+            return False
+        looks_the_same = identity(found) == identity(read_listing(manifest))
+        return (root != path.as_posix() or not looks_the_same) and same_content(path, found, manifest)
+
+    def _path_of(self, source: str) -> Path | None:
+        path = self.project.config["data"].get(source, {}).get("path")
+        return None if path is None else Path(path)
+
+    def _listing(self, path: Path) -> Listing:
+        if path not in self._listings:
+            self._listings[path] = listing_of(path)
+        return self._listings[path]
 
     def about_source(self, source: str) -> str:
         """Canonical JSON of the origin, licence and terms of a source."""
@@ -46,11 +93,11 @@ class DataLayout:
 
     def corpus_sources(self, corpus: str) -> dict[str, str]:
         """Source manifests of a converted corpus by the names that its documents carry."""
-        return {source["name"]: source_manifest(source) for source in self._part(corpus, "sources")}
+        return {source["name"]: self.source(source) for source in self._part(corpus, "sources")}
 
     def sentence_model(self, corpus: str) -> list[str]:
         """Source manifest of the sentence splitter's parameters, if a corpus does not take ours."""
-        return data_manifests(self.project.block("corpus", corpus)["sentence_model"])
+        return self.data_sources(self.project.block("corpus", corpus)["sentence_model"])
 
     def sampled_corpora(self, corpus: str) -> dict[str, str]:
         """Manifests of the corpus that a sample is drawn from and, if its size is another's, of that one."""
@@ -88,10 +135,10 @@ class DataLayout:
     def vocabulary_inputs(self, vocabulary: str) -> dict[str, str]:
         """Source manifests that a vocabulary is made from: source, dictionary, released."""
         block = self.project.block("vocabulary", vocabulary)
-        found = {"source": source_manifest(block)}
+        found = {"source": self.source(block)}
         for key in ("dictionary", "released"):
             if block.get(key) is not None:
-                found[key] = source_manifest({"data": block[key]})
+                found[key] = self.source({"data": block[key]})
         return found
 
     def selection_inputs(self, selection: str) -> dict[str, str]:
@@ -101,9 +148,9 @@ class DataLayout:
         model = (
             {}
             if block["sentence_model"] is None
-            else {"sentence_model": source_manifest({"data": block["sentence_model"]})}
+            else {"sentence_model": self.source({"data": block["sentence_model"]})}
         )
-        return {"source": source_manifest(block), "vocabulary": vocabulary, **model}
+        return {"source": self.source(block), "vocabulary": vocabulary, **model}
 
     def tokenizer_corpora(self, tokenizer: str) -> list[str]:
         """Manifests of the corpora that a tokenizer is trained on: one, or several together."""
@@ -118,13 +165,13 @@ class DataLayout:
 
     def sweep_morphemes(self, sweep: str) -> list[str]:
         """Source manifest of the user's list of morphemes, if a sweep names one."""
-        return data_manifests(self.project.block("tokenizer_sweep", sweep)["morphemes_data"])
+        return self.data_sources(self.project.block("tokenizer_sweep", sweep)["morphemes_data"])
 
     def sweep_references(self, sweep: str) -> dict[str, str]:
         """Source manifests of the reference tokenizers of a sweep by type."""
         types = self.project.block("tokenizer_sweep", sweep)["types"]
         named = {name: entry["reference"] for name, entry in types.items() if entry["reference"] is not None}
-        return {name: source_manifest({"data": data}) for name, data in named.items()}
+        return {name: self.source({"data": data}) for name, data in named.items()}
 
     def sweep_published(self, sweep: str) -> list[str]:
         """The table of published values of a sweep, if it names one."""
@@ -138,9 +185,12 @@ def source_manifest(entry: dict[str, Any]) -> str:
     return f"resources/sources/{name}.json"
 
 
-def data_manifests(name: str | None) -> list[str]:
-    """Source manifest of a raw input of config.yaml, if one is named."""
-    return [] if name is None else [source_manifest({"data": name})]
+def _registered_root(manifest: str) -> str | None:
+    """Where the files of a source lay when it was registered; None where that is not known."""
+    try:
+        return str(json.loads(location_of(manifest).read_text(encoding="utf-8"))["root"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def selection_manifest(selection: str) -> str:

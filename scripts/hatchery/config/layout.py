@@ -5,7 +5,7 @@ Where results are kept that experiments share is in `kept_results.py`.
 
 from hatchery.analysis.msgs_features import bias_features
 from hatchery.config.continuation import origin_of, path_of
-from hatchery.config.data_layout import DataLayout, source_manifest
+from hatchery.config.data_layout import DataLayout
 from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.paper_tables import paper_of_tables
@@ -25,7 +25,7 @@ class Layout(DataLayout):
 
     def evaluation_source(self, kind: str, name: str) -> str:
         """Source manifest of a suite or task."""
-        return source_manifest(self.project.block(kind, name))
+        return self.source(self.project.block(kind, name))
 
     def pretrained(self, experiment: str) -> dict[str, str]:
         """Manifests of an experiment's pretrained models by cell."""
@@ -101,7 +101,7 @@ class Layout(DataLayout):
 
     def baseline_model(self, baseline: str) -> str:
         """Source manifest of a model that others pretrained."""
-        return source_manifest(self.project.block("baseline", baseline))
+        return self.source(self.project.block("baseline", baseline))
 
     def baselines(self, experiment: str) -> dict[str, str]:
         """Manifests of minimal-pair scores of models that others pretrained, by `BASELINE:SUITE`."""

@@ -14,6 +14,7 @@ from hatchery.cluster.installed import require_slurm
 from hatchery.config.command_line import read_request
 from hatchery.config.compute import Compute
 from hatchery.config.kept_results import KINDS
+from hatchery.config.lost_outputs import watch_rules
 from hatchery.config.missing_data import missing_sources, planned_sources
 from hatchery.config.plan_checks import collect_problems
 from hatchery.config.project import Project
@@ -25,6 +26,11 @@ from hatchery.storage.roots import check_roots, link_roots
 
 class Workflow(Compute):
     """Layout and compute settings, together with the targets of plain `snakemake`."""
+
+    def notice_changes(self, workflow: Any) -> None:
+        """Have the plan notice raw files that were edited and outputs that were lost; after the last rule."""
+        self.is_planning = True
+        watch_rules(workflow)
 
     def default_pages(self) -> list[str]:
         """Pages of the experiments that config.yaml names."""

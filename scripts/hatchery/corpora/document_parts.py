@@ -107,8 +107,6 @@ def file_groups(
         if chosen.divide is not None and source.files[file][0] > PIECE_BYTES:
             pieces = list(chosen.divide(source, file, built, len(names)))
             if pieces:
-                # Each piece has a checksum of its own, which is compared while it is read.
-                source.verify(file)
                 if files:
                     yield group(files=tuple(files))
                     files, size = [], 0
@@ -144,7 +142,6 @@ def write_documents(group: FileGroup, path: Path) -> dict[str, Any]:
             if group.piece is not None and reader.read_piece is not None:
                 documents = reader.read_piece(source, file, reading, group.piece)
             else:
-                source.verify(file)
                 documents = reader.read(source, file, reading)
             seen: set[str] = set()
             for document in documents:

@@ -12,6 +12,7 @@ from hatchery.export.settings import ExportSettings, ListingSettings
 from hatchery.modeling.store import WEIGHTS_FILE, load_masked_language_model
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
+from hatchery.storage.verified import vouched
 from hatchery.typed import build, stage_body
 
 KEY = ("model", "suite", "task", "metric")
@@ -56,8 +57,8 @@ def export_model(settings: Mapping[str, Any], pretraining: Path, summary: Path |
 
 
 def read_scores(summary: Path, model: str) -> list[Score]:
-    """The rows of `model` in summary.csv, in the order of the file. Raises EvaluationError when it is damaged."""
-    return [_score(row) for row in read_rows(summary, COLUMNS, KEY) if row.text("model") == model]
+    """The rows of `model` in summary.csv, in the order of the file. Raises ManifestError when it was altered."""
+    return [_score(row) for row in read_rows(vouched(summary), COLUMNS, KEY) if row.text("model") == model]
 
 
 def list_exported_models(settings: Mapping[str, Any], models: Mapping[str, Path], output: Path) -> None:

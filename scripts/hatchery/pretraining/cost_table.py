@@ -14,15 +14,20 @@ from hatchery.pretraining.cost import CellCost, CellSettings, CostSettings, Shar
 from hatchery.pretraining.cost_evaluation import OTHER_TASK_EXAMPLES, PAIRS_PER_PARADIGM, PARADIGMS, SENTENCE_TOKENS
 from hatchery.pretraining.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
 from hatchery.storage.atomic import write_text
+from hatchery.storage.verified import write_checksums
 from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
 
 
 def write_cost(settings: dict[str, object], table: Path, markdown: Path) -> None:
-    """Write the CSV table and the Markdown page of an experiment's cost. Raises ConfigError, ModelError."""
+    """Write the CSV table and the Markdown page of an experiment's cost, and their checksums.
+
+    Raises ConfigError, ModelError.
+    """
     typed = cost_settings(settings)
     costs = estimate(typed)
     write_text(table, cost_csv(typed, costs))
     write_text(markdown, cost_markdown(typed, costs))
+    write_checksums([table, markdown])
 
 
 def cost_csv(settings: CostSettings, costs: Sequence[CellCost]) -> str:

@@ -54,7 +54,7 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
 
     None when the corpus has no development split, when it is empty, or when the settings ask for no sequence.
     """
-    has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), ".arrow")
+    has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), ".arrow", only="")
     if not has_split or settings.evaluation_sequences == 0:
         return None
     shards = TokenShards.open(tokens, DEVELOPMENT_SPLIT)

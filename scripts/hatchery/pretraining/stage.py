@@ -314,6 +314,7 @@ def _export(run: StageRun, settings: PretrainSettings, trained: Trained, inputs:
         run.measures["output_layer"] = trained.output_layer
     # How a machine carried the run out is not its result: what follows stands in no manifest.
     write_text(folder / "speed.jsonl", record.speed_text())
+    run.volatile_files.append(folder / "speed.jsonl")
     run.volatile["milestones"] = _export_milestones(trained, tokenizer, folder / "milestones")
     run.volatile["tokens_per_second"] = round(record.tokens_per_second(), 1)
     run.volatile["training_seconds"] = round(record.training_seconds, 3)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from hatchery.command import expanded
 from hatchery.errors import ConfigError, HatcheryError, ManifestError
 from hatchery.provenance.manifest_index import ManifestIndex
-from hatchery.storage.manifests import Manifest, read_manifest
+from hatchery.storage.manifests import Manifest, read_manifest, volatile_facts
 from hatchery.storage.raw_source import RawSource, location_of, open_source
 
 SHOWN_DIGITS = 12
@@ -155,17 +155,3 @@ def _read_from(node: Node, name: str, project: Path) -> list[str]:
     flag = f"--{name.replace('_', '-')}"
     paths = [str(value) for key, value in pairwise(command) if key == flag]
     return paths + [str(value).partition("=")[2] for value in command if str(value).startswith(f"{name}=")]
-
-
-def volatile_facts(manifest: Path) -> dict[str, Any]:
-    """`provenance.json` beside a manifest; empty when there is none. Raises ManifestError when it is damaged."""
-    path = manifest.with_name("provenance.json")
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ManifestError(f"{path}: cannot be read: {error}") from error
-    if not isinstance(value, dict):
-        raise ManifestError(f"{path}: expected a JSON object, got {type(value).__name__}")
-    return value

@@ -58,6 +58,6 @@ def _candidates(project: Path) -> Iterator[Path]:
     if embedded.is_file():
         yield embedded
     for path in (project / "resources/sources").glob("*.json"):
-        if not path.name.endswith(".location.json"):
+        if not path.name.endswith(".location.json") and not path.name.startswith("."):
             yield path
     yield from (project / "config/published").rglob("*.csv")

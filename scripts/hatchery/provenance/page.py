@@ -11,13 +11,14 @@ from typing import Any
 
 from hatchery.analysis.pages.document import html_document
 from hatchery.errors import ManifestError
-from hatchery.provenance.chain import Chain, Link, Node, follow, volatile_facts
+from hatchery.provenance.chain import Chain, Link, Node, follow
 from hatchery.provenance.manifest_index import ManifestIndex
 from hatchery.provenance.setting_texts import flatten
 from hatchery.provenance.summary_rows import SELECTORS, NumberedRow, read_summary
 from hatchery.provenance.tree_text import source_facts
 from hatchery.provenance.verification import generated_problems
 from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import volatile_facts
 from hatchery.typed import stage_body
 
 MOST_FILES = 5000

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hatchery.analysis.tables import read_rows
+from hatchery.storage.verified import vouched
 
 SELECTORS = ("model", "suite", "task", "metric")
 _COLUMNS = (
@@ -51,6 +52,6 @@ def row_anchor(model: str, suite: str, task: str, metric: str) -> str:
 
 
 def read_summary(path: str | Path) -> list[NumberedRow]:
-    """All rows. Raises EvaluationError when the table is missing or is not a summary."""
-    rows = read_rows(path, _COLUMNS, key=SELECTORS)
+    """All rows. Raises ManifestError when the table is missing or altered, EvaluationError when it is no summary."""
+    rows = read_rows(vouched(path), _COLUMNS, key=SELECTORS)
     return [NumberedRow(number, row.values) for number, row in enumerate(rows, start=1)]

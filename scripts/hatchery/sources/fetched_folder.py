@@ -11,8 +11,7 @@ from typing import Any
 
 from hatchery.storage.atomic import write_json
 from hatchery.storage.checksums import digest
-
-STAMP = ".fetched.json"
+from hatchery.storage.raw_source import FETCHED as STAMP
 
 
 class FetchedFolder:

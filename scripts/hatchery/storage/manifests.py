@@ -17,13 +17,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from hatchery.errors import ManifestError
-from hatchery.storage.atomic import write_bytes, write_json
-from hatchery.storage.checksums import sha256_file
+from hatchery.storage.atomic import json_text, write_bytes, write_json, write_text
+from hatchery.storage.checksums import digest, sha256_file
+from hatchery.storage.verified import SHOWN_DIGITS, Expected, check_file
 
 MANIFEST = "manifest.json"
 FINISHED = "finished.json"
@@ -32,6 +34,9 @@ nobody noted its end, because only Snakemake or the daemon of Slurm was killed."
 FORCED = "HATCHERY_FORCED"
 """Set in the surroundings of jobs where the user forces them to run: then finished work is not taken."""
 PACKAGES = ("torch", "deepspeed", "tokenizers", "polars", "pyarrow", "lxml", "numpy", "snakemake", "matplotlib")
+
+PROVENANCE = "provenance.json"
+REMEDY = "remove it to have it made again"
 
 
 @dataclass(frozen=True)
@@ -60,42 +65,55 @@ class Manifest:
         """The folder in which the outputs lie."""
         return self.path.parent
 
-    def files(self, suffix: str = "", prefix: str = "") -> list[Path]:
-        """The paths of the outputs whose names begin with `prefix` and end in `suffix`, in the manifest's order."""
+    def listed(self, suffix: str = "", prefix: str = "") -> list[OutputFile]:
+        """The outputs whose names begin with `prefix` and end in `suffix`, in the manifest's order; reads none."""
         return [
-            output.path
+            output
             for output in self.outputs
             if output.path.name.startswith(prefix) and output.path.name.endswith(suffix)
         ]
 
+    def files(self, suffix: str = "", prefix: str = "") -> list[Path]:
+        """The paths of the outputs that `listed` names, whose bytes have been compared with their checksums.
+
+        Raises ManifestError naming the first file that differs.
+        """
+        return [self.checked(output) for output in self.listed(suffix, prefix)]
+
     def file(self, name: str) -> Path:
-        """The path of the output called `name`, relative to the folder. Raises ManifestError when there is none."""
+        """The path of the output called `name`, relative to the folder, whose bytes have been compared.
+
+        Raises ManifestError when there is none, or it differs from its checksum.
+        """
         for output in self.outputs:
             if output.path == self.folder / name:
-                return output.path
+                return self.checked(output)
         raise ManifestError(f"{self.path}: there is no output {name!r} in this manifest")
+
+    def checked(self, output: OutputFile) -> Path:
+        """The path of an output, once its bytes are what this manifest says. Raises ManifestError naming the file."""
+        expected = Expected(str(output.path), output.bytes, output.sha256, str(self.path), REMEDY)
+        return check_file(output.path, expected)
 
     def verify(self) -> None:
         """Compare sizes and checksums of all outputs. Raises ManifestError naming the first file that differs."""
         for output in self.outputs:
-            if not output.path.is_file():
-                raise ManifestError(f"{output.path}: the file is missing, though {self.path} names it")
-            size = output.path.stat().st_size
-            if size != output.bytes:
-                raise ManifestError(f"{output.path}: {size} bytes, {self.path} says {output.bytes}")
-            if sha256_file(output.path) != output.sha256:
-                raise ManifestError(f"{output.path}: the content differs from the checksum in {self.path}")
+            self.checked(output)
 
 
 def read_manifest(path: str | Path) -> Manifest:
     """Read a manifest. Raises ManifestError when it is missing, not JSON, or lacks a part."""
     path = Path(path)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        value = json.loads(content.decode("utf-8"))
     except FileNotFoundError as error:
         raise ManifestError(f"{path}: the manifest is missing") from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ManifestError(f"{path}: the manifest cannot be read: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ManifestError(f"{path}: the manifest cannot be read: {reason}; {REMEDY}") from error
+    found = sha256(content).hexdigest()
+    _check_manifest(path, found)
     try:
         outputs = [OutputFile(path.parent / o["path"], int(o["bytes"]), str(o["sha256"])) for o in value["outputs"]]
         return Manifest(
@@ -105,10 +123,41 @@ def read_manifest(path: str | Path) -> Manifest:
             inputs=value["inputs"],
             outputs=outputs,
             measures=value["measures"],
-            digest=sha256_file(path),
+            digest=found,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ManifestError(f"{path}: not a manifest: {type(error).__name__} at {error}") from error
+
+
+def _check_manifest(path: Path, found: str) -> None:
+    """Compare a manifest with its checksum in `provenance.json`; one that lies alone stands for itself."""
+    try:
+        expected = volatile_facts(path).get("manifest_sha256")
+    except ManifestError:
+        return
+    if expected is not None:
+        Expected(str(path), None, str(expected), str(path.with_name(PROVENANCE)), REMEDY).check_digest(found)
+
+
+def volatile_facts(manifest: Path) -> dict[str, Any]:
+    """`provenance.json` beside a manifest; empty when there is none. Raises ManifestError when it is damaged."""
+    path = manifest.with_name(PROVENANCE)
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ManifestError(f"{path}: cannot be read: {reason}; remove it, or {manifest} to have both again") from error
+    if not isinstance(value, dict):
+        raise ManifestError(f"{path}: expected a JSON object, got {type(value).__name__}")
+    checksum = value.pop("checksum", None)
+    if checksum is not None and checksum != (is_now := digest(value)):
+        shown = f"{is_now[:SHOWN_DIGITS]}, expected {str(checksum)[:SHOWN_DIGITS]}"
+        raise ManifestError(
+            f"{path}: its content has the checksum {shown}; remove it, or {manifest} to have both again"
+        )
+    return value
 
 
 def is_made_from(path: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
@@ -154,6 +203,8 @@ class StageRun:
     outputs: list[Path] = field(default_factory=list)
     measures: dict[str, Any] = field(default_factory=dict)
     volatile: dict[str, Any] = field(default_factory=dict)
+    volatile_files: list[Path] = field(default_factory=list)
+    """Finished files that are no part of the result, such as readings of speed; `provenance.json` vouches for them."""
 
     def add_output(self, path: str | Path) -> Path:
         """Note a finished output file inside the manifest's folder and return its path."""
@@ -206,10 +257,19 @@ def stage_run(
         "outputs": sorted(entries, key=lambda entry: str(entry["path"])),
         "measures": run.measures,
     }
-    write_json(output.parent / "provenance.json", {**_surroundings(started), **run.volatile})
+    text = json_text(identity)
+    volatile = {
+        **_surroundings(started),
+        **run.volatile,
+        "files": {path.name: sha256_file(path) for path in run.volatile_files},
+        "manifest_sha256": sha256(text.encode("utf-8")).hexdigest(),
+    }
+    # As it will be read: numbers as keys become words.
+    volatile = json.loads(json_text(volatile))
+    write_json(output.parent / PROVENANCE, {**volatile, "checksum": digest(volatile)})
     if keep:
-        write_json(output.with_name(FINISHED), identity)
-    write_json(output, identity)
+        write_text(output.with_name(FINISHED), text)
+    write_text(output, text)
 
 
 def _surroundings(started: float) -> dict[str, Any]:

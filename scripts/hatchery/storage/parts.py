@@ -2,7 +2,8 @@
 
 Each task writes one file and returns a few facts about it. Both lie under the task's key, the digest of everything
 that determines them, so that a job that was killed goes on with the parts that are missing, and a part of other
-settings or of other code is never taken. Order, bytes and errors do not depend on the number of processes.
+settings or of other code is never taken. A part that is not what its task wrote is made again. Order, bytes and errors
+do not depend on the number of processes.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from typing import Any, TypeVar
 
 from hatchery.errors import HatcheryError
 from hatchery.storage.atomic import atomic_path, write_json
-from hatchery.storage.checksums import digest
+from hatchery.storage.checksums import digest, sha256_file
 
 Task = TypeVar("Task")
 Work = Callable[[Task, Path], dict[str, Any]]
@@ -104,21 +105,29 @@ def _make(work: Work[Task], task: Task, path: Path) -> Part:
     known = _finished(path, facts_path)
     if known is not None:
         return Part(path, known)
+    for damaged in (path, facts_path):
+        if damaged.is_dir():
+            shutil.rmtree(damaged)
     with atomic_path(path) as partial_path:
         facts = work(task, partial_path)
-    # The size is written last and with the facts: a part counts as finished only when both agree.
-    write_json(facts_path, {"bytes": path.stat().st_size, "facts": facts})
+    # The checksum is written last: a part counts as finished only when its file and its facts agree with it.
+    write_json(facts_path, {"sha256": _checksum(path, facts), "facts": facts})
     return Part(path, facts)
 
 
 def _finished(path: Path, facts_path: Path) -> dict[str, Any] | None:
     try:
         value = json.loads(facts_path.read_text(encoding="utf-8"))
-        if path.stat().st_size == value["bytes"]:
+        if _checksum(path, value["facts"]) == value["sha256"]:
             return dict(value["facts"])
     except (OSError, ValueError, KeyError, TypeError):
         pass
     return None
+
+
+def _checksum(path: Path, facts: dict[str, Any]) -> str:
+    """One checksum for the file of a part and its facts, which end in the result alike."""
+    return digest([sha256_file(path), facts])
 
 
 def remove_parts(folder: Path) -> None:

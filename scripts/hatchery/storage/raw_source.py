@@ -13,15 +13,18 @@ import lzma
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from hatchery.errors import SourceError
+from hatchery.storage.verified import Expected, VerifiedStream, is_sound, remember, status
 
 BUFFER_BYTES = 256 << 10
+# The stamp in a folder that we fetched or unpacked.
+FETCHED = ".fetched.json"
 
 # What reading a damaged, truncated, encrypted or vanished file raises.
 _UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
@@ -66,40 +69,51 @@ class RawSource:
 
     def verify(self, name: str) -> None:
         """Read a member to its end and compare its checksum. Raises SourceError when it has changed."""
-        expected = self.sha256(name)
-        with self._readable(name), self.open(name) as handle:
-            found = hashlib.file_digest(handle, "sha256").hexdigest()  # type: ignore[arg-type]
-        if found != expected:
-            raise SourceError(
-                f"{self.root}: {name!r} has changed since it was registered: sha256 {found}, expected {expected}"
-            )
+        with self.open(name) as handle:
+            while handle.read(BUFFER_BYTES):
+                pass
 
     def open(self, name: str) -> IO[bytes]:
         """Open a member for reading; the stream is buffered and can be rewound.
 
-        Raises SourceError when the member is unknown, gone, or changed in size, and while it is read when it is
-        damaged or ends too early.
+        Its bytes are compared with the registered checksum as they are read (see `storage.verified`). Raises
+        SourceError when the member is unknown, gone or changed, damaged, or ends too early.
         """
-        expected = self.size(name)
+        expected = self._expected(name)
+        path = self.root / name if self.kind == "folder" else self.root
         with self._readable(name):
+            before = status(path)
             if self.kind == "zip":
                 archive = self._archive()
-                size = archive.getinfo(name).file_size
-                member = _Member(archive.open(name), lambda: self._readable(name))
-                handle: IO[bytes] = io.BufferedReader(member, BUFFER_BYTES)
+                expected.check_size(archive.getinfo(name).file_size)
+                handle: IO[bytes] = archive.open(name)
             else:
-                path = self.root if self.kind == "file" else self.root / name
-                size = path.stat().st_size
-                handle = path.open("rb")
-        if size != expected:
-            handle.close()
-            raise SourceError(f"{self.root}: {name!r} has {size} bytes, {expected} when it was registered")
-        return handle
+                expected.check_size(before.st_size)
+                handle = path.open("rb", buffering=0)
+            known = is_sound(path, expected)
+        stream = VerifiedStream(
+            handle, expected, lambda: self._readable(name), lambda: remember(path, expected, before), known
+        )
+        return io.BufferedReader(stream, BUFFER_BYTES)
 
     def read_bytes(self, name: str) -> bytes:
-        """All bytes of a member. Raises SourceError when it cannot be read."""
-        with self._readable(name), self.open(name) as handle:
+        """All bytes of a member. Raises SourceError when it cannot be read, or has changed."""
+        with self.open(name) as handle:
             return handle.read()
+
+    def _expected(self, name: str) -> Expected:
+        size, sha256 = self._entry(name)
+        place = f"{self.root}: {name!r}"
+        return Expected(place, size, sha256, str(self.manifest), self._remedy(), SourceError)
+
+    def _remedy(self) -> str:
+        """What to do about a file that has changed: generated and fetched ones are made again, others registered."""
+        if self.manifest.name.startswith("embedded_"):
+            return "remove it to have it made again"
+        for folder in (self.root, self.root.parent):
+            if (folder / FETCHED).is_file():
+                return f"remove {folder} to have it fetched again"
+        return f"to register it as it is now: snakemake --cores 1 --force {self.manifest}"
 
     def _entry(self, name: str) -> tuple[int, str]:
         if name not in self.files:
@@ -118,39 +132,8 @@ class RawSource:
         try:
             yield
         except _UNREADABLE as error:
-            reason = str(error) or "it ends too early"
+            reason = getattr(error, "strerror", None) or str(error) or "it ends too early"
             raise SourceError(f"{self.root}: {name!r} cannot be read: {reason}") from error
-
-
-class _Member(io.RawIOBase):
-    """The bytes of a zip member; what goes wrong underneath comes out as the error of `guard`."""
-
-    def __init__(self, handle: IO[bytes], guard: Callable[[], Any]) -> None:
-        self._handle, self._guard = handle, guard
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        with self._guard():
-            data = self._handle.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        with self._guard():
-            return self._handle.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._handle.tell()
-
-    def close(self) -> None:
-        if not self.closed:
-            self._handle.close()
-        super().close()
 
 
 def location_of(manifest_path: str | Path) -> Path:
@@ -163,8 +146,13 @@ def open_source(manifest_path: str | Path) -> RawSource:
     """Open a registered source. Raises SourceError when the manifest is missing or damaged."""
     path = Path(manifest_path)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        value = json.loads(content.decode("utf-8"))
         about = json.loads(location_of(path).read_text(encoding="utf-8"))
+        if checksum := about.get("manifest_sha256"):
+            remedy = "remove it to have the source registered again"
+            expected = Expected(str(path), None, str(checksum), str(location_of(path)), remedy, SourceError)
+            expected.check_digest(hashlib.sha256(content).hexdigest())
         files = {str(e["path"]): (int(e["bytes"]), str(e["sha256"])) for e in value["files"]}
         return RawSource(
             manifest=path,

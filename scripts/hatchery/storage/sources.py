@@ -1,22 +1,22 @@
 """Raw inputs as they lie on disk: a file, a folder or a zip archive, registered once and read safely.
 
 Registering writes a small manifest of names, sizes and checksums, so a changed raw file is noticed by content, and
-every number can be followed back to raw bytes. Where the input lies, where it came from, its licence and its terms are
-kept in a second file, so the same data in another place, or described in other words, has the same identity.
+every number can be followed back to raw bytes. A file that looks as it did is not read again (`listings`). Where the
+input lies, where it came from, its licence and its terms are kept in a second file, so the same data in another place,
+or described in other words, has the same identity.
 """
 
 import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from hatchery.errors import SourceError
-from hatchery.storage.archive_members import ArchiveLimits, is_hidden
+from hatchery.storage.archive_members import ArchiveLimits
 from hatchery.storage.atomic import write_json, write_text
-from hatchery.storage.checksums import sha256_file
+from hatchery.storage.listings import listing_of, read_listing, with_checksums, write_listing
 from hatchery.storage.raw_source import RawSource, location_of, open_source
 from hatchery.storage.zip_archives import checked_members, open_zip, reading
 
@@ -46,26 +46,43 @@ def register_source(
     if not (root.is_file() or root.is_dir()):
         raise SourceError(f"source {name!r}: {root} is a device or a pipe, expected a file or a folder")
     try:
-        kind, entries = _entries(name, root, limits or ArchiveLimits())
+        listing = listing_of(root, refuse_links=True)
+        kind = _kind(name, root)
+        if kind == "zip":
+            entries = list(_zip_entries(root, limits or ArchiveLimits()))
+        else:
+            listing = with_checksums(root, listing, read_listing(output))
+            entries = [
+                {"path": _checked(root, path), "bytes": entry.bytes, "sha256": entry.sha256}
+                for path, entry in listing.items()
+            ]
     except OSError as error:
         raise SourceError(f"source {name!r}: {error.filename or root}: {error.strerror or error}") from error
     if not entries:
         raise SourceError(f"source {name!r}: {root} holds no files")
     entries.sort(key=lambda entry: str(entry["path"]))
     text = _manifest_text({"kind": kind, "name": name}, entries)
-    about = {"root": root.as_posix(), "origin": origin or {}, "licence": licence, "terms": terms}
+    checksum = hashlib.sha256(text.encode("utf-8")).hexdigest()
+    about = {
+        "manifest_sha256": checksum,
+        "root": root.as_posix(),
+        "origin": origin or {},
+        "licence": licence,
+        "terms": terms,
+    }
+    write_listing(output, listing)
     write_json(location_of(output), about)
     write_text(output, text)
 
 
-def _entries(name: str, root: Path, limits: ArchiveLimits) -> tuple[str, list[dict[str, Any]]]:
+def _kind(name: str, root: Path) -> str:
     if root.is_dir():
-        return "folder", list(_folder_entries(root, root))
+        return "folder"
     if zipfile.is_zipfile(root):
-        return "zip", list(_zip_entries(root, limits))
+        return "zip"
     if root.suffix.lower() == ".zip":
         raise SourceError(f"source {name!r}: {root} is called .zip but is not a readable zip archive")
-    return "file", [{"path": _checked(root, root.name), "bytes": root.stat().st_size, "sha256": sha256_file(root)}]
+    return "file"
 
 
 def _manifest_text(head: dict[str, str], entries: Iterable[dict[str, Any]]) -> str:
@@ -81,24 +98,6 @@ def _checked(root: Path, name: str) -> str:
     except UnicodeEncodeError:
         raise SourceError(f"{root}: the file name {name!r} is not UTF-8; rename it") from None
     return name
-
-
-def _folder_entries(root: Path, folder: str | Path, inside: str = "") -> Iterator[dict[str, Any]]:
-    # Not Path objects: with a hundred thousand small files, they cost more than reading the files.
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if is_hidden(entry.name):
-                continue
-            name = inside + entry.name
-            if entry.is_dir(follow_symlinks=False):
-                yield from _folder_entries(root, entry.path, f"{name}/")
-            elif entry.is_file():
-                size, checksum = entry.stat().st_size, sha256_file(entry.path)
-                yield {"path": _checked(root, name), "bytes": size, "sha256": checksum}
-            elif entry.is_symlink():
-                target = Path(entry.path).readlink()
-                state = "a folder; give it as a source" if entry.is_dir() else "nothing that can be read"
-                raise SourceError(f"{entry.path}: a link ({target}) to {state}")
 
 
 def _zip_entries(root: Path, limits: ArchiveLimits) -> Iterator[dict[str, Any]]:

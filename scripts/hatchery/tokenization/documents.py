@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hatchery.errors import CorpusError
-from hatchery.storage.manifests import Manifest
+from hatchery.storage.manifests import Manifest, OutputFile
 
 SHARD_NAME = re.compile(r"(?P<split>[a-z]+)-(?P<index>\d{5})-of-(?P<total>\d{5})\.(?:parquet|arrow)")
 COLUMNS = ("doc_id", "source", "text")
@@ -28,24 +28,32 @@ class DocumentBatch:
     texts: list[str]
 
 
-def shards_by_split(manifest: Manifest, suffix: str = ".parquet") -> dict[str, list[Path]]:
+def shards_by_split(manifest: Manifest, suffix: str = ".parquet", only: str | None = None) -> dict[str, list[Path]]:
     """The shards that a manifest names, by split (sorted) and within a split in order of their number.
 
-    Raises CorpusError when there is none, or when a split lacks a shard or mixes two runs.
+    Their bytes are compared with the manifest's checksums, of one split alone where `only` names it ("" for none).
+    Raises ManifestError for a shard that differs, and CorpusError when there is none, or when a split lacks a shard or
+    mixes two runs.
     """
-    shards: dict[str, dict[int, Path]] = {}
+    shards: dict[str, dict[int, OutputFile]] = {}
     totals: dict[str, set[int]] = {}
-    for path in manifest.files(suffix):
-        match = SHARD_NAME.fullmatch(path.name)
+    for output in manifest.listed(suffix):
+        match = SHARD_NAME.fullmatch(output.path.name)
         if match:
-            shards.setdefault(match["split"], {})[int(match["index"])] = path
+            shards.setdefault(match["split"], {})[int(match["index"])] = output
             totals.setdefault(match["split"], set()).add(int(match["total"]))
     if not shards:
         raise CorpusError(f"{manifest.path}: names no file like train-00000-of-00001{suffix}")
     for split, paths in shards.items():
         if totals[split] != {len(paths)} or sorted(paths) != list(range(len(paths))):
             raise CorpusError(f"{manifest.path}: the shards of split {split!r} are not complete: found {sorted(paths)}")
-    return {split: [shards[split][index] for index in sorted(shards[split])] for split in sorted(shards)}
+    return {
+        split: [
+            manifest.checked(shards[split][index]) if only in (None, split) else shards[split][index].path
+            for index in sorted(shards[split])
+        ]
+        for split in sorted(shards)
+    }
 
 
 def count_documents(shards: list[Path]) -> int:

@@ -1,7 +1,7 @@
 """Reading token shards: memory-mapped, random access by document, ids without copying.
 
-The shards of one split look like one long list of documents, in the order of the corpus. Sizes and offsets are checked
-when they are opened, so that a truncated or damaged file is named at once and not after a day of training.
+The shards of one split look like one long list of documents, in the order of the corpus. Every byte is compared with
+the manifest's checksums when they are opened, and never again: an altered file is named before training begins.
 """
 
 from bisect import bisect_right
@@ -95,7 +95,6 @@ class TokenShards:
             self.special = recorded_special_tokens(manifest.measures.get("special_tokens"))
         except TokenizationError as error:
             raise TokenizationError(f"{manifest.path}: {error}") from error
-        _check_sizes(manifest, paths)
         schema = shard_schema(self.vocabulary_size)
         self._shards = [_Shard(path, schema) for path in paths]
         self._first_rows = list(accumulate((shard.rows for shard in self._shards), initial=0))
@@ -106,12 +105,12 @@ class TokenShards:
     def open(cls, manifest_path: str | Path, split: str) -> Self:
         """Map the shards of `split` into memory.
 
-        Raises ManifestError when the manifest is unusable, and TokenizationError naming the file when the split or a
-        shard is missing, has another size than the manifest says, or is damaged.
+        Raises ManifestError naming the file when the manifest is unusable, or a shard is missing or differs from its
+        checksum, and TokenizationError when the split is missing or a shard is not laid out as it should be.
         """
         manifest = read_manifest(manifest_path)
         try:
-            shards = shards_by_split(manifest, ".arrow")
+            shards = shards_by_split(manifest, ".arrow", only=split)
         except CorpusError as error:
             raise TokenizationError(str(error)) from error
         if split not in shards:
@@ -139,25 +138,11 @@ class TokenShards:
         parts = [np.diff(shard.document_starts) for shard in self._shards]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
-    def verify(self) -> None:
-        """Compare every byte with the manifest's checksums. Raises ManifestError naming the first file that differs."""
-        self.manifest.verify()
-
     def _locate(self, index: int) -> tuple[_Shard, int]:
         if not 0 <= index < self.n_documents:
             raise IndexError(f"document {index} of {self.n_documents} in split {self.split!r}")
         number = bisect_right(self._first_rows, index) - 1
         return self._shards[number], index - self._first_rows[number]
-
-
-def _check_sizes(manifest: Manifest, paths: list[Path]) -> None:
-    expected = {output.path: output.bytes for output in manifest.outputs}
-    for path in paths:
-        if not path.is_file():
-            raise TokenizationError(f"{path}: the token shard is missing, though {manifest.path} names it")
-        size = path.stat().st_size
-        if size != expected[path]:
-            raise TokenizationError(f"{path}: has {size} bytes, {manifest.path} says {expected[path]}")
 
 
 def _offsets(path: Path, name: str, column: pa.ListArray) -> np.ndarray:

@@ -102,7 +102,6 @@ def from_transcripts(
     counts: Counter[str] = Counter()
     frequencies: Counter[str] = Counter()
     for file in matching_names(source, settings.files):
-        source.verify(file)
         for utterance in utterances(source, file, settings.encoding, counts):
             frequencies.update(cleaned_words(utterance, settings.reading))
     words: dict[str, int] = {}

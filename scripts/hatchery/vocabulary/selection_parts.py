@@ -122,7 +122,6 @@ class _Record:
         """Pairs of name and text of a file's documents, which are counted."""
         documents = characters = 0
         source = opened(task.source)
-        source.verify(file)
         for key, text, _ in raw_texts(source, file, task.settings.options):
             documents += 1
             characters += len(text)

@@ -16,6 +16,8 @@ from hatchery.analysis.paper_tables.stage import Inputs, all_tables
 from hatchery.analysis.published_values import MINUS, OVER, PublishedNumber, read_numbers
 from hatchery.analysis.summary import SummaryRow
 from hatchery.analysis.summary_tables import write_csv
+from hatchery.storage.manifests import stage_run
+from hatchery.storage.verified import write_checksums
 from hatchery.typed import build
 
 TRACKS = [("elc_bert", "strict"), ("elc_bert", "strict_small"), ("ltg_bert", "")]
@@ -67,14 +69,17 @@ class Toy:
     def inputs(self, rows: Sequence[SummaryRow] | None = None) -> Inputs:
         self.folder.mkdir(parents=True, exist_ok=True)
         write_csv(self.folder / "summary.csv", self.summary_rows() if rows is None else rows)
+        write_checksums([self.folder / "summary.csv"])
         layers = self.folder / "layers.csv"
         text = "model,task,layer,percent,slope\n"
         for number in self.numbers:
             if layer := re.fullmatch(r"layer_(\d\d)_percent", number.metric):
                 text += f"our_{number.row},{number.task},{int(layer[1])},{number.value},-1.25\n"
         layers.write_text(text, encoding="utf-8")
-        card = self.folder / "statistics.csv"
-        card.write_text("source,split,documents,subwords\n(all),train,4013,\nbnc,train,4013,\n", encoding="utf-8")
+        write_checksums([layers])
+        with stage_run(self.folder / "card/manifest.json", {}) as run:
+            card = run.add_output(run.folder / "statistics.csv")
+            card.write_text("source,split,documents,subwords\n(all),train,4013,\nbnc,train,4013,\n", encoding="utf-8")
         return Inputs(
             summary=self.folder / "summary.csv",
             published=self.published,

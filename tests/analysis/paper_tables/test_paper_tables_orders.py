@@ -14,6 +14,7 @@ from hatchery.analysis.paper_tables.run_scores_of_models import lists_of_models,
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TASKS
 from hatchery.errors import ConfigError
+from hatchery.storage.verified import write_checksums
 from hatchery.typed import build
 
 ROWS = {"plain": "ltg_bert_base", "elc": "elc_bert_base"}
@@ -92,6 +93,7 @@ def write(repository: Path, experiment: Any, folder: Path, hash_seed: str) -> di
         f"{columns},difference,verdict,manifests\ndemo,elc,msgs,average,score_percent,12.5,1.5,4,0,,,,,,\n",
         encoding="utf-8",
     )
+    write_checksums([summary])
     finetuning = [f"{name}={path}" for name, path in experiment.finetuning.items()]
     result = subprocess.run(
         [

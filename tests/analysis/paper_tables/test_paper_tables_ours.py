@@ -8,6 +8,7 @@ from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Table
 from hatchery.analysis.paper_tables.markdown import markdown_table
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.paper_tables.stage import all_tables, write_tables
+from hatchery.storage.verified import write_checksums
 from hatchery.typed import build
 
 STRICT = ("elc_bert", "strict")
@@ -130,6 +131,7 @@ def test_a_model_of_another_depth_has_columns_of_its_own(bnc: Any) -> None:
     inputs = bnc.inputs()
     shares = [f"our_ltg_bert_base_span,probe_pos,{layer},{100 / 14:.4f},0.0" for layer in range(1, 15)]
     inputs.layers.write_text("\n".join(["model,task,layer,percent,slope", *shares]) + "\n", encoding="utf-8")
+    write_checksums([inputs.layers])
     tables, _ = all_tables(build(PaperTablesSettings, bnc.settings()), inputs)
     table = next(table for table in tables if table.number == "5")
     assert table.headings == (*(str(layer) for layer in range(1, 15)), "slope")

@@ -17,6 +17,7 @@ from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.paper_tables.stage import Inputs, all_tables
 from hatchery.analysis.summary import COLUMNS
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
+from hatchery.storage.verified import write_checksums
 from hatchery.typed import build
 
 
@@ -123,6 +124,7 @@ def tables_of(layout: dict[str, Any], repository: Path, folder: Path, **more: An
     path.write_text(yaml.safe_dump(layout, sort_keys=False), encoding="utf-8")
     values = ("toy", "mine", "blimp_filtered", "phenomenon_average", "accuracy_percent", "80.0", "", "1", "0")
     summary.write_text(f"{','.join(COLUMNS)}\n{','.join(values)},,,,,,\n", encoding="utf-8")
+    write_checksums([summary])
     settings = {
         "experiment": "toy",
         "cells": [{"cell": "mine-s1", "run": "mine", "seed": 1}],

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 from hatchery.analysis.settings import Cell, Style, labels_of, models_in_order
 from hatchery.storage.atomic import atomic_path
+from hatchery.storage.verified import write_checksums
 
 # Yellow comes last: as a line on white it is the hardest to see.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
@@ -111,6 +112,12 @@ def save_svg(figure: Figure, path: str | Path, title: str) -> None:
     metadata = {"Title": title, "Creator": "Hatchery", "Date": None}
     with atomic_path(path) as partial:
         figure.savefig(partial, format="svg", metadata=metadata)
+
+
+def save_figure(figure: Figure, path: str | Path, title: str) -> None:
+    """Write a figure of an experiment with `save_svg`, and its checksum, with which its page compares it."""
+    save_svg(figure, path, title)
+    write_checksums([path])
 
 
 def legend_columns(labels: Sequence[str], style: Style) -> int:

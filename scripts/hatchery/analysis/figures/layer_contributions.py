@@ -17,13 +17,14 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.drawing import GRID, MUTED, figure_style, models_with_counts, save_svg
+from hatchery.analysis.figures.drawing import GRID, MUTED, figure_style, models_with_counts, save_figure
 from hatchery.analysis.layer_contribution import LayerContribution, contributions_csv, layer_contributions
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.settings import FigureSettings, evaluations_named, match_evaluations, models_in_order
 from hatchery.analysis.summary_layout import readable
 from hatchery.errors import ConfigError
 from hatchery.storage.atomic import write_text
+from hatchery.storage.verified import write_checksums
 from hatchery.typed import build, stage_body
 
 COLOURS = {"okabe_ito": "Blues", "grey": "Greys"}
@@ -53,9 +54,10 @@ def plot_layer_contributions(
     manifests = {key: read_verified(path) for key, path in inputs.items()}
     contributions = layer_contributions(manifests, figure_settings.cells)
     write_text(table, contributions_csv(contributions))
+    write_checksums([table])
     with figure_style(figure_settings.style):
         figure = draw_layer_contributions(figure_settings, contributions)
-        save_svg(figure, output, f"Layer contributions of {figure_settings.experiment}")
+        save_figure(figure, output, f"Layer contributions of {figure_settings.experiment}")
 
 
 def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> Figure:

@@ -18,7 +18,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.drawing import GRID, figure_style, grid_shape, models_with_counts, save_svg
+from hatchery.analysis.figures.drawing import GRID, figure_style, grid_shape, models_with_counts, save_figure
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import LayerWeights, read_layer_weights
 from hatchery.analysis.settings import FigureSettings, match_cells
@@ -58,7 +58,7 @@ def plot_layer_weights(settings: Mapping[str, Any], pretraining: Mapping[str, Pa
     }
     with figure_style(figure_settings.style):
         figure = draw_layer_weights(figure_settings, panels_of(figure_settings, tables))
-        save_svg(figure, output, f"Layer weights of {figure_settings.experiment}")
+        save_figure(figure, output, f"Layer weights of {figure_settings.experiment}")
 
 
 def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> list[Panel]:

@@ -24,7 +24,7 @@ from hatchery.analysis.figures.drawing import (
     legend_columns,
     model_styles,
     models_with_counts,
-    save_svg,
+    save_figure,
 )
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
@@ -59,7 +59,7 @@ def plot_learning_curves(settings: Mapping[str, Any], pretraining: Mapping[str, 
     curves = [curve_of(cells[name], rows) for name, rows in points.items()]
     with figure_style(figure_settings.style):
         figure = draw_learning_curves(figure_settings, curves, tokens_per_step(list(points.values())))
-        save_svg(figure, output, f"Learning curves of {figure_settings.experiment}")
+        save_figure(figure, output, f"Learning curves of {figure_settings.experiment}")
 
 
 def curve_of(cell: Cell, points: Sequence[CurvePoint]) -> Curve:

@@ -25,7 +25,7 @@ from hatchery.analysis.figures.drawing import (
     legend_rows,
     model_styles,
     models_with_counts,
-    save_svg,
+    save_figure,
 )
 from hatchery.analysis.figures.published_marks import (
     ComparedFigureSettings,
@@ -90,7 +90,7 @@ def plot_phenomena(
         measurements[suite] += minimal_pair_measurements(cells[cell], suite, read_verified(path))
     panels = [suite_bars(suite, runs, values) for suite, runs in measurements.items()]
     with figure_style(figure_settings.style):
-        save_svg(draw_phenomena(figure_settings, panels), output, f"Minimal pairs of {figure_settings.experiment}")
+        save_figure(draw_phenomena(figure_settings, panels), output, f"Minimal pairs of {figure_settings.experiment}")
 
 
 def suite_bars(suite: str, measurements: Sequence[Measurement], published: Published | None = None) -> SuiteBars:

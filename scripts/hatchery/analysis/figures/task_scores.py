@@ -27,7 +27,7 @@ from hatchery.analysis.figures.drawing import (
     models_with_counts,
     most_lines,
     outline,
-    save_svg,
+    save_figure,
     wrapped,
 )
 from hatchery.analysis.figures.published_marks import (
@@ -92,7 +92,7 @@ def plot_task_scores(
         measured += finetuning_measurements(cells[name], task, read_verified(path))
     panels = suite_scores(figure_settings, with_distinct_tasks(measured), values)
     with figure_style(figure_settings.style):
-        save_svg(draw_task_scores(figure_settings, panels), output, f"Task scores of {figure_settings.experiment}")
+        save_figure(draw_task_scores(figure_settings, panels), output, f"Task scores of {figure_settings.experiment}")
 
 
 def suite_scores(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hatchery.analysis.cards.tables import html_text
 from hatchery.errors import EvaluationError
+from hatchery.storage.verified import vouched
 
 CAPTIONS = {
     "learning_curves": "Loss of masked language modelling per labelled token against the tokens seen: training loss, "
@@ -22,9 +23,9 @@ CAPTIONS = {
 
 
 def figure_of(path: Path) -> str:
-    """The figure with the caption that its name stands for."""
+    """The figure with the caption that its name stands for. Raises ManifestError when it was altered."""
     name = path.stem.replace("_", " ")
-    return embedded_figure(path, CAPTIONS.get(path.stem, name.capitalize() + "."))
+    return embedded_figure(vouched(path), CAPTIONS.get(path.stem, name.capitalize() + "."))
 
 
 def embedded_figure(path: Path, caption: str) -> str:

@@ -12,6 +12,7 @@ from hatchery.analysis.paper_tables.printed import PrintedTable
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.tables import read_rows
 from hatchery.errors import EvaluationError
+from hatchery.storage.verified import vouched
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,12 @@ class Shares:
 def read_shares(path: Path, settings: PaperTablesSettings) -> dict[tuple[str, str], Shares]:
     """The shares by model and task (in the paper's names), in the order of the file.
 
-    Raises EvaluationError naming the file for an unknown model and layers that are not 1 to L.
+    Raises ManifestError for a table that was altered, EvaluationError naming the file for an unknown model and for
+    layers that are not 1 to L.
     """
     found: dict[tuple[str, str], dict[int, float]] = {}
     slopes: dict[tuple[str, str], float] = {}
-    for row in read_rows(path, TABLE_COLUMNS, TABLE_COLUMNS[:3]):
+    for row in read_rows(vouched(path), TABLE_COLUMNS, TABLE_COLUMNS[:3]):
         key = (row.text("model", settings.models), settings.papers_task(row.text("task")))
         found.setdefault(key, {})[row.count("layer")] = row.number("percent", 0.0, 100.0)
         slopes[key] = row.number("slope")

@@ -21,6 +21,7 @@ from hatchery.analysis.summary import COLUMNS
 from hatchery.analysis.tables import Row, read_rows
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
 from hatchery.errors import EvaluationError
+from hatchery.storage.verified import vouched
 
 LEADERBOARD = "leaderboard"
 LEADERBOARD_FILES = (
@@ -47,11 +48,11 @@ Scores = Mapping[str, Mapping[Measure, Score]]
 def read_scores(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Score]]:
     """The scores of all models of `settings`; a model without any has an empty mapping.
 
-    Raises EvaluationError naming file and line for an invalid summary, one of another experiment, a model that the
-    settings do not list, and two rows that the paper would call the same.
+    Raises ManifestError for a summary that was altered, EvaluationError naming file and line for an invalid one, one
+    of another experiment, a model that the settings do not list, and two rows that the paper would call the same.
     """
     scores: dict[str, dict[Measure, Score]] = {model: {} for model in settings.models}
-    for row in read_rows(path, COLUMNS, ("model", "suite", "task", "metric")):
+    for row in read_rows(vouched(path), COLUMNS, ("model", "suite", "task", "metric")):
         row.text("experiment", (settings.experiment,))
         measure = (
             settings.papers_suite(row.text("suite")),

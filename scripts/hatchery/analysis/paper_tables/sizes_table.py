@@ -11,6 +11,7 @@ from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.published_values import PAPERS
 from hatchery.analysis.tables import read_rows
 from hatchery.errors import ConfigError
+from hatchery.storage.manifests import read_manifest
 
 CARD_KEY = ("source", "split")
 MEASURES = ("documents", "sentences", "words", "pre_tokens", "subwords")
@@ -34,12 +35,12 @@ def read_published_sizes(path: Path, paper: str, number: str) -> dict[Size, tupl
 def read_card_sizes(cards: Mapping[str, Path], corpora: Mapping[str, str]) -> dict[Size, float]:
     """Our sizes from the `statistics.csv` of the cards of corpora by name, under what `corpora` calls them.
 
-    A measure that a card lacks (subwords without a tokenizer) is no error. Raises EvaluationError naming file and line
-    for what is no number.
+    A measure that a card lacks (subwords without a tokenizer) is no error. Raises ManifestError for a table that is not
+    what the card's manifest says, EvaluationError naming file and line for what is no number.
     """
     sizes: dict[Size, float] = {}
     for corpus, path in cards.items():
-        for row in read_rows(path, CARD_KEY, CARD_KEY):
+        for row in read_rows(read_manifest(path.with_name("manifest.json")).file(path.name), CARD_KEY, CARD_KEY):
             source = "total" if row.text("source") == ALL else row.text("source")
             for measure in (name for name in MEASURES if row.values.get(name)):
                 sizes[corpora.get(corpus, corpus), source, row.text("split"), measure] = row.count(measure)

@@ -15,8 +15,8 @@ from typing import Any
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import METRICS_FILE, read_curve
 from hatchery.errors import EvaluationError
-from hatchery.provenance.chain import volatile_facts
-from hatchery.storage.manifests import Manifest
+from hatchery.storage.manifests import PROVENANCE, Manifest, volatile_facts
+from hatchery.storage.verified import Expected, check_file, vouched
 
 SPEED_FILE = "speed.jsonl"
 
@@ -68,20 +68,26 @@ def read_run(cell: str, pretraining: Path, cost: Path | None = None) -> RunFacts
     # Complains of rows that are damaged or out of order.
     read_curve(manifest)
     metrics = _json_lines(manifest.file(METRICS_FILE))
-    speed = manifest.folder / SPEED_FILE
+    speed, volatile = manifest.folder / SPEED_FILE, volatile_facts(pretraining)
+    recorded = dict(volatile.get("files") or {}).get(SPEED_FILE)
+    if recorded is not None:
+        told_by = str(pretraining.with_name(PROVENANCE))
+        check_file(
+            speed, Expected(str(speed), None, str(recorded), told_by, f"remove {pretraining} to have both again")
+        )
     return RunFacts(
         cell=cell,
         manifest=manifest,
         metrics=metrics,
         speed=_json_lines(speed) if speed.is_file() else [],
-        volatile=volatile_facts(pretraining),
+        volatile=volatile,
         plan=None if cost is None else _plan(cost, cell),
     )
 
 
 def _plan(path: Path, cell: str) -> dict[str, str]:
     try:
-        with path.open(encoding="utf-8", newline="") as handle:
+        with vouched(path).open(encoding="utf-8", newline="") as handle:
             rows = list(csv.DictReader(handle))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise EvaluationError(f"{path}: the table cannot be read: {error}") from error
