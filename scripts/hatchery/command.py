@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from hatchery.errors import ConfigError, HatcheryError
+from hatchery.harmless_text import printable
 
 # A full disk, a spent quota, a read-only or forbidden place: not defects of ours.
 _SURROUNDINGS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
@@ -63,7 +64,7 @@ def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.Arg
     try:
         main(arguments)
     except HatcheryError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(str(error))}", file=sys.stderr)
         sys.exit(1)
     except OSError as error:
         if error.errno not in _SURROUNDINGS:

@@ -88,9 +88,19 @@ def make_checkout(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Che
             library / "environments",
             ignore=shutil.ignore_patterns("__pycache__"),
         )
-        for name in ("__init__.py", "errors.py", "command.py"):
-            shutil.copy(REPOSITORY / "scripts" / "hatchery" / name, library)
-        shutil.copy(REPOSITORY / "scripts" / "install_environment.py", folder / "scripts")
+        (library / "config").mkdir()
+        modules = (
+            "__init__.py",
+            "errors.py",
+            "harmless_text.py",
+            "command.py",
+            "config/__init__.py",
+            "config/reserved.py",
+        )
+        for name in modules:
+            shutil.copy(REPOSITORY / "scripts" / "hatchery" / name, library / name)
+        for name in ("install_environment.py", "clean_experiment.py"):
+            shutil.copy(REPOSITORY / "scripts" / name, folder / "scripts")
         shutil.copy(REPOSITORY / "Makefile", folder)
 
         helper = write_wheel(wheels, "helper", "1.0")

@@ -13,6 +13,7 @@ from hatchery.config.checks import check_experiment, check_model, check_sources
 from hatchery.config.overrides import merged
 from hatchery.config.paper_tables import check_paper_tables
 from hatchery.config.protocols import resolve_protocol
+from hatchery.config.reserved import RESERVED
 from hatchery.config.schema import nearest, validate
 from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
@@ -31,21 +32,6 @@ FOLDERS = {
     "baseline": "baselines",
 }
 MODEL_SCHEMAS = {"ltg": "model", "roberta": "model_roberta"}
-RESERVED = (
-    "corpora",
-    "samples",
-    "sequences",
-    "vocabularies",
-    "selections",
-    "cards",
-    "tokenizers",
-    "tokenizer_sweeps",
-    "tokens",
-    "baselines",
-    "settings",
-    "checkpoints",
-    "benchmarks",
-)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ VERSIONS = {
     "convert_corpus": 3,
     "sample_corpus": 1,
     "group_sequences": 1,
-    "describe_corpus": 2,
+    "describe_corpus": 3,
     "train_tokenizer": 2,
     "encode_corpus": 2,
     "select_tokenizer": 1,
