@@ -88,17 +88,13 @@ def make_checkout(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Che
             library / "environments",
             ignore=shutil.ignore_patterns("__pycache__"),
         )
-        (library / "config").mkdir()
-        modules = (
-            "__init__.py",
-            "errors.py",
-            "harmless_text.py",
-            "command.py",
-            "config/__init__.py",
-            "config/reserved.py",
-        )
-        for name in modules:
-            shutil.copy(REPOSITORY / "scripts" / "hatchery" / name, library / name)
+        # What commands import before anything is installed; the rest of the library needs packages.
+        for path in (REPOSITORY / "scripts" / "hatchery").glob("*.py"):
+            shutil.copy(path, library)
+        for name in ("storage/*.py", "config/__init__.py", "config/reserved.py"):
+            for path in (REPOSITORY / "scripts" / "hatchery").glob(name):
+                (library / path.parent.name).mkdir(exist_ok=True)
+                shutil.copy(path, library / path.parent.name)
         for name in ("install_environment.py", "clean_experiment.py"):
             shutil.copy(REPOSITORY / "scripts" / name, folder / "scripts")
         shutil.copy(REPOSITORY / "Makefile", folder)
