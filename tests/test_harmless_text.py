@@ -15,7 +15,7 @@ from hatchery.analysis.terminal import show_summaries
 from hatchery.evaluation.minimal_pairs.accuracy import Accuracy
 from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.stage import accuracy_csv
-from hatchery.harmless_text import csv_cell, csv_text, plain_name, printable
+from hatchery.harmless_text import csv_cell, csv_text, plain_name, visible
 from hatchery.storage.sources import open_source, register_source
 
 FORMULAS = ("=1+1", "+cmd|' /C calc'!A0", "-2+3+cmd|x", "@SUM(A1)", '  =HYPERLINK("x")', "=\n1", "＝1+1")
@@ -33,10 +33,10 @@ def test_names_signs_numbers_and_empty_fields_stay_as_they_are(value: object) ->
 
 
 @given(st.text())
-def test_a_cell_is_the_printable_text_with_an_apostrophe_in_front_at_most(text: str) -> None:
+def test_a_cell_is_the_visible_text_with_an_apostrophe_in_front_at_most(text: str) -> None:
     lines = list(csv.reader(io.StringIO(csv_text(["x", "y"], [(text, "end")]), newline="")))
     assert lines[1:] == [[csv_cell(text), "end"]]
-    shown = printable(text, keep="\n\t")
+    shown = visible(text)
     assert csv_cell(text) == shown or (csv_cell(text) == f"'{shown}" and shown.lstrip()[0] in "=+-@＝＋－＠")
 
 
@@ -46,15 +46,20 @@ def test_a_cell_is_the_printable_text_with_an_apostrophe_in_front_at_most(text: 
         ("\x1b[31mred\x1b[0m", "\ufffd[31mred\ufffd[0m"),
         ("\x1b]0;title\x07", "\ufffd]0;title\ufffd"),
         ("\x9b2J", "\ufffd2J"),
-        ("a\rb\nc\u2028d", "a\ufffdb\ufffdc\ufffdd"),
+        ("a\rb", "a\ufffdb"),
         ("gnp.\u202eexe", "gnp.\ufffdexe"),
         ("Größe, 日本, é", "Größe, 日本, é"),
     ],
 )
 def test_characters_that_steer_a_terminal_or_hide_become_one_sign(text: str, shown: str) -> None:
-    assert printable(text) == shown
-    assert printable(shown) == shown
+    assert visible(text) == shown
+    assert visible(shown) == shown
     assert plain_name(f"={text}") == f"'={shown}"
+
+
+def test_a_name_is_one_line_and_a_text_may_be_several() -> None:
+    assert plain_name("a\nb\tc\u2028d\r\ne") == "a\ufffdb\ufffdc\ufffdd\ufffd\ufffde"
+    assert visible("a\nb\tc\r\nd") == "a\nb\tc\nd"
 
 
 def test_names_of_paradigms_are_harmless_from_the_moment_they_are_read(tmp_path: Path) -> None:
@@ -79,19 +84,19 @@ def test_a_finished_workflow_prints_no_escape_sequence(tmp_path: Path) -> None:
     (tmp_path / "summary.txt").write_bytes("one \x1b[2J\x9b1A\ttwo\nthree\n".encode())
     shown = io.StringIO()
     show_summaries([tmp_path / "summary.txt"], shown)
-    assert shown.getvalue() == "\none \ufffd[2J\ufffd1A\ufffdtwo\nthree\n"
+    assert shown.getvalue() == "\none \ufffd[2J\ufffd1A\ttwo\nthree\n"
 
 
-def test_an_error_that_quotes_a_file_is_one_line_without_escape_sequences(repository: Path) -> None:
+def test_an_error_that_quotes_a_file_has_no_escape_sequences(repository: Path) -> None:
     code = "\n".join(
         [
             "import argparse",
             "from hatchery.command import run_command",
             "from hatchery.errors import EvaluationError",
-            "def main(_): raise EvaluationError('x.jsonl, line 1: \\x1b[2J\\nok')",
+            "def main(_): raise EvaluationError('x.jsonl, line 1: \\x1b[2J ok')",
             "run_command(main, argparse.ArgumentParser())",
         ]
     )
     command = [sys.executable, "-X", "utf8", "-c", code]
     outcome = subprocess.run(command, cwd=repository / "scripts", capture_output=True, encoding="utf-8", check=False)
-    assert (outcome.returncode, outcome.stderr) == (1, "error: x.jsonl, line 1: \ufffd[2J\ufffdok\n")
+    assert (outcome.returncode, outcome.stderr) == (1, "error: x.jsonl, line 1: \ufffd[2J ok\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from hatchery.errors import ConfigError, HatcheryError
-from hatchery.harmless_text import printable
+from hatchery.harmless_text import visible
 from hatchery.surroundings import refusal
 
 
@@ -82,4 +82,4 @@ def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.Arg
 def _say(message: str) -> None:
     # The log may lie on the disk that is full.
     with suppress(OSError):
-        print(f"error: {printable(message)}", file=sys.stderr, flush=True)
+        print(f"error: {visible(message)}", file=sys.stderr, flush=True)

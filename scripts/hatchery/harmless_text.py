@@ -1,4 +1,4 @@
-"""Text from outside, made harmless where it is shown: in a terminal, and in a CSV file that a spreadsheet opens.
+"""Text from outside, made harmless where it is shown: in a terminal, on a page, in a CSV file that a spreadsheet opens.
 
 Names of paradigms, samples of a corpus and messages that quote them come from files that strangers may have made.
 It needs the standard library alone, because every command imports it.
@@ -7,29 +7,26 @@ It needs the standard library alone, because every command imports it.
 import csv
 import io
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 
 # A spreadsheet takes a cell for a formula that begins so. Signs alone are none.
 _FORMULA = re.compile(r"[=+\-@＝＋－＠](?=.*\w)", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?[\d.,]+(?:e[+-]?\d+)?%?", re.IGNORECASE)
-# Control characters, directions of writing and other invisible marks, halves of characters, ends of lines.
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_LINES = re.compile("[\t\n\u2028\u2029]")
 
 
-def printable(text: str, keep: str = "") -> str:
-    """The text with U+FFFD for every character that steers a terminal or hides, but for those in `keep`."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        "\ufffd" if unicodedata.category(character) in _HIDDEN and character not in keep else character
-        for character in text
-    )
+def visible(text: str) -> str:
+    """The text with control characters, direction overrides and lone surrogates replaced by U+FFFD.
+
+    They steer a terminal, or reorder and hide what stands around them. Tabs and ends of lines stay.
+    """
+    return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def plain_name(name: str) -> str:
     """A name from a file as it may stand in tables, on terminals and in pages: one line, and no formula."""
-    return str(csv_cell(printable(name)))
+    return str(csv_cell(_LINES.sub("\ufffd", name)))
 
 
 def csv_cell(value: object) -> object:
@@ -39,7 +36,7 @@ def csv_cell(value: object) -> object:
     """
     if not isinstance(value, str):
         return value
-    text = printable(value, keep="\n\t")
+    text = visible(value)
     return f"'{text}" if _FORMULA.match(text.lstrip()) and not _NUMBER.fullmatch(text) else text
 
 

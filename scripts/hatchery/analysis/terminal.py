@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
-from hatchery.harmless_text import printable
+from hatchery.harmless_text import visible
 
 
 def show_summaries(paths: Iterable[str | Path], stream: TextIO) -> None:
@@ -20,6 +20,6 @@ def show_summaries(paths: Iterable[str | Path], stream: TextIO) -> None:
         except (OSError, UnicodeDecodeError) as error:
             text = f"(no summary to show: {path}: {error})\n"
         encoding = getattr(stream, "encoding", None) or "utf-8"
-        text = printable(text, keep="\n")
+        text = visible(text)
         stream.write("\n" + text.encode(encoding, errors="replace").decode(encoding))
     stream.flush()
