@@ -132,8 +132,6 @@ clean-caches: ## remove bytecode and the caches of the tools; results and .venv 
 	find scripts tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: clean-experiment
-clean-experiment: ## remove results/EXPERIMENT; corpora, tokenizers, tokens and checkpoints stay
-	@case "$(EXPERIMENT)" in \
-	  ""|.*|*/*|benchmarks|checkpoints|corpora|settings|tokenizers|tokens) echo "error: EXPERIMENT=$(EXPERIMENT) is no experiment" >&2; exit 1;; \
-	esac
-	rm -rf "results/$(EXPERIMENT)"
+clean-experiment: ## remove results/EXPERIMENT; what experiments share and checkpoints stay
+	@python=.venv/bin/python; [ -x "$$python" ] || python=python3; \
+	  "$$python" scripts/clean_experiment.py -- "$(EXPERIMENT)"

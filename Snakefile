@@ -13,6 +13,11 @@ from snakemake.utils import min_version
 min_version("9.27")
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
+from hatchery.surroundings import writing_refused
+
+if refused := writing_refused(Path()):
+    raise SystemExit(f"error: {refused}")
+
 from hatchery.config.frozen_configuration import frozen_configuration
 from hatchery.config.workflow import open_workflow
 from hatchery.running.call import begin_jobs, is_real_run, prepare_call

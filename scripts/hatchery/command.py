@@ -1,19 +1,17 @@
 """The thin shell that every `scripts/<command>.py` shares: arguments in, exit code out."""
 
 import argparse
-import errno
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from hatchery.call import read_call
 from hatchery.errors import ConfigError, HatcheryError
-
-# A full disk, a spent quota, a read-only or forbidden place: not defects of ours.
-_SURROUNDINGS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+from hatchery.harmless_text import visible
+from hatchery.surroundings import refusal
 
 
 def add_settings_argument(parser: argparse.ArgumentParser) -> None:
@@ -68,21 +66,30 @@ def named_paths(pairs: list[str] | None) -> dict[str, Path]:
 
 
 def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
-    """Parse the arguments, call `main`, and leave with 0, or with 1 after one line that names the user's mistake.
+    """Parse the arguments, call `main`, and leave with 0, or with 1 after one line.
 
-    A word `@results/settings/<digest>.json` stands for the arguments in that file.
+    The line names the user's mistake, or what the machine refuses: memory, room on the disk, the right to write. Any
+    other exception is a defect of ours and keeps its traceback. A word `@results/settings/<digest>.json` stands for
+    the arguments in that file.
     """
     try:
         main(parser.parse_args(expanded(sys.argv[1:])))
     except HatcheryError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
-    except OSError as error:
-        if error.errno not in _SURROUNDINGS:
-            raise
-        print(f"error: {error.filename or 'writing'}: {os.strerror(error.errno)}", file=sys.stderr)
+        _say(str(error))
         sys.exit(1)
     except KeyboardInterrupt:
-        print("error: interrupted", file=sys.stderr)
+        _say("interrupted")
         sys.exit(130)
+    except Exception as error:
+        line = refusal(error)
+        if line is None:
+            raise
+        _say(line)
+        sys.exit(1)
     sys.exit(0)
+
+
+def _say(message: str) -> None:
+    # The log may lie on the disk that is full.
+    with suppress(OSError):
+        print(f"error: {visible(message)}", file=sys.stderr, flush=True)

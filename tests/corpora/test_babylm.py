@@ -1,9 +1,12 @@
 """The BabyLM normalisers: golden outputs, what `corrected` changes in them, and each defect that it mends."""
 
 import difflib
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hatchery.corpora.babylm.reader import NORMALISERS, BabylmOptions, CorpusName, files, output_lines, read
 from hatchery.corpora.babylm.treatment import Treatment
@@ -92,6 +95,8 @@ def test_corrected_changes_the_listed_lines_of_the_golden_output_and_no_others(
     assert [line for line in difference[2:] if not line.startswith("@@")] == CORRECTIONS[corpus]
 
 
+# Raw lines, lines as published, corrected lines. Where neither a golden file nor the reference shows what the published
+# script writes, the name says that it is inferred.
 MENDED = {
     "an apostrophe inside a word is no closing quote (aochildes)": (
         "aochildes",
@@ -111,8 +116,13 @@ MENDED = {
         ["I ca n' t, he' s here."],
         ["I can't, he's here."],
     ),
-    "nothing left becomes no pair of quotes (aochildes)": ("aochildes", ["hi .", "&#32;"], ['"Hi."', '""'], ['"Hi."']),
-    "nothing left becomes no pair of quotes (bnc_spoken)": (
+    "nothing left becomes no pair of quotes (aochildes); as published inferred": (
+        "aochildes",
+        ["hi .", "&#32;"],
+        ['"Hi."', '""'],
+        ['"Hi."'],
+    ),
+    "nothing left becomes no pair of quotes (bnc_spoken); as published inferred": (
         "bnc_spoken",
         ["Hi.", "&#32;"],
         ['"Hi."', '""'],
@@ -124,8 +134,13 @@ MENDED = {
         ["The end.", "_BOOK_TITLE_: A.txt.out", "Once."],
         ["The end.", "", "Once."],
     ),
-    "nothing left is no boundary (cbt)": ("cbt", ["A .", "&#32;", "B ."], ["A.", "", "B."], ["A.", "B."]),
-    "nothing left is no boundary and no marker (children_stories)": (
+    "nothing left is no boundary (cbt); as published inferred": (
+        "cbt",
+        ["A .", "&#32;", "B ."],
+        ["A.", "", "B."],
+        ["A.", "B."],
+    ),
+    "nothing left is no boundary and no marker (children_stories); as published inferred": (
         "children_stories",
         ["A.", "&#32;", "    &#32;", "B."],
         ["A.", "", "[TAB]", "B."],
@@ -137,7 +152,7 @@ MENDED = {
         ["One two."],
         ["One two.", "Three four."],
     ),
-    "nothing left ends no paragraph": (
+    "nothing left ends no paragraph; as published inferred": (
         "gutenberg",
         ["One", "&#32;", "two.", ""],
         ["One", "two."],
@@ -181,7 +196,7 @@ MENDED = {
         ["A", "One.", "C", "Is c.", ""],
         ["A", "One.", "Two.", "", "C", "Is c.", ""],
     ),
-    "a citation alone ends no article": (
+    "a citation alone ends no article; as published inferred": (
         "simple_wikipedia",
         ["A", "[1]", "Is a.", ""],
         ["A", "", "Is a.", ""],
@@ -211,6 +226,30 @@ MENDED = {
         ["The Ost (river) and the Bay."],
         ["The Ost and the Bay."],
     ),
+    "links within links": (
+        "wikipedia",
+        ["A [[nested [[inner|shown]] tail]] b.", "[[a|b [c]] d [[e] f", "[[[g]] [[h|i]"],
+        ["A nested [[inner tail]] b.", "a d [[e] f", "[g [[h|i]"],
+        ["A [[nested shown tail]] b.", "[[a|b [c]] d [[e] f", "[g [[h|i]"],
+    ),
+    "abbreviations, runs of full stops and entities stay whole (aochildes)": (
+        "aochildes",
+        ["the U.S.A. is big .", "what....?", "caf&eacute;s ."],
+        ['"The U. S. A. is big."', '"What... . ?"', '"Café s."'],
+        ['"The U.S.A. is big."', '"What....?"', '"Cafés."'],
+    ),
+    "abbreviations, runs of full stops and entities stay whole (bnc_spoken)": (
+        "bnc_spoken",
+        ["’Tis the U.S.A.", "Wait....."],
+        ['"\' Tis the U. S. A."', '"Wait... . ."'],
+        ['"\'Tis the U.S.A."', '"Wait....."'],
+    ),
+    "abbreviations, runs of full stops and entities stay whole (cbt)": (
+        "cbt",
+        ["Wait..... ` U.S.A. '"],
+        ["Wait... . . ` U. S. A. '"],
+        ["Wait..... ` U.S.A. '"],
+    ),
     "a file or category link leaves the text beside it": (
         "wikipedia",
         ["[[File:a.png|thumb|An [[old bridge|old]] one]] Text.", "A [[File:b.png]] b.", "[[Category:C]]"],
@@ -238,6 +277,14 @@ def test_corrected_mends(defect: str) -> None:
     corpus, raw, published, corrected = MENDED[defect]
     assert normalised(corpus, raw, corrected=False) == published
     assert normalised(corpus, raw, corrected=True) == corrected
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.text(alphabet="[[]]|a b", max_size=30))
+def test_published_links_equal_a_plain_replacement_of_targets_up_to_the_first_bar_or_bracket(line: str) -> None:
+    line = " ".join(line.split())
+    replaced = re.sub(r"\[\[([^|\]]*)(?:\|[^\]]*)?\]\]", r"\1", line)
+    assert normalised("wikipedia", [line], corrected=False) == ([replaced] if line else [])
 
 
 @pytest.mark.parametrize("corpus", CORPORA)

@@ -74,7 +74,7 @@ def test_empty_sentences_and_blocks_vanish() -> None:
     both(f"<wtext><p><s/><s><pause/></s>{s('One')}</p><p/><p><s><vocal/></s></p></wtext>", "One")
 
 
-def test_a_line_break_inside_a_word_ends_the_sentence_as_published_only() -> None:
+def test_a_line_break_inside_a_word_ends_the_sentence_as_published_only_which_is_inferred() -> None:
     each("<wtext><p><s><w>One\n</w><w>two</w></s></p></wtext>", "One\ntwo", "One two")
 
 
@@ -167,7 +167,11 @@ def test_list_with_head_labels_and_items() -> None:
 
 def test_a_list_head_that_ends_in_a_colon_gets_a_second_one_as_published_only() -> None:
     each(f"<wtext><list><head>{s('Take:')}</head></list></wtext>", "Take::", "Take:")
+
+
+def test_an_empty_list_head_or_speaker_leaves_its_colon_as_published_only_which_is_inferred() -> None:
     each("<wtext><list><head/></list></wtext>", ":", "")
+    each(f"<wtext><sp><speaker/><p>{s('x')}</p></sp></wtext>", ": 'x'", "'x'")
 
 
 def test_a_label_belongs_to_the_next_item_only_and_is_counted_without_one() -> None:
@@ -215,13 +219,37 @@ def test_a_stage_direction_in_a_speech_has_the_name_and_no_quotation_marks() -> 
 
 def test_a_speaker_with_a_colon_gets_a_second_one_as_published_only() -> None:
     each(f"<wtext><sp><speaker><w>A :</w></speaker><p>{s('x')}</p></sp></wtext>", "A:: 'x'", "A: 'x'")
-    each(f"<wtext><sp><speaker/><p>{s('x')}</p></sp></wtext>", ": 'x'", "'x'")
 
 
 def test_a_quote_inside_a_speech_and_a_speech_inside_a_quote() -> None:
     speaker = "<speaker><w>A</w></speaker>"
     both(f"<wtext><sp>{speaker}<p>{s('a')}<quote>{s('b')}</quote></p></sp></wtext>", "A: 'a'\n\n> A: 'b'")
-    each(f"<wtext><quote><sp>{speaker}<p>{s('a')}</p></sp></quote></wtext>", "A: '> a'", "> A: 'a'")
+    both(f"<wtext><quote><sp>{speaker}<p>{s('a')}</p></sp></quote></wtext>", "> A: 'a'")
+    both(f"<wtext><quote><sp>{speaker}<stage>{s('a')}</stage></sp></quote></wtext>", "> A: a")
+
+
+def test_a_speech_inside_the_item_of_a_list_stands_behind_its_mark() -> None:
+    speech = f"<sp><speaker><w>A</w></speaker><p>{s('a')}</p></sp>"
+    both(f"<wtext><list><item>{speech}</item></list></wtext>", "- A: 'a'")
+    labelled = f"<list><label><w>x</w></label><item>{speech}</item></list>"
+    both(f"<wtext>{labelled}</wtext>", "- x A: 'a'")
+    each(f"<wtext><quote>{labelled}</quote></wtext>", "- x > A: 'a'", "> - x A: 'a'")
+
+
+def test_a_stage_direction_in_a_paragraph_of_a_speech_is_lost_as_published_only() -> None:
+    stage = f"<stage>{s('Exit.')}</stage>"
+    inside = f"<sp><speaker><w>A</w></speaker><p>{s('One.')}{stage}{s('Two.')}</p></sp>"
+    body = f"<wtext>{inside}</wtext>"
+    each(body, "A: 'One.'\n\nA: 'Two.'", "A: 'One.'\n\nA: Exit.\n\nA: 'Two.'")
+    rejections = Rejections()
+    convert(body, "as_published", rejections)
+    assert rejections.samples == {"stage direction in a paragraph of a speech left out": ["Exit."]}
+    rejections = Rejections()
+    convert(body, "corrected", rejections)
+    assert not rejections.counts
+    verse = f"<sp><speaker><w>A</w></speaker><l>{s('One')}{stage}</l></sp>"
+    assert convert(f"<wtext><quote>{verse}</quote></wtext>", "corrected") == "> A: 'One'\n\n> A: Exit."
+    assert convert(f"<wtext><sp><p>{stage}</p></sp></wtext>", "corrected") == "Exit."
 
 
 def test_a_speaker_who_says_nothing_is_counted() -> None:
@@ -284,7 +312,11 @@ def test_spoken_divisions_have_their_own_number_only() -> None:
     both(f"<stext><div><head>{s('Name')}</head></div></stext>", "## Name")
 
 
-def test_second_heads_of_spoken_divisions_are_lost_as_published_only() -> None:
+def test_a_head_of_a_spoken_text_at_which_the_published_converter_stops_is_read_on() -> None:
+    both(f"<stext><div><head>{s('a')}</head><u who='P1'>{s('x')}</u></div></stext>", "## a\n\nAda: 'x'")
+
+
+def test_second_heads_of_spoken_divisions_are_left_out_in_the_published_reading_as_in_written_texts() -> None:
     each(f"<stext><div><head>{s('a')}</head><head>{s('b')}</head></div></stext>", "## a", "## a\n\nb")
 
 

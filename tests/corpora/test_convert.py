@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -226,3 +227,47 @@ def test_the_command_ends_with_one_line_for_a_users_mistake(repository: Path, tm
     assert finished.stderr.splitlines()[-1].startswith("error: ")
     assert "a.txt: byte 3 is not utf-8" in finished.stderr.splitlines()[-1]
     assert "Traceback" not in finished.stderr
+
+
+# The second file finds room for little more than the program.
+LIMITED = """
+import resource
+from hatchery.corpora import convert, document_parts
+
+def limited(group, path):
+    if group.files == ("b.xml",):
+        size = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmSize"))
+        resource.setrlimit(resource.RLIMIT_AS, (size * 1024 + (40 << 20), resource.getrlimit(resource.RLIMIT_AS)[1]))
+    return document_parts.write_documents(group, path)
+
+document_parts.GROUP_BYTES = 1 << 20
+convert.write_documents = limited
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_file_for_which_there_is_too_little_memory_is_named_in_one_line(
+    workers: int, tmp_path: Path, repository: Path
+) -> None:
+    header = "<teiHeader><fileDesc><sourceDesc><bibl><title>T</title></bibl></sourceDesc></fileDesc></teiHeader>"
+    (tmp_path / "raw").mkdir()
+    for name, words in (("a", 10), ("b", 400_000)):
+        body = f"<wtext><p>{'<s><w>word </w></s>' * words}</p></wtext>"
+        (tmp_path / "raw" / f"{name}.xml").write_text(f'<bncDoc xml:id="{name}">{header}{body}</bncDoc>')
+    register_source("raw", tmp_path / "raw", tmp_path / "raw.json")
+    (tmp_path / "limited.py").write_text(LIMITED)
+    settings = {"stage": "convert_corpus", "stage_version": 1, "sources": [{"name": "x", "reader": "bnc_xml"}]}
+    arguments = ["--settings", json.dumps(settings), "--source", f"x={tmp_path / 'raw.json'}"]
+    arguments += ["--output", str(tmp_path / "out" / "manifest.json"), "--workers", str(workers)]
+    script = str(repository / "scripts" / "convert_corpus.py")
+    run = f"import limited, runpy; runpy.run_path({script!r}, run_name='__main__')"
+    outcome = subprocess.run(
+        [sys.executable, "-c", run, *arguments],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{repository / 'scripts'}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outcome.returncode == 1
+    [line] = [line for line in outcome.stderr.splitlines() if not line[0].isdigit()]
+    assert line.startswith("error: source 'x': not enough memory to read b.xml; start again with fewer processes")

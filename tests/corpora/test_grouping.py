@@ -54,13 +54,13 @@ def test_the_last_partial_published_sequence_is_lost() -> None:
     assert sequences_of([], "as_published", lost) == []
 
 
-def test_published_sequences_run_across_selections_and_belong_to_their_first_item() -> None:
+def test_published_sequences_run_across_selections_which_is_inferred_and_belong_to_their_first_item() -> None:
     items = [Item("a", "one"), Item("b", words(104)), Item("b", "two"), Item("b", words(110))]
     found = list(grouped(items, SequenceLength(), "as_published", lambda item: None))
     assert found == [Sequence("a", f"one {words(104)} ", 2), Sequence("b", "two ", 1)]
 
 
-def test_several_spaces_count_as_published_pieces() -> None:
+def test_several_spaces_count_as_published_pieces_which_is_inferred() -> None:
     assert sequences_of(["a" + " " * 104, "b"], "as_published")[0].text == "a" + " " * 105
     assert sequences_of(["a" + " " * 105, "b"], "as_published")[0].text == ""
 

@@ -88,9 +88,15 @@ def make_checkout(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Che
             library / "environments",
             ignore=shutil.ignore_patterns("__pycache__"),
         )
-        for name in ("__init__.py", "errors.py", "command.py"):
-            shutil.copy(REPOSITORY / "scripts" / "hatchery" / name, library)
-        shutil.copy(REPOSITORY / "scripts" / "install_environment.py", folder / "scripts")
+        # What commands import before anything is installed; the rest of the library needs packages.
+        for path in (REPOSITORY / "scripts" / "hatchery").glob("*.py"):
+            shutil.copy(path, library)
+        for name in ("storage/*.py", "config/__init__.py", "config/reserved.py"):
+            for path in (REPOSITORY / "scripts" / "hatchery").glob(name):
+                (library / path.parent.name).mkdir(exist_ok=True)
+                shutil.copy(path, library / path.parent.name)
+        for name in ("install_environment.py", "clean_experiment.py"):
+            shutil.copy(REPOSITORY / "scripts" / name, folder / "scripts")
         shutil.copy(REPOSITORY / "Makefile", folder)
 
         helper = write_wheel(wheels, "helper", "1.0")

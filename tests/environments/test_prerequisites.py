@@ -1,12 +1,15 @@
 """What `make` says on a machine that lacks something: one line with the remedy."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from hatchery.config.reserved import RESERVED
 
 TOOLS = ("sh", "sed", "awk", "nproc")
 
@@ -81,11 +84,30 @@ def test_make_alone_lists_every_target_for_people(bare) -> None:
     assert listed == targets
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../..", "tokens", "corpora", "a/b"])
-def test_cleaning_refuses_what_is_no_experiment(bare, name: str) -> None:
-    kept = bare.folder / "results" / "tokens" / "kept"
-    kept.mkdir(parents=True, exist_ok=True)
+@pytest.mark.parametrize("name", ["", " ", ".", "..", "../..", "a/b", "Cards", "tokens.", *RESERVED])
+def test_cleaning_refuses_what_is_no_experiment_and_every_reserved_name(bare, name: str) -> None:
+    for folder in (*RESERVED, "a/b"):
+        (bare.folder / "results" / folder / "kept").mkdir(parents=True, exist_ok=True)
     assert "is no experiment" in single_error(
         bare.make("clean-experiment", f"EXPERIMENT={name}", PATH=os.environ["PATH"])
     )
-    assert kept.exists()
+    assert all((bare.folder / "results" / folder / "kept").exists() for folder in (*RESERVED, "a/b"))
+
+
+def test_cleaning_removes_the_folder_of_an_experiment_or_the_link_to_it_and_nothing_else(bare) -> None:
+    for folder in ("one/figures", "elsewhere", "cards"):
+        (bare.folder / "results" / folder).mkdir(parents=True, exist_ok=True)
+    (bare.folder / "results" / "two").symlink_to("elsewhere")
+    for name in ("one", "two", "three"):
+        outcome = bare.make("clean-experiment", f"EXPERIMENT={name}", PATH=os.environ["PATH"])
+        assert outcome.returncode == 0, outcome.stderr
+    left = {path.name for path in (bare.folder / "results").iterdir()}
+    assert {"elsewhere", "cards"} <= left
+    assert not {"one", "two"} & left
+
+
+def test_the_reserved_names_are_all_folders_of_results_that_rules_write_for_several_experiments(
+    repository: Path,
+) -> None:
+    rules = "".join(path.read_text() for path in (repository / "workflow" / "rules").glob("*.smk"))
+    assert set(re.findall(r"results/([a-z_]+)/", rules)) <= set(RESERVED)

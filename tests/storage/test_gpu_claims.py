@@ -149,3 +149,39 @@ def test_without_it_the_device_files_are_counted(tmp_path: Path) -> None:
     for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
         (tmp_path / name).touch()
     assert len(visible_gpus({"PATH": ""}, tmp_path)) == 2
+
+
+def test_a_folder_of_claims_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    (tmp_path / "locks").symlink_to("theirs")
+    with pytest.raises(ConfigError, match=r"locks: claims on GPUs need a folder here, got a link or a file; remove it"):
+        claim(["0"], 1, tmp_path / "locks")
+    assert not any((tmp_path / "theirs").iterdir())
+
+
+def test_a_claim_that_is_a_link_is_refused_and_its_target_is_not_made(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    (tmp_path / "0.lock").symlink_to("target")
+    with pytest.raises(ConfigError, match=r"0\.lock: a claim on a GPU is a file, got a link or a folder; remove it"):
+        claim(["0"], 1, tmp_path)
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_folder_of_claims_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    with pytest.raises(ConfigError, match=rf"belongs to user {owner}, expected {owner + 1}; remove it, or set TMPDIR"):
+        claim(["0"], 1, tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_folder_of_claims_in_which_others_may_write_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "locks").chmod(0o777)
+    with pytest.raises(ConfigError, match="others may write in this folder for claims on GPUs; remove it"):
+        claim(["0"], 1, tmp_path / "locks")
+
+
+def test_a_missing_folder_of_claims_is_made_for_this_user_alone(tmp_path: Path) -> None:
+    release(claim(["0"], 1, tmp_path / "new" / "locks"))
+    assert (tmp_path / "new" / "locks").stat().st_mode & 0o777 == 0o700

@@ -4,8 +4,6 @@ Source: LTG-BERT section 5.2 and Table 5 (reference evaluation.md 10.6): the sof
 over both poolers of a task with two spans the mean; the slope is that of the least-squares line over layers 1 to L.
 """
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from dataclasses import dataclass
 from hatchery.analysis.settings import Cell
 from hatchery.analysis.tables import read_rows
 from hatchery.errors import EvaluationError
+from hatchery.harmless_text import csv_text
 from hatchery.storage.manifests import Manifest
 
 WEIGHTS_FILE = "layer_weights.csv"
@@ -93,10 +92,9 @@ def layer_contributions(
 
 def contributions_csv(contributions: Sequence[LayerContribution]) -> str:
     """The text of `layer_contributions.csv`: a row per model, task and layer, the slope in each of a task's rows."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(TABLE_COLUMNS)
-    for entry in contributions:
-        for layer, percent in enumerate(entry.percent, start=1):
-            writer.writerow([entry.model, entry.task, layer, f"{percent:.4f}", f"{entry.slope:.4f}"])
-    return text.getvalue()
+    rows = (
+        (entry.model, entry.task, layer, f"{percent:.4f}", f"{entry.slope:.4f}")
+        for entry in contributions
+        for layer, percent in enumerate(entry.percent, start=1)
+    )
+    return csv_text(TABLE_COLUMNS, rows)

@@ -4,8 +4,6 @@ Both hold no time, host or duration, and numbers are fixed to four decimals, so 
 the same bytes.
 """
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from hatchery.analysis.summary import COLUMNS, DECIMALS, SummaryRow
+from hatchery.harmless_text import csv_text
 from hatchery.storage.atomic import write_text
 from hatchery.storage.parquet import write_table
 
@@ -22,11 +21,7 @@ COUNTS = ("n", "n_failed")
 
 def write_csv(path: str | Path, rows: Sequence[SummaryRow]) -> None:
     """Write the rows as CSV with a header; floats with four decimals, None as an empty field."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([_field(value) for value in astuple(row)] for row in rows)
-    write_text(path, buffer.getvalue())
+    write_text(path, csv_text(COLUMNS, ([_field(value) for value in astuple(row)] for row in rows)))
 
 
 def write_parquet(path: str | Path, rows: Sequence[SummaryRow]) -> None:

@@ -17,7 +17,8 @@ from pathlib import Path
 from hatchery.call import FOLDER, Argument, Call, read_call
 from hatchery.config.finetuning_jobs import declared_outputs
 from hatchery.config.layout import Layout
-from hatchery.config.project import RESERVED, Project
+from hatchery.config.project import Project
+from hatchery.config.reserved import RESERVED
 from hatchery.config.schema import nearest
 from hatchery.errors import ConfigError
 from hatchery.storage.links import links_to, put_link

@@ -16,6 +16,7 @@ from hatchery.config.overrides import merged
 from hatchery.config.problems import Problems
 from hatchery.config.protocols import resolve_protocol
 from hatchery.config.references import DATA, Reference, references
+from hatchery.config.reserved import RESERVED
 from hatchery.config.schema import nearest, validate
 from hatchery.config.sweeps import WrittenOut, refuse_sweeps, write_out
 from hatchery.config.yaml_files import read_yaml
@@ -36,27 +37,6 @@ FOLDERS = {
     "baseline": "baselines",
 }
 MODEL_SCHEMAS = {"ltg": "model", "roberta": "model_roberta"}
-RESERVED = (
-    "corpora",
-    "samples",
-    "sequences",
-    "vocabularies",
-    "selections",
-    "cards",
-    "tokenizers",
-    "tokenizer_sweeps",
-    "tokens",
-    "baselines",
-    "models",
-    "minimal_pairs",
-    "perplexity",
-    "finetuning",
-    "finetuning_jobs",
-    "finetuning_runs",
-    "settings",
-    "checkpoints",
-    "benchmarks",
-)
 
 
 @dataclass(frozen=True)

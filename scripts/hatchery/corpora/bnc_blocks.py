@@ -52,8 +52,13 @@ class WrittenBody:
                 self._paragraph(element, prefix, suffix, number)
             case tag if tag in _SILENT or tag == "head":
                 self._page.leave_out(element)
-            case "stage":
+            case "stage" if not suffix.startswith("'"):
                 self._page.leave_out(element, "stage direction outside a speech left out")
+            case "stage" if self._page.corrected:
+                # In a paragraph of a speech: a block with the name and without the quotation marks.
+                self._paragraph(element, prefix.removesuffix("'"), suffix.removeprefix("'"), number)
+            case "stage":
+                self._page.leave_out(element, "stage direction in a paragraph of a speech left out")
             case _:
                 raise unexpected(element)
 
@@ -119,15 +124,11 @@ class WrittenBody:
                     self._count_unused(speaker, start)
                     speaker, name, start = child, self._page.title_with_colon(child), len(self._page.blocks)
                 case "stage":
-                    self._paragraph(child, self._said_by(name, prefix), suffix, number)
+                    self._paragraph(child, f"{prefix}{name}", suffix, number)
                 case "p" | "l":
-                    self._paragraph(child, self._said_by(f"{name}'", prefix), f"'{suffix}", number)
+                    self._paragraph(child, f"{prefix}{name}'", f"'{suffix}", number)
                 case tag if tag in _SILENT:
                     self._page.leave_out(child)
                 case _:
                     raise unexpected(child)
         self._count_unused(speaker, start)
-
-    def _said_by(self, name: str, prefix: str) -> str:
-        """Published, the name stands before the marks of a quote around the speech; mended, behind them."""
-        return prefix + name if self._page.corrected else name + prefix

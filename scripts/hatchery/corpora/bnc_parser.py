@@ -10,7 +10,10 @@ from hatchery.errors import SourceError
 
 
 def parse(content: bytes, where: str) -> etree._Element:
-    """The root of an XML document. Raises SourceError naming `where` and the line when it is damaged or hostile."""
+    """The root of an XML document.
+
+    Raises SourceError naming `where` and the line when it is damaged or hostile, MemoryError when it does not fit.
+    """
     if not content:
         raise SourceError(f"{where}: line 1: the file is empty, expected XML")
     parser = etree.XMLParser(
@@ -25,6 +28,8 @@ def parse(content: bytes, where: str) -> etree._Element:
     try:
         root = etree.fromstring(content, parser)
     except etree.XMLSyntaxError as error:
+        if error.code == etree.ErrorTypes.ERR_NO_MEMORY:
+            raise MemoryError from error
         if _entity_line(content):
             raise _refusal(content, where) from error
         message = " ".join((error.msg or "damaged").split())

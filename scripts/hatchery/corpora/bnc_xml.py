@@ -1,19 +1,23 @@
 """The BNC XML Edition: one document per text, as Markdown with a title, headings and named speakers.
 
 Source: LTG-BERT's reference, section 1 (the converter of Samuel et al. 2023). `as_published` gives that converter's
-bytes. `corrected` keeps its rules and mends what they damage:
+bytes, as far as the golden texts and the reference show; what we only concluded from its rules is marked "inferred".
+`corrected` keeps the rules and mends what they damage:
 
 - titles: without a full stop emptied, with one cut; an empty one is a `#` that no later stage takes for an article
 - second heads, heads of poems, a caption that begins the text: lost; now paragraphs
-- sentences of a head, label or speaker: glued; now a space between
-- `- x - iv. inner`: item marks pile up; now each stands once, before its item. A speaker's name inside a quote's marks
-- `Name::`, colons after nothing, headings of hash signs only
-- `Tom' s`, `U. S. A.`, `... .`, entities cut at their semicolon (`caf&eacute; s`), contractions before comma and stop
-- line breaks inside a word, which would end the sentence
+- stage directions in a paragraph of a speech: lost; now blocks like those beside it
+- sentences of a head (inferred: also of a label or speaker): glued; now a space between
+- `- x - iv. inner`: item marks pile up; now each stands once, before its item, behind the marks of a quote around it
+- `Name::`, colons after nothing (inferred), headings of hash signs only; empty names of speakers (inferred)
+- `Tom' s`, `and' tis`, `U. S. A.`, `... .`, `... ?`, contractions before comma and stop
+- entities cut at their semicolon (`caf&eacute; s`)
+- line breaks inside a word, which end the sentence (inferred)
 
 In both readings unnamed speakers get names drawn by the text's id (published: one generator over all files, in the
-order of the file system), an unknown element or `<u>` without `who` is an error with file and line, and what is left
-out by rule (notes, references, stage directions between blocks, turns without a letter) is counted.
+order of the file system), a `<head>` of a spoken text is read on (the published converter stops there with an error),
+any other unknown element or `<u>` without `who` is an error with file and line, and what is left out by rule (notes,
+references, stage directions between blocks, turns without a letter) is counted.
 """
 
 import re
@@ -41,7 +45,7 @@ class BncOptions:
     """Which texts are read, and how."""
 
     reading: BncReading = "corrected"
-    """`as_published` gives the bytes of the published converter, `corrected` mends what it damages."""
+    """`as_published` repeats the published converter, `corrected` mends what it damages."""
     files: str = "*.xml"
     """Shell pattern of the texts inside the source; only those below a folder `Texts` count where there is one."""
 

@@ -21,15 +21,26 @@ _OPENING = frozenset("‘([{")
 _MARK = re.compile(r"""[.?!…’,;)\]}%:](?=[^\s’'"]|(?<=\.\.\.)[’'"])""")
 # Rule 7.
 _AFTER_OPENING = re.compile(r"([(\[{]) ")
-# Rule 8. Rule 3 has put (or kept) a space behind three full stops, unless they begin the text.
-_BEFORE_MARK = re.compile(r" (?=[.;:?!…,’)\]])(?:(?<!\.\.\. )|(?<=^\.\.\. ))")
-_BEFORE_MARK_OR_BRACE = re.compile(r" (?=[.;:?!…,’)\]}])(?:(?<!\.\.\. )|(?<=^\.\.\. ))")
+# Rule 8. Behind three full stops or more, rule 3 inserts again what rule 8 has deleted, unless exactly three begin the
+# text. Behind a fourth one, the mark of an inserted space stands in the middle of the three.
+_UNLESS_BEHIND_STOPS = r"(?:(?<!\.\.\. )(?<!\t\. )|(?<=^\.\.\. ))"
+_BEFORE_MARK = {
+    (brace, whole): re.compile(f" (?=[.;:?!…,’)\\]{'}' * brace}])" + ("" if whole else _UNLESS_BEHIND_STOPS))
+    for brace in (False, True)
+    for whole in (False, True)
+}
 # Rules 9 and 10.
 _AFTER_CURRENCY = re.compile(r"([$£€]) (?=(\S))")
 _BEFORE_PER_CENT = re.compile(r"(\S) (?=%)")
 _APART = re.compile(" [nN]?'")
 _CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
-_CURLY_APOSTROPHE = re.compile(r"(?<=\w)’(?=(?:s|t|d|m|ll|re|ve)\b)", re.IGNORECASE)
+# ’ that is no closing quote: in a contraction, also behind a gap (`[UNK]’s`); where a word begins (`’tis`, `’90s`, a
+# contraction that was written apart); behind a single letter (o’clock, O’Brien, d’you, y’all, l’Oréal).
+_CURLY_APOSTROPHE = re.compile(
+    r"(?<=[\w\]])’(?=(?:s|t|d|m|ll|re|ve)\b)|(?<![^\s(\[{‘“])’(?=\w)|(?<=\b[odyl])’(?=\w)", re.IGNORECASE
+)
+# What a space never stands before, corrected also not behind full stops.
+_CLOSING = frozenset(".;:?!…,’)]}")
 
 
 @dataclass(frozen=True)
@@ -41,11 +52,11 @@ class CleaningRules:
     space_before_brace: bool = False
     """Whether a space before `}` goes."""
     straight_apostrophes: bool = False
-    """Whether ’ inside a word is made straight first; otherwise rule 2 takes it for a closing quote (`don' t`)."""
+    """Whether ’ in or before a word is made straight first; otherwise it is a closing quote to rule 2 (`don' t`)."""
     entities_first: bool = False
     """Whether HTML entities are decoded first; otherwise rule 5 cuts them behind the semicolon (`café s`)."""
     whole_abbreviations: bool = False
-    """Whether `U.S.A.` and `....` stay whole; otherwise rules 1 and 3 cut them (`U. S. A.`, `... .`)."""
+    """Whether `U.S.A.`, `....` and `...?` stay whole; otherwise rules 1 and 3 cut them (`U. S. A.`, `... .`)."""
 
 
 BNC_PUBLISHED_RULES = CleaningRules()
@@ -53,7 +64,13 @@ BNC_RULES = CleaningRules(
     contraction_ends=" ,.", straight_apostrophes=True, entities_first=True, whole_abbreviations=True
 )
 BABYLM_PUBLISHED_RULES = CleaningRules(contraction_ends=" ,.", space_before_brace=True)
-BABYLM_RULES = CleaningRules(contraction_ends=" ,.", space_before_brace=True, straight_apostrophes=True)
+BABYLM_RULES = CleaningRules(
+    contraction_ends=" ,.",
+    space_before_brace=True,
+    straight_apostrophes=True,
+    entities_first=True,
+    whole_abbreviations=True,
+)
 
 
 def collapse_spaces(text: str) -> str:
@@ -66,8 +83,10 @@ def collapse_spaces(text: str) -> str:
 def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
     """Rules 1-10 of the whitespace repair (LTG-BERT section 1.6 a).
 
-    The published procedure scans from right to left and edits in place. Its edits touch one another only behind three
-    full stops, so one pass per kind of edit does the same: insertions first, because they look at the text as it was.
+    The published procedure scans from right to left, edits in place and never looks at a space again that it has
+    inserted. What it decides at a place depends on the text as it was, but for a space that it deletes and inserts
+    again behind full stops. So one pass for each kind of edit does the same. Inserted spaces are tabs until the end,
+    which tells them from those of the text; after the collapse there are no others.
     """
     text = collapse_spaces(text).strip()
     whole = rules.whole_abbreviations
@@ -76,20 +95,20 @@ def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
         start, end = match.span()
         before = text[start - 1] if start else ""
         mark, after = match.group(), text[end]
-        if whole and mark == "." and (after == "." or _inside_abbreviation(text, start)):
+        if whole and mark == "." and (after in _CLOSING or _inside_abbreviation(text, start)):
             return mark
-        return mark + " " if _wants_space(text, start, mark, before, after) else mark
+        return mark + "\t" if _wants_space(text, start, mark, before, after) else mark
 
     result = _MARK.sub(spaced, text)
     # Looking for one character is many times faster than looking for two, or for a pattern.
     if "(" in result or "[" in result or "{" in result:
         result = _AFTER_OPENING.sub(r"\1", result)
-    result = (_BEFORE_MARK_OR_BRACE if rules.space_before_brace else _BEFORE_MARK).sub("", result)
+    result = _BEFORE_MARK[rules.space_before_brace, whole].sub("", result)
     if "%" in result:
         result = _BEFORE_PER_CENT.sub(lambda match: match[1] if match[1].isnumeric() else match[0], result)
     if "$" in result or "£" in result or "€" in result:
         result = _AFTER_CURRENCY.sub(lambda match: match[1] if match[2].isnumeric() else match[0], result)
-    return result
+    return result.replace("\t", " ")
 
 
 def _wants_space(text: str, start: int, mark: str, before: str, after: str) -> bool:
@@ -151,8 +170,8 @@ def repair_quotes(text: str) -> str:
 def clean(text: str, rules: CleaningRules) -> str:
     """The full cleaning: spaces, contractions, quotes, punctuation, encoding; stripped.
 
-    Again on its own result it changes nothing but around double quotes, brackets, long dashes and full stops that a
-    space kept apart: there later rules make what earlier ones look for.
+    Again on its own result it changes nothing but around double quotes, brackets, long dashes and runs of full stops:
+    there later rules make what earlier ones look for.
     """
     if rules.entities_first and "&" in text and "<" not in text:
         text = _without_entities(text)

@@ -6,7 +6,7 @@ killed conversion goes on with the files that are missing; a damaged source leav
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
     parts = []
     with Progress(sum(sizes), "read sources", "kB") as progress:
         made = make_parts(groups, write_documents, [group.key() for group in groups], folder, workers)
-        for size, part in zip(sizes, made, strict=True):
+        for size, part in zip(sizes, _with_places(made, groups), strict=True):
             parts.append(part)
             progress.update(size)
     return parts
@@ -122,6 +122,22 @@ def _splitter(settings: SplitSettings, parts: list[Part]) -> Splitter:
             f"cut it into documents ({CUTTING}), or set split.development_fraction to 0"
         )
     return Splitter(settings, points)
+
+
+def _with_places(parts: Iterator[Part], groups: list[FileGroup]) -> Iterator[Part]:
+    """The parts as they come; where there is too little memory for one, the error names its source and files."""
+    finished = 0
+    try:
+        for part in parts:
+            finished += 1
+            yield part
+    except MemoryError as error:
+        group = groups[finished]
+        more = f" and {len(group.files) - 1} more files" if len(group.files) > 1 else ""
+        raise CorpusError(
+            f"source {group.name!r}: not enough memory to read {group.files[0]}{more}; start again with fewer "
+            "processes (compute.corpus_threads in config/config.yaml) or more memory; what is finished stays"
+        ) from error
 
 
 def _merge(settings: ConvertSettings, groups: list[FileGroup], parts: list[Part], run: StageRun) -> None:

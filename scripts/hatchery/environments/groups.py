@@ -39,6 +39,7 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
 # Commands that people or the Makefile start, never a rule; they run in `.venv` or before it exists.
 DEVELOPMENT_COMMANDS: tuple[str, ...] = (
     "check_cluster",
+    "clean_experiment",
     "convert_conll2012",
     "estimate_cost",
     "explain",

@@ -13,10 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hatchery.errors import HatcheryError
+from hatchery.surroundings import error_number
+
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success it is synced and renamed to `path`, otherwise removed."""
+    """Yield a temporary path beside `path`; on success it is synced and renamed to `path`, otherwise removed.
+
+    What the system refuses meanwhile is an OSError that names `path`, also where another library raises something else.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial"
@@ -29,6 +35,15 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         with partial.open("rb+") as handle:
             os.fsync(handle.fileno())
         partial.replace(path)
+    except OSError as error:
+        if error.filename in (None, partial, str(partial)):
+            error.filename, error.filename2 = str(path), None
+        raise
+    except Exception as error:
+        number = error_number(error)
+        if number is None or isinstance(error, HatcheryError):
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from error
     finally:
         partial.unlink(missing_ok=True)
 

@@ -2,12 +2,15 @@
 
 A claim is a lock on a small file, held by the process and its children and given back by the system when they end,
 however they end. It binds all jobs of one user on one machine, of several workflows too; a job of somebody else is
-not seen.
+not seen. Everybody may write in a temporary folder, so the folder of the claims must be this user's own, and neither it
+nor a claim may be a link.
 """
 
+import errno
 import fcntl
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
@@ -57,28 +60,31 @@ def claim(
 
     Waits, after one call of `waiting`, until so many are free at once; what is free meanwhile is left to jobs that
     want fewer. The descriptors outlive `exec`: whoever holds them holds the GPUs. Raises ConfigError when there are
-    fewer GPUs than wanted.
+    fewer GPUs than wanted, and for a folder or a claim that others could have made.
     """
     if not 1 <= wanted <= len(names):
         raise ConfigError(
             f"gpus: {wanted} are wanted, but this process may use {len(names)} ({', '.join(names) or 'none'}); "
             "set cluster.gpus_per_node in config/config.yaml to what the machine has"
         )
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    told = False
-    while True:
-        held: dict[str, int] = {}
-        for name in names:
-            descriptor = _lock(folder / f"{name.replace('/', '_')}.lock")
-            if descriptor is not None:
-                held[name] = descriptor
-            if len(held) == wanted:
-                return held
-        release(held)
-        if not told:
-            waiting()
-            told = True
-        time.sleep(poll_seconds)
+    own = _own_folder(folder)
+    try:
+        told = False
+        while True:
+            held: dict[str, int] = {}
+            for name in names:
+                descriptor = _lock(folder, own, f"{name.replace('/', '_')}.lock")
+                if descriptor is not None:
+                    held[name] = descriptor
+                if len(held) == wanted:
+                    return held
+            release(held)
+            if not told:
+                waiting()
+                told = True
+            time.sleep(poll_seconds)
+    finally:
+        os.close(own)
 
 
 def release(held: Mapping[str, int]) -> None:
@@ -88,8 +94,38 @@ def release(held: Mapping[str, int]) -> None:
             os.close(descriptor)
 
 
-def _lock(path: Path) -> int | None:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+def _own_folder(folder: Path) -> int:
+    """A descriptor of the folder of the claims, made where it is missing. Raises ConfigError unless it is our own."""
+    remedy = "remove it, or set TMPDIR to a folder of your own"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700, parents=True)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise ConfigError(f"{folder}: claims on GPUs need a folder here, got a link or a file; {remedy}") from None
+        raise
+    status = os.fstat(descriptor)
+    if status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return descriptor
+    os.close(descriptor)
+    if status.st_uid != os.getuid():
+        raise ConfigError(
+            f"{folder}: the folder for claims on GPUs belongs to user {status.st_uid}, expected {os.getuid()}; {remedy}"
+        )
+    raise ConfigError(f"{folder}: others may write in this folder for claims on GPUs; {remedy}")
+
+
+def _lock(folder: Path, own: int, name: str) -> int | None:
+    """The descriptor of a claim, None where another process holds it. Raises ConfigError for a link."""
+    try:
+        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=own)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR):
+            raise ConfigError(
+                f"{folder / name}: a claim on a GPU is a file, got a link or a folder; remove it"
+            ) from None
+        raise
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

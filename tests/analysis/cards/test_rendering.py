@@ -10,7 +10,8 @@ from markdown_it import MarkdownIt
 
 from hatchery.analysis.cards.content import Section, Text
 from hatchery.analysis.cards.html import card_html, card_markdown
-from hatchery.analysis.cards.tables import Table, count, visible
+from hatchery.analysis.cards.tables import Table, count
+from hatchery.harmless_text import visible
 
 ATTACKS = [
     "<script>alert(1)</script>",

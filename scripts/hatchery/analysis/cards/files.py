@@ -1,14 +1,12 @@
 """The CSV files beside a card: every number that the card shows, in columns for programs."""
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from hatchery.analysis.cards.content import Section
 from hatchery.analysis.cards.lengths import Bin, LengthFacts
 from hatchery.analysis.cards.sizes import ComparedSize, SizeTable
 from hatchery.analysis.cards.vocabulary import VocabularyFacts
+from hatchery.harmless_text import csv_text
 
 LengthsOfSources = Mapping[tuple[str, str], tuple[list[Bin], LengthFacts | None]]
 """Bins and facts by (source, `sentences` or `documents`)."""
@@ -17,7 +15,7 @@ LengthsOfSources = Mapping[tuple[str, str], tuple[list[Bin], LengthFacts | None]
 def statistics_csv(sizes: SizeTable) -> str:
     """Counts by source and split; `(all)` stands for the sum over either."""
     measures = next(iter(sizes.values()))
-    return _csv(("source", "split", *measures), ((*key, *row.values()) for key, row in sizes.items()))
+    return csv_text(("source", "split", *measures), ((*key, *row.values()) for key, row in sizes.items()))
 
 
 def comparison_csv(compared: Sequence[ComparedSize]) -> str:
@@ -27,7 +25,7 @@ def comparison_csv(compared: Sequence[ComparedSize]) -> str:
         for c in compared
     )
     header = ("table", "source", "split", "measure", "ours", "published", "difference_percent", "note")
-    return _csv(header, rows)
+    return csv_text(header, rows)
 
 
 def comparison_markdown(section: Section) -> str:
@@ -43,7 +41,7 @@ def lengths_csv(lengths: LengthsOfSources) -> str:
         if facts is not None
         for item in bins
     )
-    return _csv(("source", "of", "from_words", "to_words", "count", "share"), rows)
+    return csv_text(("source", "of", "from_words", "to_words", "count", "share"), rows)
 
 
 def length_facts_csv(lengths: LengthsOfSources) -> str:
@@ -53,13 +51,13 @@ def length_facts_csv(lengths: LengthsOfSources) -> str:
         for key, (_, facts) in lengths.items()
         if facts is not None
     )
-    return _csv(("source", "of", "number", "mean", "median", "percentile_95", "longest"), rows)
+    return csv_text(("source", "of", "number", "mean", "median", "percentile_95", "longest"), rows)
 
 
 def growth_csv(facts: Mapping[str, VocabularyFacts]) -> str:
     """The points of the growth curves; the types of `(all)` are expected ones."""
     rows = ((name, words, _number(types)) for name, found in facts.items() for words, types in found.points)
-    return _csv(("source", "running_words", "types"), rows)
+    return csv_text(("source", "running_words", "types"), rows)
 
 
 def vocabulary_csv(facts: Mapping[str, VocabularyFacts]) -> str:
@@ -79,7 +77,7 @@ def vocabulary_csv(facts: Mapping[str, VocabularyFacts]) -> str:
             )
         )
     header = ("source", "running_words", "types", "hapaxes", "hapax_share", "growth_exponent", "complete")
-    return _csv(header, rows)
+    return csv_text(header, rows)
 
 
 def top_words_csv(facts: Mapping[str, VocabularyFacts]) -> str:
@@ -89,16 +87,8 @@ def top_words_csv(facts: Mapping[str, VocabularyFacts]) -> str:
         for name, found in facts.items()
         for rank, (word, number) in enumerate(found.top, start=1)
     )
-    return _csv(("source", "rank", "word", "count"), rows)
+    return csv_text(("source", "rank", "word", "count"), rows)
 
 
 def _number(value: float | None) -> int | float | None:
     return int(value) if value is not None and float(value).is_integer() else value
-
-
-def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return buffer.getvalue()

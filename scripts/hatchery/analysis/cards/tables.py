@@ -1,7 +1,6 @@
 """A table as Markdown and as HTML, and the escaping that text of a corpus needs in either.
 
-Words, samples and names come from texts that anybody may have written: nothing of them reaches a page as markup. The
-characters that could reorder or hide what stands around them are shown as U+FFFD.
+Words, samples and names come from texts that anybody may have written: nothing of them reaches a page as markup.
 """
 
 import html
@@ -9,7 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+from hatchery.harmless_text import visible
+
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~$@]|:(?=//)|(?<=www)\.)")
 _BLOCK = re.compile(r"^(\d*)([-#+=.)])")
 
@@ -50,11 +50,6 @@ class Table:
 
     def _is_prose(self, column: int) -> bool:
         return column < self.left or (self.notes_last and column == len(self.header) - 1)
-
-
-def visible(text: str) -> str:
-    """The text with control characters, direction overrides and lone surrogates replaced by U+FFFD."""
-    return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def html_text(text: str) -> str:

@@ -4,8 +4,9 @@ Source: ELC-BERT's reference, section 1.6. Empty lines are skipped in both readi
 published script stops at one with an error.
 
 Corrected:
-- ’ inside a word is an apostrophe, not a closing quote (`cat's`, not `cat' s`);
-- an utterance with nothing left after cleaning vanishes, where the published script writes a pair of quotes.
+- ’ inside or before a word is an apostrophe, not a closing quote (`cat's`, not `cat' s`);
+- `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
+- an utterance with nothing left after cleaning vanishes, where the published script writes a pair of quotes (inferred).
 """
 
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,9 @@
 Source: ELC-BERT's reference, section 1.6.
 
 Corrected:
-- ’ inside a word is an apostrophe, not a closing quote (`It's`, not `It' s`);
-- a line with nothing left after cleaning vanishes, where the published script writes a pair of quotes.
+- ’ inside or before a word is an apostrophe, not a closing quote (`It's`, not `It' s`);
+- `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
+- a line with nothing left after cleaning vanishes, where the published script writes a pair of quotes (inferred).
 """
 
 from collections.abc import Iterable, Iterator

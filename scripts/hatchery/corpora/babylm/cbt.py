@@ -4,8 +4,9 @@ Source: ELC-BERT's reference, section 1.6.
 
 Corrected:
 - a `_BOOK_TITLE_` line is a boundary; as published it is text (a file name) in the middle of a document;
-- ’ inside a word is an apostrophe, not a closing quote;
-- a line with nothing left after cleaning vanishes; as published it is a boundary.
+- ’ inside or before a word is an apostrophe, not a closing quote;
+- `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
+- a line with nothing left after cleaning vanishes; as published it is a boundary (inferred).
 """
 
 from collections.abc import Iterable, Iterator

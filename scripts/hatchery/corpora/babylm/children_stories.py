@@ -4,7 +4,8 @@ Source: ELC-BERT's reference, section 1.6. An indented line begins with the mark
 tokenizers, in both readings.
 
 Corrected:
-- a line with nothing left after cleaning vanishes; as published it is a boundary, or a marker without text.
+- a line with nothing left after cleaning vanishes; as published it is a boundary, or a marker without
+  text (inferred).
 """
 
 from collections.abc import Iterable, Iterator

@@ -4,7 +4,7 @@ Source: ELC-BERT's reference, section 1.6.
 
 Corrected:
 - the last paragraph of a file is kept although no blank line follows it; as published it is lost;
-- a line with nothing left after cleaning vanishes; as published it counts as a blank line.
+- a line with nothing left after cleaning vanishes; as published it counts as a blank line (inferred).
 """
 
 from collections.abc import Iterable, Iterator

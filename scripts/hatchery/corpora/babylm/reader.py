@@ -70,7 +70,7 @@ class BabylmOptions:
     """Which part of a whole release is read; a track for training brings development and test text of the same source.
     Null takes what there is, for a source with one track only."""
     reading: ReadingName = "corrected"
-    """`as_published` for the bytes of the published scripts, `corrected` for what mends their losses."""
+    """`as_published` repeats the published scripts, `corrected` mends their losses."""
     files: tuple[str, ...] = ()
     """Shell patterns of files instead of `<corpus>.train` and so on."""
     lines_per_document: int | None = 200

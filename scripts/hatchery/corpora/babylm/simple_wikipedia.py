@@ -8,7 +8,7 @@ Corrected:
 - a stub sentence takes the title with it only when nothing else of the article is left; as published it takes whatever
   line is above it, also the title or a line of a longer article;
 - an article that ends in a stub sentence still ends there; as published it fuses with the next one;
-- a line with nothing left after cleaning vanishes; as published it is a boundary;
+- a line with nothing left after cleaning vanishes; as published it is a boundary (inferred);
 - entities are decoded to the last level, not to the second.
 """
 

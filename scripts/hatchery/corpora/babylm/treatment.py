@@ -1,7 +1,9 @@
 """What every BabyLM normaliser gets beside its lines: which of the two readings is wanted, and where losses are told.
 
 Source: ELC-BERT's reference, sections 1.5 and 1.6. `as_published` gives the bytes of the published scripts, with what
-they lose and garble; `corrected` mends that. Every line of text that a normaliser leaves out is counted, in both.
+they lose and garble, as far as the golden files and the reference show; `corrected` mends that. Where a docstring says
+"inferred", we concluded from the order of the steps what the scripts do, and nothing else shows it. Every line of text
+that a normaliser leaves out is counted, in both readings.
 """
 
 from collections.abc import Iterable, Iterator
@@ -44,7 +46,7 @@ class Treatment:
     def keeps(self, text: str, line: str) -> bool:
         """Whether a raw line goes on that the cleaning has made `text`.
 
-        Corrected, a line with nothing left vanishes; as published it becomes a boundary, or a pair of quotes.
+        Corrected, a line with nothing left vanishes; as published it is a boundary or a pair of quotes (inferred).
         """
         if text or not self.corrected:
             return True

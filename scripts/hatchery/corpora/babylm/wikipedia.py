@@ -3,7 +3,9 @@
 Source: ELC-BERT's reference, section 1.6.
 
 Corrected:
-- a link leaves the text that readers see, not its target;
+- a link leaves the text that readers see, not its target. As published, a target runs to the first `|` or `]` and may
+  hold `[`, so that of links within links the outer one is cut open (`nested [[inner tail]]`). That a shown
+  text may hold `[`, too, is inferred;
 - a file or category link goes, with its caption, but not the text around it; as published a line that begins with one
   is lost, and one in the middle leaves its target;
 - a heading with more or other equals signs starts no document, a title that holds an equals sign does, and loses its
@@ -21,6 +23,9 @@ _FILE_OR_CATEGORY_MARK = ("[[Category:", "[[File:")
 # Captions hold links, which hold no further ones. Possessive, so that hostile brackets take linear time.
 _FILE_OR_CATEGORY = re.compile(r"\[\[(?:File|Category):[^\[\]]*+(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*+\]\]")
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
+# What looks like a link and does not end in `]]` is matched, too, and stays: no link begins inside it. Without that,
+# and if it were not possessive, hostile brackets would take quadratic time.
+_PUBLISHED_LINK = re.compile(r"\[\[([^|\]]*+)(?:\|[^\]]*+)?+(\]\])?+")
 _TITLE = re.compile(r"^= = = (?!=)(.*)(?<!=) = = =$")
 _PUBLISHED_TITLE_MARK = "= = = "
 _PUBLISHED_TITLE = re.compile(r"= = = ([^=]*) = = =")
@@ -42,14 +47,17 @@ def normalise(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
         if not text or text.startswith(_FILE_OR_CATEGORY_MARK):
             treatment.leave_out("file or category line", line)
             continue
-        text = _LINK.sub(_shown if corrected else _target, without_citations(text))
-        text = collapse(_TITLE.sub(r"\1", text)) if corrected else _PUBLISHED_TITLE.sub(r"\1", text)
+        text = without_citations(text)
+        if corrected:
+            text = collapse(_TITLE.sub(r"\1", _LINK.sub(_shown, text)))
+        else:
+            text = _PUBLISHED_TITLE.sub(r"\1", _PUBLISHED_LINK.sub(_target, text))
         if treatment.keeps(text, line):
             yield text
 
 
 def _target(link: re.Match[str]) -> str:
-    return link[1].split("|")[0]
+    return link[1] if link[2] else link[0]
 
 
 def _shown(link: re.Match[str]) -> str:

@@ -4,9 +4,7 @@ Values are fractions or correlations, never percent. What a diverged run lacks i
 so; no run is ever dropped. The order is that of the configuration.
 """
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ import pyarrow as pa
 from hatchery.evaluation.finetuning.predicting import Predicted
 from hatchery.evaluation.finetuning.run_results import RunResult
 from hatchery.evaluation.finetuning.scored_sets import ScoredSet
+from hatchery.harmless_text import csv_text
 from hatchery.modeling.heads.checks import IMPOSSIBLE_SCORE
 from hatchery.storage.atomic import atomic_path
 from hatchery.storage.parquet import TableWriter
@@ -39,7 +38,7 @@ PREDICTIONS_SCHEMA = pa.schema(
 
 def results_csv(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> str:
     """One row per set, run and metric."""
-    return _csv(
+    return csv_text(
         RESULT_COLUMNS,
         (
             (
@@ -63,12 +62,12 @@ def breakdown_csv(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> str:
                 for found in scored.breakdown(answers):
                     where = (scored.name, run.seed, run.learning_rate)
                     rows.append((*where, found.fact, found.value, found.label, found.n, found.accuracy))
-    return _csv(BREAKDOWN_COLUMNS, rows)
+    return csv_text(BREAKDOWN_COLUMNS, rows)
 
 
 def layer_weights_csv(runs: Sequence[RunResult]) -> str:
     """The share of every layer, from 1, for every span, from 1, of the probes that have been trained."""
-    return _csv(
+    return csv_text(
         LAYER_WEIGHT_COLUMNS,
         (
             (run.seed, run.learning_rate, span, layer, weight)
@@ -120,11 +119,3 @@ def _score_lists(answers: Predicted) -> pa.ListArray:
     exists = answers.scores > IMPOSSIBLE_SCORE
     offsets = np.concatenate(([0], np.cumsum(exists.sum(axis=1)))).astype(np.int32)
     return pa.ListArray.from_arrays(offsets, pa.array(answers.scores[exists], type=pa.float32()))
-
-
-def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()

@@ -13,6 +13,7 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.json_lines import Record, read_json_lines, shorten
 from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, Unit
 from hatchery.evaluation.seeds import generator
+from hatchery.harmless_text import plain_name
 from hatchery.storage.sources import RawSource
 
 # The 13 raw terms of the release become the 12 phenomena of the paper and of BabyLM's tables by these two.
@@ -67,8 +68,9 @@ def read_minimal_pairs(source: RawSource, files: str = "*.jsonl", unit: Unit = "
     With the unit "paradigm", the paradigm is the field `UID`, or else the file's stem; the phenomenon is
     `linguistics_term`, or else the paradigm; terms outside BLiMP are kept as they are. With the unit "file" (BabyLM's
     pooled files) paradigm and phenomenon are the file's stem, whatever the records say, and a pair is known by its
-    line, because ids repeat where paradigms are pooled. Raises EvaluationError naming file and line for wrong records,
-    and when no file matches or two files share a stem that must tell them apart.
+    line, because ids repeat where paradigms are pooled. Names go through `plain_name`, because they reach tables,
+    terminals and pages. Raises EvaluationError naming file and line for wrong records, and when no file matches or two
+    files share a stem that must tell them apart.
     """
     names = source.names(files)
     if not names:
@@ -84,15 +86,16 @@ def read_minimal_pairs(source: RawSource, files: str = "*.jsonl", unit: Unit = "
 
 
 def _pair(record: Record, stem: str) -> MinimalPair:
-    paradigm = _optional(record, "UID", stem)
-    term = _optional(record, "linguistics_term", paradigm)
+    paradigm = plain_name(_optional(record, "UID", stem))
+    term = plain_name(_optional(record, "linguistics_term", paradigm))
     return MinimalPair(
         paradigm, PHENOMENON_OF_TERM.get(term, term), _pair_id(record), *_sentences(record), _field(record)
     )
 
 
 def _pair_of_file(record: Record, stem: str) -> MinimalPair:
-    return MinimalPair(stem, stem, str(record.line), *_sentences(record), _field(record))
+    name = plain_name(stem)
+    return MinimalPair(name, name, str(record.line), *_sentences(record), _field(record))
 
 
 def _sentences(record: Record) -> tuple[str, str]:
@@ -100,7 +103,7 @@ def _sentences(record: Record) -> tuple[str, str]:
 
 
 def _field(record: Record) -> str:
-    field = _optional(record, "field", "")
+    field = plain_name(_optional(record, "field", ""))
     return FIELD_SPELLINGS.get(field, field)
 
 

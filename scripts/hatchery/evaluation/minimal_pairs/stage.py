@@ -5,9 +5,7 @@ suites of whole files, and the manifest. The runtime values (tokens per batch, d
 the last bits of a score.
 """
 
-import csv
 import dataclasses
-import io
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +32,7 @@ from hatchery.evaluation.minimal_pairs.settings import ScoringRuntime, ScoringSe
 from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
 from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.evaluation.runtime import prepare_device
+from hatchery.harmless_text import csv_text
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import StageRun, stage_run, take_finished
@@ -166,11 +165,7 @@ def pair_scores(
 
 def accuracy_csv(table: Sequence[Accuracy]) -> str:
     """The text of accuracy.csv: level, name, pairs, correct, ties, and the two accuracies (fractions of 1)."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in dataclasses.fields(Accuracy)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(dataclasses.asdict(row) for row in table)
-    return text.getvalue()
+    return csv_text([field.name for field in dataclasses.fields(Accuracy)], map(dataclasses.astuple, table))
 
 
 def _write(

@@ -1,0 +1,66 @@
+"""What the machine refuses: a full disk, a place that cannot be written to, too little memory, told in one line.
+
+These are no defects of ours, whoever's code meets them first. Libraries written in Rust or C++ raise exceptions of
+their own, of which only the text says what happened, so that is read, too.
+"""
+
+import errno
+import os
+import re
+from pathlib import Path
+
+_WRITABLE = "the results need a place that can be written to (storage_root in config/config.yaml)"
+_COPY = "mount it for writing, or work in a copy of the project"
+_ROOM = "make room and start again; what is finished stays"
+REMEDIES = {
+    errno.ENOSPC: _ROOM,
+    errno.EDQUOT: _ROOM,
+    errno.EFBIG: "the limit on the size of files (ulimit -f) or the file system does not allow so large a file",
+    errno.EROFS: _WRITABLE,
+    errno.EACCES: "check who owns it and its permissions",
+    errno.EPERM: "check who owns it and its permissions",
+    errno.EIO: "the disk or the network behind it fails; look at the machine's log",
+    errno.ESTALE: "the network file system has lost it; start again",
+    errno.EMFILE: "too many files are open; raise the limit (ulimit -n)",
+    errno.ENFILE: "too many files are open on this machine",
+}
+_MEMORY = (
+    "not enough memory; start again with fewer processes or smaller micro-batches (compute in config/config.yaml) or "
+    "with more memory for the job; what is finished stays"
+)
+# "No space left on device (os error 28)" of tokenizers, "Os { code: 28, kind: StorageFull, ... }" of safetensors.
+_NUMBER = re.compile(r"\(os error (\d+)\)|Os \{ code: (\d+),")
+_NO_MEMORY = re.compile(r"can't allocate memory|cannot allocate memory|out of memory|bad_alloc", re.IGNORECASE)
+
+
+def writing_refused(folder: Path) -> str | None:
+    """The line for people where nothing can be written in `folder`; asked before Snakemake fails with a traceback."""
+    if os.access(folder, os.W_OK | os.X_OK):
+        return None
+    return f"{folder.absolute()}: nothing can be written in this folder, but Snakemake keeps its records here; {_COPY}"
+
+
+def error_number(error: BaseException) -> int | None:
+    """The number of the system's error behind an exception of anybody's, None where there is none."""
+    if isinstance(error, OSError):
+        return error.errno
+    found = _NUMBER.search(str(error))
+    return int(found[1] or found[2]) if found else None
+
+
+def is_memory_error(error: BaseException) -> bool:
+    """Whether an exception says that there was not enough memory, also on a GPU."""
+    if isinstance(error, MemoryError) or error_number(error) == errno.ENOMEM:
+        return True
+    return isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error)) is not None
+
+
+def refusal(error: BaseException) -> str | None:
+    """The line for people where the machine has refused something: what, where, what to do; None for anything else."""
+    if is_memory_error(error):
+        return _MEMORY
+    number = error_number(error)
+    if number not in REMEDIES:
+        return None
+    place = (error.filename if isinstance(error, OSError) else None) or "writing"
+    return f"{place}: {os.strerror(number)}; {REMEDIES[number]}"

@@ -1,0 +1,102 @@
+"""Text of strangers in terminals and in CSV files: no escape sequence, no formula, nothing else changed."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hatchery.analysis.terminal import show_summaries
+from hatchery.evaluation.minimal_pairs.accuracy import Accuracy
+from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
+from hatchery.evaluation.minimal_pairs.stage import accuracy_csv
+from hatchery.harmless_text import csv_cell, csv_text, plain_name, visible
+from hatchery.storage.sources import open_source, register_source
+
+FORMULAS = ("=1+1", "+cmd|' /C calc'!A0", "-2+3+cmd|x", "@SUM(A1)", '  =HYPERLINK("x")', "=\n1", "＝1+1")
+HARMLESS = ("wh_island", "-", "--", "=", "+", "'tis", "", "a=b", "-0.25", "+1", "-3.5e-7", "1,000", "5 %")
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_formula_gets_an_apostrophe_once(text: str) -> None:
+    assert csv_cell(text) == f"'{text}" == csv_cell(csv_cell(text))
+
+
+@pytest.mark.parametrize("value", [*HARMLESS, -1, -0.5, None, True])
+def test_names_signs_numbers_and_empty_fields_stay_as_they_are(value: object) -> None:
+    assert csv_cell(value) is value
+
+
+@given(st.text())
+def test_a_cell_is_the_visible_text_with_an_apostrophe_in_front_at_most(text: str) -> None:
+    lines = list(csv.reader(io.StringIO(csv_text(["x", "y"], [(text, "end")]), newline="")))
+    assert lines[1:] == [[csv_cell(text), "end"]]
+    shown = visible(text)
+    assert csv_cell(text) == shown or (csv_cell(text) == f"'{shown}" and shown.lstrip()[0] in "=+-@＝＋－＠")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "\ufffd[31mred\ufffd[0m"),
+        ("\x1b]0;title\x07", "\ufffd]0;title\ufffd"),
+        ("\x9b2J", "\ufffd2J"),
+        ("a\rb", "a\ufffdb"),
+        ("gnp.\u202eexe", "gnp.\ufffdexe"),
+        ("Größe, 日本, é", "Größe, 日本, é"),
+    ],
+)
+def test_characters_that_steer_a_terminal_or_hide_become_one_sign(text: str, shown: str) -> None:
+    assert visible(text) == shown
+    assert visible(shown) == shown
+    assert plain_name(f"={text}") == f"'={shown}"
+
+
+def test_a_name_is_one_line_and_a_text_may_be_several() -> None:
+    assert plain_name("a\nb\tc\u2028d\r\ne") == "a\ufffdb\ufffdc\ufffdd\ufffd\ufffde"
+    assert visible("a\nb\tc\r\nd") == "a\nb\tc\nd"
+
+
+def test_names_of_paradigms_are_harmless_from_the_moment_they_are_read(tmp_path: Path) -> None:
+    names = {"UID": "=cmd\x1b[2J", "linguistics_term": "@x", "field": "-y"}
+    (tmp_path / "raw").mkdir()
+    line = json.dumps({"sentence_good": "a b", "sentence_bad": "b a", **names})
+    (tmp_path / "raw" / "+z\x1b.jsonl").write_text(f"{line}\n")
+    register_source("raw", tmp_path / "raw", tmp_path / "raw.json")
+    [pair] = read_minimal_pairs(open_source(tmp_path / "raw.json"))
+    assert (pair.paradigm, pair.phenomenon, pair.field) == ("'=cmd\ufffd[2J", "'@x", "'-y")
+    [pair] = read_minimal_pairs(open_source(tmp_path / "raw.json"), unit="file")
+    assert (pair.paradigm, pair.phenomenon) == ("'+z\ufffd", "'+z\ufffd")
+
+
+def test_a_table_of_accuracies_holds_no_formula() -> None:
+    fields = dict.fromkeys(Accuracy.__dataclass_fields__, 0)
+    table = accuracy_csv([Accuracy(**{**fields, "level": "paradigm", "name": "=1+1"})])  # type: ignore[arg-type]
+    assert table.splitlines()[1].split(",")[:2] == ["paradigm", "'=1+1"]
+
+
+def test_a_finished_workflow_prints_no_escape_sequence(tmp_path: Path) -> None:
+    (tmp_path / "summary.txt").write_bytes("one \x1b[2J\x9b1A\ttwo\nthree\n".encode())
+    shown = io.StringIO()
+    show_summaries([tmp_path / "summary.txt"], shown)
+    assert shown.getvalue() == "\none \ufffd[2J\ufffd1A\ttwo\nthree\n"
+
+
+def test_an_error_that_quotes_a_file_has_no_escape_sequences(repository: Path) -> None:
+    code = "\n".join(
+        [
+            "import argparse",
+            "from hatchery.command import run_command",
+            "from hatchery.errors import EvaluationError",
+            "def main(_): raise EvaluationError('x.jsonl, line 1: \\x1b[2J ok')",
+            "run_command(main, argparse.ArgumentParser())",
+        ]
+    )
+    command = [sys.executable, "-X", "utf8", "-c", code]
+    outcome = subprocess.run(command, cwd=repository / "scripts", capture_output=True, encoding="utf-8", check=False)
+    assert (outcome.returncode, outcome.stderr) == (1, "error: x.jsonl, line 1: \ufffd[2J ok\n")

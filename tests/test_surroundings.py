@@ -1,0 +1,146 @@
+"""What the machine refuses ends in one line, whatever exception it comes as; defects keep their traceback."""
+
+import argparse
+import errno
+import os
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hatchery.command import run_command
+from hatchery.errors import ModelError
+from hatchery.storage.atomic import atomic_path
+from hatchery.surroundings import refusal, writing_refused
+
+
+class ForeignError(Exception):
+    """What a library written in Rust raises."""
+
+
+FULL = [
+    OSError(errno.ENOSPC, "No space left on device", "results/x"),
+    ForeignError("No space left on device (os error 28)"),
+    ForeignError("Error while serializing: I/O error: No space left on device (os error 28)"),
+    ForeignError('Error while serializing: IoError(Os { code: 28, kind: StorageFull, message: "No space" })'),
+]
+MEMORY = [
+    MemoryError(),
+    OSError(errno.ENOMEM, "Cannot allocate memory"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory: you tried ..."),
+    RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    RuntimeError("std::bad_alloc"),
+]
+
+
+def said_by(main: Callable[[argparse.Namespace], None], capsys: pytest.CaptureFixture[str], monkeypatch) -> list[str]:
+    monkeypatch.setattr(sys, "argv", ["command"])
+    with pytest.raises(SystemExit) as stop:
+        run_command(main, argparse.ArgumentParser())
+    assert stop.value.code == 1
+    return capsys.readouterr().err.splitlines()
+
+
+def raising(error: Exception) -> Callable[[argparse.Namespace], None]:
+    def main(_: argparse.Namespace) -> None:
+        raise error
+
+    return main
+
+
+@pytest.mark.parametrize("error", FULL, ids=repr)
+def test_a_full_disk_is_one_line_with_a_remedy(error: Exception, capsys, monkeypatch) -> None:
+    [line] = said_by(raising(error), capsys, monkeypatch)
+    assert line.endswith(": No space left on device; make room and start again; what is finished stays")
+
+
+@pytest.mark.parametrize("error", MEMORY, ids=repr)
+def test_too_little_memory_is_one_line_with_a_remedy(error: Exception, capsys, monkeypatch) -> None:
+    [line] = said_by(raising(error), capsys, monkeypatch)
+    assert line.startswith("error: not enough memory; start again with fewer processes")
+
+
+def test_a_read_only_file_system_is_one_line_with_a_remedy(capsys, monkeypatch) -> None:
+    error = OSError(errno.EROFS, "Read-only file system", "results/x")
+    [line] = said_by(raising(error), capsys, monkeypatch)
+    assert line.startswith("error: results/x: Read-only file system; the results need a place that can be written to")
+
+
+def test_an_allocation_that_really_fails_is_one_line(capsys, monkeypatch) -> None:
+    def main(_: argparse.Namespace) -> None:
+        bytearray(1 << 60)
+
+    assert len(said_by(main, capsys, monkeypatch)) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyError("memory"),
+        RuntimeError("shape mismatch"),
+        ForeignError("expected value at line 28"),
+        OSError(errno.ENOENT, "No such file or directory", "x"),
+        ValueError("out of memory of its own"),
+    ],
+    ids=repr,
+)
+def test_a_defect_keeps_its_traceback(error: Exception, monkeypatch) -> None:
+    assert refusal(error) is None
+    monkeypatch.setattr(sys, "argv", ["command"])
+    with pytest.raises(type(error)):
+        run_command(raising(error), argparse.ArgumentParser())
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space"), *FULL[1:]], ids=repr)
+def test_an_output_that_cannot_be_written_is_named_whichever_library_writes_it(
+    error: Exception, tmp_path: Path
+) -> None:
+    with pytest.raises(OSError) as raised, atomic_path(tmp_path / "model.bin"):
+        raise error
+    assert raised.value.errno == errno.ENOSPC
+    assert raised.value.filename == str(tmp_path / "model.bin")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_errors_pass_the_writing_of_an_output_untouched(tmp_path: Path) -> None:
+    for error in (ModelError("x (os error 28)"), ForeignError("x"), OSError(errno.ENOSPC, "No space", "elsewhere")):
+        with pytest.raises(type(error)) as raised, atomic_path(tmp_path / "model.bin"):
+            raise error
+        assert raised.value is error
+        assert getattr(error, "filename", None) in (None, "elsewhere")
+
+
+def test_a_real_write_that_fails_names_the_output_and_not_its_temporary_name(repository: Path, tmp_path: Path) -> None:
+    code = "from hatchery.command import run_command; import argparse; from hatchery.storage.atomic import write_text\n"
+    code += f"run_command(lambda _: write_text({str(tmp_path / 'x.txt')!r}, 'x' * 5000), argparse.ArgumentParser())"
+    outcome = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=repository / "scripts",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outcome.returncode == 1
+    assert re.fullmatch(f"error: {tmp_path}/x.txt: File too large; .*\n", outcome.stderr)
+
+
+def test_a_log_on_the_full_disk_does_not_hide_the_status(repository: Path) -> None:
+    code = "from hatchery.command import run_command; import argparse\n"
+    code += "def main(_): raise MemoryError\nrun_command(main, argparse.ArgumentParser())"
+    with Path("/dev/full").open("w") as full:
+        outcome = subprocess.run([sys.executable, "-c", code], cwd=repository / "scripts", stderr=full, check=False)
+    assert outcome.returncode == 1
+
+
+def test_a_project_that_cannot_be_written_is_told_before_snakemake_fails(tmp_path: Path, monkeypatch) -> None:
+    assert writing_refused(tmp_path) is None
+    # Permissions do not bind root, which tests may be.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert str(writing_refused(tmp_path)).startswith(
+        f"{tmp_path}: nothing can be written in this folder, but Snakemake"
+    )
