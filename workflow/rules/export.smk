@@ -7,6 +7,7 @@ rule export_model:
     input:
         pretraining="results/{experiment}/pretraining/{cell}/manifest.json",
         summary="results/{experiment}/summary.csv",
+        filled="results/{experiment}/filled_sentences/{cell}/manifest.json",
     output:
         "results/{experiment}/export/{cell}/manifest.json",
     log:
@@ -23,7 +24,7 @@ rule export_model:
         ),
     shell:
         "python scripts/export_model.py --settings {params.settings:q} --pretraining {input.pretraining}"
-        " --summary {input.summary} --output {output} > {log} 2>&1"
+        " --summary {input.summary} --filled {input.filled} --output {output} > {log} 2>&1"
 
 
 rule list_exported_models:

@@ -48,7 +48,8 @@ VERSIONS = {
     "write_page": 4,
     "write_run_card": 2,
     "write_provenance": 2,
-    "export_model": 1,
+    "export_model": 2,
+    "fill_sentences": 1,
     "list_exported_models": 1,
 }
 
@@ -85,7 +86,7 @@ def _source(project: Project, source: str) -> dict[str, Any]:
 def _corpus(project: Project, corpus: str) -> dict[str, Any]:
     block = project.block("corpus", corpus)
     sources = [_without(source, "data", "embedded") for source in block["sources"]]
-    return {**_without(block, "description", "card_tokenizer"), "sources": sources}
+    return {**_without(block, "description", "languages", "card_tokenizer"), "sources": sources}
 
 
 def _sample(project: Project, corpus: str) -> dict[str, Any]:
@@ -260,5 +261,6 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "write_run_card": analysis.run_card_slice,
     "write_provenance": analysis.provenance_slice,
     "export_model": analysis.export_slice,
+    "fill_sentences": analysis.filled_sentences_slice,
     "list_exported_models": analysis.exports_slice,
 }

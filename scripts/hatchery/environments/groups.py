@@ -17,6 +17,7 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
         "finetune_tasks",
         "claim_gpus",
         "export_model",
+        "fill_sentences",
         "list_exported_models",
     ),
     "analysis": (
