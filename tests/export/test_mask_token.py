@@ -1,4 +1,4 @@
-"""The mask of an exported tokenizer: a masked text is cut as the whole text was, and a text without a mask as before."""
+"""The mask of an exported tokenizer: a masked text is cut as the whole text was, any other text as before."""
 
 import json
 from pathlib import Path

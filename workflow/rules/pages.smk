@@ -14,6 +14,8 @@ rule write_page:
         pretraining=lambda wildcards: LAYOUT.pretrained(wildcards.experiment).values(),
         run_cards=lambda wildcards: LAYOUT.run_cards(wildcards.experiment).values(),
         tables=lambda wildcards: LAYOUT.paper_tables(wildcards.experiment),
+        filled=lambda wildcards: LAYOUT.filled_sentences(wildcards.experiment).values(),
+        cost="results/{experiment}/cost.md",
     output:
         "results/{experiment}/index.html",
     log:
@@ -38,16 +40,21 @@ rule write_page:
         tables=lambda wildcards, input: (
             f"--tables {input.tables}" if input.tables else ""
         ),
+        filled=lambda wildcards: arguments(
+            "--filled", LAYOUT.filled_sentences(wildcards.experiment)
+        ),
     shell:
         "python scripts/write_page.py --settings {params.settings:q} --summary {input.summary}"
         " --markdown {input.markdown} --provenance {input.provenance} --figures {input.figures} {params.cards}"
-        " {params.pretraining} {params.run_cards} {params.tables} --output {output} > {log} 2>&1"
+        " {params.pretraining} {params.run_cards} {params.tables} {params.filled} --cost {input.cost} --output {output}"
+        " > {log} 2>&1"
 
 
 rule write_run_card:
     input:
         pretraining="results/{experiment}/pretraining/{cell}/manifest.json",
         cost="results/{experiment}/cost.csv",
+        filled="results/{experiment}/filled_sentences/{cell}/manifest.json",
     output:
         page=report(
             "results/{experiment}/run_cards/{cell}.html",
@@ -71,7 +78,7 @@ rule write_run_card:
         ),
     shell:
         "python scripts/write_run_card.py --settings {params.settings:q} --pretraining {input.pretraining}"
-        " --cost {input.cost} --output {output.page} --markdown {output.markdown} --drawing {output.drawing}"
+        " --cost {input.cost} --filled {input.filled} --output {output.page} --markdown {output.markdown} --drawing {output.drawing}"
         " > {log} 2>&1"
 
 

@@ -47,6 +47,7 @@ DEVELOPMENT_COMMANDS: tuple[str, ...] = (
     "import_checkpoint",
     "install_environment",
     "lock_environments",
+    "picture_page",
     "record_stage_code",
     "report_node",
     "trace",

@@ -1,6 +1,6 @@
 """The mask token of an exported tokenizer: what stands around it in a text is cut as it was in pretraining.
 
-In pretraining a sentence is cut first and masked afterwards: `dogs sleep.` is `Ġdogs Ġsleep .` and then `Ġdogs [MASK] .`.
+In pretraining a sentence is cut first and masked afterwards: `dogs sleep.` is `Ġdogs Ġsleep .`, then `Ġdogs [MASK] .`.
 A user writes `dogs [MASK].`, and the library cuts what is left and right of the mask as texts of their own. Two things
 go wrong then: the space before the mask becomes a token that the model never saw, and the full stop gets the space that
 begins a text. Both are mended in the definition of the tokenizer; a text without a mask keeps its ids.

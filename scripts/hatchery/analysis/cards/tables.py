@@ -42,8 +42,8 @@ class Table:
         )
 
     def _row(self, row: Sequence[str]) -> str:
-        first = f'<th scope="row">{html_text(row[0])}</th>'
-        return first + "".join(f"<td{self._side(i)}>{html_text(text)}</td>" for i, text in enumerate(row) if i)
+        first = f'<th scope="row">{breakable(row[0])}</th>'
+        return first + "".join(f"<td{self._side(i)}>{breakable(text)}</td>" for i, text in enumerate(row) if i)
 
     def _side(self, column: int) -> str:
         return ' class="prose"' if self._is_prose(column) else ' class="number"'
@@ -60,6 +60,11 @@ def visible(text: str) -> str:
 def html_text(text: str) -> str:
     """The text for an HTML element or a quoted attribute."""
     return html.escape(visible(text), quote=True)
+
+
+def breakable(text: str) -> str:
+    """Like `html_text`, for names in narrow columns: lines may break behind an underscore."""
+    return re.sub(r"(?<=[^_]_)(?=[^_])", "<wbr>", html_text(text))
 
 
 def markdown_text(text: str) -> str:

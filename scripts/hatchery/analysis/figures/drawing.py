@@ -1,13 +1,16 @@
 """What all figures share: colours that colour-blind readers tell apart, one font size, and files without a date.
 
+A figure of a page is drawn twice, for wide screens and for phones; both drawings are in its one file.
+
 Colours are those of Okabe and Ito (Color Universal Design, 2008). An SVG of the same numbers has the same bytes:
 identifiers are hashed with a fixed salt, and neither time nor software version is written.
 """
 
+import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +21,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from hatchery.analysis.settings import Cell, Style, models_in_order
-from hatchery.storage.atomic import atomic_path
+from hatchery.storage.atomic import write_text
 
 # Yellow comes last: as a line on white it is the hardest to see.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
@@ -31,6 +34,9 @@ MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "*", "h")
 MUTED = "#595959"
 GRID = "#D9D9D9"
 LIGHT = 0.65
+# What a phone shows without making letters smaller.
+NARROW_INCHES = 3.8
+NARROW_ID = "narrow"
 
 
 @dataclass(frozen=True)
@@ -104,12 +110,51 @@ def figure_style(style: Style) -> Iterator[None]:
         yield
 
 
+def is_narrow(style: Style) -> bool:
+    """Whether a figure of this width has no room for panels side by side."""
+    return style.width_inches < 1.5 * NARROW_INCHES
+
+
+def save_drawings(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str) -> None:
+    """Write what `draw` makes of `style` to `path`, and with it what it makes of a phone's width.
+
+    The file shows the first; the second stands in it as a `symbol`, which a page may show instead. There is none where
+    the figure is narrow as it is.
+    """
+    with figure_style(style):
+        wide = _svg(draw(style), title)
+        if not is_narrow(style):
+            narrow = _svg(draw(replace(style, width_inches=NARROW_INCHES)), title)
+            wide = _with_symbol(wide, narrow)
+    write_text(path, wide)
+
+
 def save_svg(figure: Figure, path: str | Path, title: str) -> None:
     """Write the figure to `path` atomically; the bytes depend on nothing but the figure. Call inside `figure_style`."""
+    write_text(path, _svg(figure, title))
+
+
+def _svg(figure: Figure, title: str) -> str:
     FigureCanvasSVG(figure)
-    metadata = {"Title": title, "Creator": "Hatchery", "Date": None}
-    with atomic_path(path) as partial:
-        figure.savefig(partial, format="svg", metadata=metadata)
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Title": title, "Creator": "Hatchery", "Date": None})
+    return buffer.getvalue()
+
+
+def _with_symbol(wide: str, narrow: str) -> str:
+    """The document `wide` with the drawing of `narrow` in a symbol; its ids must not be those of the other drawing."""
+    inside = prefixed_ids(narrow[narrow.index("<svg") :], f"{NARROW_ID}-")
+    sizes = re.search(r'<svg[^>]*?(viewBox="[^"]*")', inside)
+    assert sizes is not None
+    body = re.sub(r"<metadata>.*?</metadata>", "", inside[inside.index(">") + 1 : inside.rindex("</svg>")], flags=re.S)
+    symbol = f'<symbol id="{NARROW_ID}" {sizes[1]}>{body}</symbol>\n'
+    end = wide.rindex("</svg>")
+    return wide[:end] + symbol + wide[end:]
+
+
+def prefixed_ids(svg: str, prefix: str) -> str:
+    """The drawing with `prefix` before every id and every reference to one."""
+    return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", svg)
 
 
 def legend_columns(labels: Sequence[str], style: Style) -> int:

@@ -7,6 +7,7 @@ colour-blind readers order the same way.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.drawing import GRID, MUTED, figure_style, models_with_counts, save_svg
+from hatchery.analysis.figures.drawing import GRID, MUTED, models_with_counts, save_drawings
 from hatchery.analysis.layer_contribution import LayerContribution, contributions_csv, layer_contributions
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.settings import FigureSettings, evaluations_named, match_evaluations, models_in_order
@@ -53,9 +54,12 @@ def plot_layer_contributions(
     manifests = {key: read_verified(path) for key, path in inputs.items()}
     contributions = layer_contributions(manifests, figure_settings.cells)
     write_text(table, contributions_csv(contributions))
-    with figure_style(figure_settings.style):
-        figure = draw_layer_contributions(figure_settings, contributions)
-        save_svg(figure, output, f"Layer contributions of {figure_settings.experiment}")
+    save_drawings(
+        lambda style: draw_layer_contributions(replace(figure_settings, style=style), contributions),
+        figure_settings.style,
+        output,
+        f"Layer contributions of {figure_settings.experiment}",
+    )
 
 
 def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> Figure:

@@ -4,14 +4,16 @@ Every section is a table of names and values for people. What changes when the s
 versions) stands in the sections `What it took` and `Where it ran` and nowhere else.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.cards.content import Drawing, Section
 from hatchery.analysis.cards.tables import Table, count
+from hatchery.analysis.pages.filled import GAP
 from hatchery.analysis.run_cards.curves import DIVERGENCES, caption_of, has_curves, measured_divergences
 from hatchery.analysis.run_cards.facts import RunFacts
+from hatchery.evaluation.filled_sentences.results import FilledSentence
 from hatchery.provenance.setting_texts import flatten
 from hatchery.units import duration, mebibytes, number, percent, power
 
@@ -74,6 +76,23 @@ def settings_section(run: RunFacts) -> Section:
     single = _table("Length and evaluation", ((name, _setting(text)) for name, text in flatten(settings).items()))
     prose = ["All settings that decide the weights, with defaults filled in; they stand in the manifest of the run."]
     return Section("Settings", prose, tables=[single, *tables])
+
+
+def filled_section(sentences: Sequence[FilledSentence]) -> Section | None:
+    """What the model writes where a word was left out; None without sentences."""
+    if not sentences:
+        return None
+    rows = [
+        (
+            sentence.with_gap(GAP),
+            sentence.word,
+            ", ".join(f"{guess.text} ({guess.percent:.1f}\N{NO-BREAK SPACE}%)" for guess in sentence.guesses),
+        )
+        for sentence in sentences
+    ]
+    prose = ["A word was left out of some short sentences of the corpus. These are the most probable subwords there."]
+    table = Table("Sentences filled in", ("sentence", "left out", "the model's guesses"), rows, left=3)
+    return Section("Try the model", prose, tables=[table])
 
 
 def plan_section(run: RunFacts) -> Section:
@@ -158,7 +177,7 @@ def place_section(run: RunFacts) -> Section:
     ]
     rows += sorted((str(name), str(version)) for name, version in dict(facts.get("packages") or {}).items())
     further = flatten({key: value for key, value in facts.items() if key not in _TOLD})
-    rows += [(name.replace("_", " "), text) for name, text in further.items()]
+    rows += [(name.replace("_", " "), text) for name, text in further.items() if name and text not in ("{}", "[]")]
     return Section("Where it ran", tables=[_table("Machine and software", rows, notes=True)])
 
 

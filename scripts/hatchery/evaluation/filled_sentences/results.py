@@ -1,4 +1,4 @@
-"""The file `sentences.json` of the stage `fill_sentences`: what was left out of each sentence and what a model guessed."""
+"""The file `sentences.json` of the stage `fill_sentences`: what each sentence lacks and what a model guessed."""
 
 import json
 from collections.abc import Sequence
