@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from matplotlib.image import imread
 
 from hatchery.environments import page_picture
 from hatchery.environments.page_picture import BROWSERS, MOST_BYTES, PictureError, PictureSize, take_picture
@@ -40,9 +40,9 @@ def test_the_picture_shows_the_page_in_its_own_colours(tmp_path: Path) -> None:
     page = tmp_path / "index.html"
     page.write_text(PAGE)
     take_picture(page, tmp_path / "docs" / "page.png", SIZE)
-    with Image.open(tmp_path / "docs" / "page.png") as picture:
-        assert picture.size == (400, 300)
-        assert picture.getpixel((300, 200)) == (0, 0x72, 0xB2)
+    picture = imread(tmp_path / "docs" / "page.png")
+    assert picture.shape[:2] == (300, 400)
+    assert (255 * picture[200, 300, :3]).round().tolist() == [0, 0x72, 0xB2]
 
 
 def test_the_picture_of_the_readme_is_small(repository: Path) -> None:

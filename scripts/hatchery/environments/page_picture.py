@@ -1,5 +1,4 @@
-"""A picture of a page for the README: taken by a command, so that it can be made anew whenever the page changes.
-"""
+"""A picture of a page for the README: taken by a command, so that it can be made anew whenever the page changes."""
 
 import os
 import shutil
@@ -8,10 +7,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from PIL import Image
-
 from hatchery.errors import HatcheryError
-from hatchery.storage.atomic import atomic_path
+from hatchery.storage.atomic import write_bytes
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MOST_BYTES = 300_000
@@ -63,8 +60,10 @@ def take_picture(page: Path, output: Path, size: PictureSize) -> None:
         if done.returncode or not shot.is_file():
             told = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise PictureError(f"{page}: {browser} took no picture: {told}")
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with Image.open(shot) as image, atomic_path(output) as partial:
-            image.convert("RGB").save(partial, format="PNG", optimize=True)
-            if (written := Path(partial).stat().st_size) > MOST_BYTES:
-                raise PictureError(f"{output}: the picture has {written} bytes, at most {MOST_BYTES} are wanted")
+        picture = shot.read_bytes()
+    if len(picture) > MOST_BYTES:
+        raise PictureError(
+            f"{output}: the picture has {len(picture):,} bytes, at most {MOST_BYTES:,} are wanted; "
+            "take less of the page (--height)"
+        )
+    write_bytes(output, picture)

@@ -159,23 +159,34 @@ def prefixed_ids(svg: str, prefix: str) -> str:
 
 def legend_columns(labels: Sequence[str], style: Style) -> int:
     """How many legend entries fit side by side below a figure; a glyph is about 0.6 of the font size wide."""
-    entry_points = style.font_size * 0.9 * (0.6 * max(len(label) for label in labels) + 5)
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    entry_points = style.font_size * 0.9 * (0.6 * longest + 5)
     return max(1, min(len(labels), int(style.width_inches * 72 / entry_points)))
 
 
 def legend_rows(handles: Sequence[Artist], style: Style) -> int:
-    """How many rows `legend_below` will use."""
-    return -(-len(handles) // legend_columns([str(handle.get_label()) for handle in handles], style))
+    """How many lines of text `legend_below` will use."""
+    labels = [_legend_label(handle, style) for handle in handles]
+    return -(-len(handles) // legend_columns(labels, style)) * most_lines(labels)
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], style: Style) -> None:
     """One legend below the figure that is read row by row, in the order of `handles`."""
-    columns = legend_columns([str(handle.get_label()) for handle in handles], style)
-    rows = legend_rows(handles, style)
+    labels = [_legend_label(handle, style) for handle in handles]
+    for handle, label in zip(handles, labels, strict=True):
+        handle.set_label(label)
+    columns = legend_columns(labels, style)
+    rows = -(-len(handles) // columns)
     # Matplotlib fills a legend column by column, the first columns one longer; hand it the entries transposed.
     grid = [handles[row * columns : (row + 1) * columns] for row in range(rows)]
     transposed = [line[column] for column in range(columns) for line in grid if column < len(line)]
     figure.legend(handles=transposed, loc="outside lower center", ncols=columns)
+
+
+def _legend_label(handle: Artist, style: Style) -> str:
+    """The label of an entry, in several lines where one would be wider than the figure."""
+    size = style.font_size * 0.9
+    return wrapped(str(handle.get_label()), style.width_inches * 72 - 5 * size, size)
 
 
 def wrapped(text: str, width_points: float, font_size: float) -> str:

@@ -70,10 +70,12 @@ def settings_section(run: RunFacts) -> Section:
     for key, title in _GROUPS.items():
         value = settings.pop(key, None)
         if isinstance(value, Mapping) and value:
-            tables.append(_table(title, ((name, _setting(text)) for name, text in flatten(value).items())))
+            rows = ((name, _setting(text)) for name, text in flatten(value).items())
+            tables.append(_table(title, rows, names=True))
         else:
             settings[key] = value
-    single = _table("Length and evaluation", ((name, _setting(text)) for name, text in flatten(settings).items()))
+    rows = ((name, _setting(text)) for name, text in flatten(settings).items())
+    single = _table("Length and evaluation", rows, names=True)
     prose = ["All settings that decide the weights, with defaults filled in; they stand in the manifest of the run."]
     return Section("Settings", prose, tables=[single, *tables])
 
@@ -193,8 +195,8 @@ def file_section(run: RunFacts) -> Section:
     return Section("Files and provenance", tables=[_table("SHA-256", rows, notes=True)])
 
 
-def _table(caption: str, rows: Iterable[tuple[str, str]], notes: bool = False) -> Table:
-    return Table(caption, ("what", "value"), list(rows), notes_last=notes)
+def _table(caption: str, rows: Iterable[tuple[str, str]], notes: bool = False, names: bool = False) -> Table:
+    return Table(caption, ("what", "value"), list(rows), notes_last=notes, names=names)
 
 
 def _setting(value: Any) -> str:
