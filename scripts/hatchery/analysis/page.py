@@ -51,7 +51,10 @@ caption { caption-side: top; font-weight: 600; padding: 0 0 .3rem; text-align: l
 tbody th { font-weight: 400; }
 .lead { font-size: 1.15rem; max-width: 50rem; }
 .prose { max-width: 50rem; }
-@media (max-width: 40rem) { .published { white-space: normal; } .runs { display: block; font-size: .9em; } .filled :is(th, td) { white-space: normal; } }
+@media (max-width: 40rem) {
+.runs { display: block; font-size: .9em; }
+.published, .filled :is(th, td) { white-space: normal; }
+}
 """
 
 
