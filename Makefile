@@ -122,6 +122,10 @@ lock: env ## write the lock files and envs/*.yaml anew from requirements.in (nee
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --locks
 	@$(MAKE) --no-print-directory envs
 
+.PHONY: page-picture
+page-picture: env ## take the picture of the demo's page for the README (docs/demo_page.png; needs chromium)
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/picture_page.py --page "results/$(EXPERIMENT)/index.html"
+
 .PHONY: clean-environment
 clean-environment: ## remove .venv
 	rm -rf .venv

@@ -65,6 +65,7 @@ include: "workflow/rules/analysis.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/pages.smk"
 include: "workflow/rules/export.smk"
+include: "workflow/rules/filled_sentences.smk"
 
 
 if workflow.is_main_process:

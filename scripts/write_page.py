@@ -18,6 +18,8 @@ def main(arguments: argparse.Namespace) -> None:
         pretraining=named_paths(arguments.pretraining),
         run_cards=named_paths(arguments.run_card),
         tables=arguments.tables,
+        filled=named_paths(arguments.filled),
+        cost=arguments.cost,
     )
     write_page(load_settings(arguments.settings), inputs, arguments.output)
 
@@ -42,6 +44,14 @@ if __name__ == "__main__":
     parser.add_argument(
         "--run-card", nargs="+", action="extend", metavar="CELL=PATH", help="page of a run card; repeatable"
     )
+    parser.add_argument(
+        "--filled",
+        nargs="+",
+        action="extend",
+        metavar="CELL=PATH",
+        help="manifest of what a model filled in; repeatable",
+    )
+    parser.add_argument("--cost", type=Path, help="estimate of the cost as text")
     parser.add_argument("--tables", type=Path, help="manifest of the tables of the paper that is repeated")
     parser.add_argument("--output", type=Path, required=True, help="page to write")
     run_command(main, parser)

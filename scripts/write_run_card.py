@@ -16,6 +16,7 @@ def main(arguments: argparse.Namespace) -> None:
         arguments.output,
         arguments.markdown,
         arguments.drawing,
+        arguments.filled,
     )
 
 
@@ -24,6 +25,7 @@ if __name__ == "__main__":
     add_settings_argument(parser)
     parser.add_argument("--pretraining", type=Path, required=True, help="manifest of the pretrained model")
     parser.add_argument("--cost", type=Path, help="estimated cost of the experiment, a CSV table")
+    parser.add_argument("--filled", type=Path, help="manifest of sentences that the model filled in")
     parser.add_argument("--output", type=Path, required=True, help="card to write, a page")
     parser.add_argument("--markdown", type=Path, required=True, help="the same card as Markdown")
     parser.add_argument("--drawing", type=Path, required=True, help="curves of the run, an SVG file")

@@ -28,7 +28,10 @@ class Page(HTMLParser):
                 self.links.append(str(attributes[name]))
 
     def handle_data(self, data: str) -> None:
-        if self.tags and self.tags[-1][0] != "style":
+        if self.tags and self.tags[-1][0] == "wbr" and self.words:
+            # A place where a line may break is no space.
+            self.words[-1] += data
+        elif self.tags and self.tags[-1][0] != "style":
             self.words.append(data)
 
     @property

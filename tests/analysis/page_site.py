@@ -2,11 +2,17 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
+from hatchery.analysis.figures.drawing import is_narrow, save_drawings
 from hatchery.analysis.page import PageInputs, write_page
 from hatchery.analysis.run_cards.stage import write_run_card
+from hatchery.analysis.settings import Style
+from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, FilledSentence, Guess, write_sentences
 from hatchery.provenance.page import write_provenance
 from hatchery.storage.atomic import write_text
 from hatchery.storage.checksums import sha256_file
@@ -59,6 +65,15 @@ SETTINGS: dict[str, Any] = {
 CARD = {"stage": "write_run_card", "stage_version": 1, "experiment": "demo", "model_description": "A model."}
 
 
+def two_panels(style: Style) -> Figure:
+    """A figure of two panels, side by side where there is room."""
+    figure = Figure(figsize=(style.width_inches, 3), layout="constrained")
+    for axes in figure.subplots(*((2, 1) if is_narrow(style) else (1, 2))).flat:
+        axes.plot([0, 1], [0, 1])
+        axes.set_xlabel("steps")
+    return figure
+
+
 class Site:
     """Writes below `folder`/results; `rows` are lines of the summary without experiment and manifests."""
 
@@ -96,13 +111,24 @@ class Site:
         write_checksums([self.results / "cost.csv"])
         return self.results / "cost.csv"
 
+    def write_filled(self, cell: str) -> Path:
+        """A sentence that the model of a cell filled in."""
+        output = self.results / "filled_sentences" / cell / "manifest.json"
+        guesses = [Guess("sleep", 40.0), Guess("…ing", 0.4)]
+        with stage_run(output, {}) as run:
+            sentence = FilledSentence("The dogs ", "sleep", " near <the> house.")
+            ranked = guesses if cell.startswith("ltg") else guesses[::-1]
+            write_sentences(run.folder / SENTENCES_FILE, [replace(sentence, guesses=tuple(ranked))])
+            run.add_output(run.folder / SENTENCES_FILE)
+        return output
+
     def write_card(self, cell: str, **names_of_run: str) -> Path:
         card = self.results / "run_cards" / f"{cell}.html"
         names = {"cell": cell, "run": cell.partition("-")[0], "seed": 1, **names_of_run}
         cost = self.write_cost()
-        write_run_card(
-            {**CARD, **names}, self.pretraining[cell], cost, card, card.with_suffix(".md"), card.with_suffix(".svg")
-        )
+        markdown, drawing = card.with_suffix(".md"), card.with_suffix(".svg")
+        filled = self.write_filled(cell)
+        write_run_card({**CARD, **names}, self.pretraining[cell], cost, card, markdown, drawing, filled)
         return card
 
     def write_summary(self, rows: Sequence[str]) -> Path:
@@ -124,6 +150,9 @@ class Site:
         for figure in figures:
             write_text(figure, SVG)
             write_checksums([figure])
+        figures.append(self.results / "figures" / "task_scores.svg")
+        save_drawings(two_panels, Style(), figures[-1], "Scores")
+        write_text(self.results / "cost.md", "# Cost\n")
         corpus = self.folder / "results" / "cards" / "a&b" / "manifest.json"
         counts = {"documents": 3, "sentences": 40, "words": 1234567, "characters": 5}
         with stage_run(corpus, {}) as run:
@@ -146,6 +175,8 @@ class Site:
             pretraining=self.pretraining,
             run_cards={cell: self.write_card(cell) for cell in self.pretraining},
             tables=tables,
+            filled={cell: self.write_filled(cell) for cell in self.pretraining},
+            cost=self.results / "cost.md",
         )
         settings = {"stage": "write_page", "stage_version": 3, "experiment": "demo", "description": description}
         write_page({**settings, "cells": self.cells}, inputs, self.page)

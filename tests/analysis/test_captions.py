@@ -36,3 +36,15 @@ def test_a_caption_renders_without_complaint(repository: Path, name: str) -> Non
         assert "demo" in body
     if name in FIGURES:
         assert re.search(r"\b3 (pretrained|in all|scored|fine-tuned)", body.replace("\n", " "))
+
+
+@pytest.mark.parametrize("name", ["phenomena", "task_scores", "bias_violins", "feature_dots"])
+def test_a_caption_names_diamonds_only_where_published_values_are_drawn(repository: Path, name: str) -> None:
+    text = (repository / "workflow" / "report" / f"{name}.rst").read_text(encoding="utf-8")
+    told = {}
+    for published in ([], ["config/published/values/a.csv"]):
+        inputs = SimpleNamespace(published=published, minimal_pairs=["a"], finetuning=["a"])
+        snakemake = SimpleNamespace(wildcards=SimpleNamespace(experiment="demo"), input=inputs)
+        rendered = Environment(undefined=StrictUndefined).from_string(text).render(snakemake=snakemake)
+        told[bool(published)] = "diamond" in rendered
+    assert told == {False: False, True: True}

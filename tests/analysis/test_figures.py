@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from figure_readback import assert_nothing_overlaps
 from matplotlib.patches import Rectangle
 
 from hatchery.analysis.figures import drawing
@@ -16,9 +17,15 @@ from hatchery.analysis.figures.learning_curves import (
     plot_learning_curves,
     tokens_per_step,
 )
-from hatchery.analysis.figures.phenomena import draw_phenomena, plot_phenomena, suite_bars
+from hatchery.analysis.figures.phenomena import (
+    AVERAGE_GAP,
+    SuiteBars,
+    draw_phenomena,
+    plot_phenomena,
+    suite_bars,
+)
 from hatchery.analysis.measurements import minimal_pair_measurements
-from hatchery.analysis.pretraining_outputs import CurvePoint, read_layer_weights
+from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve, read_layer_weights
 from hatchery.analysis.settings import Cell, FigureSettings, Style
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.storage.atomic import write_text
@@ -165,6 +172,46 @@ def test_bars_are_means_over_seeds_with_whiskers_and_a_line_of_chance(two_models
     # Only the model with two seeds has whiskers: one for each of its bars.
     assert len(axes.containers) - len(widths) == 3
     assert any(list(line.get_xdata()) == [50.0, 50.0] for line in axes.lines)
+
+
+def test_averages_of_phenomena_stand_apart_from_them(two_models: Any) -> None:
+    panel = SuiteBars("blimp", ["agreement", "ellipsis", "phenomenon_average"], {})
+    assert panel.places() == [0, 1, pytest.approx(2 + AVERAGE_GAP)]
+    assert SuiteBars("blimp", ["agreement"], {}).places() == [0]
+
+
+def test_the_line_of_chance_crosses_no_number(experiment: Any) -> None:
+    # The numbers of these bars stand where the line is.
+    cell = experiment.add_model("elc", 1, [])
+    experiment.add_minimal_pairs(cell, "blimp", {"agreement": {"a": (48, 100)}, "ellipsis": {"b": (49, 100)}})
+    settings = typed(experiment)
+    manifest = read_manifest(experiment.minimal_pairs["elc-s1:blimp"])
+    panel = suite_bars("blimp", minimal_pair_measurements(settings.cells[0], "blimp", manifest))
+    axes = draw_phenomena(settings, [panel]).axes[0]
+    (line,) = [line for line in axes.lines if list(line.get_xdata()) == [50.0, 50.0]]
+    numbers = [text for text in axes.texts if re.fullmatch(r"\d+\.\d", text.get_text())]
+    assert len(numbers) == 3
+    for number in numbers:
+        box = number.get_bbox_patch()
+        assert box is not None and box.get_facecolor() == (1, 1, 1, 1)
+        assert number.get_zorder() > line.get_zorder()
+
+
+def test_a_figure_holds_a_second_drawing_for_phones_in_which_nothing_overlaps(two_models: Any, tmp_path: Path) -> None:
+    plot_learning_curves(two_models.figure_settings(), two_models.pretraining, tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids)) and "narrow" in ids
+    assert all(name in ids for name in re.findall(r'(?:href="#|url\(#)([^")]+)', text))
+    plot_learning_curves(two_models.figure_settings(width_inches=4), two_models.pretraining, tmp_path / "b.svg")
+    assert "<symbol" not in (tmp_path / "b.svg").read_text(encoding="utf-8")
+    settings = typed(two_models, width_inches=drawing.NARROW_INCHES)
+    points = {cell.cell: read_curve(read_manifest(two_models.pretraining[cell.cell])) for cell in settings.cells}
+    curves = [curve_of(cell, points[cell.cell]) for cell in settings.cells]
+    figure = draw_learning_curves(settings, curves, tokens_per_step(list(points.values())))
+    above, below = (axes.get_position() for axes in figure.axes)
+    assert above.y0 > below.y1, "one panel above the other"
+    assert_nothing_overlaps(draw_layer_weights(settings, panels_of(settings, weights_of(two_models))))
 
 
 def test_more_models_than_colours_are_still_told_apart() -> None:

@@ -13,7 +13,7 @@ from figure_readback import assert_nothing_overlaps, dots, legend, published, ro
 
 from hatchery.analysis.figures.bias_runs import read_bias_runs
 from hatchery.analysis.figures.bias_violins import draw_bias_violins, kernel_density, plot_bias_violins, violins
-from hatchery.analysis.figures.drawing import MARKERS, figure_style
+from hatchery.analysis.figures.drawing import MARKERS, NARROW_INCHES, figure_style
 from hatchery.analysis.figures.feature_dots import draw_feature_dots, plot_feature_dots
 from hatchery.analysis.figures.published_marks import ComparedFigureSettings, comparable_values
 from hatchery.analysis.figures.run_dots import BIAS_LANE, swarm_offsets
@@ -165,7 +165,7 @@ def test_pairs_of_features_that_were_not_run_say_so(bimodal: Any) -> None:
     assert_nothing_overlaps(figure)
 
 
-@pytest.mark.parametrize("style", [{}, {"width_inches": 6, "font_size": 8}])
+@pytest.mark.parametrize("style", [{}, {"width_inches": 6, "font_size": 8}, {"width_inches": NARROW_INCHES}])
 def test_twelve_models_with_long_names_do_not_overlap(experiment: Any, style: dict[str, Any]) -> None:
     names = [f"elc_bert_with_a_rather_long_name_of_variant_{index}" for index in range(12)]
     for name in names:

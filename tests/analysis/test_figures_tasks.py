@@ -8,7 +8,7 @@ import pytest
 from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
 from matplotlib.axes import Axes
 
-from hatchery.analysis.figures.drawing import MARKERS, figure_style
+from hatchery.analysis.figures.drawing import MARKERS, NARROW_INCHES, figure_style
 from hatchery.analysis.figures.phenomena import draw_phenomena, plot_phenomena, suite_bars
 from hatchery.analysis.figures.published_marks import ComparedFigureSettings, comparable_values
 from hatchery.analysis.figures.task_scores import draw_task_scores, plot_task_scores, suite_scores
@@ -146,10 +146,21 @@ def test_suites_are_panels_with_their_own_range(experiment: Any) -> None:
     ranges = [axes.get_xlim() for axes in figure.axes]
     for (low, high), value in zip(ranges, (80.5, 51.0, -40.0), strict=True):
         assert low < value < high
-        assert high - low <= 20
+        # Two tens and a margin for the marks at the ends.
+        assert high - low <= 21
 
 
-@pytest.mark.parametrize("style", [{}, {"width_inches": 6, "font_size": 8}])
+def test_no_axis_of_scores_goes_beyond_what_a_score_can_be(experiment: Any) -> None:
+    cell = experiment.add_model("elc", 42, [])
+    experiment.add_finetuning(cell, "glue_rte", ("accuracy",), {12: ((1.0,), ""), 13: ((0.98,), "")}, "glue")
+    settings = typed(experiment)
+    (axes,) = draw_task_scores(settings, suite_scores(settings, measured(experiment, settings), {})).axes
+    assert max(axes.get_xticks()) == 100
+    # Room for half a mark, and no more.
+    assert 100 < axes.get_xlim()[1] < 101
+
+
+@pytest.mark.parametrize("style", [{}, {"width_inches": 6, "font_size": 8}, {"width_inches": NARROW_INCHES}])
 def test_twelve_models_with_long_names_do_not_overlap(experiment: Any, style: dict[str, Any]) -> None:
     for index in range(12):
         cell = experiment.add_model(f"elc_bert_with_a_rather_long_name_of_variant_{index}", 42, [])
@@ -212,7 +223,7 @@ def test_published_accuracies_are_marked_on_the_bars(
     manifest = read_manifest(blimp.minimal_pairs[f"ltg-s42:{suite}"])
     panel = suite_bars(suite, minimal_pair_measurements(settings.cells[0], suite, manifest), values)
     figure = draw_phenomena(settings, [panel])
-    marks = {panel.phenomena[round(y)]: x for x, y in published(figure.axes[0])}
+    marks = {panel.phenomena[panel.places().index(y)]: x for x, y in published(figure.axes[0])}
     assert {name: marks[name] for name in printed} == pytest.approx(printed)
     assert panel.phenomena[12:] == averages
     assert legend(figure) == {"ltg (1 seed)", "published mean"}

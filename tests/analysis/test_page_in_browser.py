@@ -1,4 +1,4 @@
-"""The pages in a real browser: on a phone nothing sticks out, and a link to a number ends at its row."""
+"""The pages in a real browser: nothing sticks out or is cut off, and a link to a number ends at its row."""
 
 import html
 import json
@@ -24,6 +24,14 @@ onload = () => {{
     target: hit ? hit.textContent : null,
     small: Array.from(inner.querySelectorAll("p, li, td, th"))
       .filter(e => parseFloat(getComputedStyle(e).fontSize) < 12).length,
+    cut: Array.from(inner.querySelectorAll(".table, .drawing"))
+      .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.getAttribute("aria-label")),
+    drawings: Array.from(inner.querySelectorAll(".drawing svg"))
+      .map(e => e.getBoundingClientRect()).filter(b => b.width > 0)
+      .map(b => [b.left, b.right, b.height / b.width]),
+    frames: Array.from(inner.querySelectorAll(".drawing"))
+      .map(e => [e.querySelector("svg").style.maxWidth || e.style.maxWidth, e.clientWidth,
+                 Math.max(...Array.from(e.querySelectorAll("svg")).map(s => s.getBoundingClientRect().width))]),
   }});
 }};
 </script>"""
@@ -59,6 +67,23 @@ def test_no_page_is_wider_than_its_window(site: Site, tmp_path: Path, name: str,
     assert seen["links"] > 3
     assert seen["needed"] <= seen["width"] <= width
     assert seen["small"] == 0
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("name", ["index.html", "run_cards/elc-s1.html"])
+def test_no_table_and_no_figure_is_cut_off(site: Site, tmp_path: Path, name: str, width: int) -> None:
+    seen = measured(tmp_path, (site.results / name).as_uri(), width)
+    assert seen["cut"] == []
+    # One drawing in each frame, which it fills, and nothing of it beyond the window.
+    assert len(seen["drawings"]) == len(seen["frames"])
+    assert all(left >= 0 and right <= width for left, right, _ in seen["drawings"])
+    assert all(drawn > 0.95 * frame - 20 for limit, frame, drawn in seen["frames"] if limit)
+
+
+def test_on_a_phone_panels_stand_below_each_other(site: Site, tmp_path: Path) -> None:
+    address = (site.results / "run_cards" / "elc-s1.html").as_uri()
+    (wide,), (narrow,) = (measured(tmp_path, address, width)["drawings"] for width in (1280, 400))
+    assert wide[2] < 0.6 and narrow[2] > 1.2
 
 
 def test_a_link_to_a_number_ends_at_its_row(site: Site, tmp_path: Path) -> None:

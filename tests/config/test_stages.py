@@ -49,6 +49,9 @@ def test_paths_and_descriptions_belong_to_no_result(project: Project) -> None:
         text = stage_settings(project, stage, **wildcards)
         assert "shared" not in text
         assert "description" not in text
+        assert "languages" not in text
+    exported = slice_of(project, "export_model", experiment="demo", cell="ltg_bert-s42")
+    assert exported["languages"] == ["en"]
 
 
 def test_compute_settings_change_no_slice(repository: Path) -> None:

@@ -24,7 +24,10 @@ SUMMARY = {"summarise", "write_provenance", "write_page", *EXPORT}
 COST = {"write_cost", "write_run_card", "write_page"}
 FINETUNE = {"finetune", "plot_layer_contributions", "plot_task_scores", *SUMMARY}
 FINETUNE_TEXTS = {"finetune", "plot_task_scores", *SUMMARY}
-AFTER_PRETRAINING = {"write_run_card", "score_minimal_pairs", "measure_perplexity", "finetune", *FIGURES, *SUMMARY}
+AFTER_PRETRAINING = {
+    *("write_run_card", "fill_sentences", "score_minimal_pairs", "measure_perplexity", "finetune"),
+    *(*FIGURES, *SUMMARY),
+}
 AFTER_TOKENS = {"pretrain", *AFTER_PRETRAINING}
 AFTER_TOKENIZER = {"encode_corpus", *AFTER_TOKENS}
 CARD = {"describe_corpus", "write_page"}

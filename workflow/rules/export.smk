@@ -9,6 +9,7 @@ rule export_model:
             wildcards.experiment, "pretraining", wildcards.cell
         ),
         summary="results/{experiment}/summary.csv",
+        filled="results/{experiment}/filled_sentences/{cell}/manifest.json",
     output:
         "results/{experiment}/export/{cell}/manifest.json",
     log:
@@ -28,7 +29,7 @@ rule export_model:
         ),
     shell:
         "python scripts/export_model.py @{params.call} --pretraining {input.pretraining}"
-        " --summary {input.summary} --output {output} 2>&1 | tee {log}"
+        " --summary {input.summary} --filled {input.filled} --output {output} 2>&1 | tee {log}"
 
 
 rule list_exported_models:

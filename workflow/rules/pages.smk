@@ -16,6 +16,8 @@ rule write_page:
         ),
         run_cards=lambda wildcards: LAYOUT.run_cards(wildcards.experiment).values(),
         tables=lambda wildcards: LAYOUT.paper_tables(wildcards.experiment),
+        filled=lambda wildcards: LAYOUT.filled_sentences(wildcards.experiment).values(),
+        cost="results/{experiment}/cost.md",
     output:
         "results/{experiment}/index.html",
     log:
@@ -37,12 +39,13 @@ rule write_page:
                 "pretraining": LAYOUT.pretrained(wildcards.experiment),
                 "run_card": LAYOUT.run_cards(wildcards.experiment),
                 "tables": LAYOUT.paper_tables(wildcards.experiment),
+                "filled": LAYOUT.filled_sentences(wildcards.experiment),
             },
             experiment=wildcards.experiment,
         ),
     shell:
         "python scripts/write_page.py @{params.call} --summary {input.summary}"
-        " --markdown {input.markdown} --provenance {input.provenance} --figures {input.figures}"
+        " --markdown {input.markdown} --provenance {input.provenance} --figures {input.figures} --cost {input.cost}"
         " --output {output} 2>&1 | tee {log}"
 
 
@@ -52,6 +55,7 @@ rule write_run_card:
             wildcards.experiment, "pretraining", wildcards.cell
         ),
         cost="results/{experiment}/cost.csv",
+        filled="results/{experiment}/filled_sentences/{cell}/manifest.json",
     output:
         page=report(
             "results/{experiment}/run_cards/{cell}.html",
@@ -78,7 +82,7 @@ rule write_run_card:
         ),
     shell:
         "python scripts/write_run_card.py @{params.call} --pretraining {input.pretraining}"
-        " --cost {input.cost} --output {output.page} --markdown {output.markdown} --drawing {output.drawing}"
+        " --cost {input.cost} --filled {input.filled} --output {output.page} --markdown {output.markdown} --drawing {output.drawing}"
         " 2>&1 | tee {log}"
 
 

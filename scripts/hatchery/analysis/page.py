@@ -10,17 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.cards.tables import html_text
-from hatchery.analysis.measurements import PERPLEXITY_SUITE, PRETRAINING_SUITE
+from hatchery.analysis.measurements import (
+    PARADIGM_AVERAGE,
+    PERPLEXITY_SUITE,
+    PHENOMENON_AVERAGE,
+    PRETRAINING_SUITE,
+)
 from hatchery.analysis.pages.corpora import corpora
 from hatchery.analysis.pages.document import html_document
 from hatchery.analysis.pages.figures import figure_of, read_text
+from hatchery.analysis.pages.filled import filled_in
 from hatchery.analysis.pages.links import address
 from hatchery.analysis.pages.markdown import anchor, introductions, rendered, section_of
 from hatchery.analysis.pages.numbers import VERDICTS, Key, Numbers, metric_name, name_of
-from hatchery.analysis.pages.runs import runs
+from hatchery.analysis.pages.runs import pretrained_on, runs
 from hatchery.analysis.settings import Cell, labels_of, models_in_order
 from hatchery.analysis.summary_layout import readable
-from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
+from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.provenance.summary_rows import read_summary
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest
@@ -29,9 +35,14 @@ from hatchery.typed import build, stage_body
 
 TABLES_FILE = "tables.md"
 _AVERAGES = (AVERAGE_METRIC, RUN_AVERAGE_METRIC)
+_AVERAGE_TASKS = (AVERAGE, PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
 PAGE_STYLE = """
 .runs, .published { font-size: .85em; }
 .runs { opacity: .8; }
+.best a { font-weight: 700; }
+.filled span { font-size: .85em; opacity: .8; white-space: nowrap; }
+.filled th[colspan] { font-weight: 600; padding-top: .8rem; }
+.filled tbody + tbody { border-top: 0; }
 .verdict { border-bottom: 2px solid; font-weight: 600; }
 .verdict.within { border-color: #009e73; }
 .verdict.above { border-color: #0072b2; }
@@ -41,6 +52,10 @@ caption { caption-side: top; font-weight: 600; padding: 0 0 .3rem; text-align: l
 tbody th { font-weight: 400; }
 .lead { font-size: 1.15rem; max-width: 50rem; }
 .prose { max-width: 50rem; }
+@media (max-width: 40rem) {
+.runs { display: block; font-size: .9em; }
+.published, .filled :is(th, td) { white-space: normal; }
+}
 """
 
 
@@ -60,7 +75,8 @@ class PageInputs:
     `summary` is summary.csv, `markdown` summary.md with the notes on the numbers, `provenance` the page that every
     number leads to. `figures` are SVG files in their order, `cards` the manifests of corpus cards by corpus,
     `pretraining` the manifests of the models and `run_cards` their pages, by cell; `tables` is the manifest of the
-    tables of a paper, where the experiment repeats one.
+    tables of a paper, where the experiment repeats one. `filled` are the manifests of the sentences that the models
+    filled in, by cell; `cost` is the estimate of the cost as text.
     """
 
     summary: Path
@@ -71,6 +87,8 @@ class PageInputs:
     pretraining: Mapping[str, Path] = field(default_factory=dict)
     run_cards: Mapping[str, Path] = field(default_factory=dict)
     tables: Path | None = None
+    filled: Mapping[str, Path] = field(default_factory=dict)
+    cost: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -97,11 +115,12 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
         _Section("Results at a glance", _headline(numbers)),
         _Section("Tables of the paper", _paper_tables(inputs.tables, output)),
         _Section("Figures", "\n".join(figure_of(path) for path in inputs.figures)),
+        _Section("Try the models", filled_in(inputs.filled, chosen.cells)),
         _Section("All numbers", _all_numbers(numbers)),
         _Section("How to read the numbers", _notes(markdown)),
         _Section("Corpora", corpora(inputs.cards, output)),
         _Section("Pretraining runs", _runs(inputs, output)),
-        _Section("Where the numbers come from", _origin(inputs, output)),
+        _Section("Where the numbers come from", _origin(chosen.experiment, inputs, output)),
     ]
     sections = [section for section in candidates if section.body]
     links = "\n".join(f'<li><a href="#{part.anchor}">{html_text(part.title)}</a></li>' for part in sections)
@@ -132,6 +151,8 @@ def _question(settings: PageSettings, numbers: Numbers, inputs: PageInputs) -> s
         sentences.append(f"They are evaluated on {_listed(suites)}")
     if inputs.cards:
         sentences.append(f"Corpus: {next(iter(inputs.cards))}")
+    if day := pretrained_on(inputs.pretraining.values()):
+        sentences.append(f"The models were pretrained {day}")
     return (
         f'<p class="lead">{html_text(settings.description)}</p>\n'
         f'<p class="prose">{html_text(". ".join(sentences))}.</p>'
@@ -144,7 +165,7 @@ def _headline(numbers: Numbers) -> str:
         return ""
     verdicts = numbers.verdicts()
     text = "Averages of each suite: mean ± standard deviation over n runs; perplexity per labelled token, the rest in "
-    text += "percent. Every number leads to the results that it was computed from."
+    text += "percent. The best number of a row is bold. Every number leads to the results that it was computed from."
     if verdicts:
         told = ", ".join(f"{verdicts[name]} {name}" for name in VERDICTS if verdicts[name])
         text += f" Of the {verdicts.total()} numbers of this page that have a published counterpart: {told}."
@@ -168,11 +189,12 @@ def _all_numbers(numbers: Numbers) -> str:
         metrics = list(dict.fromkeys(metric for _, _, metric in keys))
         # Averages first, then the tasks metric by metric.
         metrics.sort(key=lambda metric: _AVERAGES.index(metric) if metric in _AVERAGES else len(_AVERAGES))
-        keys.sort(key=lambda key: metrics.index(key[2]))
+        keys.sort(key=lambda key: (key[1] not in _AVERAGE_TASKS, metrics.index(key[2])))
+        averages = sum(key[1] in _AVERAGE_TASKS for key in keys)
         names = [_row_name(key, metrics) for key in keys]
         unit = f" ({metric_name(metrics[0])})" if len(metrics) == 1 else ""
         parts.append(f"<h3>{html_text(readable(suite) + unit)}</h3>")
-        parts.append(numbers.table(readable(suite), keys, names, caption=False))
+        parts.append(numbers.table(readable(suite), keys, names, caption=False, averages=averages))
     return "\n".join(parts)
 
 
@@ -207,12 +229,25 @@ def _runs(inputs: PageInputs, page: Path) -> str:
     return (f"<p>{text}</p>\n" if inputs.run_cards else "") + table
 
 
-def _origin(inputs: PageInputs, page: Path) -> str:
+def _origin(experiment: str, inputs: PageInputs, page: Path) -> str:
     items = [
         f'<a href="{address(inputs.provenance, page)}">Provenance</a>: every number with its manifests, settings and '
         "raw files, and when and where each stage ran",
         f"The numbers themselves: {_file(inputs.summary, page)}; as text: {_file(inputs.markdown, page)}",
     ]
+    if inputs.cost is not None:
+        items.append(f"What each run was estimated to cost: {_file(inputs.cost, page)}")
+    # These two are made when somebody asks for them, so a link could lead nowhere.
+    name = html_text(experiment)
+    items.append(
+        f"All of this in one file, to pass on: <code>make report EXPERIMENT={name}</code> writes "
+        "<code>report.html</code> beside this page"
+    )
+    items.append(
+        "The models as folders for <code>transformers</code>: "
+        f"<code>snakemake --cores 1 results/{name}/export/README.md</code> writes them and a list of them into "
+        "<code>export/</code> beside this page"
+    )
     return "<ul>\n" + "\n".join(f"<li>{item}</li>" for item in items) + "\n</ul>"
 
 

@@ -100,6 +100,7 @@ def export_slice(project: Project, experiment: str, cell: str) -> dict[str, Any]
     block = project.experiment(experiment)
     chosen = project.cell(experiment, cell)
     run = block["runs"][chosen.run]
+    corpus = project.block("corpus", block["corpus"])
     sources = {source["name"]: source for source in raw_inputs(project, block["corpus"])}
     return {
         "experiment": experiment,
@@ -111,9 +112,16 @@ def export_slice(project: Project, experiment: str, cell: str) -> dict[str, Any]
         "model": run["model"],
         "model_description": project.block("model", run["model"])["description"],
         "corpus": block["corpus"],
-        "corpus_description": project.block("corpus", block["corpus"])["description"],
+        "corpus_description": corpus["description"],
+        "languages": corpus["languages"],
         "sources": [{**sources[name], "dataset": _hub_dataset(project, name)} for name in sorted(sources)],
     }
+
+
+def filled_sentences_slice(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+    """What a model writes into gaps: model and corpus alone. Raises ConfigError for an unknown model."""
+    project.cell(experiment, cell)
+    return {}
 
 
 def _hub_dataset(project: Project, source: str) -> str | None:

@@ -148,6 +148,17 @@ class Layout(DataLayout):
             for cell in self.project.cells(experiment)
         }
 
+    def experiment_corpus(self, experiment: str) -> str:
+        """Manifest of the documents that an experiment pretrains on."""
+        return self.corpus_manifest(self.project.experiment(experiment)["corpus"])
+
+    def filled_sentences(self, experiment: str) -> dict[str, str]:
+        """Manifests of the sentences that an experiment's models filled in, by cell."""
+        return {
+            cell.name: f"results/{experiment}/filled_sentences/{cell.name}/manifest.json"
+            for cell in self.project.cells(experiment)
+        }
+
     def published(self, experiment: str) -> list[str]:
         """The numbers of the paper that an experiment repeats, if it names one."""
         chosen = self.project.experiment(experiment)["published"]

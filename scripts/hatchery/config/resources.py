@@ -49,6 +49,7 @@ DEMANDS: Mapping[str, Demand] = {
     "write_provenance": Demand("local", 1000, 10),
     "write_tables": Demand("local", 2000, 10),
     "export_model": Demand("local", 3000, 10),
+    "fill_sentences": Demand("local", 3000, 10),
     "list_exported_models": Demand("local", 500, 10),
     # On processors.
     "generate_embedded_sources": Demand("cpu", 1000, 10),

@@ -40,18 +40,19 @@ VERSIONS = {
     "finetune": 3,
     "finetune_tasks": 2,
     "summarise": 2,
-    "plot_learning_curves": 1,
-    "plot_layer_weights": 1,
-    "plot_phenomena": 2,
-    "plot_layer_contributions": 2,
-    "plot_task_scores": 1,
-    "plot_bias_violins": 1,
-    "plot_feature_dots": 1,
+    "plot_learning_curves": 2,
+    "plot_layer_weights": 2,
+    "plot_phenomena": 3,
+    "plot_layer_contributions": 3,
+    "plot_task_scores": 2,
+    "plot_bias_violins": 2,
+    "plot_feature_dots": 2,
     "write_tables": 2,
-    "write_page": 4,
-    "write_run_card": 2,
-    "write_provenance": 2,
-    "export_model": 1,
+    "write_page": 5,
+    "write_run_card": 3,
+    "write_provenance": 3,
+    "export_model": 2,
+    "fill_sentences": 1,
     "list_exported_models": 1,
 }
 
@@ -84,7 +85,7 @@ def _source(project: Project, source: str) -> dict[str, Any]:
 def _corpus(project: Project, corpus: str) -> dict[str, Any]:
     block = project.block("corpus", corpus)
     sources = [without(source, "data", "embedded") for source in block["sources"]]
-    return {**without(block, "description", "card_tokenizer"), "sources": sources}
+    return {**without(block, "description", "languages", "card_tokenizer"), "sources": sources}
 
 
 def _sample(project: Project, corpus: str) -> dict[str, Any]:
@@ -261,5 +262,6 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "write_run_card": analysis.run_card_slice,
     "write_provenance": analysis.provenance_slice,
     "export_model": analysis.export_slice,
+    "fill_sentences": analysis.filled_sentences_slice,
     "list_exported_models": analysis.exports_slice,
 }

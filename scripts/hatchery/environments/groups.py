@@ -17,6 +17,7 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
         "finetune_tasks",
         "claim_gpus",
         "export_model",
+        "fill_sentences",
         "list_exported_models",
     ),
     "analysis": (
@@ -47,6 +48,7 @@ DEVELOPMENT_COMMANDS: tuple[str, ...] = (
     "import_checkpoint",
     "install_environment",
     "lock_environments",
+    "picture_page",
     "record_stage_code",
     "report_node",
     "trace",

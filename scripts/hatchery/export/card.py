@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hatchery.evaluation.filled_sentences.results import FilledSentence
 from hatchery.export.settings import DataSource, ExportSettings
 
+ENGLISH_EXAMPLE = FilledSentence("The dogs ", "sleep", " near the house.")
 UNKNOWN_LICENCES = ("", "none", "not stated", "unknown")
 HUB_METRICS = {
     "accuracy_percent": "accuracy",
@@ -49,16 +51,19 @@ class ModelFacts:
     digests: Mapping[str, str]
     """SHA-256 by what it is of."""
     position_limit: int | None
+    mask_token: str
 
 
-def model_card(settings: ExportSettings, facts: ModelFacts, scores: Sequence[Score]) -> str:
-    """The text of README.md."""
+def model_card(
+    settings: ExportSettings, facts: ModelFacts, scores: Sequence[Score], filled: Sequence[FilledSentence] = ()
+) -> str:
+    """The text of README.md; `filled` are sentences of the corpus that the model filled in."""
     parts = [
         _front_matter(settings, scores),
         f"# {facts.name}",
         _introduction(settings, facts),
         "## Use",
-        _use(facts),
+        _use(facts, filled),
         "## Training data and its terms",
         _data(settings),
         "## Licence",
@@ -144,7 +149,9 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def _use(facts: ModelFacts) -> str:
+def _use(facts: ModelFacts, filled: Sequence[FilledSentence]) -> str:
+    # A sentence of the corpus is in the language of the model, whatever that is.
+    example = (filled[0] if filled else ENGLISH_EXAMPLE).with_gap(facts.mask_token)
     if facts.position_limit is not None:
         limit = f"An input has at most {facts.position_limit} tokens, special ones included."
     else:
@@ -157,14 +164,29 @@ def _use(facts: ModelFacts) -> str:
 from transformers import AutoModelForMaskedLM, AutoTokenizer, pipeline
 
 folder = "."  # where this file lies
-tokenizer = AutoTokenizer.from_pretrained(folder)
+tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
 model = AutoModelForMaskedLM.from_pretrained(folder, trust_remote_code=True)
 fill = pipeline("fill-mask", model=model, tokenizer=tokenizer)
-print(fill(f"The dogs {{tokenizer.mask_token}} near the house."))
+for guess in fill({json.dumps(example, ensure_ascii=False)}):
+    print(guess["token_str"], guess["score"])
 ```
-
+{_filled_in(filled)}
 `AutoModel` gives the encoder and `AutoModelForSequenceClassification` a classifier with a fresh head. The tokenizer
 adds the tokens that frame an input. {limit}"""
+
+
+def _filled_in(filled: Sequence[FilledSentence]) -> str:
+    if not filled:
+        return ""
+    rows = [
+        (
+            sentence.with_gap(f"({sentence.word})"),
+            ", ".join(f"{guess.text} {guess.percent:.1f} %" for guess in sentence.guesses),
+        )
+        for sentence in filled
+    ]
+    told = "Sentences of the corpus, with the word that was left out in brackets, and what the model says there:"
+    return f"\n{told}\n\n" + _table(("sentence", "most probable"), rows) + "\n"
 
 
 def _data(settings: ExportSettings) -> str:

@@ -1,16 +1,19 @@
 """A folder that `transformers` loads: configuration, weights, tokenizer and the family's modelling file.
 
 The weights are those of pretraining, bit for bit, under the names of the classes in the modelling file; the tokenizer
-is that of pretraining and frames its inputs itself.
+is that of pretraining, frames its inputs itself and has a mask that fits into a text.
 """
 
+import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from safetensors.torch import save_file
+from tokenizers import Tokenizer as Backend
 
 from hatchery.errors import ModelError
 from hatchery.export.bundle import bundle
+from hatchery.export.mask_token import with_mask_in_text
 from hatchery.modeling.families import ModelConfig
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.store import CONFIG_FILE, WEIGHTS_FILE
@@ -91,6 +94,7 @@ def _write_tokenizer(folder: Path, config: ModelConfig, path: Path) -> tuple[lis
     # The published tokenizers add nothing, so every program that used them framed their ids itself.
     if backend.encode("").ids != [tokenizer.cls_id, tokenizer.sep_id]:
         backend.post_processor = post_processor(special)
+    backend = Backend.from_str(json.dumps(with_mask_in_text(json.loads(backend.to_str()), special.mask)))
     with atomic_path(folder / "tokenizer.json") as partial:
         backend.save(str(partial), pretty=True)
     settings = tokenizer_config(backend, special)

@@ -40,7 +40,7 @@ class ExportSettings:
     corpus_description: str
     sources: tuple[DataSource, ...]
     languages: tuple[str, ...] = ("en",)
-    """ISO 639-1 codes."""
+    """ISO 639 codes of the languages of the corpus."""
 
     def __post_init__(self) -> None:
         if self.seed not in self.seeds:

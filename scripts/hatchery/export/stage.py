@@ -6,6 +6,7 @@ from typing import Any
 
 from hatchery.analysis.tables import Row, read_rows
 from hatchery.errors import ConfigError
+from hatchery.evaluation.filled_sentences.results import read_filled_sentences
 from hatchery.export.card import ModelFacts, Score, licence_id, model_card
 from hatchery.export.model_folder import position_limit, write_model_folder
 from hatchery.export.settings import ExportSettings, ListingSettings
@@ -13,6 +14,7 @@ from hatchery.modeling.store import WEIGHTS_FILE, load_masked_language_model
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 from hatchery.storage.verified import vouched
+from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.typed import build, stage_body
 
 KEY = ("model", "suite", "task", "metric")
@@ -22,15 +24,19 @@ CARD = "README.md"
 MAIN_TASKS = ("development", "average", "phenomenon_average")
 
 
-def export_model(settings: Mapping[str, Any], pretraining: Path, summary: Path | None, output: Path) -> None:
+def export_model(
+    settings: Mapping[str, Any], pretraining: Path, summary: Path | None, output: Path, filled: Path | None = None
+) -> None:
     """Write the folder of one model beside the manifest `output`.
 
     `pretraining` is the manifest of the model, `summary` the experiment's summary.csv, whose rows of this model the
-    card shows (None: the card says that the model was not evaluated). Raises ConfigError for wrong settings,
+    card shows (None: the card says that the model was not evaluated), `filled` the manifest of the sentences that it
+    filled in, the first of which is the card's example. Raises ConfigError for wrong settings,
     ManifestError, ModelError and TokenizationError for unusable inputs, EvaluationError for a damaged summary.
     """
     typed = build(ExportSettings, stage_body(settings), "export")
-    inputs = {"pretraining": pretraining, **({} if summary is None else {"summary": summary})}
+    optional = {"summary": summary, "filled": filled}
+    inputs = {"pretraining": pretraining, **{name: path for name, path in optional.items() if path is not None}}
     with stage_run(output, settings, inputs) as run:
         manifest = read_manifest(pretraining)
         manifest.verify()
@@ -46,8 +52,10 @@ def export_model(settings: Mapping[str, Any], pretraining: Path, summary: Path |
             measures=manifest.measures,
             digests=_digests(manifest),
             position_limit=position_limit(model.config),
+            mask_token=load_tokenizer(manifest.file("tokenizer.json")).special.mask,
         )
-        write_text(output.parent / CARD, model_card(typed, facts, scores))
+        sentences = [] if filled is None else read_filled_sentences(filled)
+        write_text(output.parent / CARD, model_card(typed, facts, scores, sentences))
         run.add_output(output.parent / CARD)
         run.measures["parameters"] = facts.parameters
         run.measures["licence"] = licence_id(typed.sources)

@@ -116,7 +116,8 @@ def test_the_page_tells_terms_samples_and_what_was_left_out(card: Path, two_sour
     assert "The cat sat .\nThe dog ran !</blockquote>" in page
     assert "alpha: too short" in page
     assert "Hm .</blockquote>" in page
-    assert page.count("<svg") == 2
+    # Each of the two figures for wide screens and for phones.
+    assert page.count("<svg") == 4
     assert read_manifest(two_sources).digest in page
     markdown = (card / "card.md").read_text(encoding="utf-8")
     assert "| train | 3 | 5 | 18 | 59 | 19 | 21 |" in markdown

@@ -16,13 +16,17 @@ _BLOCK = re.compile(r"^(\d*)([-#+=.)])")
 
 @dataclass(frozen=True)
 class Table:
-    """A table for people: cells are plain text; the first `left` columns and a last one of notes are flush left."""
+    """A table for people: cells are plain text; the first `left` columns and a last one of notes are flush left.
+
+    With `names`, cells are names of the configuration, which may be broken behind an underscore.
+    """
 
     caption: str
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     left: int = 1
     notes_last: bool = False
+    names: bool = False
 
     def markdown(self) -> str:
         """The table in Markdown with its caption above."""
@@ -42,8 +46,9 @@ class Table:
         )
 
     def _row(self, row: Sequence[str]) -> str:
-        first = f'<th scope="row">{html_text(row[0])}</th>'
-        return first + "".join(f"<td{self._side(i)}>{html_text(text)}</td>" for i, text in enumerate(row) if i)
+        shown = breakable if self.names else html_text
+        first = f'<th scope="row">{shown(row[0])}</th>'
+        return first + "".join(f"<td{self._side(i)}>{shown(text)}</td>" for i, text in enumerate(row) if i)
 
     def _side(self, column: int) -> str:
         return ' class="prose"' if self._is_prose(column) else ' class="number"'
@@ -55,6 +60,11 @@ class Table:
 def html_text(text: str) -> str:
     """The text for an HTML element or a quoted attribute."""
     return html.escape(visible(text), quote=True)
+
+
+def breakable(text: str) -> str:
+    """Like `html_text`, for names in narrow columns: lines may break behind an underscore."""
+    return re.sub(r"(?<=[^_]_)(?=[^_])", "<wbr>", html_text(text))
 
 
 def markdown_text(text: str) -> str:

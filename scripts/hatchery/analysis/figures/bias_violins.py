@@ -6,7 +6,7 @@ bandwidth for all models, reflected at -1 and 1, beyond which there are no score
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from hatchery.analysis.figures.bias_runs import BiasRuns, read_bias_runs, suites
 from hatchery.analysis.figures.drawing import (
     MUTED,
     ModelStyle,
-    figure_style,
     legend_below,
     legend_rows,
     model_styles,
@@ -93,9 +92,12 @@ def plot_bias_violins(
     figure_settings = build(ComparedFigureSettings, stage_body(settings))
     values = comparable_values(figure_settings, published)
     panels = violins(figure_settings, read_bias_runs(figure_settings, finetuning), values)
-    with figure_style(figure_settings.style):
-        title = f"Linguistic bias of {figure_settings.experiment}"
-        save_figure(draw_bias_violins(figure_settings, panels), output, title)
+    save_figure(
+        lambda style: draw_bias_violins(replace(figure_settings, style=style), panels),
+        figure_settings.style,
+        output,
+        f"Linguistic bias of {figure_settings.experiment}",
+    )
 
 
 def violins(settings: ComparedFigureSettings, runs: BiasRuns, published: Published) -> dict[str, list[Violin]]:

@@ -21,10 +21,10 @@ from hatchery.analysis.figures.drawing import (
     OKABE_ITO,
     ModelStyle,
     abbreviated,
-    figure_style,
+    is_narrow,
     legend_below,
     legend_columns,
-    save_svg,
+    save_drawings,
 )
 from hatchery.analysis.settings import Style
 
@@ -35,8 +35,8 @@ def plot_vocabulary_growth(
     corpus: str, sources: Mapping[str, VocabularyFacts], together: VocabularyFacts | None, style: Style, output: Path
 ) -> None:
     """Draw the curves of `sources`, and of all `together` if given, into `output` (SVG)."""
-    with figure_style(style):
-        save_svg(draw_vocabulary_growth(sources, together, style), output, f"Vocabulary growth of {corpus}")
+    title = f"Vocabulary growth of {corpus}"
+    save_drawings(lambda style: draw_vocabulary_growth(sources, together, style), style, output, title)
 
 
 def draw_vocabulary_growth(
@@ -53,7 +53,7 @@ def draw_vocabulary_growth(
         for name, label in labels.items()
     ]
     rows = -(-len(handles) // legend_columns([str(handle.get_label()) for handle in handles], style))
-    height = style.width_inches * 0.5 + (4 + 1.6 * rows) * style.font_size / 72
+    height = style.width_inches * (0.9 if is_narrow(style) else 0.5) + (4 + 1.6 * rows) * style.font_size / 72
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
     axes = figure.subplots()
     if together is not None and together.points:

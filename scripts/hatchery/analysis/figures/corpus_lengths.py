@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from hatchery.analysis.cards.lengths import Bin, LengthFacts
 from hatchery.analysis.figures.corpus_growth import logarithmic_axis, plain, source_styles
-from hatchery.analysis.figures.drawing import MUTED, figure_style, save_svg
+from hatchery.analysis.figures.drawing import MUTED, is_narrow, save_drawings
 from hatchery.analysis.settings import Style
 
 KINDS = ("sentences", "documents")
@@ -24,16 +24,25 @@ Lengths = Mapping[tuple[str, str], tuple[Sequence[Bin], LengthFacts | None]]
 
 def plot_lengths(corpus: str, sources: Sequence[str], lengths: Lengths, style: Style, output: Path) -> None:
     """Draw the lengths of `sources` into `output` (SVG)."""
-    with figure_style(style):
-        save_svg(draw_lengths(sources, lengths, style), output, f"Lengths of sentences and documents of {corpus}")
+    title = f"Lengths of sentences and documents of {corpus}"
+    save_drawings(lambda style: draw_lengths(sources, lengths, style), style, output, title)
 
 
 def draw_lengths(sources: Sequence[str], lengths: Lengths, style: Style) -> Figure:
-    """The figure; sources from top to bottom, sentences on the left, documents on the right."""
+    """The figure; sources from top to bottom, sentences on the left (or above), documents on the right (below)."""
     rows = max(1, len(sources))
-    panel = style.width_inches * (0.3 if rows == 1 else 0.15 if rows <= 3 else 0.09)
-    figure = Figure(figsize=(style.width_inches, rows * panel + 6 * style.font_size / 72), layout="constrained")
-    grid = figure.subplots(rows, 2, squeeze=False, sharex="col")
+    columns = 1 if is_narrow(style) else 2
+    panel = style.width_inches * (0.3 if rows == 1 else 0.15 if rows <= 3 else 0.09) * 2 / columns
+    height = 2 / columns * (rows * panel + 6 * style.font_size / 72)
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    # A column for each kind, also where the figure has them below each other.
+    grid = figure.subplots(2 * rows // columns, columns, squeeze=False, sharex="col" if columns == 2 else False)
+    if columns == 1:
+        grid = grid.reshape(2, rows).T
+        for column in range(2):
+            for axes in grid[:-1, column]:
+                axes.sharex(grid[-1, column])
+                axes.tick_params(labelbottom=False)
     looks = source_styles(sources, style)
     for column, kind in enumerate(KINDS):
         found = [lengths[source, kind] for source in sources]
@@ -46,10 +55,12 @@ def draw_lengths(sources: Sequence[str], lengths: Lengths, style: Style) -> Figu
         grid[-1][column].set_xlabel(f"words per {kind.removesuffix('s')}")
         logarithmic_axis(grid[-1][column], "x", low, high)
     if rows > 1:
-        for axes, source in zip(grid[:, 0], sources, strict=True):
-            axes.set_ylabel(plain(source), rotation=0, ha="right", va="center")
+        for column in range(3 - columns):
+            for axes, source in zip(grid[:, column], sources, strict=True):
+                axes.set_ylabel(plain(source), rotation=0, ha="right", va="center")
     else:
-        grid[0][0].set_ylabel("share per doubling of length (%)")
+        for axes in grid[0][: 3 - columns]:
+            axes.set_ylabel("share per doubling of length (%)")
     return figure
 
 

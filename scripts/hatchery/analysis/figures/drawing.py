@@ -1,13 +1,16 @@
 """What all figures share: colours that colour-blind readers tell apart, one font size, and files without a date.
 
+A figure of a page is drawn twice, for wide screens and for phones; both drawings are in its one file.
+
 Colours are those of Okabe and Ito (Color Universal Design, 2008). An SVG of the same numbers has the same bytes:
 identifiers are hashed with a fixed salt, and neither time nor software version is written.
 """
 
+import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +21,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from hatchery.analysis.settings import Cell, Style, labels_of, models_in_order
-from hatchery.storage.atomic import atomic_path
+from hatchery.storage.atomic import write_text
 from hatchery.storage.verified import write_checksums
 
 # Yellow comes last: as a line on white it is the hardest to see.
@@ -32,6 +35,9 @@ MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "*", "h")
 MUTED = "#595959"
 GRID = "#D9D9D9"
 LIGHT = 0.65
+# What a phone shows without making letters smaller.
+NARROW_INCHES = 3.8
+NARROW_ID = "narrow"
 
 
 @dataclass(frozen=True)
@@ -106,39 +112,89 @@ def figure_style(style: Style) -> Iterator[None]:
         yield
 
 
+def is_narrow(style: Style) -> bool:
+    """Whether a figure of this width has no room for panels side by side."""
+    return style.width_inches < 1.5 * NARROW_INCHES
+
+
+def save_drawings(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str) -> None:
+    """Write what `draw` makes of `style` to `path`, and with it what it makes of a phone's width.
+
+    The file shows the first; the second stands in it as a `symbol`, which a page may show instead. There is none where
+    the figure is narrow as it is.
+    """
+    with figure_style(style):
+        wide = _svg(draw(style), title)
+        if not is_narrow(style):
+            narrow = _svg(draw(replace(style, width_inches=NARROW_INCHES)), title)
+            wide = _with_symbol(wide, narrow)
+    write_text(path, wide)
+
+
 def save_svg(figure: Figure, path: str | Path, title: str) -> None:
     """Write the figure to `path` atomically; the bytes depend on nothing but the figure. Call inside `figure_style`."""
+    write_text(path, _svg(figure, title))
+
+
+def _svg(figure: Figure, title: str) -> str:
     FigureCanvasSVG(figure)
-    metadata = {"Title": title, "Creator": "Hatchery", "Date": None}
-    with atomic_path(path) as partial:
-        figure.savefig(partial, format="svg", metadata=metadata)
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Title": title, "Creator": "Hatchery", "Date": None})
+    return buffer.getvalue()
 
 
-def save_figure(figure: Figure, path: str | Path, title: str) -> None:
-    """Write a figure of an experiment with `save_svg`, and its checksum, with which its page compares it."""
-    save_svg(figure, path, title)
+def _with_symbol(wide: str, narrow: str) -> str:
+    """The document `wide` with the drawing of `narrow` in a symbol; its ids must not be those of the other drawing."""
+    inside = prefixed_ids(narrow[narrow.index("<svg") :], f"{NARROW_ID}-")
+    sizes = re.search(r'<svg[^>]*?(viewBox="[^"]*")', inside)
+    assert sizes is not None
+    body = re.sub(r"<metadata>.*?</metadata>", "", inside[inside.index(">") + 1 : inside.rindex("</svg>")], flags=re.S)
+    symbol = f'<symbol id="{NARROW_ID}" {sizes[1]}>{body}</symbol>\n'
+    end = wide.rindex("</svg>")
+    return wide[:end] + symbol + wide[end:]
+
+
+def prefixed_ids(svg: str, prefix: str) -> str:
+    """The drawing with `prefix` before every id and every reference to one."""
+    return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", svg)
+
+
+def save_figure(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str) -> None:
+    """Write a figure of an experiment with `save_drawings`, and its checksum, with which its page compares it."""
+    save_drawings(draw, style, path, title)
     write_checksums([path])
 
 
 def legend_columns(labels: Sequence[str], style: Style) -> int:
     """How many legend entries fit side by side below a figure; a glyph is about 0.6 of the font size wide."""
-    entry_points = style.font_size * 0.9 * (0.6 * max(len(label) for label in labels) + 5)
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    entry_points = style.font_size * 0.9 * (0.6 * longest + 5)
     return max(1, min(len(labels), int(style.width_inches * 72 / entry_points)))
 
 
 def legend_rows(handles: Sequence[Artist], style: Style) -> int:
-    """How many rows `legend_below` will use."""
-    return -(-len(handles) // legend_columns([str(handle.get_label()) for handle in handles], style))
+    """How many lines of text `legend_below` will use."""
+    labels = [_legend_label(handle, style) for handle in handles]
+    return -(-len(handles) // legend_columns(labels, style)) * most_lines(labels)
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], style: Style) -> None:
     """One legend below the figure that is read row by row, in the order of `handles`."""
-    columns = legend_columns([str(handle.get_label()) for handle in handles], style)
-    rows = legend_rows(handles, style)
+    labels = [_legend_label(handle, style) for handle in handles]
+    for handle, label in zip(handles, labels, strict=True):
+        handle.set_label(label)
+    columns = legend_columns(labels, style)
+    rows = -(-len(handles) // columns)
     # Matplotlib fills a legend column by column, the first columns one longer; hand it the entries transposed.
     grid = [handles[row * columns : (row + 1) * columns] for row in range(rows)]
     transposed = [line[column] for column in range(columns) for line in grid if column < len(line)]
     figure.legend(handles=transposed, loc="outside lower center", ncols=columns)
+
+
+def _legend_label(handle: Artist, style: Style) -> str:
+    """The label of an entry, in several lines where one would be wider than the figure."""
+    size = style.font_size * 0.9
+    return wrapped(str(handle.get_label()), style.width_inches * 72 - 5 * size, size)
 
 
 def wrapped(text: str, width_points: float, font_size: float) -> str:

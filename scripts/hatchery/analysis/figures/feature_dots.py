@@ -5,6 +5,7 @@ per model. The runs of all seeds and learning rates are drawn, none is selected.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from hatchery.analysis.figures.bias_runs import METRIC, BiasRuns, BiasTask, read
 from hatchery.analysis.figures.drawing import (
     MUTED,
     ModelStyle,
-    figure_style,
+    is_narrow,
     legend_below,
     legend_rows,
     model_styles,
@@ -60,9 +61,12 @@ def plot_feature_dots(
     figure_settings = build(ComparedFigureSettings, stage_body(settings))
     values = comparable_values(figure_settings, published)
     runs = read_bias_runs(figure_settings, finetuning)
-    with figure_style(figure_settings.style):
-        title = f"Linguistic bias by features of {figure_settings.experiment}"
-        save_figure(draw_feature_dots(figure_settings, runs, values), output, title)
+    save_figure(
+        lambda style: draw_feature_dots(replace(figure_settings, style=style), runs, values),
+        figure_settings.style,
+        output,
+        f"Linguistic bias by features of {figure_settings.experiment}",
+    )
 
 
 def draw_feature_dots(settings: ComparedFigureSettings, runs: BiasRuns, published: Published) -> Figure:
@@ -77,6 +81,11 @@ def draw_feature_dots(settings: ComparedFigureSettings, runs: BiasRuns, publishe
         if any((task.suite, task.linguistic) == (suite, feature) for task in runs)
     ]
     columns = [feature for feature in SURFACE_FEATURES if any(task.surface == feature for task in runs)]
+    by_place = {(task.suite, task.linguistic, task.surface): task for task in runs}
+    pairs = [[(*row, surface) for surface in columns] for row in rows]
+    if is_narrow(style):
+        pairs = [[pair] for row in pairs for pair in row if pair in by_place]
+    width = style.width_inches * 72 * 0.84 / len(pairs[0])
     everything = [run for models_of in runs.values() for some in models_of.values() for run in some]
     lane = has_no_value(everything)
     handles = _legend(runs, published, everything, style)
@@ -84,44 +93,45 @@ def draw_feature_dots(settings: ComparedFigureSettings, runs: BiasRuns, publishe
     names = models_with_counts(settings.cells)
     labels = [wrapped(names[model], style.width_inches * 72 * 0.24, style.font_size * 0.9) for model in models]
     inches = max(0.3, (1.35 * most_lines(labels) + 0.4) * style.font_size / 72)
-    # Of every panel: its title in at most two lines, the numbers of its axis, and what that measures.
-    around = (2.4 + (2.4 if lane else 1.2) + 3.0) * style.font_size / 72
-    height = len(rows) * (len(models) * inches + around) + (0.5 + legend_rows(handles, style)) * line
+    titles = {pair: wrapped(_title(pair, runs), width, style.font_size) for pair in by_place}
+    # Of every panel: its title, the numbers of its axis, and what that measures.
+    around = (1.2 * most_lines(list(titles.values())) + (2.4 if lane else 1.2) + 3.0) * style.font_size / 72
+    height = len(pairs) * (len(models) * inches + around) + (0.5 + legend_rows(handles, style)) * line
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
-    grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True)
-    by_place = {(task.suite, task.linguistic, task.surface): task for task in runs}
+    grid = figure.subplots(len(pairs), len(pairs[0]), squeeze=False, sharex=True)
     size = style.font_size * 0.5
-    scores = 2.2 * size / (style.width_inches * 72 * 0.7 / len(columns))
+    scores = 2.2 * size / (style.width_inches * 72 * 0.7 / len(pairs[0]))
     scale = DotScale(size, scores, 1.1 * size / (72 * inches), 0.36)
-    for row, (suite, linguistic) in enumerate(rows):
+    for row, pairs_of_row in enumerate(pairs):
         named = False
-        for column, surface in enumerate(columns):
+        for column, pair in enumerate(pairs_of_row):
             axes = grid[row, column]
-            task = by_place.get((suite, linguistic, surface))
+            task = by_place.get(pair)
             if task is None:
                 axes.set_axis_off()
                 axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", color=MUTED)
                 continue
             bias_axis(axes, lane)
             for place, model in enumerate(models):
-                value = published.get((model, suite, task.task, METRIC))
+                value = published.get((model, task.suite, task.task, METRIC))
                 mark = None if value is None else value.mean
                 _draw_row(axes, runs[task][model], place, looks[model], mark, scale, style)
-            title = f"{LINGUISTIC_FEATURES[linguistic]} (+1) or {SURFACE_FEATURES[surface]} (\N{MINUS SIGN}1)"
-            if len(suites_of(runs)) > 1:
-                title = f"{readable(suite)}: {title}"
-            width = style.width_inches * 72 * 0.84 / len(columns)
-            axes.set_title(wrapped(title, width, style.font_size), loc="left")
+            axes.set_title(titles[pair], loc="left")
             axes.tick_params(axis="x", labelbottom=True)
             # The names stand once in a row, beside the first panel that there is.
             axes.set_yticks(range(len(models)), [""] * len(models) if named else labels)
             axes.set_ylim(len(models) - 0.5, -0.5)
-            lower = [by_place.get((*below, surface)) for below in rows[row + 1 :]]
-            if not any(lower):
+            if not any(below[column] in by_place for below in pairs[row + 1 :]):
                 axes.set_xlabel("linguistic bias score")
             named = True
     legend_below(figure, handles, style)
     return figure
+
+
+def _title(pair: tuple[str, str, str], runs: BiasRuns) -> str:
+    suite, linguistic, surface = pair
+    title = f"{LINGUISTIC_FEATURES[linguistic]} (+1) or {SURFACE_FEATURES[surface]} (\N{MINUS SIGN}1)"
+    return f"{readable(suite)}: {title}" if len(suites_of(runs)) > 1 else title
 
 
 def _draw_row(

@@ -7,6 +7,7 @@ colour-blind readers order the same way.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.drawing import GRID, MUTED, figure_style, models_with_counts, save_figure
+from hatchery.analysis.figures.drawing import GRID, MUTED, models_with_counts, save_figure
 from hatchery.analysis.layer_contribution import LayerContribution, contributions_csv, layer_contributions
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.settings import FigureSettings, evaluations_named, match_evaluations, models_in_order
@@ -55,9 +56,12 @@ def plot_layer_contributions(
     contributions = layer_contributions(manifests, figure_settings.cells)
     write_text(table, contributions_csv(contributions))
     write_checksums([table])
-    with figure_style(figure_settings.style):
-        figure = draw_layer_contributions(figure_settings, contributions)
-        save_figure(figure, output, f"Layer contributions of {figure_settings.experiment}")
+    save_figure(
+        lambda style: draw_layer_contributions(replace(figure_settings, style=style), contributions),
+        figure_settings.style,
+        output,
+        f"Layer contributions of {figure_settings.experiment}",
+    )
 
 
 def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> Figure:

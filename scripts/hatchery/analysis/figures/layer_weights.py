@@ -7,7 +7,7 @@ scale: what a model takes more or less of than a residual stream stands out.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.drawing import GRID, figure_style, grid_shape, models_with_counts, save_figure
+from hatchery.analysis.figures.drawing import GRID, grid_shape, is_narrow, models_with_counts, save_figure
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import LayerWeights, read_layer_weights
 from hatchery.analysis.settings import FigureSettings, match_cells
@@ -56,9 +56,13 @@ def plot_layer_weights(settings: Mapping[str, Any], pretraining: Mapping[str, Pa
         name: read_layer_weights(read_verified(path))
         for name, path in match_cells(pretraining, figure_settings.cells, "--pretraining").items()
     }
-    with figure_style(figure_settings.style):
-        figure = draw_layer_weights(figure_settings, panels_of(figure_settings, tables))
-        save_figure(figure, output, f"Layer weights of {figure_settings.experiment}")
+    panels = panels_of(figure_settings, tables)
+    save_figure(
+        lambda style: draw_layer_weights(replace(figure_settings, style=style), panels),
+        figure_settings.style,
+        output,
+        f"Layer weights of {figure_settings.experiment}",
+    )
 
 
 def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> list[Panel]:
@@ -93,6 +97,8 @@ def draw_layer_weights(settings: FigureSettings, panels: Sequence[Panel]) -> Fig
     style = settings.style
     depth = max(panel.consumers for panel in panels)
     columns = 3 if depth <= LAYERS_FOR_TWO_COLUMNS // 2 else 2 if depth <= LAYERS_FOR_TWO_COLUMNS else 1
+    if is_narrow(style):
+        columns = 1
     rows, columns = grid_shape(len(panels), columns)
     margin = 4.5 * style.font_size / 72
     cell = min((style.width_inches / columns - margin) / depth, LARGEST_CELL_INCHES)

@@ -6,7 +6,7 @@ their mean is drawn; development losses are drawn as they were measured. Every p
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from hatchery.analysis.figures.drawing import (
     MUTED,
     abbreviated,
-    figure_style,
+    is_narrow,
     legend_below,
     legend_columns,
     model_styles,
@@ -57,9 +57,13 @@ def plot_learning_curves(settings: Mapping[str, Any], pretraining: Mapping[str, 
         for name, path in match_cells(pretraining, figure_settings.cells, "--pretraining").items()
     }
     curves = [curve_of(cells[name], rows) for name, rows in points.items()]
-    with figure_style(figure_settings.style):
-        figure = draw_learning_curves(figure_settings, curves, tokens_per_step(list(points.values())))
-        save_figure(figure, output, f"Learning curves of {figure_settings.experiment}")
+    step_tokens = tokens_per_step(list(points.values()))
+    save_figure(
+        lambda style: draw_learning_curves(replace(figure_settings, style=style), curves, step_tokens),
+        figure_settings.style,
+        output,
+        f"Learning curves of {figure_settings.experiment}",
+    )
 
 
 def curve_of(cell: Cell, points: Sequence[CurvePoint]) -> Curve:
@@ -98,15 +102,17 @@ def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
 
 
 def draw_learning_curves(settings: FigureSettings, curves: Sequence[Curve], step_tokens: float | None) -> Figure:
-    """The figure: training loss on the left, development loss on the right, one legend below."""
+    """The figure: training loss on the left (or above), development loss on the right (below), one legend."""
     models = models_in_order(settings.cells)
     styles = model_styles(models, settings.style)
     width, size = settings.style.width_inches, settings.style.font_size
     labels = models_with_counts(settings.cells)
     legend_rows = -(-len(models) // legend_columns(list(labels.values()), settings.style))
-    height = width * 0.36 + (9 + 1.6 * legend_rows) * size / 72
+    stacked = is_narrow(settings.style)
+    height = width * (1.2 if stacked else 0.36) + (9 + 9 * stacked + 1.6 * legend_rows) * size / 72
     figure = Figure(figsize=(width, height), layout="constrained")
-    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    rows, columns = (2, 1) if stacked else (1, 2)
+    left, right = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
     for curve in curves:
         look = styles[curve.cell.run]
         left.plot(*_columns(curve.training), color=look.colour, linestyle=look.dashes, linewidth=1.4)
@@ -120,10 +126,13 @@ def draw_learning_curves(settings: FigureSettings, curves: Sequence[Curve], step
         )
     left.set_title("Training", loc="left")
     right.set_title("Development", loc="left")
-    left.set_ylabel("loss (nats per masked token)")
     for axes in (left, right):
         _finish_axes(axes, step_tokens)
-    right.tick_params(labelleft=False)
+        axes.set_ylabel("loss (nats per masked token)")
+        axes.tick_params(labelbottom=True)
+    if not stacked:
+        right.set_ylabel("")
+        right.tick_params(labelleft=False)
     untrained = {curve.cell.run for curve in curves if not curve.training and not curve.development}
     handles = []
     for model, label in labels.items():

@@ -6,7 +6,7 @@ diamond is the published accuracy of the model, if the experiment names a paper.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,19 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.patheffects import withStroke
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
 from hatchery.analysis.figures.drawing import (
     MUTED,
     ModelStyle,
-    figure_style,
+    is_narrow,
     legend_below,
     legend_rows,
     model_styles,
     models_with_counts,
+    most_lines,
     save_figure,
+    wrapped,
 )
 from hatchery.analysis.figures.published_marks import (
     ComparedFigureSettings,
@@ -56,6 +57,8 @@ from hatchery.typed import build, stage_body
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
 CHANCE = 50.0
+# Between the phenomena and their averages, in rows.
+AVERAGE_GAP = 0.6
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,13 @@ class SuiteBars:
     phenomena: list[str]
     bars: dict[tuple[str, str], Aggregate]
     published: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def places(self) -> list[float]:
+        """Where the phenomena stand, from 0 downwards; the averages stand apart."""
+        first = next((place for place, name in enumerate(self.phenomena) if name in AVERAGES), None)
+        if not first:
+            return [float(place) for place in range(len(self.phenomena))]
+        return [place + (AVERAGE_GAP if place >= first else 0.0) for place in range(len(self.phenomena))]
 
 
 def plot_phenomena(
@@ -89,8 +99,12 @@ def plot_phenomena(
     for (cell, suite), path in inputs.items():
         measurements[suite] += minimal_pair_measurements(cells[cell], suite, read_verified(path))
     panels = [suite_bars(suite, runs, values) for suite, runs in measurements.items()]
-    with figure_style(figure_settings.style):
-        save_figure(draw_phenomena(figure_settings, panels), output, f"Minimal pairs of {figure_settings.experiment}")
+    save_figure(
+        lambda style: draw_phenomena(replace(figure_settings, style=style), panels),
+        figure_settings.style,
+        output,
+        f"Minimal pairs of {figure_settings.experiment}",
+    )
 
 
 def suite_bars(suite: str, measurements: Sequence[Measurement], published: Published | None = None) -> SuiteBars:
@@ -120,7 +134,9 @@ def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Fig
     styles = model_styles(models, settings.style)
     style = settings.style
     bar_inches = max(0.13, style.font_size * 0.95 / 72) if len(models) > 1 else style.font_size * 1.3 / 72
-    heights = [len(panel.phenomena) * (len(models) + 0.8) * bar_inches for panel in panels]
+    lines = most_lines([_name(name, style) for panel in panels for name in panel.phenomena])
+    group = max((len(models) + 0.8) * bar_inches, (1.35 * lines + 0.3) * style.font_size / 72)
+    heights = [(panel.places()[-1] + 1) * group for panel in panels]
     line = style.font_size * 1.5 / 72
     handles: list[Artist] = [
         Patch(facecolor=styles[model].colour, hatch=styles[model].hatch, edgecolor="white", label=label)
@@ -138,14 +154,20 @@ def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Fig
     return figure
 
 
+def _name(phenomenon: str, style: Style) -> str:
+    return wrapped(readable(phenomenon), style.width_inches * 72 * 0.3, style.font_size * 0.9)
+
+
 def _draw_panel(
     axes: Axes, panel: SuiteBars, models: Sequence[str], styles: Mapping[str, ModelStyle], style: Style
 ) -> None:
     font_size = style.font_size
+    names = [_name(name, style) for name in panel.phenomena]
     # In percent; the axes take about 0.65 of the figure.
     number_width = (3 + 4 * 0.64 * 0.72 * font_size) * 108 / (style.width_inches * 72 * 0.65)
     thickness = 1 / (len(models) + 0.8)
-    for group, phenomenon in enumerate(panel.phenomena):
+    places = panel.places()
+    for group, phenomenon in zip(places, panel.phenomena, strict=True):
         for index, model in enumerate(models):
             bar = panel.bars[phenomenon, model]
             assert bar.mean is not None
@@ -169,19 +191,23 @@ def _draw_panel(
                 textcoords="offset points",
                 va="center_baseline",
                 fontsize=font_size * 0.72,
-                # Keeps the number readable where it stands on the line of chance.
-                path_effects=[withStroke(linewidth=2, foreground="white")],
+                # The line of chance stops where a number stands.
+                zorder=4,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
             )
-    axes.axvline(CHANCE, color="black", linestyle="--", linewidth=0.9)
+    axes.axvline(CHANCE, color="black", linestyle="--", linewidth=0.9, zorder=2)
     axes.text(CHANCE, -0.52, "chance", ha="center", va="bottom", fontsize=font_size * 0.8, color=MUTED)
-    averages = sum(phenomenon in AVERAGES for phenomenon in panel.phenomena)
+    averages = [place for place, name in zip(places, panel.phenomena, strict=True) if name in AVERAGES]
     if averages:
-        axes.axhline(len(panel.phenomena) - averages - 0.5, color=MUTED, linewidth=0.8)
-    axes.set_yticks(range(len(panel.phenomena)), [readable(name) for name in panel.phenomena])
+        axes.axhline(averages[0] - 0.5 - AVERAGE_GAP / 2, color=MUTED, linewidth=0.8)
+    axes.set_yticks(places, names)
+    for label, name in zip(axes.get_yticklabels(), panel.phenomena, strict=True):
+        label.set_fontweight("bold" if name in AVERAGES else "normal")
     axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(panel.phenomena) - 0.5, -0.5)
-    axes.set_xlim(0, 108)
-    axes.set_xticks(range(0, 101, 10))
+    axes.set_ylim(places[-1] + 0.5, -0.5)
+    # Behind 100 there is room for the numbers of the longest bars.
+    axes.set_xlim(0, 108 if not is_narrow(style) else 118)
+    axes.set_xticks(range(0, 101, 20 if is_narrow(style) else 10))
     axes.tick_params(axis="x", labelbottom=True)
     axes.grid(visible=True, axis="x")
     axes.set_title(readable(panel.suite), loc="left")

@@ -6,7 +6,7 @@ frequent label, where the score is an accuracy; the open diamond is the publishe
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,13 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
 from hatchery.analysis.figures.drawing import (
     GRID,
     MUTED,
     ModelStyle,
-    figure_style,
     legend_below,
     legend_rows,
     model_styles,
@@ -46,6 +46,8 @@ from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.errors import ConfigError
 from hatchery.typed import build, stage_body
 
+# All metrics are percentages or correlations times 100.
+BEST = 100.0
 MAJORITY = {"color": "black", "linestyle": (0, (3, 2)), "linewidth": 1.0}
 
 
@@ -91,8 +93,12 @@ def plot_task_scores(
     for (name, task), path in inputs.items():
         measured += finetuning_measurements(cells[name], task, read_verified(path))
     panels = suite_scores(figure_settings, with_distinct_tasks(measured), values)
-    with figure_style(figure_settings.style):
-        save_figure(draw_task_scores(figure_settings, panels), output, f"Task scores of {figure_settings.experiment}")
+    save_figure(
+        lambda style: draw_task_scores(replace(figure_settings, style=style), panels),
+        figure_settings.style,
+        output,
+        f"Task scores of {figure_settings.experiment}",
+    )
 
 
 def suite_scores(
@@ -150,7 +156,7 @@ def draw_task_scores(settings: ComparedFigureSettings, panels: Mapping[str, Sequ
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
     grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
     for axes, (suite, panel) in zip(grid.flat, panels.items(), strict=True):
-        axes.set_xlim(*_range(panel))
+        _finish_axis(axes, *_range(panel))
         for group_place, task in enumerate(panel):
             _draw_task(axes, task, group_place, looks, style)
         axes.set_yticks(range(len(panel)), labels[suite])
@@ -186,9 +192,19 @@ def _range(panel: Sequence[TaskScores]) -> tuple[float, float]:
                 deviation = score.aggregate.std or 0.0
                 seen += [score.aggregate.mean - deviation, score.aggregate.mean + deviation]
     if not seen:
-        return 0.0, 100.0
+        return 0.0, BEST
     low, high = 10 * math.floor((min(seen) - 1) / 10), 10 * math.ceil((max(seen) + 1) / 10)
-    return float(low), float(high)
+    if min(seen) >= 0:
+        low = max(low, 0)
+    return float(low), min(float(high), BEST)
+
+
+def _finish_axis(axes: Axes, low: float, high: float) -> None:
+    """Ticks from `low` to `high`; a mark at the end of the axis is seen whole, and no tick stands beyond it."""
+    margin = 0.02 * (high - low)
+    axes.set_xlim(low - margin, high + margin)
+    ticks = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    axes.set_xticks([tick for tick in ticks if low <= tick <= high])
 
 
 def _draw_task(axes: Axes, task: TaskScores, group: int, looks: Mapping[str, ModelStyle], style: Style) -> None:

@@ -20,17 +20,33 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { border-bottom: 1px solid #9996; padding: .3rem .7rem; text-align: left; }
 td { white-space: nowrap; }
 thead th { border-bottom: 2px solid #999; vertical-align: bottom; }
+tbody + tbody { border-top: 2px solid #999; }
 table.counts :is(td, thead th:not(:first-child)) { text-align: right; }
 figure { margin: 2rem 0; }
-figure .drawing { background: #fff; border: 1px solid #9996; overflow-x: auto; padding: .5rem; }
-figure svg { display: block; height: auto; max-width: 100%; min-width: 38rem; }
+figure .drawing { background: #fff; border: 1px solid #9996; box-sizing: border-box; overflow-x: auto; padding: .5rem; }
+figure svg { display: block; height: auto; width: 100%; }
+figure svg.narrow { display: none; }
 figcaption { margin-top: .5rem; max-width: 50rem; }
-@media (max-width: 40rem) { body { margin: 1rem auto; } th, td { padding: .3rem .4rem; } }
+@media (max-width: 40rem) {
+body { margin: 1rem auto; }
+table { font-size: .875rem; }
+th, td { padding: .3rem; }
+table.counts, table.counts :is(tbody, tr, td, tr > th) { display: block; }
+table.counts thead { display: none; }
+table.counts :is(td, tbody th) { border: 0; padding: .1rem 0; }
+table.counts td { display: flex; gap: 1rem; justify-content: space-between; }
+table.counts td::before { content: attr(data-label); opacity: .8; }
+table.counts tr { border-bottom: 1px solid #9996; padding: .4rem 0; }
+figure .drawing { padding: .2rem; }
+figure svg.wide { display: none; }
+figure svg.narrow { display: block; }
+}
 @media print {
 body { font-size: 10pt; margin: 0; max-width: none; }
 nav { display: none; }
 .table, figure .drawing { overflow: visible; }
-figure svg { min-width: 0; }
+figure svg.wide { display: block; }
+figure svg.narrow { display: none; }
 td { white-space: normal; }
 figure, tr { break-inside: avoid; }
 h2, h3 { break-after: avoid; }
@@ -59,21 +75,35 @@ def html_document(title: str, body: str, style: str = "") -> str:
 
 
 def scrolling_table(
-    label: str, header: Sequence[str], rows: Sequence[Sequence[str]], caption: bool = True, counts: bool = False
+    label: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    caption: bool = True,
+    counts: bool = False,
+    first: int = 0,
 ) -> str:
     """A table that scrolls by itself where it is too wide; cells are HTML, the first of each row heads it.
 
     `label` is text: the table's caption, or with `caption` false only what a screen reader calls it. Columns of
-    `counts` are flush right.
+    `counts` are flush right; on a phone such a table has a line for each cell. The `first` rows are a group of their
+    own.
     """
     head = "".join(f'<th scope="col">{cell}</th>' for cell in header)
-    body = "\n".join(
-        f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>' for row in rows
-    )
+    lines = [
+        f'<tr><th scope="row">{row[0]}</th>'
+        + "".join(
+            f'<td data-label="{label}">{cell}</td>' if counts else f"<td>{cell}</td>"
+            for label, cell in zip(header[1:], row[1:], strict=True)
+        )
+        + "</tr>"
+        for row in rows
+    ]
+    groups = [group for group in (lines[:first], lines[first:]) if group]
+    body = "\n".join("<tbody>\n" + "\n".join(group) + "\n</tbody>" for group in groups)
     name = html_text(label)
     shown = f"<caption>{name}</caption>\n" if caption else ""
     kind = ' class="counts"' if counts else ""
     return (
         f'<div class="table" tabindex="0" role="region" aria-label="{name}"><table{kind}>\n{shown}'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+        f"<thead><tr>{head}</tr></thead>\n{body}</table></div>"
     )

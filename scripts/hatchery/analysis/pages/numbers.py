@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from urllib.parse import quote
 
-from hatchery.analysis.cards.tables import html_text
+from hatchery.analysis.cards.tables import breakable, html_text
 from hatchery.analysis.measurements import (
     ACCURACY,
     PARADIGM_AVERAGE,
@@ -85,8 +85,26 @@ class Numbers:
             for one, other in both
         )
 
-    def table(self, label: str, keys: Sequence[Key], names: Sequence[str], caption: bool = True) -> str:
-        """Tables of `keys` (rows, called `names`) by models (columns), at most MODELS_SHOWN side by side."""
+    def best(self, key: Key) -> set[str]:
+        """The models with the best number as it is shown; none where all look the same, or nothing is compared."""
+        sign = direction(key[2])
+        rows = [(model, self.row(model, key)) for model in self.models]
+        shown = {
+            model: round(float(row.values["mean"]), decimals_of(key[2])) * sign
+            for model, row in rows
+            if row is not None and row.values["mean"]
+        }
+        best = max(shown.values(), default=0.0)
+        found = {model for model, value in shown.items() if value == best}
+        return found if sign and len(found) < len(shown) else set()
+
+    def table(
+        self, label: str, keys: Sequence[Key], names: Sequence[str], caption: bool = True, averages: int = 0
+    ) -> str:
+        """Tables of `keys` (rows, called `names`) by models (columns), at most MODELS_SHOWN side by side.
+
+        The first `averages` rows are set apart from the rest. The best number of a row is bold.
+        """
         models = [model for model in self.models if any(self.row(model, key) for key in keys)]
         tables = -(-len(models) // MODELS_SHOWN)
         bounds = [round(index * len(models) / tables) for index in range(tables + 1)]
@@ -94,22 +112,24 @@ class Numbers:
         for first, end in pairwise(bounds):
             shown = models[first:end]
             body = [
-                [html_text(name), *(self.cell(self.row(model, key)) for model in shown)]
+                [html_text(name), *(self.cell(self.row(model, key), model in self.best(key)) for model in shown)]
                 for name, key in zip(names, keys, strict=True)
             ]
             text = label if tables == 1 else f"{label}: {self.label(shown[0])} to {self.label(shown[-1])}"
             # A long name may break where its words end; otherwise it would push the last columns out of sight.
-            header = ["measure", *(html_text(self.label(model)).replace("_", "_<wbr>") for model in shown)]
-            parts.append(scrolling_table(text, header, body, caption or tables > 1))
+            header = ["measure", *(breakable(self.label(model)) for model in shown)]
+            parts.append(scrolling_table(text, header, body, caption or tables > 1, first=averages))
         return "\n".join(parts)
 
-    def cell(self, row: NumberedRow | None) -> str:
+    def cell(self, row: NumberedRow | None, best: bool = False) -> str:
         """Ours as a link, runs and failures, and below it the published value with the verdict; a dash for nothing."""
         if row is None:
             return "-"
         values = row.values
         address = html_text(f"{self._provenance}#{quote(row.anchor)}")
         ours = f'<a href="{address}" title="{html_text(row.label())}">{html_text(number_text(row))}</a>'
+        if best:
+            ours = f'<strong class="best">{ours}</strong>'
         failed = f", {values['n_failed']} failed" if values["n_failed"] not in ("", "0") else ""
         runs = f'<span class="runs">n={html_text(values["n"] + failed)}</span>'
         return f"{ours} {runs}{_published(row)}"
@@ -122,6 +142,13 @@ def number_text(row: NumberedRow) -> str:
         return "failed"
     decimals = decimals_of(row.values["metric"])
     return f"{float(mean):.{decimals}f}" + (f" ± {float(std):.{decimals}f}" if std else "")
+
+
+def direction(metric: str) -> int:
+    """1 where more is better, -1 where less is, 0 where neither is known."""
+    if metric == PERPLEXITY or metric.endswith("_nats"):
+        return -1
+    return 1 if metric.endswith("_percent") else 0
 
 
 def decimals_of(metric: str) -> int:

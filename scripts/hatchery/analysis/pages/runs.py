@@ -1,9 +1,11 @@
 """The pretrained models of an experiment on its page: what follows from the work, and the way to their cards.
 
-Times and hosts stand on the cards and not here: the page of the same results has the same bytes.
+Of when and where they were trained only the day stands here; times and hosts are on the cards. So the page of the same
+results has the same bytes until a model is trained anew on another day.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from hatchery.analysis.pages.links import address
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
 from hatchery.analysis.run_cards.continuation import tokens_seen
 from hatchery.errors import ConfigError
-from hatchery.provenance.chain import SHOWN_DIGITS
+from hatchery.provenance.chain import SHOWN_DIGITS, volatile_facts
 from hatchery.storage.manifests import read_manifest
 
 _HEADER = (
@@ -43,6 +45,29 @@ def runs(pretraining: Mapping[str, Path], cards: Mapping[str, Path], provenance:
         made_from = f'<a href="{address(provenance, page)}#m-{digest}">{digest}</a>'
         rows.append([name, *counts, *losses, made_from])
     return scrolling_table("Pretrained models; losses in nats per labelled token", _HEADER, rows, counts=True)
+
+
+def pretrained_on(pretraining: Iterable[Path]) -> str:
+    """The day on which the models of these manifests were trained, or the first and the last; empty if unknown.
+
+    From `provenance.json` beside each manifest (UTC). Raises ManifestError when one is damaged.
+    """
+    days = sorted(day for path in pretraining if (day := _day(volatile_facts(path).get("started"))) is not None)
+    if not days:
+        return ""
+    first, last = _written(days[0]), _written(days[-1])
+    return f"on {first}" if first == last else f"from {first} to {last}"
+
+
+def _day(started: Any) -> date | None:
+    try:
+        return datetime.fromisoformat(started).date() if isinstance(started, str) else None
+    except ValueError:
+        return None
+
+
+def _written(day: date) -> str:
+    return f"{day.day} {day:%B %Y}"
 
 
 def _count(value: Any) -> str:

@@ -4,15 +4,17 @@ Every section is a table of names and values for people. What changes when the s
 versions) stands in the sections `What it took` and `Where it ran` and nowhere else.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.cards.content import Drawing, Section
 from hatchery.analysis.cards.tables import Table, count
+from hatchery.analysis.pages.filled import GAP
 from hatchery.analysis.run_cards.continuation import continuation_rows
 from hatchery.analysis.run_cards.curves import DIVERGENCES, caption_of, has_curves, measured_divergences
 from hatchery.analysis.run_cards.facts import RunFacts
+from hatchery.evaluation.filled_sentences.results import FilledSentence
 from hatchery.provenance.setting_texts import flatten
 from hatchery.units import duration, mebibytes, number, percent, power
 
@@ -71,12 +73,31 @@ def settings_section(run: RunFacts) -> Section:
     for key, title in _GROUPS.items():
         value = settings.pop(key, None)
         if isinstance(value, Mapping) and value:
-            tables.append(_table(title, ((name, _setting(text)) for name, text in flatten(value).items())))
+            rows = ((name, _setting(text)) for name, text in flatten(value).items())
+            tables.append(_table(title, rows, names=True))
         else:
             settings[key] = value
-    single = _table("Length and evaluation", ((name, _setting(text)) for name, text in flatten(settings).items()))
+    rows = ((name, _setting(text)) for name, text in flatten(settings).items())
+    single = _table("Length and evaluation", rows, names=True)
     prose = ["All settings that decide the weights, with defaults filled in; they stand in the manifest of the run."]
     return Section("Settings", prose, tables=[single, *tables])
+
+
+def filled_section(sentences: Sequence[FilledSentence]) -> Section | None:
+    """What the model writes where a word was left out; None without sentences."""
+    if not sentences:
+        return None
+    rows = [
+        (
+            sentence.with_gap(GAP),
+            sentence.word,
+            ", ".join(f"{guess.text} ({guess.percent:.1f}\N{NO-BREAK SPACE}%)" for guess in sentence.guesses),
+        )
+        for sentence in sentences
+    ]
+    prose = ["A word was left out of some short sentences of the corpus. These are the most probable subwords there."]
+    table = Table("Sentences filled in", ("sentence", "left out", "the model's guesses"), rows, left=3)
+    return Section("Try the model", prose, tables=[table])
 
 
 def plan_section(run: RunFacts) -> Section:
@@ -163,7 +184,7 @@ def place_section(run: RunFacts) -> Section:
     ]
     rows += sorted((str(name), str(version)) for name, version in dict(facts.get("packages") or {}).items())
     further = flatten({key: value for key, value in facts.items() if key not in _TOLD})
-    rows += [(name.replace("_", " "), text) for name, text in further.items()]
+    rows += [(name.replace("_", " "), text) for name, text in further.items() if name and text not in ("{}", "[]")]
     return Section("Where it ran", tables=[_table("Machine and software", rows, notes=True)])
 
 
@@ -179,8 +200,8 @@ def file_section(run: RunFacts) -> Section:
     return Section("Files and provenance", tables=[_table("SHA-256", rows, notes=True)])
 
 
-def _table(caption: str, rows: Iterable[tuple[str, str]], notes: bool = False) -> Table:
-    return Table(caption, ("what", "value"), list(rows), notes_last=notes)
+def _table(caption: str, rows: Iterable[tuple[str, str]], notes: bool = False, names: bool = False) -> Table:
+    return Table(caption, ("what", "value"), list(rows), notes_last=notes, names=names)
 
 
 def _setting(value: Any) -> str:

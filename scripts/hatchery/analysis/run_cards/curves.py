@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from hatchery.analysis.figures.drawing import OKABE_ITO, abbreviated, figure_style, grid_shape, save_svg
+from hatchery.analysis.figures.drawing import OKABE_ITO, abbreviated, grid_shape, is_narrow, save_drawings
 from hatchery.analysis.figures.learning_curves import interval_means
 from hatchery.analysis.run_cards.facts import RunFacts
 from hatchery.analysis.settings import Style
@@ -51,15 +51,19 @@ def measured_divergences(run: RunFacts) -> list[str]:
 def plot_run_curves(run: RunFacts, style: Style, output: Path) -> None:
     """Draw the curves of a run into `output` (SVG); the same run gives the same bytes."""
     panels = _panels(run)
-    rows, columns = grid_shape(len(panels), 2)
-    with figure_style(style):
-        figure = Figure(figsize=(style.width_inches, rows * style.width_inches * 0.3), layout="constrained")
-        grid = figure.subplots(rows, columns, squeeze=False)
-        for axes, (title, unit, lines) in zip(grid.flat, panels, strict=False):
-            _draw(axes, title, unit, lines, style)
-        for axes in list(grid.flat)[len(panels) :]:
-            axes.remove()
-        save_svg(figure, output, f"Curves of {run.cell}")
+    save_drawings(lambda style: _figure(panels, style), style, output, f"Curves of {run.cell}")
+
+
+def _figure(panels: Sequence[tuple[str, str, list[Line]]], style: Style) -> Figure:
+    rows, columns = grid_shape(len(panels), 1 if is_narrow(style) else 2 if len(panels) != 3 else 3)
+    panel = style.width_inches / columns
+    figure = Figure(figsize=(style.width_inches, rows * panel * (0.6 if columns < 3 else 0.8)), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes, (title, unit, lines) in zip(grid.flat, panels, strict=False):
+        _draw(axes, title, unit, lines, style)
+    for axes in list(grid.flat)[len(panels) :]:
+        axes.remove()
+    return figure
 
 
 def _panels(run: RunFacts) -> list[tuple[str, str, list[Line]]]:

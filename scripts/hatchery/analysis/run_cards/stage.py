@@ -13,16 +13,23 @@ from hatchery.analysis.run_cards import content
 from hatchery.analysis.run_cards.curves import has_curves, plot_run_curves
 from hatchery.analysis.run_cards.facts import read_run
 from hatchery.analysis.settings import Style
+from hatchery.evaluation.filled_sentences.results import read_filled_sentences
 from hatchery.storage.atomic import write_text
 from hatchery.typed import build, stage_body
 
 # Many short tables: side by side where there is room.
 STYLE = """
-section[aria-labelledby="settings"] { columns: 20rem; }
+section[aria-labelledby="settings"] { columns: 22rem; }
 section[aria-labelledby="settings"] :is(h2, .prose-text) { column-span: all; }
 section[aria-labelledby="settings"] .table { break-inside: avoid; margin: 0 0 1.2rem; }
-td.prose { overflow-wrap: anywhere; }
-@media (max-width: 40rem) { tbody th { overflow-wrap: anywhere; } tbody :is(th, td) { white-space: normal; } }
+section[aria-labelledby="settings"] table { table-layout: fixed; width: 100%; }
+section[aria-labelledby="settings"] tbody :is(th, td) { overflow-wrap: anywhere; white-space: normal; }
+section[aria-labelledby="settings"] thead th:first-child { width: 66%; }
+:is([aria-labelledby="where-it-ran"], [aria-labelledby="files-and-provenance"]) td { overflow-wrap: anywhere; }
+@media (max-width: 40rem) {
+tbody :is(th, td) { white-space: normal; }
+:is([aria-labelledby="where-it-ran"], [aria-labelledby="files-and-provenance"]) th { overflow-wrap: anywhere; }
+}
 """
 # An untrained model has no curves, but every card has the file that its rule declares.
 NO_CURVES = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><title>not trained</title></svg>\n'
@@ -42,12 +49,19 @@ class RunCardSettings:
 
 
 def write_run_card(
-    settings: Mapping[str, Any], pretraining: Path, cost: Path | None, output: Path, markdown: Path, drawing: Path
+    settings: Mapping[str, Any],
+    pretraining: Path,
+    cost: Path | None,
+    output: Path,
+    markdown: Path,
+    drawing: Path,
+    filled: Path | None = None,
 ) -> None:
     """Write the card of the run of the manifest `pretraining`: page, Markdown and the drawing of its curves (SVG).
 
-    `cost` is the experiment's cost.csv. The page lies one folder below the page of the experiment. Raises ConfigError,
-    ManifestError or EvaluationError naming the input at fault.
+    `cost` is the experiment's cost.csv, `filled` the manifest of the sentences that the model filled in. The page lies
+    one folder below the page of the experiment. Raises ConfigError, ManifestError or EvaluationError naming the input
+    at fault.
     """
     card = build(RunCardSettings, stage_body(settings))
     run = read_run(card.cell, pretraining, cost)
@@ -59,6 +73,7 @@ def write_run_card(
         content.overview_section(run, card.seed),
         content.curve_section(run, drawing),
         *filter(None, [content.divergence_section(run)]),
+        *filter(None, [content.filled_section([] if filled is None else read_filled_sentences(filled))]),
         content.plan_section(run),
         content.effort_section(run),
         content.settings_section(run),

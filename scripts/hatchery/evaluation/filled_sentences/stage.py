@@ -1,0 +1,101 @@
+"""The stage `fill_sentences`: what a pretrained model writes where a word of a sentence was left out.
+
+For people who want to see a model at work; no number of a table comes from it. Always on the CPU, so that a page says
+the same wherever its jobs ran. The sentence is cut into tokens before the word is masked, as in pretraining.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hatchery.evaluation.filled_sentences.choice import candidates, words_by_length
+from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, FilledSentence, Guess, write_sentences
+from hatchery.evaluation.pretrained import load_pretrained
+from hatchery.export.model_folder import position_limit
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.tokenization.tokenizer_file import Tokenizer
+
+SENTENCES = 5
+GUESSES = 5
+
+
+def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Path, output: Path) -> None:
+    """Write `sentences.json` beside the manifest `output`: SENTENCES sentences of the corpus, GUESSES for each gap.
+
+    `pretraining` is the manifest of the model, `corpus` that of the documents. Raises ManifestError, ModelError,
+    TokenizationError, EvaluationError or CorpusError naming the input that is unusable.
+    """
+    with stage_run(output, settings, {"pretraining": pretraining, "corpus": corpus}) as run:
+        model, tokenizer = load_pretrained(pretraining)
+        documents = read_manifest(corpus)
+        documents.verify()
+        limit = position_limit(model.config)
+        filled = []
+        for sentence in candidates(documents):
+            gap = left_out(tokenizer, sentence)
+            if gap is None or (limit is not None and len(gap.ids) > limit):
+                continue
+            filled.append(FilledSentence(*gap.parts, tuple(guesses(model.eval(), tokenizer, gap.ids, GUESSES))))
+            if len(filled) == SENTENCES:
+                break
+        write_sentences(run.folder / SENTENCES_FILE, filled)
+        run.add_output(run.folder / SENTENCES_FILE)
+        run.measures["sentences"] = len(filled)
+
+
+class Gap:
+    """A framed sentence with one masked token: its `ids`, and the `parts` of the text before, at and after the gap."""
+
+    def __init__(self, ids: Sequence[int], sentence: str, start: int, end: int) -> None:
+        self.ids = list(ids)
+        self.parts = (sentence[:start], sentence[start:end], sentence[end:])
+
+
+def left_out(tokenizer: Tokenizer, sentence: str) -> Gap | None:
+    """The sentence without the longest of its words that is one token; None where there is no such word."""
+    encoding = tokenizer.backend.encode(sentence, add_special_tokens=False)
+    spans = [
+        (start + len(piece) - len(piece.lstrip()), end)
+        for start, end in encoding.offsets
+        for piece in [sentence[start:end]]
+    ]
+    for word in words_by_length(sentence):
+        touching = [index for index, (start, end) in enumerate(spans) if start < word[1] and end > word[0]]
+        if len(touching) == 1 and spans[touching[0]] == word and encoding.ids[touching[0]] != tokenizer.unknown_id:
+            ids = list(encoding.ids)
+            ids[touching[0]] = tokenizer.mask_id
+            return Gap([tokenizer.cls_id, *ids, tokenizer.sep_id], sentence, *word)
+    return None
+
+
+@torch.no_grad()
+def guesses(model: MaskedLanguageModel, tokenizer: Tokenizer, ids: Sequence[int], number: int) -> list[Guess]:
+    """The most probable subwords at the one mask among `ids`, special tokens left out; equally probable ones by id."""
+    hidden = model.encoder(torch.tensor([ids]))[-1][0, list(ids).index(tokenizer.mask_id)]
+    probabilities = model.logits_at(hidden).double().softmax(-1)[: tokenizer.vocabulary_size]
+    # Never among the first: a mark of structure is nothing that could be written.
+    probabilities[: tokenizer.n_special] = 0
+    probabilities, order = probabilities.sort(descending=True, stable=True)
+    spelled = tokenizer.tokens
+    return [
+        Guess(_readable(tokenizer, int(index), spelled[int(index)]), round(100 * float(probability), 1))
+        for probability, index in zip(probabilities[:number], order[:number], strict=True)
+    ]
+
+
+def _readable(tokenizer: Tokenizer, index: int, spelled: str) -> str:
+    mark = tokenizer.word_mark
+    if mark.kind == "byte_level":
+        text = tokenizer.decode([index])
+        inside = not text[:1].isspace()
+    elif mark.kind == "metaspace":
+        text, inside = spelled.replace(mark.symbol, " "), not spelled.startswith(mark.symbol)
+    else:
+        text, inside = spelled.removeprefix(mark.symbol), spelled.startswith(mark.symbol)
+    text = text.strip()
+    if "\ufffd" in text:
+        return "(part of a character)"
+    return f"…{text}" if inside and text[:1].isalnum() else text or "(space)"

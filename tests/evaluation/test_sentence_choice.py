@@ -1,0 +1,52 @@
+"""The sentences that a reader sees filled in: always the same ones, and from text that training did not see."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hatchery.errors import CorpusError
+from hatchery.evaluation.filled_sentences.choice import candidates, suitable, words_by_length
+from hatchery.storage.manifests import Manifest, read_manifest, stage_run
+
+
+def corpus(folder: Path, splits: Mapping[str, Sequence[str]]) -> Manifest:
+    with stage_run(folder / "manifest.json", {}) as run:
+        for split, texts in splits.items():
+            path = run.folder / f"{split}-00000-of-00001.parquet"
+            names = [f"{split}{index}" for index in range(len(texts))]
+            pq.write_table(pa.table({"doc_id": names, "source": ["a"] * len(texts), "text": list(texts)}), path)
+            run.add_output(path)
+    return read_manifest(folder / "manifest.json")
+
+
+TEXTS = [f"The number {word} stands in a sentence ." for word in ("one", "two", "three", "four", "five", "six")]
+
+
+def test_sentences_are_of_the_development_split_and_of_training_only_without_one(tmp_path: Path) -> None:
+    both = corpus(tmp_path / "both", {"train": TEXTS[:3], "dev": TEXTS[3:]})
+    assert sorted(candidates(both)) == sorted(TEXTS[3:])
+    assert sorted(candidates(corpus(tmp_path / "train", {"train": TEXTS[:3]}))) == sorted(TEXTS[:3])
+    with pytest.raises(CorpusError, match="neither a development nor a training split"):
+        candidates(corpus(tmp_path / "test", {"test": TEXTS}))
+
+
+def test_the_choice_depends_on_neither_order_nor_repetition_nor_company(tmp_path: Path) -> None:
+    forwards = candidates(corpus(tmp_path / "a", {"dev": TEXTS}), number=3)
+    backwards = candidates(corpus(tmp_path / "b", {"dev": [*reversed(TEXTS), *TEXTS * 20]}), number=3)
+    together = candidates(corpus(tmp_path / "c", {"dev": ["\n".join(TEXTS)]}), number=3)
+    assert forwards == backwards == together
+    assert len(forwards) == 3
+
+
+def test_what_is_long_short_or_marked_is_passed_over() -> None:
+    good = "A sentence of six plain words ."
+    text = "\n".join(["Too short .", good, "word " * 30, "He said [UNK] to all of them .", "x" * 200 + " a b c d e"])
+    assert list(suitable(text)) == [good]
+
+
+def test_the_longest_word_is_left_out_first_and_never_the_first_of_the_sentence() -> None:
+    sentence = "Understanding 1999 cats, don't we see tigers?"
+    assert [sentence[start:end] for start, end in words_by_length(sentence)] == ["tigers", "don't", "cats", "see"]

@@ -1,0 +1,87 @@
+"""What the model card tells people to run, really run: it says what the model says in the workflow."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, read_filled_sentences
+from hatchery.evaluation.filled_sentences.stage import fill_sentences
+from hatchery.export.stage import export_model
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
+
+STAGE = {"stage": "fill_sentences", "stage_version": 1}
+SPECIAL = {name for known in SPECIAL_SETS.values() for name in known.order}
+TEXT = "She likes old houses, and the dogs.\nA cat near the house chases the dogs.\nThe old dogs near the house sleep."
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    with stage_run(tmp_path / "corpus" / "manifest.json", {}) as run:
+        path = run.folder / "dev-00000-of-00001.parquet"
+        pq.write_table(pa.table({"doc_id": ["a"], "source": ["a"], "text": [TEXT]}), path)
+        run.add_output(path)
+    return tmp_path / "corpus" / "manifest.json"
+
+
+def example(card: str) -> str:
+    return card.split("```python\n")[1].split("```")[0]
+
+
+@pytest.mark.parametrize("variant", ["ltg", "roberta_tied"], indirect=True)
+def test_the_example_says_what_the_model_says_of_a_sentence_masked_as_in_pretraining(
+    hub, pretrained, export_settings, corpus, variant, tmp_path, monkeypatch, capsys
+):
+    filled = tmp_path / "filled" / "manifest.json"
+    fill_sentences(STAGE, pretrained(variant), corpus, filled)
+    sentences = read_filled_sentences(filled)
+    assert sentences and all(len(sentence.guesses) == 5 for sentence in sentences)
+    export_model(export_settings, pretrained(variant), None, tmp_path / "out" / "manifest.json", filled)
+    card = (tmp_path / "out" / "README.md").read_text()
+    mask = "<mask>" if variant == "roberta_tied" else "[MASK]"
+    assert json.dumps(sentences[0].with_gap(mask)) in example(card)
+    assert f"({sentences[0].word})" in card
+    monkeypatch.chdir(tmp_path / "out")
+    exec(compile(example(card), "card", "exec"), {})
+    printed = [line.rsplit(" ", 1) for line in capsys.readouterr().out.splitlines()]
+    assert len(printed) == 5
+    printed = [(said, probability) for said, probability in printed if said not in SPECIAL]
+    expected = [(guess.text.lstrip("…"), guess.percent) for guess in sentences[0].guesses]
+    for (text, percent), (said, probability) in zip(expected, printed, strict=len(printed) == 5):
+        assert text in (said.strip(), "(part of a character)", "(space)")
+        assert 100 * float(probability) == pytest.approx(percent, abs=0.051)
+
+
+@pytest.mark.parametrize("variant", ["ltg"], indirect=True)
+def test_the_sentences_are_the_same_bytes_at_every_run(pretrained, corpus, variant, tmp_path):
+    digests = set()
+    for name in ("one", "two"):
+        fill_sentences(STAGE, pretrained(variant), corpus, tmp_path / name / "manifest.json")
+        digests.add(read_manifest(tmp_path / name / "manifest.json").digest)
+    assert len(digests) == 1
+
+
+def test_the_command_writes_the_sentences(pretrained, corpus, tmp_path, repository):
+    output = tmp_path / "filled" / "manifest.json"
+    command = [sys.executable, str(repository / "scripts" / "fill_sentences.py"), "--settings", json.dumps(STAGE)]
+    command += ["--pretraining", str(pretrained("ltg")), "--corpus", str(corpus), "--output", str(output)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    assert read_manifest(output).measures["sentences"] == len(read_filled_sentences(output)) > 0
+    assert read_manifest(output).file(SENTENCES_FILE).is_file()
+
+
+def test_every_loader_of_the_example_trusts_the_code_and_the_language_is_the_corpus_s(
+    pretrained, export_settings, tmp_path
+):
+    settings = {**export_settings, "languages": ["is", "fo"]}
+    export_model(settings, pretrained("ltg"), None, tmp_path / "manifest.json")
+    card = (tmp_path / "README.md").read_text()
+    assert card.startswith('---\nlanguage: ["is", "fo"]\n')
+    loaders = re.findall(r"from_pretrained\((.*?)\)", example(card))
+    assert len(loaders) == 2 and all("trust_remote_code=True" in loader for loader in loaders)
