@@ -40,3 +40,15 @@ def test_long_work_is_announced_counted_and_ended(clock: list[float]) -> None:
         "reading: 30/40 files (75 %), 1.8 files/s, 6 s left",
         "reading: 30 files done in 11.0 s",
     ]
+
+
+def test_lines_come_less_often_the_longer_it_takes(clock: list[float]) -> None:
+    stream = StringIO()
+    with Progress(36_000, "training", "steps", stream=stream) as bar:
+        for second in range(36_000):
+            clock[0] = float(second)
+            bar.update(1)
+            if second == 100:
+                early = len(stream.getvalue().splitlines())
+    assert early == 11
+    assert 600 < len(stream.getvalue().splitlines()) < 700

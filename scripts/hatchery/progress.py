@@ -9,6 +9,8 @@ from typing import Any, Self, TextIO
 from tqdm import tqdm
 
 LOG_INTERVAL_SECONDS = 10.0
+# Between lines of work that has been going on for long, a twentieth of its time passes, at most this.
+LONGEST_INTERVAL_SECONDS = 60.0
 # Work that is over sooner is not announced, and its end only told where it has something to tell.
 SHORT_SECONDS = 1.0
 
@@ -48,7 +50,8 @@ class Progress:
             self._bar.update(count)
             return
         now = time.monotonic()
-        if now - self._last_line >= LOG_INTERVAL_SECONDS:
+        interval = min(max(LOG_INTERVAL_SECONDS, (now - self._started) / 20), LONGEST_INTERVAL_SECONDS)
+        if now - self._last_line >= interval:
             self._last_line, self._is_announced = now, True
             self.note(self._line())
         elif not self._is_announced and now - self._started >= SHORT_SECONDS:
