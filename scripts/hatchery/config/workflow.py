@@ -19,6 +19,9 @@ from hatchery.config.targets import check_targets
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.storage.roots import link_roots
 
+DEFAULT_RULE = "all"
+"""The rule of plain `snakemake`."""
+
 
 class Workflow(Compute):
     """Layout and compute settings, together with the targets of plain `snakemake`."""
@@ -36,7 +39,9 @@ class Workflow(Compute):
         if request is None:
             return
         require_slurm(request.executor, request.dry_run)
-        targets = request.targets or tuple(self.default_pages())
+        targets = [target for target in request.targets if target != DEFAULT_RULE]
+        if not request.targets or len(targets) < len(request.targets):
+            targets += self.default_pages()
         patterns = [strip_wildcard_constraints(str(output)) for rule in workflow.rules for output in rule.output]
         made = {target: _is_made(target, workflow) for target in targets}
         asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, self.project)
