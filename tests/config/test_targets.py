@@ -50,6 +50,7 @@ def test_a_target_that_nothing_makes_names_the_nearest(target: str, repository: 
         ("my-exp.yaml", "results/my-exp/summary.csv", "rename the file to my_exp.yaml"),
         ("my exp.yaml", "results/my exp/summary.csv", "rename the file to my_exp.yaml"),
         ("größe.yaml", "results/größe/summary.csv", "rename the file to grosse.yaml"),
+        ("my-exp.yaml", "results/my_exp/summary.csv", "rename the file to my_exp.yaml"),
         ("x.yml", "results/x/summary.csv", "expected the ending .yaml; rename the file to x.yaml"),
     ],
 )

@@ -81,9 +81,10 @@ def check_experiment(experiment: dict[str, Any], where: str, project: "Project")
             lengths[task] = int(resolve_protocol(experiment["finetuning"], task, project, where)["max_length"])
     for run in experiment["runs"]:
         with problems.collecting():
-            _check_run(experiment, run, where, project)
-        with problems.collecting():
-            check_positions(experiment, run, lengths, where, project)
+            model = project.model_of_run(experiment["runs"][run], f"{where}: runs.{run}")
+            with problems.collecting():
+                _check_run(experiment, run, model, where, project)
+            check_positions(experiment, run, model, lengths, where)
     for check in (check_published_rows, check_published, check_perplexity_splits):
         with problems.collecting():
             check(experiment, where, project)
@@ -92,10 +93,9 @@ def check_experiment(experiment: dict[str, Any], where: str, project: "Project")
     problems.raise_any()
 
 
-def _check_run(experiment: dict[str, Any], run: str, where: str, project: "Project") -> None:
+def _check_run(experiment: dict[str, Any], run: str, model: Mapping[str, Any], where: str, project: "Project") -> None:
     pretraining = pretraining_of(experiment, run)
     place = f"{where}: runs.{run}.pretraining"
-    model = project.model_of_run(experiment["runs"][run], f"{where}: runs.{run}")
     _check_objective(pretraining, model, place)
     long = pretraining["long_sequence"]
     if long is not None and pretraining["batch_size"] % long["factor"]:

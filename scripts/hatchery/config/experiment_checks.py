@@ -37,21 +37,20 @@ def check_perplexity_splits(experiment: Mapping[str, Any], where: str, project: 
 
 
 def check_positions(
-    experiment: Mapping[str, Any], run: str, finetuned: Mapping[str, int], where: str, project: "Project"
+    experiment: Mapping[str, Any], run: str, model: Mapping[str, Any], finetuned: Mapping[str, int], where: str
 ) -> None:
     """Raise ConfigError where a model with absolute positions meets longer sequences than it has positions for.
 
-    `finetuned` are the greatest lengths of the inputs of the tasks, in tokens.
+    `model` is the run's, with its changes; `finetuned` are the greatest lengths of the inputs of the tasks, in tokens.
     """
-    entry = experiment["runs"][run]
-    model = project.model_of_run(entry, f"{where}: runs.{run}")
     if model["family"] == "ltg" and model["position_embedding"] != "absolute":
         return
+    name = experiment["runs"][run]["model"]
     most, problems = model["max_position_embeddings"], Problems()
     for key, length in _lengths(experiment, run, finetuned):
         if length > most:
             problems.add(
-                f"{where}: runs.{run}: {key} allows sequences of {length} tokens, but the model {entry['model']!r} has "
+                f"{where}: runs.{run}: {key} allows sequences of {length} tokens, but the model {name!r} has "
                 f"absolute positions for {most}: raise its max_position_embeddings, or shorten the sequences"
             )
     problems.raise_any()

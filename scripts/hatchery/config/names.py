@@ -5,7 +5,7 @@ A file with another name is never found by a rule. So whoever asks for it is tol
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_]*"
@@ -23,19 +23,17 @@ def allowed_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_") or "my_name"
 
 
-def misnamed_file(folder: Path, name: str, taken: Iterable[str] = ()) -> str | None:
+def misnamed_file(folder: Path, name: str, taken: Collection[str] = ()) -> str | None:
     """What to do about a file that was meant for the block `name` and that has a wrong name or ending.
 
-    None where `folder` has no such file.
+    `taken` are the names of the blocks that there are. None where `folder` has no such file.
     """
-    for suffix in (".yaml", ".yml"):
-        path = folder / f"{name}{suffix}"
-        if not path.is_file():
+    for path in sorted(folder.glob("*.y*ml")):
+        is_right = path.suffix == ".yaml" and is_name(path.stem)
+        if is_right or name not in (path.stem, allowed_name(path.stem)):
             continue
-        wanted = folder / f"{name if is_name(name) else allowed_name(name)}.yaml"
-        if path == wanted:
-            continue
-        what = "the ending .yaml" if is_name(name) else f"a name of {ALLOWED}"
-        advice = "it is there already" if wanted.stem in set(taken) else f"rename the file to {wanted.name}"
-        return f"{path}: expected {what}; {advice}"
+        wanted = path.stem if is_name(path.stem) else allowed_name(path.stem)
+        what = "the ending .yaml" if is_name(path.stem) else f"a name of {ALLOWED}"
+        there = f" ({wanted}.yaml is taken)" if wanted in taken else f" to {wanted}.yaml"
+        return f"{path}: expected {what}; rename the file{there}"
     return None

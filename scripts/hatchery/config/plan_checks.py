@@ -20,26 +20,33 @@ Asked = tuple[str, str]
 
 def collect_problems(project: Project, asked: Iterable[Asked], problems: Problems) -> None:
     """Add the mistakes of these blocks, and of all blocks that they lead to, to `problems`."""
-    waiting, seen = list(asked), set(asked)
+    waiting, seen, known = list(asked), set(asked), dict[str, set[str]]()
     while waiting:
         kind, name = waiting.pop(0)
-        with problems.collecting():
-            project.block(kind, name)
-        block: dict[str, Any] | None = None
-        with problems.collecting():
-            # Also of a block whose values do not fit each other, the blocks that it names are looked at.
-            block = project.validated(kind, name)
+        block = _block(project, kind, name, problems)
         if block is None:
             continue
         if kind == "task":
             _check_first_rows(project, name, block, problems)
         for reference in references(kind, block):
             other = (reference.kind, reference.name)
+            if reference.kind == DATA or other in seen:
+                continue
+            seen.add(other)
+            if reference.kind not in known:
+                known[reference.kind] = set(project.names(reference.kind))
             # What does not exist is told once, where it is named.
-            known = reference.kind != DATA and reference.name in project.names(reference.kind)
-            if known and other not in seen:
-                seen.add(other)
+            if reference.name in known[reference.kind]:
                 waiting.append(other)
+
+
+def _block(project: Project, kind: str, name: str, problems: Problems) -> dict[str, Any] | None:
+    """The block, also one whose values do not fit each other; None where not even its keys are right."""
+    with problems.collecting():
+        return project.block(kind, name)
+    with problems.collecting():
+        return project.validated(kind, name)
+    return None
 
 
 def _check_first_rows(project: Project, name: str, block: dict[str, Any], problems: Problems) -> None:

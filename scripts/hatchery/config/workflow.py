@@ -23,6 +23,9 @@ from hatchery.errors import ConfigError, HatcheryError
 from hatchery.storage.manifests import FORCED
 from hatchery.storage.roots import check_roots, link_roots
 
+DEFAULT_RULE = "all"
+"""The rule of plain `snakemake`."""
+
 
 class Workflow(Compute):
     """Layout and compute settings, together with the targets of plain `snakemake`."""
@@ -53,7 +56,9 @@ class Workflow(Compute):
         if request is None:
             return
         require_slurm(request.executor, request.dry_run)
-        targets = request.targets or tuple(self.default_pages())
+        targets = [target for target in request.targets if target != DEFAULT_RULE]
+        if not request.targets or len(targets) < len(request.targets):
+            targets += self.default_pages()
         outputs = [strip_wildcard_constraints(str(output)) for rule in workflow.rules for output in rule.output]
         patterns = [
             output.replace("{kind}", kind) for output in outputs for kind in (KINDS if "{kind}" in output else "-")

@@ -87,8 +87,10 @@ def dry_run(targets: Sequence[str], project: str | Path = ".") -> list[PlannedJo
     result = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         words = [line.strip() for line in (result.stdout + "\n" + result.stderr).splitlines() if line.strip()]
-        said = [line.removeprefix("error: ") for line in words if line.startswith("error: ")] or words[-3:]
-        raise PlanError(f"snakemake cannot plan {' '.join(targets)}: {' '.join(said)}")
+        errors = [line.removeprefix("error: ") for line in words if line.startswith("error: ")]
+        # Each mistake of the configuration stays a line of its own.
+        said = "\n".join(["", *errors]) if len(errors) > 1 else f" {' '.join(errors or words[-3:])}"
+        raise PlanError(f"snakemake cannot plan {' '.join(targets)}:{said}")
     return parse_plan(result.stdout + "\n" + result.stderr)
 
 
