@@ -68,6 +68,13 @@ def corpus_kind(corpus: Mapping[str, Any]) -> str:
     return next(kind for kind in ("sources", "sample", "sequences") if kind in corpus)
 
 
+def corpora_of(tokenizer: Mapping[str, Any]) -> list[str]:
+    """The corpora that a tokenizer is trained on: one, several together, or none where it is taken from a file."""
+    if "path" in tokenizer:
+        return []
+    return list(tokenizer["corpora"]) if "corpora" in tokenizer else [tokenizer["corpus"]]
+
+
 def schema_of(kind: str, raw: Mapping[str, Any], where: str) -> str:
     """Name of the schema of a block: that of its kind, and for models that of their family.
 
@@ -249,7 +256,7 @@ class Project:
             check_continuation(name, block, where, self)
             check_paper_tables(name, block, where, self)
         elif kind == "tokenizer":
-            for corpus in block["corpora"] if "corpora" in block else [block["corpus"]]:
+            for corpus in corpora_of(block):
                 self.require("corpus", corpus, f"{where}: corpus")
         elif kind == "tokenizer_sweep":
             self.require("corpus", block["corpus"], f"{where}: corpus")

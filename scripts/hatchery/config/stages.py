@@ -123,6 +123,8 @@ def _tokenizer(project: Project, tokenizer: str) -> dict[str, Any]:
 
 
 def _tokenizer_body(block: dict[str, Any]) -> dict[str, Any]:
+    if "path" in block:
+        return {"imported": True, "vocabulary_size": block["vocabulary_size"]}
     return _without(block, "description", "corpus", "corpora")
 
 
