@@ -13,6 +13,7 @@ from hatchery.config.stages import stage_settings
 from hatchery.errors import ConfigError, TokenizationError
 from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.imported_tokenizer import import_tokenizer, is_imported
+from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 
@@ -26,8 +27,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def size_of(file: Path) -> int:
-    from hatchery.tokenization.tokenizer_file import load_tokenizer
-
     return load_tokenizer(file).vocabulary_size
 
 
@@ -52,14 +51,18 @@ def test_another_size_and_a_missing_file_are_refused(file: Path, tmp_path: Path)
         import_tokenizer(settings(7), tmp_path / "none.json", tmp_path / "out" / "manifest.json")
 
 
-def test_a_block_with_a_path_depends_on_the_file_and_on_no_corpus(tmp_path: Path, repository: Path) -> None:
+def test_a_block_with_a_path_depends_on_the_file_and_on_no_corpus(file: Path, tmp_path: Path, repository: Path) -> None:
     shutil.copytree(repository / "config", tmp_path / "config")
     block = tmp_path / "config/tokenizers/theirs.yaml"
-    block.write_text("path: models/tokenizer.json\nvocabulary_size: 400\n")
+    text = f"path: {file}\nvocabulary_size: 400\n"
+    block.write_text(text)
     project = Project(tmp_path / "config")
-    assert Layout(project).tokenizer_corpora("theirs") == ["models/tokenizer.json"]
+    assert Layout(project).tokenizer_corpora("theirs") == [str(file)]
     chosen = json.loads(stage_settings(project, "train_tokenizer", tokenizer="theirs"))
-    assert is_imported(chosen) and "models" not in str(chosen)
-    block.write_text("path: models/tokenizer.json\ncorpus: demo\nkind: wordpiece\nvocabulary_size: 400\n")
-    with pytest.raises(ConfigError, match="theirs.yaml"):
+    assert is_imported(chosen) and "theirs" not in str(chosen)
+    block.write_text(text + "corpus: demo\nkind: wordpiece\n")
+    with pytest.raises(ConfigError, match=r"theirs\.yaml"):
+        Project(tmp_path / "config").block("tokenizer", "theirs")
+    block.write_text("path: nowhere.json\nvocabulary_size: 400\n")
+    with pytest.raises(ConfigError, match=r"theirs\.yaml: path: got 'nowhere.json', there is no such file"):
         Project(tmp_path / "config").block("tokenizer", "theirs")

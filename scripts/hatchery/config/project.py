@@ -256,6 +256,10 @@ class Project:
             check_continuation(name, block, where, self)
             check_paper_tables(name, block, where, self)
         elif kind == "tokenizer":
+            if "path" in block and not Path(block["path"]).expanduser().is_file():
+                raise ConfigError(
+                    f"{where}: path: got {block['path']!r}, there is no such file; expected a tokenizer.json"
+                )
             for corpus in corpora_of(block):
                 self.require("corpus", corpus, f"{where}: corpus")
         elif kind == "tokenizer_sweep":
