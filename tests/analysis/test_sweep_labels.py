@@ -23,8 +23,19 @@ def written(two_models: Any, tmp_path: Path) -> dict[str, str]:
     settings["cells"] = [{**cell, **({"label": LABEL} if cell["run"] == "elc" else {})} for cell in settings["cells"]]
     names = ("summary.csv", "summary.parquet", "summary.md", "summary.txt")
     paths = [tmp_path / name for name in names]
-    inputs = (two_models.pretraining, two_models.minimal_pairs, two_models.finetuning)
-    write_summary(settings, *inputs, None, *paths, two_models.perplexity)
+    table, parquet, markdown, text = paths
+    write_summary(
+        settings,
+        two_models.pretraining,
+        two_models.minimal_pairs,
+        two_models.finetuning,
+        None,
+        table,
+        parquet,
+        markdown,
+        text,
+        two_models.perplexity,
+    )
     return {path.name: path.read_text() for path in paths if path.suffix != ".parquet"}
 
 

@@ -46,7 +46,7 @@ def test_evaluations_of_an_earlier_run_do_not_count() -> None:
 
 def test_replaying_the_metrics_at_any_step_comes_to_the_same_decision() -> None:
     rng = random.Random(3)
-    rows = [{"step": step, "development_loss": rng.random()} for step in range(1, 40)]
+    rows: list[dict[str, Any]] = [{"step": step, "development_loss": rng.random()} for step in range(1, 40)]
     for cut in range(len(rows)):
         resumed = EarlyStopping(EarlyStoppingSettings(5, 0.01), rows[:cut])
         whole = EarlyStopping(EarlyStoppingSettings(5, 0.01))

@@ -10,7 +10,9 @@ def without(block: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def tokenizer_body(block: Mapping[str, Any]) -> dict[str, Any]:
-    """A tokenizer as its training is told of it (`TokenizerSettings`)."""
+    """A tokenizer as its training is told of it (`TokenizerSettings`), or as one that is taken from a file."""
+    if "path" in block:
+        return {"imported": True, "vocabulary_size": block["vocabulary_size"]}
     return without(block, "description", "corpus", "corpora")
 
 

@@ -6,6 +6,7 @@ mistake in the last stage's settings does not wait for the first one's result.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.config.block_bodies import task_body, tokenizer_body
@@ -48,6 +49,10 @@ def _corpus(name: str, block: Block, where: str, project: "Project") -> None:
 
 
 def _tokenizer(name: str, block: Block, where: str, project: "Project") -> None:
+    if "path" in block:
+        if not Path(block["path"]).expanduser().is_file():
+            raise ConfigError(f"{where}: path: got {block['path']!r}, there is no such file; expected a tokenizer.json")
+        return
     from hatchery.tokenization.trainer_settings import TokenizerSettings
 
     with _said_in(where):

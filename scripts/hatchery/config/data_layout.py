@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.config.project import Project, corpus_kind
+from hatchery.config.references import corpora_of
 from hatchery.config.stages import stage_settings
 from hatchery.config.terms import about
 from hatchery.errors import ConfigError
@@ -153,11 +154,11 @@ class DataLayout:
         return {"source": self.source(block), "vocabulary": vocabulary, **model}
 
     def tokenizer_corpora(self, tokenizer: str) -> list[str]:
-        """Manifests of the corpora that a tokenizer is trained on: one, or several together."""
+        """What a tokenizer is made of: manifests of the corpora that it is trained on, or the file that it is."""
         block = self.project.block("tokenizer", tokenizer)
-        return [
-            self.corpus_manifest(corpus) for corpus in (block["corpora"] if "corpora" in block else [block["corpus"]])
-        ]
+        if "path" in block:
+            return [str(Path(block["path"]).expanduser())]
+        return [self.corpus_manifest(corpus) for corpus in corpora_of(block)]
 
     def sweep_corpus(self, sweep: str) -> str:
         """Manifest of the corpus that a sweep of tokenizers is trained and measured on."""

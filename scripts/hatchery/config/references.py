@@ -65,8 +65,15 @@ def corpora_behind(corpus: Mapping[str, Any]) -> Iterator[Reference]:
         yield Reference("corpus", sequences["held_out_from"], "sequences.held_out_from")
 
 
+def corpora_of(tokenizer: Mapping[str, Any]) -> list[str]:
+    """The corpora that a tokenizer is trained on: one, several together, or none where it is taken from a file."""
+    if "path" in tokenizer:
+        return []
+    return list(tokenizer["corpora"]) if "corpora" in tokenizer else [tokenizer["corpus"]]
+
+
 def _tokenizer(block: Mapping[str, Any]) -> Iterator[Reference]:
-    for name in block["corpora"] if "corpora" in block else [block["corpus"]]:
+    for name in corpora_of(block):
         yield Reference("corpus", name, "corpora" if "corpora" in block else "corpus")
 
 

@@ -168,7 +168,7 @@ def _values(sweep: Mapping[str, Any], place: str) -> tuple[Any, ...]:
         raise ConfigError(f"{place}.{SWEEP}: got {values!r}, expected a list of values: {HOW}")
     if not values:
         raise ConfigError(f"{place}.{SWEEP}: the list is empty, expected at least one value: {HOW}")
-    seen = []
+    seen: list[Any] = []
     for value in values:
         if any(isinstance(part, Mapping) and SWEEP in part for part in _parts(value)):
             raise ConfigError(f"{place}.{SWEEP}: a sweep within a sweep; write two sweeps, each at its own key")

@@ -1,0 +1,68 @@
+"""A tokenizer that is there already is taken as it is."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.config.layout import Layout
+from hatchery.config.project import Project
+from hatchery.config.stages import stage_settings
+from hatchery.errors import ConfigError, TokenizationError
+from hatchery.storage.manifests import read_manifest
+from hatchery.tokenization.imported_tokenizer import import_tokenizer, is_imported
+from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.tokenization.trainer import train
+from hatchery.tokenization.trainer_settings import TokenizerSettings
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("theirs") / "tokenizer.json"
+    settings = TokenizerSettings("wordpiece", 400, 1, "babylm", allow_smaller=True)
+    train(["the dog sees a cat", "a child likes the river"] * 5, settings).save(str(path))
+    return path
+
+
+def size_of(file: Path) -> int:
+    return load_tokenizer(file).vocabulary_size
+
+
+def settings(vocabulary_size: int) -> dict[str, Any]:
+    return {"stage": "train_tokenizer", "stage_version": 2, "imported": True, "vocabulary_size": vocabulary_size}
+
+
+def test_the_file_is_copied_with_what_transformers_wants_and_its_digest(file: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out" / "manifest.json"
+    import_tokenizer(settings(size_of(file)), file, output)
+    manifest = read_manifest(output)
+    manifest.verify()
+    assert manifest.file("tokenizer.json").read_bytes() == file.read_bytes()
+    assert json.loads(manifest.file("special_tokens_map.json").read_text())["mask_token"]
+    assert list(manifest.inputs) == ["tokenizer_file"]
+
+
+def test_another_size_and_a_missing_file_are_refused(file: Path, tmp_path: Path) -> None:
+    with pytest.raises(TokenizationError, match=f"vocabulary_size: got 7, expected {size_of(file)}, the entries"):
+        import_tokenizer(settings(7), file, tmp_path / "out" / "manifest.json")
+    with pytest.raises(TokenizationError, match="the tokenizer is missing"):
+        import_tokenizer(settings(7), tmp_path / "none.json", tmp_path / "out" / "manifest.json")
+
+
+def test_a_block_with_a_path_depends_on_the_file_and_on_no_corpus(file: Path, tmp_path: Path, repository: Path) -> None:
+    shutil.copytree(repository / "config", tmp_path / "config")
+    block = tmp_path / "config/tokenizers/theirs.yaml"
+    text = f"path: {file}\nvocabulary_size: 400\n"
+    block.write_text(text)
+    project = Project(tmp_path / "config")
+    assert Layout(project).tokenizer_corpora("theirs") == [str(file)]
+    chosen = json.loads(stage_settings(project, "train_tokenizer", tokenizer="theirs"))
+    assert is_imported(chosen) and "theirs" not in str(chosen)
+    block.write_text(text + "corpus: demo\nkind: wordpiece\n")
+    with pytest.raises(ConfigError, match=r"theirs\.yaml"):
+        Project(tmp_path / "config").block("tokenizer", "theirs")
+    block.write_text("path: nowhere.json\nvocabulary_size: 400\n")
+    with pytest.raises(ConfigError, match=r"theirs\.yaml: path: got 'nowhere.json', there is no such file"):
+        Project(tmp_path / "config").block("tokenizer", "theirs")
