@@ -22,7 +22,7 @@ from hatchery.config.frozen_configuration import frozen_configuration
 from hatchery.config.workflow import open_workflow
 from hatchery.running.call import begin_jobs, is_real_run, prepare_call
 
-prepare_call(workflow)
+prepare_call(workflow, lambda wildcards: LAYOUT.words(wildcards))
 # Jobs of a cluster start later, and read the configuration of the moment when they were planned.
 LAYOUT = open_workflow(
     frozen_configuration("config", workflow.is_main_process, is_real_run(workflow)),

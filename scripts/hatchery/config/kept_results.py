@@ -153,6 +153,11 @@ class KeptResults(Layout):
         """
         return self._names.get(f"{model}/{address}", {})
 
+    def words(self, wildcards: Mapping[str, str]) -> list[str]:
+        """What the wildcards of a job stand for: experiment, model and so on for an address that has a name."""
+        named = self.names(wildcards.get("model", ""), wildcards.get("address", ""))
+        return list((named or wildcards).values())
+
     def title(self, model: str, address: str = "") -> str:
         """A readable name of a result, for terminals and reports; its address where nobody knows a name."""
         names = self.names(model, address)

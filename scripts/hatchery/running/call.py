@@ -5,6 +5,7 @@ from typing import Any
 
 from snakemake.logging import logger
 
+from hatchery.running.failed_jobs import Words, as_they_are
 from hatchery.running.interruption import hand_on_interrupts
 from hatchery.running.job_lines import keep_details, tell_jobs
 from hatchery.running.software import choose_software, put_own_environment_first
@@ -15,8 +16,11 @@ def is_real_run(workflow: Any) -> bool:
     return bool(workflow.is_main_process and not workflow.output_settings.dryrun)
 
 
-def prepare_call(workflow: Any) -> None:
-    """Choose the software of the jobs and how much is said of them. Jobs on other machines take what was chosen."""
+def prepare_call(workflow: Any, words: Words = as_they_are) -> None:
+    """Choose the software of the jobs and how much is said of them. Jobs on other machines take what was chosen.
+
+    `words` names the wildcards of a job for its line on the terminal.
+    """
     if not workflow.is_main_process:
         return
     told = choose_software(workflow.deployment_settings)
@@ -27,7 +31,7 @@ def prepare_call(workflow: Any) -> None:
     if is_real_run(workflow):
         keep_details(logger)
         # Whoever asks for more or less than usual gets Snakemake's own words.
-        tell_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds))
+        tell_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds), words)
 
 
 def begin_jobs() -> None:

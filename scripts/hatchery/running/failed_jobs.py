@@ -3,7 +3,7 @@
 import logging
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,21 +39,30 @@ class FailedJob:
         return f"{self.name}: {reason}" + (f" (log: {there[0]})" if there else "")
 
 
-def job_name(rule: str, wildcards: Mapping[str, Any] | None) -> str:
-    """The rule and the values of its wildcards, as `make log TARGET=` takes them."""
-    return "/".join([rule, *(str(value) for value in (wildcards or {}).values())])
+Words = Callable[[Mapping[str, Any]], Iterable[str]]
+"""What the wildcards of a job are called: an address says nothing to a reader."""
+
+
+def as_they_are(wildcards: Mapping[str, Any]) -> list[str]:
+    """The values of wildcards."""
+    return [str(value) for value in wildcards.values()]
 
 
 class FailedJobs(logging.Handler):
     """Collects them from Snakemake's logger."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: Words = as_they_are) -> None:
         super().__init__()
+        self._words = words
         self.jobs: list[FailedJob] = []
         self._names: dict[int, str] = {}
         # An executor logs the exception of a job and then, from the same thread, which job it was.
         self._exceptions: dict[int | None, str] = {}
         self._of_records = threading.Lock()
+
+    def name(self, rule: str, wildcards: Mapping[str, Any] | None) -> str:
+        """A rule and what its wildcards stand for, as `make log TARGET=` takes them."""
+        return "/".join([rule, *self._words(wildcards or {})])
 
     def name_of(self, jobid: int) -> str:
         """Of a job that was started."""
@@ -64,7 +73,7 @@ class FailedJobs(logging.Handler):
         event, said = getattr(record, "event", None), record.__dict__
         with self._of_records:
             if event == LogEvent.JOB_INFO:
-                self._names[said["jobid"]] = job_name(said["rule_name"], said["wildcards"])
+                self._names[said["jobid"]] = self.name(said["rule_name"], said["wildcards"])
             elif event == LogEvent.JOB_FINISHED:
                 # An attempt before had failed.
                 self.jobs = [job for job in self.jobs if job.name != self.name_of(said["job_id"])]

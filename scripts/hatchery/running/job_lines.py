@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from snakemake.logging import DefaultFilter, LogEvent
 
-from hatchery.running.failed_jobs import FailedJobs, job_name
+from hatchery.running.failed_jobs import FailedJobs, Words, as_they_are
 
 # A job that took longer is told when it ends, too.
 LONG_SECONDS = 30.0
@@ -91,7 +91,7 @@ class JobLines(logging.Formatter):
         self._began[jobid] = time.monotonic()
         self._started += not again
         width = len(str(self._total))
-        line = f"[{self._started:{width}}/{self._total}] {job_name(said['rule_name'], said['wildcards'])}"
+        line = f"[{self._started:{width}}/{self._total}] {self._failed.name(said['rule_name'], said['wildcards'])}"
         if self._to_submit is not None and not said["local"]:
             self._to_submit[jobid] = line
             return ""
@@ -147,9 +147,9 @@ class TerminalHandler(logging.StreamHandler[TextIO]):
                 self.handleError(record)
 
 
-def tell_jobs(logger: logging.Logger, details: bool) -> FailedJobs:
+def tell_jobs(logger: logging.Logger, details: bool, words: Words = as_they_are) -> FailedJobs:
     """Let `logger`, Snakemake's, say a line for each job on its terminal, or with `details` all that it says itself."""
-    failed = FailedJobs()
+    failed = FailedJobs(words)
     # Before the others, which ask it.
     logger.handlers.insert(0, failed)
     for position, handler in enumerate(logger.handlers):
