@@ -10,7 +10,9 @@ localrules:
 
 rule plot_learning_curves:
     input:
-        lambda wildcards: LAYOUT.all_kept(LAYOUT.pretrained(wildcards.experiment)),
+        lambda wildcards: LAYOUT.all_kept(
+            LAYOUT.drawn(wildcards.experiment, LAYOUT.pretrained(wildcards.experiment))
+        ),
     output:
         report(
             "results/{experiment}/figures/learning_curves.svg",
@@ -32,7 +34,11 @@ rule plot_learning_curves:
         ),
         call=lambda wildcards: LAYOUT.call(
             "plot_learning_curves",
-            {"pretraining": LAYOUT.pretrained(wildcards.experiment)},
+            {
+                "pretraining": LAYOUT.drawn(
+                    wildcards.experiment, LAYOUT.pretrained(wildcards.experiment)
+                )
+            },
             experiment=wildcards.experiment,
         ),
     shell:
@@ -42,7 +48,9 @@ rule plot_learning_curves:
 
 rule plot_layer_weights:
     input:
-        lambda wildcards: LAYOUT.all_kept(LAYOUT.pretrained(wildcards.experiment)),
+        lambda wildcards: LAYOUT.all_kept(
+            LAYOUT.drawn(wildcards.experiment, LAYOUT.pretrained(wildcards.experiment))
+        ),
     output:
         report(
             "results/{experiment}/figures/layer_weights.svg",
@@ -64,7 +72,11 @@ rule plot_layer_weights:
         ),
         call=lambda wildcards: LAYOUT.call(
             "plot_layer_weights",
-            {"pretraining": LAYOUT.pretrained(wildcards.experiment)},
+            {
+                "pretraining": LAYOUT.drawn(
+                    wildcards.experiment, LAYOUT.pretrained(wildcards.experiment)
+                )
+            },
             experiment=wildcards.experiment,
         ),
     shell:
@@ -75,7 +87,9 @@ rule plot_layer_weights:
 rule plot_phenomena:
     input:
         minimal_pairs=lambda wildcards: LAYOUT.all_kept(
-            LAYOUT.minimal_pairs(wildcards.experiment)
+            LAYOUT.drawn(
+                wildcards.experiment, LAYOUT.minimal_pairs(wildcards.experiment)
+            )
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
@@ -100,7 +114,9 @@ rule plot_phenomena:
         call=lambda wildcards: LAYOUT.call(
             "plot_phenomena",
             {
-                "minimal_pairs": LAYOUT.minimal_pairs(wildcards.experiment),
+                "minimal_pairs": LAYOUT.drawn(
+                    wildcards.experiment, LAYOUT.minimal_pairs(wildcards.experiment)
+                ),
                 "published": LAYOUT.published(wildcards.experiment),
             },
             experiment=wildcards.experiment,
@@ -113,7 +129,8 @@ rule plot_phenomena:
 rule plot_task_scores:
     input:
         finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
-            wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
+            wildcards.experiment,
+            LAYOUT.drawn(wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)),
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
@@ -138,7 +155,9 @@ rule plot_task_scores:
         call=lambda wildcards: LAYOUT.call(
             "plot_task_scores",
             {
-                "finetuning": LAYOUT.finetuned(wildcards.experiment),
+                "finetuning": LAYOUT.drawn(
+                    wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
+                ),
                 "published": LAYOUT.published(wildcards.experiment),
             },
             experiment=wildcards.experiment,
@@ -151,7 +170,8 @@ rule plot_task_scores:
 rule plot_bias_violins:
     input:
         finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
-            wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
+            wildcards.experiment,
+            LAYOUT.drawn(wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)),
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
@@ -176,7 +196,9 @@ rule plot_bias_violins:
         call=lambda wildcards: LAYOUT.call(
             "plot_bias_violins",
             {
-                "finetuning": LAYOUT.ambiguous(wildcards.experiment),
+                "finetuning": LAYOUT.drawn(
+                    wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
+                ),
                 "published": LAYOUT.published(wildcards.experiment),
             },
             experiment=wildcards.experiment,
@@ -189,7 +211,8 @@ rule plot_bias_violins:
 rule plot_feature_dots:
     input:
         finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
-            wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
+            wildcards.experiment,
+            LAYOUT.drawn(wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)),
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
@@ -217,7 +240,9 @@ rule plot_feature_dots:
         call=lambda wildcards: LAYOUT.call(
             "plot_feature_dots",
             {
-                "finetuning": LAYOUT.ambiguous(wildcards.experiment),
+                "finetuning": LAYOUT.drawn(
+                    wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
+                ),
                 "published": LAYOUT.published(wildcards.experiment),
             },
             experiment=wildcards.experiment,

@@ -95,7 +95,7 @@ def plot_bias_violins(
     panels = violins(figure_settings, read_bias_runs(figure_settings, finetuning), values)
     with figure_style(figure_settings.style):
         title = f"Linguistic bias of {figure_settings.experiment}"
-        save_svg(draw_bias_violins(figure_settings, panels), output, title)
+        save_svg(draw_bias_violins(figure_settings, panels), output, title, figure_settings.left_out)
 
 
 def violins(settings: ComparedFigureSettings, runs: BiasRuns, published: Published) -> dict[str, list[Violin]]:

@@ -104,8 +104,13 @@ def figure_style(style: Style) -> Iterator[None]:
         yield
 
 
-def save_svg(figure: Figure, path: str | Path, title: str) -> None:
-    """Write the figure to `path` atomically; the bytes depend on nothing but the figure. Call inside `figure_style`."""
+def save_svg(figure: Figure, path: str | Path, title: str, left_out: int = 0) -> None:
+    """Write the figure to `path` atomically; the bytes depend on nothing but the figure. Call inside `figure_style`.
+
+    A line above it says how many models are left out, if any.
+    """
+    if left_out:
+        figure.suptitle(f"{left_out:,} more models are not drawn: see summary.csv", fontsize="small", color=MUTED)
     FigureCanvasSVG(figure)
     metadata = {"Title": title, "Creator": "Hatchery", "Date": None}
     with atomic_path(path) as partial:

@@ -62,7 +62,7 @@ def plot_feature_dots(
     runs = read_bias_runs(figure_settings, finetuning)
     with figure_style(figure_settings.style):
         title = f"Linguistic bias by features of {figure_settings.experiment}"
-        save_svg(draw_feature_dots(figure_settings, runs, values), output, title)
+        save_svg(draw_feature_dots(figure_settings, runs, values), output, title, figure_settings.left_out)
 
 
 def draw_feature_dots(settings: ComparedFigureSettings, runs: BiasRuns, published: Published) -> Figure:

@@ -58,7 +58,7 @@ def plot_layer_weights(settings: Mapping[str, Any], pretraining: Mapping[str, Pa
     }
     with figure_style(figure_settings.style):
         figure = draw_layer_weights(figure_settings, panels_of(figure_settings, tables))
-        save_svg(figure, output, f"Layer weights of {figure_settings.experiment}")
+        save_svg(figure, output, f"Layer weights of {figure_settings.experiment}", figure_settings.left_out)
 
 
 def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> list[Panel]:

@@ -59,7 +59,7 @@ def plot_learning_curves(settings: Mapping[str, Any], pretraining: Mapping[str, 
     curves = [curve_of(cells[name], rows) for name, rows in points.items()]
     with figure_style(figure_settings.style):
         figure = draw_learning_curves(figure_settings, curves, tokens_per_step(list(points.values())))
-        save_svg(figure, output, f"Learning curves of {figure_settings.experiment}")
+        save_svg(figure, output, f"Learning curves of {figure_settings.experiment}", figure_settings.left_out)
 
 
 def curve_of(cell: Cell, points: Sequence[CurvePoint]) -> Curve:

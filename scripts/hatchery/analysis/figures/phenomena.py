@@ -90,7 +90,12 @@ def plot_phenomena(
         measurements[suite] += minimal_pair_measurements(cells[cell], suite, read_verified(path))
     panels = [suite_bars(suite, runs, values) for suite, runs in measurements.items()]
     with figure_style(figure_settings.style):
-        save_svg(draw_phenomena(figure_settings, panels), output, f"Minimal pairs of {figure_settings.experiment}")
+        save_svg(
+            draw_phenomena(figure_settings, panels),
+            output,
+            f"Minimal pairs of {figure_settings.experiment}",
+            figure_settings.left_out,
+        )
 
 
 def suite_bars(suite: str, measurements: Sequence[Measurement], published: Published | None = None) -> SuiteBars:

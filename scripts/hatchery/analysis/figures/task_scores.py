@@ -92,7 +92,12 @@ def plot_task_scores(
         measured += finetuning_measurements(cells[name], task, read_verified(path))
     panels = suite_scores(figure_settings, with_distinct_tasks(measured), values)
     with figure_style(figure_settings.style):
-        save_svg(draw_task_scores(figure_settings, panels), output, f"Task scores of {figure_settings.experiment}")
+        save_svg(
+            draw_task_scores(figure_settings, panels),
+            output,
+            f"Task scores of {figure_settings.experiment}",
+            figure_settings.left_out,
+        )
 
 
 def suite_scores(
