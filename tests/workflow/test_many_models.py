@@ -19,9 +19,7 @@ MODELS = 120
 def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     folder = make_project(tmp_path_factory.mktemp("many") / "project", repository)
     block = yaml.safe_load((folder / "config/experiments/tiny.yaml").read_text(encoding="utf-8"))
-    block["runs"] = {
-        f"m{number}": {"model": "ltg_tiny", "pretraining": {"steps": 5 + number}} for number in range(MODELS)
-    }
+    block["runs"] = {f"m{n}": {"model": "ltg_tiny", "pretraining": {"steps": 5 + n}} for n in range(MODELS)}
     (folder / "config/experiments/many.yaml").write_text(yaml.safe_dump(block, sort_keys=False), encoding="utf-8")
     return folder
 
