@@ -19,12 +19,19 @@ def project(repository: Path) -> Project:
 
 def test_tasks_are_dealt_out_in_their_order() -> None:
     tasks = dict.fromkeys("abcde")
-    assert task_batches({"tasks": tasks, "tasks_per_job": 2}) == {
+    assert task_batches({"tasks": tasks, "tasks_per_job": 2}, 1) == {
         "batch_1": ["a", "b"],
         "batch_2": ["c", "d"],
         "batch_3": ["e"],
     }
-    assert task_batches({"tasks": tasks, "tasks_per_job": 1}) == {}
+    assert task_batches({"tasks": tasks, "tasks_per_job": 1}, 1_000_000) == {}
+
+
+def test_jobs_have_several_tasks_only_where_there_would_be_thousands_of_jobs() -> None:
+    finetuning = {"tasks": dict.fromkeys(f"t{number}" for number in range(40)), "tasks_per_job": None}
+    assert task_batches(finetuning, 100) == {}
+    assert [len(tasks) for tasks in task_batches(finetuning, 101).values()] == [2] * 20
+    assert [len(tasks) for tasks in task_batches(finetuning, 1000).values()] == [10] * 4
 
 
 def test_jobs_of_one_task_declare_its_own_manifest(project: Project) -> None:

@@ -69,11 +69,16 @@ def ask(*command: str) -> str:
     return result.stdout
 
 
+def log_of(folder: Path, model: str) -> Path:
+    """The log of the pretraining that the link of an experiment leads to."""
+    return folder / "logs/pretrain" / f"{(folder / model).parent.resolve().name}.log"
+
+
 def pretraining_in_mid_run(folder: Path, model: str) -> Owner | None:
     """The process that writes the run of `model` in a project folder, once some of its steps are done."""
     for path in folder.glob("results/checkpoints/*/metrics.jsonl"):
         sign = read_sign(path.with_name("lock"))
-        if sign is not None and sign.owner.output == str((folder / model).absolute()):
+        if sign is not None and Path(sign.owner.output).resolve() == (folder / model).resolve():
             steps = path.read_text(encoding="utf-8").count("\n")
             assert steps < STEPS, f"{model} is finished already: too fast for this test"
             return sign.owner if steps >= DISTURBED_AFTER else None

@@ -18,6 +18,7 @@ from cluster_jobs import (
     MODELS,
     ask,
     cancel,
+    log_of,
     pretraining_in_mid_run,
     queued,
     rank_process,
@@ -104,7 +105,7 @@ def stories(copy_of_project: Callable[[Path], Path], tmp_path_factory: pytest.Te
         cell: Story(
             met[cell],
             logs.get(met[cell], ""),
-            (folder / f"logs/pretrain/long/{cell}.log").read_text(encoding="utf-8"),
+            log_of(folder, model).read_text(encoding="utf-8"),
             (folder / model).with_name("model.safetensors").read_bytes(),
         )
         for cell, model in zip(CELLS, MODELS, strict=True)

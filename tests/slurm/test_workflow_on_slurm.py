@@ -6,7 +6,7 @@ It is the demo with all its stages, models and tasks, but with less data and few
 from pathlib import Path
 
 import pytest
-from cluster_jobs import ask, make_cluster_project, queued, sent, shorten_demo, snakemake_on_slurm
+from cluster_jobs import ask, log_of, make_cluster_project, queued, sent, shorten_demo, snakemake_on_slurm
 from projects import snakemake
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
@@ -43,7 +43,7 @@ def test_the_table_of_the_cluster_is_the_table_of_one_machine_byte_for_byte(
 def test_every_result_is_the_same_byte_for_byte(slurm_project: Path, demo_project: Path) -> None:
     manifests = sorted((slurm_project / "results").rglob("manifest.json"))
     kinds = {path.parts[0] for path in (found.relative_to(slurm_project / "results") for found in manifests)}
-    assert {"corpora", "tokenizers", "tokens", "demo"} <= kinds and len(manifests) >= 15
+    assert {"corpora", "tokenizers", "tokens", "models", "finetuning"} <= kinds and len(manifests) >= 15
     for path in manifests:
         relative = path.relative_to(slurm_project)
         assert (demo_project / relative).read_bytes() == path.read_bytes(), f"{relative} differs"
@@ -56,7 +56,8 @@ def test_pretraining_ran_in_one_process_on_each_of_two_nodes(slurm_project: Path
         steps = ask("sacct", "-nP", f"--jobs={job.job_id}.0", "--format=NTasks,NNodes,State").split()
         assert steps == ["2|2|COMPLETED"], f"{job.comment}: {steps}"
     for cell in ("ltg_bert-s42", "elc_bert-s42"):
-        lines = (slurm_project / f"logs/pretrain/demo/{cell}.log").read_text(encoding="utf-8").splitlines()
+        log = log_of(slurm_project, f"results/demo/pretraining/{cell}/manifest.json")
+        lines = log.read_text(encoding="utf-8").splitlines()
         # Two processes that did not find each other would both speak for the whole training.
         assert {line.split(":")[0].strip() for line in lines} == {"0"}, cell
 

@@ -10,7 +10,9 @@ localrules:
 
 rule plot_learning_curves:
     input:
-        lambda wildcards: LAYOUT.all_kept(LAYOUT.pretrained(wildcards.experiment)),
+        lambda wildcards: LAYOUT.all_kept(
+            LAYOUT.drawn(wildcards.experiment, LAYOUT.pretrained(wildcards.experiment))
+        ),
     output:
         report(
             "results/{experiment}/figures/learning_curves.svg",
@@ -33,7 +35,11 @@ rule plot_learning_curves:
         ),
         call=lambda wildcards: LAYOUT.call(
             "plot_learning_curves",
-            {"pretraining": LAYOUT.pretrained(wildcards.experiment)},
+            {
+                "pretraining": LAYOUT.drawn(
+                    wildcards.experiment, LAYOUT.pretrained(wildcards.experiment)
+                )
+            },
             experiment=wildcards.experiment,
         ),
     shell:
@@ -43,7 +49,9 @@ rule plot_learning_curves:
 
 rule plot_layer_weights:
     input:
-        lambda wildcards: LAYOUT.all_kept(LAYOUT.pretrained(wildcards.experiment)),
+        lambda wildcards: LAYOUT.all_kept(
+            LAYOUT.drawn(wildcards.experiment, LAYOUT.pretrained(wildcards.experiment))
+        ),
     output:
         report(
             "results/{experiment}/figures/layer_weights.svg",
@@ -66,7 +74,11 @@ rule plot_layer_weights:
         ),
         call=lambda wildcards: LAYOUT.call(
             "plot_layer_weights",
-            {"pretraining": LAYOUT.pretrained(wildcards.experiment)},
+            {
+                "pretraining": LAYOUT.drawn(
+                    wildcards.experiment, LAYOUT.pretrained(wildcards.experiment)
+                )
+            },
             experiment=wildcards.experiment,
         ),
     shell:
@@ -77,7 +89,9 @@ rule plot_layer_weights:
 rule plot_phenomena:
     input:
         minimal_pairs=lambda wildcards: LAYOUT.all_kept(
-            LAYOUT.minimal_pairs(wildcards.experiment)
+            LAYOUT.drawn(
+                wildcards.experiment, LAYOUT.minimal_pairs(wildcards.experiment)
+            )
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
@@ -103,7 +117,9 @@ rule plot_phenomena:
         call=lambda wildcards: LAYOUT.call(
             "plot_phenomena",
             {
-                "minimal_pairs": LAYOUT.minimal_pairs(wildcards.experiment),
+                "minimal_pairs": LAYOUT.drawn(
+                    wildcards.experiment, LAYOUT.minimal_pairs(wildcards.experiment)
+                ),
                 "published": LAYOUT.published(wildcards.experiment),
             },
             experiment=wildcards.experiment,
@@ -116,7 +132,8 @@ rule plot_phenomena:
 rule plot_task_scores:
     input:
         finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
-            wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
+            wildcards.experiment,
+            LAYOUT.drawn(wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)),
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
@@ -142,7 +159,9 @@ rule plot_task_scores:
         call=lambda wildcards: LAYOUT.call(
             "plot_task_scores",
             {
-                "finetuning": LAYOUT.finetuned(wildcards.experiment),
+                "finetuning": LAYOUT.drawn(
+                    wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
+                ),
                 "published": LAYOUT.published(wildcards.experiment),
             },
             experiment=wildcards.experiment,
@@ -155,7 +174,8 @@ rule plot_task_scores:
 rule plot_bias_violins:
     input:
         finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
-            wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
+            wildcards.experiment,
+            LAYOUT.drawn(wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)),
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
@@ -181,7 +201,9 @@ rule plot_bias_violins:
         call=lambda wildcards: LAYOUT.call(
             "plot_bias_violins",
             {
-                "finetuning": LAYOUT.ambiguous(wildcards.experiment),
+                "finetuning": LAYOUT.drawn(
+                    wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
+                ),
                 "published": LAYOUT.published(wildcards.experiment),
             },
             experiment=wildcards.experiment,
@@ -194,7 +216,8 @@ rule plot_bias_violins:
 rule plot_feature_dots:
     input:
         finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
-            wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
+            wildcards.experiment,
+            LAYOUT.drawn(wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)),
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
@@ -223,7 +246,9 @@ rule plot_feature_dots:
         call=lambda wildcards: LAYOUT.call(
             "plot_feature_dots",
             {
-                "finetuning": LAYOUT.ambiguous(wildcards.experiment),
+                "finetuning": LAYOUT.drawn(
+                    wildcards.experiment, LAYOUT.ambiguous(wildcards.experiment)
+                ),
                 "published": LAYOUT.published(wildcards.experiment),
             },
             experiment=wildcards.experiment,

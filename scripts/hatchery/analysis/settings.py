@@ -74,6 +74,8 @@ class FigureSettings:
     experiment: str
     cells: tuple[Cell, ...]
     style: Style = field(default_factory=Style)
+    # Models of the experiment that are not drawn, because there are too many for one figure.
+    left_out: int = 0
 
 
 def models_in_order(cells: Iterable[Cell]) -> list[str]:

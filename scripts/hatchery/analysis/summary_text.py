@@ -25,6 +25,8 @@ INDENT = 2
 FAILURES_SHOWN = 8
 # Between the parts of a name that a sweep made.
 NAME_SEPARATOR = ", "
+MODELS_SHOWN = 24
+"""Models on a terminal; more would scroll away."""
 
 
 def text_summary(summary: Summary) -> str:
@@ -34,13 +36,17 @@ def text_summary(summary: Summary) -> str:
     longest = max((len(measure.label) + INDENT for section in shown for measure in section.measures), default=0)
     label_width = min(max(longest + GAP, LABEL_WIDTHS[0]), LABEL_WIDTHS[1])
     room = WIDTH - label_width
-    widths = {model: min(room, _width(summary, shown, model)) for model in summary.models}
+    models_shown = summary.models[:MODELS_SHOWN]
+    starred = {row.model for row in summary.rows if row.n_failed}
+    widths = {model: min(room, _width(summary, shown, model, model in starred)) for model in models_shown}
     for section in shown:
-        for models in _blocks(models_of(summary, section), widths, room):
+        for models in _blocks([model for model in models_of(summary, section) if model in widths], widths, room):
             lines += ["", *_header(section.title, label_width, {m: summary.label(m) for m in models}, widths)]
             for measure in section.measures:
                 label = _shortened(" " * INDENT + measure.label, label_width).ljust(label_width)
-                lines.append(label + "".join(_right(_cell(summary, measure, m), widths[m]) for m in models))
+                lines.append(
+                    label + "".join(_right(_cell(summary, measure, m, m in starred), widths[m]) for m in models)
+                )
     lines.append("")
     for note in _notes(summary):
         lines += textwrap.wrap(note, WIDTH, subsequent_indent="    ")
@@ -62,16 +68,15 @@ def _header(title: str, label_width: int, names: Mapping[str, str], widths: Mapp
     return [title.ljust(label_width) + lines[0], *(" " * label_width + line for line in lines[1:])]
 
 
-def _cell(summary: Summary, measure: Measure, model: str) -> str:
+def _cell(summary: Summary, measure: Measure, model: str, starred: bool) -> str:
     text = cell_text(summary.row(model, measure.suite, measure.task, measure.metric), "+-")
     # Room for the star of other cells keeps the digits below each other.
-    starred = any(row.model == model and row.n_failed for row in summary.rows)
     return text + " " if starred and not text.endswith("*") else text
 
 
-def _width(summary: Summary, shown: list[Section], model: str) -> int:
+def _width(summary: Summary, shown: list[Section], model: str, starred: bool) -> int:
     """Width of a model's column, with the gap before it."""
-    cells = [_cell(summary, measure, model) for section in shown for measure in section.measures]
+    cells = [_cell(summary, measure, model, starred) for section in shown for measure in section.measures]
     return GAP + max(len(text) for text in [*summary.label(model).split(NAME_SEPARATOR), *cells])
 
 
@@ -98,6 +103,8 @@ def _shortened(text: str, width: int) -> str:
 
 def _notes(summary: Summary) -> list[str]:
     notes = ["Mean +-sample standard deviation over runs; percent unless a label says otherwise."]
+    if (rest := len(summary.models) - MODELS_SHOWN) > 0:
+        notes.insert(0, f"The first {MODELS_SHOWN} models; {rest:,} more are in summary.csv and summary.md.")
     if failures := failure_texts(summary):
         notes.append(f"* Failed runs, left out of the means ({len(summary.failures)}):")
         notes += [f"  {text}" for text in failures[:FAILURES_SHOWN]]

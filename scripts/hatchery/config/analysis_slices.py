@@ -8,6 +8,9 @@ from hatchery.config.project import Project
 from hatchery.config.terms import raw_inputs
 from hatchery.errors import ConfigError
 
+MOST_DRAWN = 40
+"""Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""
+
 
 def _cells(project: Project, experiment: str) -> list[dict[str, Any]]:
     labels = project.labels(experiment)
@@ -36,8 +39,22 @@ def summary_slice(project: Project, experiment: str) -> dict[str, Any]:
     }
 
 
+def drawn_cells(project: Project, experiment: str) -> set[str]:
+    """The cells of the models that figures show: the first of the experiment, at most MOST_DRAWN."""
+    drawn = list(dict.fromkeys(cell.run for cell in project.cells(experiment)))[:MOST_DRAWN]
+    return {cell.name for cell in project.cells(experiment) if cell.run in drawn}
+
+
 def figure_slice(project: Project, experiment: str) -> dict[str, Any]:
-    """A figure of an experiment."""
+    """A figure of an experiment, with the models that fit."""
+    whole, drawn = whole_figure_slice(project, experiment), drawn_cells(project, experiment)
+    left_out = len({cell["run"] for cell in whole["cells"] if cell["cell"] not in drawn})
+    cells = [cell for cell in whole["cells"] if cell["cell"] in drawn]
+    return {**whole, "cells": cells, **({"left_out": left_out} if left_out else {})}
+
+
+def whole_figure_slice(project: Project, experiment: str) -> dict[str, Any]:
+    """A figure of all models of an experiment, whose numbers other stages read."""
     style = project.experiment(experiment)["figures"]
     return {"experiment": experiment, "cells": _cells(project, experiment), "style": style}
 

@@ -4,6 +4,7 @@ Where results are kept that experiments share is in `kept_results.py`.
 """
 
 from hatchery.analysis.msgs_features import bias_features
+from hatchery.config.analysis_slices import drawn_cells
 from hatchery.config.continuation import origin_of, path_of
 from hatchery.config.data_layout import DataLayout
 from hatchery.config.finetuning_jobs import task_batch
@@ -140,6 +141,11 @@ class Layout(DataLayout):
     def contribution_table(self, experiment: str) -> list[str]:
         """The layers' contributions to the probes of an experiment, if it has probes."""
         return [f"results/{experiment}/tables/layer_contributions.csv"] if self.probed(experiment) else []
+
+    def drawn(self, experiment: str, named: dict[str, str]) -> dict[str, str]:
+        """Those of the results by `CELL` or `CELL:...` whose models the figures of an experiment show."""
+        cells = drawn_cells(self.project, experiment)
+        return {name: path for name, path in named.items() if name.split(":")[0] in cells}
 
     def exported(self, experiment: str) -> dict[str, str]:
         """Manifests of an experiment's models as folders for `transformers`, by cell."""

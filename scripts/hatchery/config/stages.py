@@ -253,7 +253,7 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "plot_learning_curves": analysis.figure_slice,
     "plot_layer_weights": analysis.figure_slice,
     "plot_phenomena": analysis.compared_figure_slice,
-    "plot_layer_contributions": analysis.figure_slice,
+    "plot_layer_contributions": analysis.whole_figure_slice,
     "plot_task_scores": analysis.compared_figure_slice,
     "plot_bias_violins": analysis.compared_figure_slice,
     "plot_feature_dots": analysis.compared_figure_slice,

@@ -97,6 +97,7 @@ def plot_bias_violins(
         figure_settings.style,
         output,
         f"Linguistic bias of {figure_settings.experiment}",
+        figure_settings.left_out,
     )
 
 

@@ -117,16 +117,18 @@ def is_narrow(style: Style) -> bool:
     return style.width_inches < 1.5 * NARROW_INCHES
 
 
-def save_drawings(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str) -> None:
+def save_drawings(
+    draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, left_out: int = 0
+) -> None:
     """Write what `draw` makes of `style` to `path`, and with it what it makes of a phone's width.
 
     The file shows the first; the second stands in it as a `symbol`, which a page may show instead. There is none where
-    the figure is narrow as it is.
+    the figure is narrow as it is. A line above the drawing says how many models are left out, if any.
     """
     with figure_style(style):
-        wide = _svg(draw(style), title)
+        wide = _svg(draw(style), title, left_out)
         if not is_narrow(style):
-            narrow = _svg(draw(replace(style, width_inches=NARROW_INCHES)), title)
+            narrow = _svg(draw(replace(style, width_inches=NARROW_INCHES)), title, left_out)
             wide = _with_symbol(wide, narrow)
     write_text(path, wide)
 
@@ -136,7 +138,9 @@ def save_svg(figure: Figure, path: str | Path, title: str) -> None:
     write_text(path, _svg(figure, title))
 
 
-def _svg(figure: Figure, title: str) -> str:
+def _svg(figure: Figure, title: str, left_out: int = 0) -> str:
+    if left_out:
+        figure.suptitle(f"{left_out:,} more models are not drawn: see summary.csv", fontsize="small", color=MUTED)
     FigureCanvasSVG(figure)
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Title": title, "Creator": "Hatchery", "Date": None})
@@ -159,9 +163,9 @@ def prefixed_ids(svg: str, prefix: str) -> str:
     return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", svg)
 
 
-def save_figure(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str) -> None:
+def save_figure(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, left_out: int = 0) -> None:
     """Write a figure of an experiment with `save_drawings`, and its checksum, with which its page compares it."""
-    save_drawings(draw, style, path, title)
+    save_drawings(draw, style, path, title, left_out)
     write_checksums([path])
 
 

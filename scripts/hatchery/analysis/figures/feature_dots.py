@@ -66,6 +66,7 @@ def plot_feature_dots(
         figure_settings.style,
         output,
         f"Linguistic bias by features of {figure_settings.experiment}",
+        figure_settings.left_out,
     )
 
 

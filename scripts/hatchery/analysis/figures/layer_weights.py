@@ -62,6 +62,7 @@ def plot_layer_weights(settings: Mapping[str, Any], pretraining: Mapping[str, Pa
         figure_settings.style,
         output,
         f"Layer weights of {figure_settings.experiment}",
+        figure_settings.left_out,
     )
 
 

@@ -63,6 +63,7 @@ def plot_learning_curves(settings: Mapping[str, Any], pretraining: Mapping[str, 
         figure_settings.style,
         output,
         f"Learning curves of {figure_settings.experiment}",
+        figure_settings.left_out,
     )
 
 

@@ -104,6 +104,7 @@ def plot_phenomena(
         figure_settings.style,
         output,
         f"Minimal pairs of {figure_settings.experiment}",
+        figure_settings.left_out,
     )
 
 

@@ -98,6 +98,7 @@ def plot_task_scores(
         figure_settings.style,
         output,
         f"Task scores of {figure_settings.experiment}",
+        figure_settings.left_out,
     )
 
 

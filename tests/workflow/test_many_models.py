@@ -1,0 +1,52 @@
+"""An experiment with more models than fit on a command line: its cost is written, and what its views are given fits."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from projects import make_project, snakemake
+
+from hatchery.call import read_call
+from hatchery.config.analysis_slices import MOST_DRAWN
+from hatchery.config.project import Project
+from hatchery.config.workflow import Workflow
+
+MODELS = 120
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    folder = make_project(tmp_path_factory.mktemp("many") / "project", repository)
+    block = yaml.safe_load((folder / "config/experiments/tiny.yaml").read_text(encoding="utf-8"))
+    block["runs"] = {f"m{n}": {"model": "ltg_tiny", "pretraining": {"steps": 5 + n}} for n in range(MODELS)}
+    (folder / "config/experiments/many.yaml").write_text(yaml.safe_dump(block, sort_keys=False), encoding="utf-8")
+    return folder
+
+
+def test_the_cost_of_a_hundred_and_twenty_models_is_written(folder: Path) -> None:
+    result = snakemake(folder, "--cores", "1", "results/many/cost.csv")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert len((folder / "results/many/cost.csv").read_text(encoding="utf-8").splitlines()) == MODELS + 1
+
+
+def test_what_a_page_and_a_summary_are_given_lies_in_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    layout = Workflow(Project("config"))
+    layout.write_calls()
+    given = {"write_page": layout.pretrained("many"), "summarise": layout.finetuned("many")}
+    for stage, lists in ((stage, {"list": paths}) for stage, paths in given.items()):
+        call = read_call(layout.call(stage, lists, experiment="many"))
+        assert len(str(call.path)) < 40 and call.arguments == lists
+
+
+def test_figures_show_the_models_that_fit_and_are_told_how_many_do_not(folder: Path) -> None:
+    layout = Workflow(Project(folder / "config"))
+    settings = json.loads(layout.settings("plot_phenomena", experiment="many"))
+    assert len(settings["cells"]) == MOST_DRAWN and settings["left_out"] == MODELS - MOST_DRAWN
+    assert {name.split(":")[0] for name in layout.drawn("many", layout.minimal_pairs("many"))} == {
+        cell["cell"] for cell in settings["cells"]
+    }
+    assert "left_out" not in json.loads(layout.settings("plot_phenomena", experiment="tiny"))
+    # Tables of papers read the numbers of this one.
+    assert len(json.loads(layout.settings("plot_layer_contributions", experiment="many"))["cells"]) == MODELS
