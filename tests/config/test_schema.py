@@ -115,7 +115,7 @@ def test_each_missing_key_is_told_once() -> None:
 
 
 def test_a_number_without_end_is_refused_also_on_the_command_line() -> None:
-    with pytest.raises(ConfigError, match="cluster.planned_mfu: got inf, expected a number"):
+    with pytest.raises(ConfigError, match=r"cluster\.planned_mfu: got inf, expected a number"):
         validate({"cluster": {"planned_mfu": float("inf")}}, "config", "config.yaml")
 
 

@@ -63,7 +63,7 @@ def _explain(error: ValidationError) -> list[tuple[str, str]]:
             entries = "entry" if wanted == 1 else "entries"
             return [("", f"expected {_MOST[error.validator]} {wanted} {entries}, got {len(value)}")]
         case "uniqueItems":
-            twice = next(item for item in value if value.count(item) > 1)
+            twice = next((item for item in value if value.count(item) > 1), value)
             return [("", f"got {shown(twice)} more than once, expected each entry once")]
         case "oneOf" | "anyOf" if all("required" in option for option in wanted):
             choices = " or ".join(", ".join(option["required"]) for option in wanted)
