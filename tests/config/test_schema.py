@@ -105,3 +105,25 @@ def test_what_differs_from_a_protocol_is_checked_but_not_filled() -> None:
     document["finetuning"]["tasks"]["rte"] = {"batch_sise": 4}
     with pytest.raises(ConfigError, match=r"tasks\.rte\.batch_sise: unknown key.*did you mean 'batch_size'"):
         validate(document, "experiment", "x.yaml")
+
+
+def test_each_missing_key_is_told_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        validate({}, "experiment", "x.yaml")
+    keys = ("corpus", "pretraining", "runs", "tokenizer")
+    assert str(caught.value).splitlines() == [f"x.yaml: {key}: the key is missing" for key in keys]
+
+
+def test_a_number_without_end_is_refused_also_on_the_command_line() -> None:
+    with pytest.raises(ConfigError, match=r"cluster\.planned_mfu: got inf, expected a number"):
+        validate({"cluster": {"planned_mfu": float("inf")}}, "config", "config.yaml")
+
+
+def test_a_choice_of_values_and_types_is_said_in_words() -> None:
+    document = {**MINIMAL, "pretraining": {**MINIMAL["pretraining"], "output_bias": {"weight_scale": []}}}
+    with pytest.raises(ConfigError) as caught:
+        validate(document, "experiment", "x.yaml")
+    assert str(caught.value) == (
+        "x.yaml: pretraining.output_bias.weight_scale: got [], expected own or unit or centred or frobenius or "
+        "a number more than 0"
+    )

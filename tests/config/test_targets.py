@@ -84,6 +84,7 @@ def test_a_target_that_is_made_leads_to_its_blocks(repository: Path) -> None:
         ("tokenizer_sweep", "demo")
     ]
     assert asked_blocks("results/settings/0123456789abcdef.json", PATTERNS, project) == []
+    assert asked_blocks("results/models/ltg-0123.json", ["results/models/{model}.json"], project) == []
 
 
 def test_all_misspelt_targets_are_told_together(repository: Path) -> None:

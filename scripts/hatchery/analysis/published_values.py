@@ -156,9 +156,7 @@ def _check(key: str, name: str, known: set[str]) -> None:
     if name not in known:
         near = difflib.get_close_matches(name, sorted(known), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        if known == {""}:
-            raise ConfigError(f"{key}: got {name!r}, expected no track: the paper has none")
-        raise ConfigError(f"{key}: {name!r} is none of: {', '.join(sorted(known)) or 'nothing'}{hint}")
+        raise ConfigError(f"{key}: {name!r} is none of: {', '.join(sorted(known - {''})) or 'nothing'}{hint}")
 
 
 def _stands_alone(metric: str) -> bool:

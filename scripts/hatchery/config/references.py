@@ -11,7 +11,8 @@ class Reference(NamedTuple):
     """A name under a key: a block of this kind, or a raw input where the kind is DATA."""
 
     kind: str
-    name: str
+    # None only before `references` leaves such keys out.
+    name: Any
     key: str
 
 

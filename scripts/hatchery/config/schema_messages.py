@@ -63,7 +63,7 @@ def _explain(error: ValidationError) -> list[tuple[str, str]]:
             entries = "entry" if wanted == 1 else "entries"
             return [("", f"expected {_MOST[error.validator]} {wanted} {entries}, got {len(value)}")]
         case "uniqueItems":
-            twice = next(item for item in value if value.count(item) > 1)
+            twice = next((item for item in value if value.count(item) > 1), value)
             return [("", f"got {shown(twice)} more than once, expected each entry once")]
         case "oneOf" | "anyOf" if all("required" in option for option in wanted):
             choices = " or ".join(", ".join(option["required"]) for option in wanted)
@@ -75,9 +75,6 @@ def _explain(error: ValidationError) -> list[tuple[str, str]]:
 
 def _expected(rules: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> str:
     """What a schema asks for, in words; `around` is the schema whose rule was broken, if `rules` is that rule alone."""
-    for bound, words in _BOUNDS.items():
-        if bound in rules:
-            return f"{words} {rules[bound]}"
     if "pattern" in rules:
         return str((around or rules).get("x-expected", "text of another form"))
     if "enum" in rules:
@@ -86,9 +83,11 @@ def _expected(rules: Mapping[str, Any], around: Mapping[str, Any] | None = None)
         return _word(rules["const"])
     if "minLength" in rules:
         return "text that is not empty"
-    if "type" in rules:
-        kinds = rules["type"] if isinstance(rules["type"], list) else [rules["type"]]
-        return " or ".join(TYPE_NAMES[kind] for kind in kinds)
+    kinds = rules.get("type", [])
+    types = " or ".join(TYPE_NAMES[kind] for kind in (kinds if isinstance(kinds, list) else [kinds]))
+    bounds = " and ".join(f"{words} {rules[bound]}" for bound, words in _BOUNDS.items() if bound in rules)
+    if types or bounds:
+        return " ".join(part for part in (types, bounds) if part)
     options = [option for key in ("anyOf", "oneOf") for option in rules.get(key, ())]
     return " or ".join(_expected(option) for option in options) or "another value"
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
-from hatchery.config.names import misnamed_file
+from hatchery.config.names import is_name, misnamed_file
 from hatchery.config.problems import Problems
 from hatchery.config.project import FOLDERS, Project
 from hatchery.config.schema import nearest
@@ -29,7 +29,9 @@ def asked_blocks(target: str, patterns: Iterable[str], project: Project) -> list
     """
     error: ConfigError | None = None
     for values in _matches(target, patterns):
-        named = [(kind, name) for wildcard, name in values.items() if (kind := _kind(wildcard)) is not None]
+        # A wildcard that takes other characters, such as a digest, stands for no block.
+        kinds = [(_kind(wildcard), name) for wildcard, name in values.items() if is_name(name)]
+        named = [(kind, name) for kind, name in kinds if kind is not None]
         try:
             for kind, name in named:
                 project.require(kind, name, target)
