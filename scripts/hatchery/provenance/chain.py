@@ -106,10 +106,14 @@ class _Walk:
             node = Node(digest, "file", path)
         self.chain.nodes[digest] = node
         for link in node.inputs:
-            if self._index.find(link.digest):
+            if self._index.find(link.digest) or self._lies_outside(node, link):
                 self.visit(link.digest)
             else:
                 self.missing(link.digest, f"{self.chain.shown(path)}: input {link.name!r}: {self._why(node, link)}")
+
+    def _lies_outside(self, node: Node, link: Link) -> bool:
+        """Whether an input is still where the command read it, outside of results/ (a model that was imported)."""
+        return any(self._index.add(path, link.digest) for path in _read_from(node, link.name) or _arguments(node))
 
     def missing(self, digest: str, problem: str) -> None:
         """Note a digest that nothing has; `problem` says who asks for it."""
@@ -128,7 +132,7 @@ class _Walk:
 
 
 def _read(digest: str, path: Path, index: ManifestIndex) -> Node:
-    if path.suffix != ".json":
+    if path.suffix != ".json" or (path.name != "manifest.json" and index.is_outside(path)):
         return Node(digest, "file", path)
     if path.name == "manifest.json":
         manifest = read_manifest(path)
@@ -154,6 +158,14 @@ def _read_from(node: Node, name: str) -> list[str]:
     flag = f"--{name.replace('_', '-')}"
     paths = [str(value) for key, value in pairwise(command) if key == flag]
     return paths + [str(value).partition("=")[2] for value in command if str(value).startswith(f"{name}=")]
+
+
+def _arguments(node: Node) -> list[str]:
+    """All that the command of a stage was given."""
+    try:
+        return [] if node.path is None else [str(value) for value in volatile_facts(node.path).get("command", [])]
+    except ManifestError:
+        return []
 
 
 def volatile_facts(manifest: Path) -> dict[str, Any]:
