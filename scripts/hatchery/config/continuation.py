@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.schema import nearest
 from hatchery.errors import ConfigError
+from hatchery.pretraining.continuation_settings import FREE_KEYS
 
 if TYPE_CHECKING:
     from hatchery.config.project import Project
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 KEY = "initialise_from"
 # Keys that leave the settings of a run as they were, for as long as nobody uses them.
 OPTIONAL = (KEY, "early_stopping", "keep_training_state")
-# Dropout shapes no tensor: the same keys as `FREE_KEYS` of pretraining/continuation.py, which compares the models.
-FREE_MODEL_KEYS = ("description", "hidden_dropout_prob", "attention_probs_dropout_prob")
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ def _built(project: "Project", experiment: str, run: str) -> dict[str, Any]:
     model = project.model_of_run(block["runs"][run], f"experiment {experiment}: runs.{run}")
     pretraining = pretraining_of(block, run)
     return {
-        **{key: value for key, value in model.items() if key not in FREE_MODEL_KEYS},
+        **{key: value for key, value in model.items() if key not in ("description", *FREE_KEYS)},
         "sentence_pair_head": pretraining["objective"]["sentence_pairs"] != "none",
         "vocabulary_bias": pretraining["output_bias"]["kind"] != "none",
     }

@@ -21,14 +21,13 @@ from hatchery.pretraining.checkpoints import (
     read_position,
     verify_checkpoint,
 )
+from hatchery.pretraining.continuation_settings import FREE_KEYS
 from hatchery.pretraining.settings import PretrainSettings
 from hatchery.storage.manifests import Manifest, read_manifest
 
 TOKENIZER_FILE = "tokenizer.json"
 # Beside the exported model, where `keep_training_state` asks for it.
 STATE_FOLDER = "training_state"
-# What may differ between a model and the one that it starts from: it shapes no tensor and reads none differently.
-FREE_KEYS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 
 def check_initial_model(settings: PretrainSettings, initial: Path | None, tokenizer: Path) -> None:

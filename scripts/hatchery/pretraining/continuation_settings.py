@@ -5,6 +5,9 @@ from typing import Literal
 
 from hatchery.errors import ConfigError
 
+# What may differ between a model and the one that it starts from: it shapes no tensor and reads none differently.
+FREE_KEYS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+
 
 @dataclass(frozen=True)
 class InitialModelSettings:

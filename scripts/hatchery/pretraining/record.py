@@ -79,6 +79,7 @@ class RunRecord:
         self._peak = peak_flops_of(device, precision.name)
         self._speed = Speedometer(device, topology.world_size, self._peak)
         self._text, self._speed_text = "", ""
+        self._loaded_from = folder
         self._telemetry: Telemetry | None = None
         self._writer: CheckpointWriter | None = None
         self._progress: Progress | None = None
@@ -92,9 +93,9 @@ class RunRecord:
         step = from_first_process(checkpoint_step(found) if found else -1)
         if step < 0 and start is None:
             return
-        loaded = load_checkpoint(
-            start if start and step < 0 else checkpoint_folder(self.folder, step), model, optimizer
-        )
+        folder = start if start and step < 0 else checkpoint_folder(self.folder, step)
+        self._loaded_from = folder.parent
+        loaded = load_checkpoint(folder, model, optimizer)
         if self.topology.is_first and step >= 0:
             self.best.load(loaded.extra)
         self.precision.load(loaded.extra)
@@ -113,7 +114,7 @@ class RunRecord:
             self._writer = CheckpointWriter(self.folder, keep, self.milestones, background)
             self._progress = Progress(self.steps, self.label, "steps", initial=self.position.step).__enter__()
             if self.position.step:
-                self.note(f"goes on after step {self.position.step:,} from {self.folder}")
+                self.note(f"goes on after step {self.position.step:,} from {self._loaded_from}")
             if self.runtime.compile:
                 self.note("the model is compiled by torch.compile, so the first steps take long")
         return self

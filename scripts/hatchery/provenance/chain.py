@@ -107,10 +107,18 @@ class _Walk:
             node = Node(digest, "file", path)
         self.chain.nodes[digest] = node
         for link in node.inputs:
-            if self._index.find(link.digest):
+            if self._index.find(link.digest) or self._lies_outside(node, link):
                 self.visit(link.digest)
             else:
                 self.missing(link.digest, f"{self.chain.shown(path)}: input {link.name!r}: {self._why(node, link)}")
+
+    def _lies_outside(self, node: Node, link: Link) -> bool:
+        """Whether an input is still where the command read it, outside of results/ (a model that was imported)."""
+        project = self._index.project
+        return any(
+            self._index.add(path, link.digest)
+            for path in _read_from(node, link.name, project) or _command(node, project)
+        )
 
     def missing(self, digest: str, problem: str) -> None:
         """Note a digest that nothing has; `problem` says who asks for it."""
@@ -129,7 +137,7 @@ class _Walk:
 
 
 def _read(digest: str, path: Path, index: ManifestIndex) -> Node:
-    if path.suffix != ".json":
+    if path.suffix != ".json" or (path.name != "manifest.json" and index.is_outside(path)):
         return Node(digest, "file", path)
     if path.name == "manifest.json":
         manifest = read_manifest(path)
@@ -146,12 +154,17 @@ def _read(digest: str, path: Path, index: ManifestIndex) -> Node:
 
 def _read_from(node: Node, name: str, project: Path) -> list[str]:
     """Paths that the command of a stage was given for an input of this name, as far as it can be told."""
+    command = _command(node, project)
+    flag = f"--{name.replace('_', '-')}"
+    paths = [value for key, value in pairwise(command) if key == flag]
+    return paths + [value.partition("=")[2] for value in command if value.startswith(f"{name}=")]
+
+
+def _command(node: Node, project: Path) -> list[str]:
+    """All that the command of a stage was given, with what its files of arguments hold; empty where nobody knows."""
     if node.path is None:
         return []
     try:
-        command = expanded([str(word) for word in volatile_facts(node.path).get("command", [])], project)
+        return expanded([str(word) for word in volatile_facts(node.path).get("command", [])], project)
     except (ManifestError, ConfigError):
         return []
-    flag = f"--{name.replace('_', '-')}"
-    paths = [str(value) for key, value in pairwise(command) if key == flag]
-    return paths + [str(value).partition("=")[2] for value in command if str(value).startswith(f"{name}=")]

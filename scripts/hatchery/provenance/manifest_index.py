@@ -35,7 +35,21 @@ class ManifestIndex:
         for path in sorted(_candidates(self.project)):
             by_digest.setdefault(sha256_file(path), []).append(path)
         self._found = {digest: Found(digest, tuple(paths)) for digest, paths in by_digest.items()}
+        self._outside: set[Path] = set()
         self._digests = {path: found.digest for found in self._found.values() for path in found.paths}
+
+    def add(self, path: str | Path, digest: str) -> bool:
+        """Take in a file outside, relative to the project, if it is there and has this digest; whether it has."""
+        place = self.project / path
+        if not place.is_file() or place in self._digests or sha256_file(place) != digest:
+            return False
+        self._found[digest], self._digests[place] = Found(digest, (place,)), digest
+        self._outside.add(place)
+        return True
+
+    def is_outside(self, path: Path) -> bool:
+        """Whether a file was taken in by `add`."""
+        return path in self._outside
 
     def find(self, beginning: str) -> list[Found]:
         """What has a digest that begins with `beginning`: nothing, one, or several where it is too short."""
