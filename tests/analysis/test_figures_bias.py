@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from faults import DAMAGE
 from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
 
 from hatchery.analysis.figures.bias_runs import read_bias_runs
@@ -19,7 +20,7 @@ from hatchery.analysis.figures.published_marks import ComparedFigureSettings, co
 from hatchery.analysis.figures.run_dots import BIAS_LANE, swarm_offsets
 from hatchery.analysis.msgs_features import bias_features
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
-from hatchery.errors import ConfigError, EvaluationError
+from hatchery.errors import ConfigError, EvaluationError, ManifestError
 from hatchery.typed import build, stage_body
 
 MVLC, MVRTP, CRLC, CRRTP, SCLC, SCRTP = MSGS_AMBIGUOUS_TASKS
@@ -251,3 +252,13 @@ def test_a_command_writes_one_svg_and_its_checksum(
     )
     assert (result.returncode, result.stderr) == (0, "")
     assert sorted(path.name for path in output.parent.iterdir()) == ["figure.sha256", "figure.svg"]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("draw", [plot_bias_violins, plot_feature_dots])
+def test_altered_results_are_named(draw: Any, damage: str, bimodal: Any, tmp_path: Path) -> None:
+    results = next(iter(bimodal.finetuning.values())).with_name("results.csv")
+    DAMAGE[damage](results)
+    with pytest.raises(ManifestError, match=r"results\.csv: "):
+        draw(bimodal.figure_settings(), bimodal.finetuning, tmp_path / "figure.svg")
+    assert not (tmp_path / "figure.svg").exists()

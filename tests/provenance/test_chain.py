@@ -78,6 +78,8 @@ def test_an_edited_manifest_is_no_longer_the_one_that_was_read(toy: Any) -> None
 def test_a_damaged_manifest_is_named(toy: Any) -> None:
     path = toy.manifest(PAIRS)
     write_text(path, "{}")
+    assert "manifest.json: has the SHA-256" in chain_of(toy, sha256_file(path)[:12]).problems[0]
+    path.with_name("provenance.json").unlink()
     problems = chain_of(toy, sha256_file(path)[:12]).problems
     assert len(problems) == 1
     assert "not a manifest" in problems[0]

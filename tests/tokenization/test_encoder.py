@@ -277,6 +277,7 @@ def test_an_incomplete_corpus_is_refused(small, tokenizer_manifests, tmp_path: P
     manifest = json.loads(corpus.read_text("utf-8"))
     manifest["outputs"] = [output for output in manifest["outputs"] if "00001-of" not in output["path"]]
     corpus.write_text(json.dumps(manifest), encoding="utf-8")
+    corpus.with_name("provenance.json").unlink()
     with pytest.raises(HatcheryError, match="the shards of split 'train' are not complete"):
         encode(small, corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
 

@@ -145,7 +145,7 @@ def test_a_vocabulary_file_that_was_changed_is_refused(vocabulary_of: Callable[.
     manifest = vocabulary_of(["dog", "cat"])
     assert read_vocabulary(manifest) == {"dog", "cat"}
     (manifest.parent / "vocabulary.csv").write_text("word,frequency\ndog,1\ncow,1\n")
-    with pytest.raises(ManifestError, match=r"vocabulary\.csv: the content differs from the checksum"):
+    with pytest.raises(ManifestError, match=r"vocabulary\.csv: has the SHA-256"):
         read_vocabulary(manifest)
 
 

@@ -221,7 +221,7 @@ def _held_out_sources(held_out: Manifest, selections: list[str]) -> list[str]:
 
 
 def _rows(manifest: Manifest) -> int:
-    return sum(_opened(output.path).metadata.num_rows for output in manifest.listed(".parquet", "items-"))
+    return sum(_opened(path).metadata.num_rows for path in manifest.files(".parquet", "items-"))
 
 
 def _opened(path: Path) -> pq.ParquetFile:

@@ -19,9 +19,12 @@ from hatchery.sources.presence import conditions, source_problem
 from hatchery.sources.settings import Download, SourceSettings, source_settings
 from hatchery.storage.archive_members import ArchiveLimits
 from hatchery.storage.checksums import sha256_file
+from hatchery.storage.manifests import read_manifest
 from hatchery.storage.sources import open_source, register_source
 
 FETCHED = Path("resources/fetched")
+# The beginning of the names of sources that our generator made; its manifest vouches for them.
+GENERATED = "embedded_"
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,16 @@ class Obtained:
 def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: Path = FETCHED) -> str:
     """Obtain the source that a stage's settings describe, register it, and return one line that says what it is.
 
-    Raises ConfigError for impossible settings, and SourceError that says what is wrong or missing and what to do.
+    Raises ConfigError for impossible settings, ManifestError for generated files that were altered, and SourceError
+    that says what is wrong or missing and what to do.
     """
     source = source_settings(settings)
     obtained = obtain(source, fetched)
+    if source.name.startswith(GENERATED):
+        generated = read_manifest(obtained.root.parent / "manifest.json")
+        for made in generated.outputs:
+            if made.path.is_relative_to(obtained.root):
+                generated.checked(made)
     register_source(
         source.name,
         obtained.root,

@@ -4,10 +4,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+from faults import DAMAGE
+
 from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Table
 from hatchery.analysis.paper_tables.markdown import markdown_table
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.paper_tables.stage import all_tables, write_tables
+from hatchery.errors import ManifestError
 from hatchery.storage.verified import write_checksums
 from hatchery.typed import build
 
@@ -138,3 +142,14 @@ def test_a_model_of_another_depth_has_columns_of_its_own(bnc: Any) -> None:
     published, ours = table.lines[:2]
     assert [value is None for value in published.values] == [False] * 12 + [True] * 2 + [False]
     assert all(ours.values)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("kind", ["summary.csv", "summary.sha256", "layers.csv", "layers.sha256", "statistics.csv"])
+def test_altered_inputs_are_named(kind: str, damage: str, bnc: Any) -> None:
+    inputs = bnc.inputs()
+    named = {path.name: path for path in (inputs.summary, inputs.layers, inputs.cards["bnc"])}
+    path = named.get(kind) or next(p for p in named.values() if p.stem == kind.split(".")[0]).with_suffix(".sha256")
+    DAMAGE[damage](path)
+    with pytest.raises(ManifestError, match=kind.split(".")[0]):
+        all_tables(build(PaperTablesSettings, bnc.settings()), inputs)

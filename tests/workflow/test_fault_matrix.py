@@ -1,0 +1,177 @@
+"""Every stage against every kind of damage to every kind of file that it reads: named in one line, or of no influence.
+
+The stages are those of the registry and their commands those that the workflow runs, so a new stage is in the matrix by
+itself, or fails it. What a stage reads is found by watching it once; each cell then runs in a process of its own.
+"""
+
+import contextlib
+import os
+import re
+import runpy
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from faults import DAMAGE, damaged
+from projects import TINY, snakemake
+
+from hatchery.config.stages import VERSIONS
+
+pytestmark = pytest.mark.slow
+
+# Stages that the tiny experiment has no use for, and the test that damages what they read.
+ELSEWHERE = {
+    "select_tokenizer": "tests/tokenization/test_altered_shards.py::test_an_altered_document_shard_is_named",
+    "finetune_tasks": "tests/evaluation/test_several_tasks.py::test_altered_models_and_data_are_named",
+    "plot_bias_violins": "tests/analysis/test_figures_bias.py::test_altered_results_are_named",
+    "plot_feature_dots": "tests/analysis/test_figures_bias.py::test_altered_results_are_named",
+    "write_tables": "tests/analysis/paper_tables/test_paper_tables_ours.py::test_altered_inputs_are_named",
+}
+WRITTEN = ("--output", "--parquet", "--markdown", "--text", "--table", "--drawing", "--checkpoints", "--fetched")
+READ = {("write_page", "--markdown")}
+# Not compared: when and where a stage ran, and where raw files lie.
+VOLATILE = ("provenance.json", ".location.json", ".listing.json", "speed.jsonl")
+SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command ended with: its status, what it said, and what it wrote (relative name to bytes)."""
+
+    status: int
+    said: str
+    wrote: dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the workflow; `arguments` are those of its script."""
+
+    stage: str
+    arguments: tuple[str, ...]
+
+    def run(self, project: Path, scratch: Path, watched: Path | None = None) -> Outcome:
+        """Run in a child of this process that writes below `scratch`; the files that it opens go to `watched`."""
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        said = scratch.with_suffix(".txt")
+        said.write_bytes(b"")
+        child = os.fork()
+        if child == 0:
+            self._become(project, scratch, said, watched)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        files = [path for path in scratch.rglob("*") if path.is_file() and not path.name.endswith(VOLATILE)]
+        wrote = {path.relative_to(scratch).as_posix(): path.read_bytes() for path in sorted(files)}
+        return Outcome(status, said.read_text(encoding="utf-8", errors="replace"), wrote)
+
+    def _become(self, project: Path, scratch: Path, said: Path, watched: Path | None) -> None:
+        status = 99
+        try:
+            signal.alarm(SECONDS)
+            os.chdir(project)
+            sys.argv = [f"scripts/{self.stage}.py", *self._into(scratch)]
+            for stream, number in ((said, 1), (said, 2)):
+                os.dup2(os.open(stream, os.O_WRONLY | os.O_APPEND), number)
+            if watched is not None:
+                log = watched.open("a", buffering=1)
+                sys.addaudithook(lambda event, values: event == "open" and print(values[0], file=log))
+            runpy.run_path(sys.argv[0], run_name="__main__")
+        except SystemExit as error:
+            status = error.code if isinstance(error.code, int) else 1
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(status)
+
+    def _into(self, scratch: Path) -> Iterator[str]:
+        flag = ""
+        for argument in self.arguments:
+            if flag in WRITTEN and (self.stage, flag) not in READ:
+                yield str(scratch / Path(argument).name)
+            else:
+                yield "1" if flag in ("--workers", "--threads") else argument
+            flag = argument
+
+
+def commands_of(project: Path) -> dict[str, Command]:
+    """The first command of every stage, as a dry run of everything shows them."""
+    shown = snakemake(project, "--dry-run", "--forceall", "--printshellcmds", *TINY)
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    found: dict[str, Command] = {}
+    for line in re.findall(r"^Shell command: (.*)$", shown.stdout + shown.stderr, flags=re.MULTILINE):
+        words = shlex.split(line.split(" 2>&1")[0].split(" > logs/")[0])
+        at = max((i for i, word in enumerate(words) if re.fullmatch(r"scripts/\w+\.py", word)), default=None)
+        if at is not None:
+            stage = Path(words[at]).stem
+            found.setdefault(stage, Command(stage, tuple(words[at + 1 :])))
+    return found
+
+
+def kind_of(path: Path) -> str:
+    """Files of one kind differ in their numbers only."""
+    return re.sub(r"\d+", "#", path.name) if "results" in path.parts else path.suffix or path.name
+
+
+def files_read(project: Path, watched: Path) -> list[Path]:
+    """One file of each kind that was opened below results/ and resources/."""
+    kinds: dict[tuple[str, str], Path] = {}
+    for line in watched.read_text(encoding="utf-8", errors="replace").splitlines():
+        path = Path(os.path.normpath(project / line))
+        below = path.relative_to(project).parts if path.is_relative_to(project) else ("",)
+        # Frozen settings are compared with their own name: see the tests of the configuration.
+        if below[0] in ("results", "resources") and below[1] != "settings" and path.is_file() and path.stat().st_size:
+            kinds.setdefault((below[1], kind_of(path)), path)
+    return list(kinds.values())
+
+
+def is_told(outcome: Outcome, path: Path) -> bool:
+    """Whether the command ended with one line that names the file."""
+    errors = [line for line in outcome.said.splitlines() if line.startswith("error: ")]
+    return outcome.status == 1 and "Traceback" not in outcome.said and len(errors) == 1 and path.name in errors[0]
+
+
+def test_every_stage_is_in_the_matrix_or_has_a_test_of_its_own(finished_project: Path, repository: Path) -> None:
+    assert set(commands_of(finished_project)) & set(VERSIONS) | set(ELSEWHERE) == set(VERSIONS)
+    for place in ELSEWHERE.values():
+        file, _, name = place.partition("::")
+        assert f"def {name}(" in (repository / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("stage", sorted(set(VERSIONS) - set(ELSEWHERE)))
+def test_no_damage_to_what_a_stage_reads_is_used_silently(
+    stage: str, finished_project: Path, tmp_path: Path, commands: dict[str, Command]
+) -> None:
+    command = commands[stage]
+    # So that the children have imported what they need.
+    runpy.run_path(str(finished_project / f"scripts/{stage}.py"), run_name="imported")
+    watched = tmp_path / "opened.txt"
+    watched.write_text("", encoding="utf-8")
+    sound = command.run(finished_project, tmp_path / "sound", watched)
+    assert sound.status == 0, sound.said
+    silent, cells, named = [], 0, 0
+    for path in files_read(finished_project, watched):
+        for damage in DAMAGE:
+            with damaged(path, damage):
+                outcome = command.run(finished_project, tmp_path / "sound")
+            cells += 1
+            named += is_told(outcome, path)
+            if not is_told(outcome, path) and (outcome.status, outcome.wrote) != (0, sound.wrote):
+                last = outcome.said.strip().splitlines()[-1:] or [""]
+                silent.append(f"{path.relative_to(finished_project)}, {damage}: {outcome.status}, {last[0][:200]}")
+    print(f"{stage}: {cells} cells, {named} named, {cells - named - len(silent)} without influence")
+    assert not silent, "\n".join(silent)
+
+
+@pytest.fixture(scope="module")
+def commands(finished_project: Path) -> dict[str, Command]:
+    return commands_of(finished_project)
