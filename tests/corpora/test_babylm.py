@@ -230,7 +230,7 @@ MENDED = {
         "wikipedia",
         ["A [[nested [[inner|shown]] tail]] b.", "[[a|b [c]] d [[e] f", "[[[g]] [[h|i]"],
         ["A nested [[inner tail]] b.", "a d [[e] f", "[g [[h|i]"],
-        ["A [[nested shown tail]] b.", "[[a|b [c]] d [[e] f", "[g [[h|i]"],
+        ["A nested shown tail b.", "[[a|b [c]] d [[e] f", "[g [[h|i]"],
     ),
     "abbreviations, runs of full stops and entities stay whole (aochildes)": (
         "aochildes",

@@ -4,8 +4,8 @@ Source: ELC-BERT's reference, section 1.6.
 
 Corrected:
 - a link leaves the text that readers see, not its target. As published, a target runs to the first `|` or `]` and may
-  hold `[`, so that of links within links the outer one is cut open (`nested [[inner tail]]`). That a shown
-  text may hold `[`, too, is inferred;
+  hold `[`, which cuts a link around a link open: `[[nested [[inner|shown]] tail]]` is `nested [[inner tail]]`, and
+  `nested shown tail` when corrected. That a shown text may hold `[`, too, is inferred;
 - a file or category link goes, with its caption, but not the text around it; as published a line that begins with one
   is lost, and one in the middle leaves its target;
 - a heading with more or other equals signs starts no document, a title that holds an equals sign does, and loses its
@@ -26,6 +26,8 @@ _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
 # What looks like a link and does not end in `]]` is matched, too, and stays: no link begins inside it. Without that,
 # and if it were not possessive, hostile brackets would take quadratic time.
 _PUBLISHED_LINK = re.compile(r"\[\[([^|\]]*+)(?:\|[^\]]*+)?+(\]\])?+")
+# Links within links are rare and shallow; without a limit, hostile brackets would take quadratic time.
+_DEEPEST_LINK = 3
 _TITLE = re.compile(r"^= = = (?!=)(.*)(?<!=) = = =$")
 _PUBLISHED_TITLE_MARK = "= = = "
 _PUBLISHED_TITLE = re.compile(r"= = = ([^=]*) = = =")
@@ -49,7 +51,9 @@ def normalise(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
             continue
         text = without_citations(text)
         if corrected:
-            text = collapse(_TITLE.sub(r"\1", _LINK.sub(_shown, text)))
+            for _ in range(_DEEPEST_LINK):
+                text = _LINK.sub(_shown, text)
+            text = collapse(_TITLE.sub(r"\1", text))
         else:
             text = _PUBLISHED_TITLE.sub(r"\1", _PUBLISHED_LINK.sub(_target, text))
         if treatment.keeps(text, line):
