@@ -120,6 +120,7 @@ class Site:
             ranked = guesses if cell.startswith("ltg") else guesses[::-1]
             write_sentences(run.folder / SENTENCES_FILE, [replace(sentence, guesses=tuple(ranked))])
             run.add_output(run.folder / SENTENCES_FILE)
+            run.measures["split"] = "dev"
         return output
 
     def write_card(self, cell: str, **names_of_run: str) -> Path:

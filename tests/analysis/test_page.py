@@ -217,6 +217,7 @@ def test_the_page_leads_to_the_cost_and_says_how_report_and_export_are_made(writ
 
 def test_every_model_says_what_it_would_write_into_a_gap(written: Site) -> None:
     section = written.page.read_text(encoding="utf-8").partition(">Try the models</h2>")[2].partition("</section>")[0]
+    assert "sentences of the corpus&#x27;s development text" in section
     assert section.count("<tbody>") == 1, "one sentence, whoever filled it in"
     assert "The dogs ____ near &lt;the&gt; house." in section
     for model, guess in (("ltg", "<strong>sleep</strong> <span>40 %</span>"), ("elc", "…ing <span>&lt; 1 %</span>")):

@@ -26,6 +26,8 @@ onload = () => {{
       .filter(e => parseFloat(getComputedStyle(e).fontSize) < 12).length,
     cut: Array.from(inner.querySelectorAll(".table, .drawing"))
       .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.getAttribute("aria-label")),
+    labelled: Array.from(inner.querySelectorAll("table.counts tbody td")).map(e => [getComputedStyle(e).display,
+      getComputedStyle(e).justifyContent, getComputedStyle(e, "::before").content]),
     drawings: Array.from(inner.querySelectorAll(".drawing svg"))
       .map(e => e.getBoundingClientRect()).filter(b => b.width > 0)
       .map(b => [b.left, b.right, b.height / b.width]),
@@ -84,6 +86,13 @@ def test_on_a_phone_panels_stand_below_each_other(site: Site, tmp_path: Path) ->
     address = (site.results / "run_cards" / "elc-s1.html").as_uri()
     (wide,), (narrow,) = (measured(tmp_path, address, width)["drawings"] for width in (1280, 400))
     assert wide[2] < 0.6 and narrow[2] > 1.2
+
+
+def test_on_a_phone_every_count_stands_beside_its_name(site: Site, tmp_path: Path) -> None:
+    wide, narrow = (measured(tmp_path, site.page.as_uri(), width)["labelled"] for width in (1280, 400))
+    assert {tuple(cell[:2]) for cell in narrow} == {("flex", "space-between")}
+    assert ["flex", "space-between", '"documents"'] in narrow
+    assert {cell[2] for cell in wide} == {"none"}
 
 
 def test_a_link_to_a_number_ends_at_its_row(site: Site, tmp_path: Path) -> None:

@@ -27,8 +27,10 @@ TEXTS = [f"The number {word} stands in a sentence ." for word in ("one", "two", 
 
 def test_sentences_are_of_the_development_split_and_of_training_only_without_one(tmp_path: Path) -> None:
     both = corpus(tmp_path / "both", {"train": TEXTS[:3], "dev": TEXTS[3:]})
-    assert sorted(candidates(both)) == sorted(TEXTS[3:])
-    assert sorted(candidates(corpus(tmp_path / "train", {"train": TEXTS[:3]}))) == sorted(TEXTS[:3])
+    split, sentences = candidates(both)
+    assert (split, sorted(sentences)) == ("dev", sorted(TEXTS[3:]))
+    split, sentences = candidates(corpus(tmp_path / "train", {"train": TEXTS[:3]}))
+    assert (split, sorted(sentences)) == ("train", sorted(TEXTS[:3]))
     with pytest.raises(CorpusError, match="neither a development nor a training split"):
         candidates(corpus(tmp_path / "test", {"test": TEXTS}))
 
@@ -38,7 +40,7 @@ def test_the_choice_depends_on_neither_order_nor_repetition_nor_company(tmp_path
     backwards = candidates(corpus(tmp_path / "b", {"dev": [*reversed(TEXTS), *TEXTS * 20]}), number=3)
     together = candidates(corpus(tmp_path / "c", {"dev": ["\n".join(TEXTS)]}), number=3)
     assert forwards == backwards == together
-    assert len(forwards) == 3
+    assert len(forwards[1]) == 3
 
 
 def test_what_is_long_short_or_marked_is_passed_over() -> None:

@@ -31,10 +31,10 @@ figcaption { margin-top: .5rem; max-width: 50rem; }
 body { margin: 1rem auto; }
 table { font-size: .875rem; }
 th, td { padding: .3rem; }
-table.counts, table.counts :is(tbody, tr, td, tr > th) { display: block; }
+table.counts, table.counts :is(caption, tbody, tr, tbody th) { display: block; }
 table.counts thead { display: none; }
-table.counts :is(td, tbody th) { border: 0; padding: .1rem 0; }
-table.counts td { display: flex; gap: 1rem; justify-content: space-between; }
+table.counts tbody :is(td, th) { border: 0; padding: .1rem 0; }
+table.counts tbody td { display: flex; gap: 1rem; justify-content: space-between; }
 table.counts td::before { content: attr(data-label); opacity: .8; }
 table.counts tr { border-bottom: 1px solid #9996; padding: .4rem 0; }
 figure .drawing { padding: .2rem; }

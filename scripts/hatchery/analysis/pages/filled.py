@@ -8,13 +8,18 @@ from pathlib import Path
 
 from hatchery.analysis.cards.tables import html_text
 from hatchery.analysis.settings import Cell
-from hatchery.evaluation.filled_sentences.results import FilledSentence, Guess, read_filled_sentences
+from hatchery.evaluation.filled_sentences.results import (
+    FilledSentence,
+    Guess,
+    read_filled_sentences,
+    text_of_sentences,
+)
 
 GAP = "____"
 GUESSES_SHOWN = 3
 _INTRODUCTION = (
-    "A word was left out of some short sentences of the corpus, and each model says what it would write there, the "
-    "most probable first. The word that stood there is in brackets, and bold where a model found it."
+    "A word was left out of some short sentences of the corpus's {}, and each model says what it would write there, "
+    "the most probable first. The word that stood there is in brackets, and bold where a model found it."
 )
 
 
@@ -37,9 +42,10 @@ def filled_in(filled: Mapping[str, Path], cells: Sequence[Cell]) -> str:
             groups.setdefault(key, {})[model] = sentence.guesses
     if not groups:
         return ""
+    text = _INTRODUCTION.format(text_of_sentences(next(iter(filled.values()))))
     body = "\n".join(_group(sentence, guesses) for sentence, guesses in groups.items())
     return (
-        f'<p class="prose">{html_text(_INTRODUCTION)}</p>\n'
+        f'<p class="prose">{html_text(text)}</p>\n'
         '<div class="table" tabindex="0" role="region" aria-label="Sentences filled in"><table class="filled">\n'
         f"{body}\n</table></div>"
     )

@@ -4,7 +4,7 @@ Every section is a table of names and values for people. What changes when the s
 versions) stands in the sections `What it took` and `Where it ran` and nowhere else.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from hatchery.analysis.pages.filled import GAP
 from hatchery.analysis.run_cards.continuation import continuation_rows
 from hatchery.analysis.run_cards.curves import DIVERGENCES, caption_of, has_curves, measured_divergences
 from hatchery.analysis.run_cards.facts import RunFacts
-from hatchery.evaluation.filled_sentences.results import FilledSentence
+from hatchery.evaluation.filled_sentences.results import read_filled_sentences, text_of_sentences
 from hatchery.provenance.setting_texts import flatten
 from hatchery.units import duration, mebibytes, number, percent, power
 
@@ -83,9 +83,10 @@ def settings_section(run: RunFacts) -> Section:
     return Section("Settings", prose, tables=[single, *tables])
 
 
-def filled_section(sentences: Sequence[FilledSentence]) -> Section | None:
-    """What the model writes where a word was left out; None without sentences."""
-    if not sentences:
+def filled_section(filled: Path | None) -> Section | None:
+    """What the model writes where a word was left out; None without sentences, which a manifest gives."""
+    sentences = [] if filled is None else read_filled_sentences(filled)
+    if filled is None or not sentences:
         return None
     rows = [
         (
@@ -95,7 +96,10 @@ def filled_section(sentences: Sequence[FilledSentence]) -> Section | None:
         )
         for sentence in sentences
     ]
-    prose = ["A word was left out of some short sentences of the corpus. These are the most probable subwords there."]
+    text = text_of_sentences(filled)
+    prose = [
+        f"A word was left out of some short sentences of the corpus's {text}. These are the model's first guesses."
+    ]
     table = Table("Sentences filled in", ("sentence", "left out", "the model's guesses"), rows, left=3)
     return Section("Try the model", prose, tables=[table])
 

@@ -13,7 +13,6 @@ from hatchery.analysis.run_cards import content
 from hatchery.analysis.run_cards.curves import has_curves, plot_run_curves
 from hatchery.analysis.run_cards.facts import read_run
 from hatchery.analysis.settings import Style
-from hatchery.evaluation.filled_sentences.results import read_filled_sentences
 from hatchery.storage.atomic import write_text
 from hatchery.typed import build, stage_body
 
@@ -73,7 +72,7 @@ def write_run_card(
         content.overview_section(run, card.seed),
         content.curve_section(run, drawing),
         *filter(None, [content.divergence_section(run)]),
-        *filter(None, [content.filled_section([] if filled is None else read_filled_sentences(filled))]),
+        *filter(None, [content.filled_section(filled)]),
         content.plan_section(run),
         content.effort_section(run),
         content.settings_section(run),

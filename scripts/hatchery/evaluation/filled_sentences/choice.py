@@ -23,14 +23,15 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _MARKER = re.compile(r"\[[A-Z]+\]|<[a-z]+>")
 
 
-def candidates(corpus: Manifest, number: int = CANDIDATES) -> list[str]:
-    """At most `number` different sentences of a corpus, in the order of their hashes.
+def candidates(corpus: Manifest, number: int = CANDIDATES) -> tuple[str, list[str]]:
+    """The split that is taken, and at most `number` different sentences of it, in the order of their hashes.
 
-    Those of the development split; of the first training shard where there is no such split. Raises CorpusError for
-    shards that are missing or damaged.
+    The split is `dev`; the first shard of `train` where there is no such split. Raises CorpusError for shards that are
+    missing or damaged.
     """
     splits = shards_by_split(corpus)
-    shards = splits.get("dev") or splits.get("train", [])[:1]
+    split = "dev" if "dev" in splits else "train"
+    shards = splits.get(split, [])[: None if split == "dev" else 1]
     if not shards:
         raise CorpusError(f"{corpus.path}: has neither a development nor a training split to take sentences from")
     # Distinct before they are counted: the same sentence in a thousand documents is one.
@@ -41,7 +42,7 @@ def candidates(corpus: Manifest, number: int = CANDIDATES) -> list[str]:
                 best.update((_key(sentence), sentence) for sentence in suitable(text))
             if len(best) > 10 * number:
                 best = dict(heapq.nsmallest(number, best.items()))
-    return [sentence for _, sentence in heapq.nsmallest(number, best.items())]
+    return split, [sentence for _, sentence in heapq.nsmallest(number, best.items())]
 
 
 def suitable(text: str) -> Iterator[str]:

@@ -44,6 +44,12 @@ def write_sentences(path: Path, sentences: Sequence[FilledSentence]) -> None:
     write_json(path, {"sentences": [asdict(sentence) for sentence in sentences]})
 
 
+def text_of_sentences(manifest: Path) -> str:
+    """Which text the sentences behind a manifest are of, in words. Raises ManifestError for a damaged manifest."""
+    split = read_manifest(manifest).measures.get("split")
+    return {"dev": "development text", "train": "training text (it has no development text)"}.get(str(split), "text")
+
+
 def read_filled_sentences(manifest: Path) -> list[FilledSentence]:
     """The sentences behind a manifest of the stage. Raises ManifestError or EvaluationError naming a damaged file."""
     path = read_manifest(manifest).file(SENTENCES_FILE)

@@ -34,7 +34,8 @@ def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Path,
         documents.verify()
         limit = position_limit(model.config)
         filled = []
-        for sentence in candidates(documents):
+        split, sentences = candidates(documents)
+        for sentence in sentences:
             gap = left_out(tokenizer, sentence)
             if gap is None or (limit is not None and len(gap.ids) > limit):
                 continue
@@ -43,7 +44,7 @@ def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Path,
                 break
         write_sentences(run.folder / SENTENCES_FILE, filled)
         run.add_output(run.folder / SENTENCES_FILE)
-        run.measures["sentences"] = len(filled)
+        run.measures.update(sentences=len(filled), split=split)
 
 
 class Gap:
