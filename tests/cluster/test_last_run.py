@@ -1,13 +1,16 @@
 """`make log` tells what failed in the last run, error first, whichever rule it was."""
 
+from logging import makeLogRecord
 from pathlib import Path
 
 import pytest
+from snakemake.logging import LogEvent
 
 from hatchery.cluster.external import Answer
 from hatchery.cluster.last_run import last_run
 from hatchery.cluster.log_text import find_logs, what_failed
-from hatchery.running.job_errors import last_error, last_words
+from hatchery.running.failed_jobs import FailedJob, FailedJobs
+from hatchery.running.job_errors import last_error
 
 RUN_LOG = """\
 [Sun Nov 22 15:38:41 2026]
@@ -99,8 +102,31 @@ def test_the_last_error_of_a_log(tmp_path: Path, text: str, expected: str | None
     assert last_error(tmp_path / "a.log") == expected
 
 
-def test_without_an_error_the_last_line_stands_for_it(tmp_path: Path) -> None:
+def test_without_an_error_the_end_of_the_log_stands_for_it(tmp_path: Path) -> None:
     (tmp_path / "empty.log").touch()
-    (tmp_path / "a.log").write_text("Killed\n\n", encoding="utf-8")
-    assert last_words([tmp_path / "none.log", tmp_path / "empty.log", tmp_path / "a.log"]) == "Killed"
-    assert last_words([tmp_path / "empty.log"]) is None
+    log = tmp_path / "a.log"
+    log.write_text("2026-11-22 16:27:09 training: 71/476 steps\n\n", encoding="utf-8")
+    job = FailedJob("pretrain/x", (tmp_path / "none.log", tmp_path / "empty.log", log), "ended by SIGTERM")
+    assert job.line().startswith('pretrain/x: ended by SIGTERM; its log ends with "training: 71/476 steps" (log: ')
+    stopped = FailedJob("pretrain/x", (log,), "ended with status 75")
+    assert stopped.line().startswith("pretrain/x: training: 71/476 steps (log: ")
+    silent = FailedJob("pretrain/x", (tmp_path / "none.log",), "ended with status 1")
+    assert silent.line() == "pretrain/x: ended with status 1; its log is empty"
+    assert FailedJob("pretrain/x", (), message="output is missing").line() == "pretrain/x: output is missing"
+
+
+@pytest.mark.parametrize(
+    ("exception", "ending"),
+    [
+        ("Command 'x' returned non-zero exit status 3.", "ended with status 3"),
+        ("Command 'x' returned non-zero exit status 137.", "killed by SIGKILL, often for want of memory"),
+        ("Command 'x' died with <Signals.SIGTERM: 15>.", "ended by SIGTERM"),
+        ("Command 'x' returned non-zero exit status 255.", "ended with status 255"),
+    ],
+)
+def test_how_a_command_ended_is_told(exception: str, ending: str) -> None:
+    failed = FailedJobs()
+    said = {"jobid": 1, "rule_name": "pretrain", "log": []}
+    failed.handle(makeLogRecord({"event": LogEvent.ERROR, "msg": exception, "thread": 1}))
+    failed.handle(makeLogRecord({"event": LogEvent.JOB_ERROR, "thread": 1, **said}))
+    assert failed.lines() == [f"error: job 1: {ending}; its log is empty"]

@@ -52,8 +52,8 @@ def test_all_errors_of_a_call_that_keeps_going_stand_at_its_end(say: Say, folder
     assert status == 1
     assert sorted(lines[-3:]) == [
         "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)",
-        "error: part/one: progress of one (log: logs/part/one.log)",
-        "error: part/two: progress of two (log: logs/part/two.log)",
+        'error: part/one: ended with status 3; its log ends with "progress of one" (log: logs/part/one.log)',
+        'error: part/two: ended with status 3; its log ends with "progress of two" (log: logs/part/two.log)',
     ]
 
 

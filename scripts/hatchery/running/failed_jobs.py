@@ -1,7 +1,9 @@
 """The failed jobs of a call of Snakemake, taken from what Snakemake logs of each, and told in a line each."""
 
 import logging
+import os
 import re
+import signal
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,11 +12,13 @@ from typing import Any
 
 from snakemake.logging import LogEvent
 
-from hatchery.running.job_errors import last_words
+from hatchery.running.job_errors import last_error, last_line
 
 _STATUS = re.compile(r"returned non-zero exit status (-?\d+)|died with <Signals\.(\w+)")
-# Exit statuses that say more than "failed"; a shell adds 128 to the number of the signal.
-_MEANING = {137: "killed, often because memory was short", 143: "ended by SIGTERM", 130: "interrupted"}
+# A shell adds this to the number of the signal that ended a command.
+_OF_A_SIGNAL = 128
+# A command that leaves with EX_TEMPFAIL has said why, and the same command goes on with its work.
+_TO_GO_ON = f"ended with status {os.EX_TEMPFAIL}"
 
 
 @dataclass(frozen=True)
@@ -23,19 +27,21 @@ class FailedJob:
 
     name: str
     logs: tuple[Path, ...]
-    # Exit status of its command; None where the job ran elsewhere or failed otherwise.
-    status: int | None = None
+    # How its command ended, such as "ended with status 3"; "" where the job ran elsewhere or failed otherwise.
+    ending: str = ""
     # What Snakemake says, such as of missing output; "" where the job's own log must explain.
     message: str = ""
 
     def line(self) -> str:
         """What failed, why, and where to read more."""
-        reason = self.message or last_words(self.logs)
-        if self.status in _MEANING:
-            reason = "; ".join(text for text in (reason, _MEANING[self.status]) if text)
-        elif reason is None:
-            reason = "it said nothing" + (f" and ended with status {self.status}" if self.status else "")
-        there = [str(log) for log in self.logs if log.exists()]
+        there = [log for log in self.logs if log.exists()]
+        reason = self.message or next((error for log in there if (error := last_error(log)) is not None), "")
+        if not reason:
+            said = next((line for log in there if (line := last_line(log)) is not None), None)
+            words = f'its log ends with "{said}"' if said is not None else "its log is empty"
+            reason = "; ".join(text for text in (self.ending, words) if text)
+            if self.ending == _TO_GO_ON and said is not None:
+                reason = said
         return f"{self.name}: {reason}" + (f" (log: {there[0]})" if there else "")
 
 
@@ -83,16 +89,28 @@ class FailedJobs(logging.Handler):
                 self.jobs.append(self._failed(said, self._exceptions.pop(record.thread, "")))
 
     def _failed(self, said: Mapping[str, Any], exception: str) -> FailedJob:
-        status, message = None, ""
-        found = _STATUS.search(exception)
-        if found is not None:
-            status = int(found.group(1)) if found.group(1) else None
-        elif exception:
+        found, message = _STATUS.search(exception), ""
+        if found is None:
             message = " ".join(exception.split())
         # Of files with flags Snakemake writes "<path> (<flags>)".
         logs = tuple(Path(str(log).split(" (", 1)[0]) for log in said.get("log") or ())
-        return FailedJob(self.name_of(said["jobid"]), logs, status, message)
+        return FailedJob(self.name_of(said["jobid"]), logs, _ending(found), message)
 
     def lines(self) -> list[str]:
         """One for each job that failed, by its last attempt."""
         return list({job.name: f"error: {job.line()}" for job in self.jobs}.values())
+
+
+def _ending(found: re.Match[str] | None) -> str:
+    """How a command ended, by the words of its exception."""
+    if found is None:
+        return ""
+    name, status = found[2], int(found[1] or 0)
+    if name is None and status > _OF_A_SIGNAL:
+        try:
+            name = signal.Signals(status - _OF_A_SIGNAL).name
+        except ValueError:
+            name = None
+    if name == "SIGKILL":
+        return "killed by SIGKILL, often for want of memory"
+    return f"ended by {name}" if name else f"ended with status {status}"

@@ -1,16 +1,16 @@
 """Why a job failed, in one line: the last error in its log.
 
 Commands end a user's mistake with `error: ...` (`hatchery.command`), everything else with Python's traceback, whose
-last line names the exception. What is no error, such as progress, is told as the last line.
+last line names the exception.
 """
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 ERROR = "error: "
 # Only the end of a log is read: the error stands there, and logs of long runs are long.
 READ_BYTES = 64 * 1024
+_DATE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
 _EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::.*)?$")
 
 
@@ -27,12 +27,10 @@ def last_error(log: Path) -> str | None:
     return None
 
 
-def last_words(logs: Iterable[Path]) -> str | None:
-    """The error of the first log that has one, otherwise the last line of the first that says anything."""
-    logs = list(logs)
-    errors = (last_error(log) for log in logs)
-    ends = (lines[-1] for log in logs if (lines := _end_of(log)))
-    return next((error for error in errors if error is not None), None) or next(ends, None)
+def last_line(log: Path) -> str | None:
+    """What a log ends with, without the time of a dated line; None where it is empty or missing."""
+    lines = _end_of(log)
+    return _DATE.sub("", lines[-1]) if lines else None
 
 
 def _end_of(log: Path) -> list[str]:
