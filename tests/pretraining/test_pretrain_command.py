@@ -97,6 +97,28 @@ def test_sigterm_saves_and_tells_how_to_go_on_and_a_damaged_checkpoint_is_passed
     assert command.digests() == uninterrupted.digests()
 
 
+def test_a_finished_run_whose_end_nobody_noted_is_taken_unless_it_is_damaged_or_forced(
+    make_command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = make_command(steps=3)
+    command.finish()
+    digests = command.digests()
+
+    def again() -> str:
+        # As Snakemake leaves it, which deletes the output of a job whose end it has not seen.
+        command.output.unlink()
+        log = str(command.finish())
+        assert command.digests() == digests
+        return log
+
+    assert "finished before, its checksums hold: taken as it is" in again()
+    weights = command.output.with_name("model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    assert "3 steps done" in again()
+    monkeypatch.setenv("HATCHERY_FORCED", "1")
+    assert "3 steps done" in again()
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -224,3 +224,19 @@ def test_a_change_of_one_run_leaves_the_others_alone(finished_project: Path) -> 
         planned = planned_rules(finished_project, *TINY)
     assert planned["pretrain"] == planned["score_minimal_pairs"] == planned["measure_perplexity"] == 1
     assert planned["finetune"] == 3
+
+
+def test_a_copied_and_a_renamed_experiment_find_all_models_and_scores(finished_project: Path) -> None:
+    copy = finished_project / "config/experiments/copied.yaml"
+    copy.write_bytes((finished_project / EXPERIMENT).read_bytes())
+    try:
+        assert planned_rules(finished_project, "results/copied/summary.csv") == {"summarise": 1}
+    finally:
+        copy.unlink()
+
+
+def test_a_model_can_be_asked_for_by_its_readable_name(finished_project: Path) -> None:
+    target = "results/tiny/pretraining/ltg_bert-s42/manifest.json"
+    assert planned_rules(finished_project, target) == {}
+    with changed(finished_project / EXPERIMENT, "steps: 12", "steps: 13"):
+        assert planned_rules(finished_project, target) == {"pretrain": 1, "show_result": 1}

@@ -23,4 +23,4 @@ rule show_result:
     params:
         kept=lambda wildcards: LAYOUT.kept_manifest(**wildcards),
     shell:
-        "test -e {output} && echo '{output} is {params.kept}' 2>&1 | tee {log}"
+        "printf '%s is %s\\n' {output:q} {params.kept:q} 2>&1 | tee {log}"

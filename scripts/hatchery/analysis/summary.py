@@ -103,8 +103,12 @@ def summarise(
         groups.setdefault(key, []).append(measurement)
     rows = {key: _row(settings.experiment, key, aggregate_runs(runs), runs, published) for key, runs in groups.items()}
     models = models_in_order((*settings.cells, *baseline_cells(settings.baselines, settings.cells)))
+    finetuned: dict[str, list[Measurement]] = {}
+    for run in measurements:
+        if run.finetuned:
+            finetuned.setdefault(run.cell.run, []).append(run)
     for model in models:
-        tuned = [run for run in measurements if run.cell.run == model and run.finetuned]
+        tuned = finetuned.get(model, [])
         for suite in dict.fromkeys(run.suite for run in tuned):
             for average in task_averages(suite, [run for run in tuned if run.suite == suite]):
                 key = (model, suite, average.task, average.metric)

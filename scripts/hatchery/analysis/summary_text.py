@@ -25,8 +25,8 @@ INDENT = 2
 FAILURES_SHOWN = 8
 # Between the parts of a name that a sweep made.
 NAME_SEPARATOR = ", "
-MODELS_SHOWN = 24
-"""Models on a terminal; more would scroll away."""
+MODELS_SHOWN, MODELS_OF_MANY = 24, 8
+"""Models on a terminal; of more than that only the first few, since the rest would scroll away."""
 
 
 def text_summary(summary: Summary) -> str:
@@ -36,7 +36,7 @@ def text_summary(summary: Summary) -> str:
     longest = max((len(measure.label) + INDENT for section in shown for measure in section.measures), default=0)
     label_width = min(max(longest + GAP, LABEL_WIDTHS[0]), LABEL_WIDTHS[1])
     room = WIDTH - label_width
-    models_shown = summary.models[:MODELS_SHOWN]
+    models_shown = _shown(summary)
     starred = {row.model for row in summary.rows if row.n_failed}
     widths = {model: min(room, _width(summary, shown, model, model in starred)) for model in models_shown}
     for section in shown:
@@ -93,6 +93,10 @@ def _blocks(models: list[str], widths: Mapping[str, int], width: int) -> list[li
     return blocks
 
 
+def _shown(summary: Summary) -> list[str]:
+    return summary.models if len(summary.models) <= MODELS_SHOWN else summary.models[:MODELS_OF_MANY]
+
+
 def _right(text: str, width: int) -> str:
     return _shortened(text, width - GAP).rjust(width)
 
@@ -103,8 +107,8 @@ def _shortened(text: str, width: int) -> str:
 
 def _notes(summary: Summary) -> list[str]:
     notes = ["Mean +-sample standard deviation over runs; percent unless a label says otherwise."]
-    if (rest := len(summary.models) - MODELS_SHOWN) > 0:
-        notes.insert(0, f"The first {MODELS_SHOWN} models; {rest:,} more are in summary.csv and summary.md.")
+    if rest := len(summary.models) - len(_shown(summary)):
+        notes.insert(0, f"The first {MODELS_OF_MANY} models; {rest:,} more are in summary.csv and summary.md.")
     if failures := failure_texts(summary):
         notes.append(f"* Failed runs, left out of the means ({len(summary.failures)}):")
         notes += [f"  {text}" for text in failures[:FAILURES_SHOWN]]

@@ -1,0 +1,45 @@
+"""Tables of hundreds of models stay readable, and what they leave out is said."""
+
+import matplotlib as mpl
+import pytest
+from matplotlib.figure import Figure
+
+from hatchery.analysis.figures.drawing import save_svg
+from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.settings import Cell, SummarySettings
+from hatchery.analysis.summary import Summary, summarise
+from hatchery.analysis.summary_markdown import markdown_summary
+from hatchery.analysis.summary_text import MODELS_OF_MANY, MODELS_SHOWN, text_summary
+
+TASKS = ("first", "second")
+
+
+def summary(models: int) -> Summary:
+    cells = tuple(Cell(f"m{number}-s1", f"m{number}", 1) for number in range(models))
+    measured = [
+        Measurement(cell, "suite", task, "accuracy", 50.0, "ab", finetuning_seed=1, learning_rate=1e-3, origin=task)
+        for cell in cells
+        for task in TASKS
+    ]
+    return summarise(SummarySettings("many", cells, tasks=TASKS), measured, {})
+
+
+def test_a_terminal_shows_all_of_a_few_models() -> None:
+    text = text_summary(summary(MODELS_SHOWN))
+    assert f"m{MODELS_SHOWN - 1} " in text or f"m{MODELS_SHOWN - 1}\n" in text
+    assert "more are in summary.csv" not in text
+
+
+def test_a_terminal_shows_the_first_of_many_models_and_says_how_many_more_there_are() -> None:
+    text = text_summary(summary(300))
+    assert len(text.splitlines()) < 40
+    assert f"The first {MODELS_OF_MANY} models; {300 - MODELS_OF_MANY} more are in summary.csv and summary.md." in text
+    assert "m299" not in text and "m299" in markdown_summary(summary(300))
+
+
+def test_a_figure_says_how_many_models_it_leaves_out(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(mpl.rcParams, "svg.fonttype", "none")
+    for left_out, said in ((0, False), (1260, True)):
+        save_svg(Figure(layout="constrained"), tmp_path / "figure.svg", "title", left_out)
+        text = (tmp_path / "figure.svg").read_text(encoding="utf-8")
+        assert ("1,260 more models are not drawn: see summary.csv" in text) is said
