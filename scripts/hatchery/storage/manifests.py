@@ -169,6 +169,14 @@ def is_made_from(path: str | Path, settings: Mapping[str, Any], inputs: Mapping[
     }
 
 
+def input_digests(inputs: Mapping[str, str | Path]) -> dict[str, str]:
+    """SHA-256 of the files that a stage reads, by name, sorted. Raises ManifestError naming one that is missing."""
+    for name, path in inputs.items():
+        if not Path(path).is_file():
+            raise ManifestError(f"{path}: the input {name!r} is missing")
+    return {name: sha256_file(path) for name, path in sorted(inputs.items())}
+
+
 @dataclass
 class StageRun:
     """What a stage collects while it runs; `stage_run` writes it down at the end."""
@@ -203,11 +211,7 @@ def stage_run(
     output.parent.mkdir(parents=True, exist_ok=True)
     output.unlink(missing_ok=True)
     started = time.time()
-    input_digests = {}
-    for name, path in sorted((inputs or {}).items()):
-        if not Path(path).is_file():
-            raise ManifestError(f"{path}: the input {name!r} is missing")
-        input_digests[name] = sha256_file(path)
+    digests = input_digests(inputs or {})
     run = StageRun(output.parent)
     yield run
     entries = [
@@ -222,7 +226,7 @@ def stage_run(
         "stage": settings.get("stage", ""),
         "stage_version": settings.get("stage_version", 0),
         "settings": dict(settings),
-        "inputs": input_digests,
+        "inputs": digests,
         "outputs": sorted(entries, key=lambda entry: str(entry["path"])),
         "measures": run.measures,
     }

@@ -27,8 +27,8 @@ from hatchery.evaluation.tasks.reading import check_task
 from hatchery.modeling.heads.registry import ProbeOptions
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.storage.atomic import write_text
-from hatchery.storage.checksums import digest, sha256_file
-from hatchery.storage.manifests import stage_run
+from hatchery.storage.checksums import digest
+from hatchery.storage.manifests import input_digests, stage_run
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 
@@ -117,5 +117,5 @@ def with_frozen_layers(
 
 def _identity(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> str:
     """What determines the results of runs: settings, model, raw data. The runtime is left out on purpose."""
-    files = {name: sha256_file(path) for name, path in inputs.items()}
+    files = input_digests(inputs)
     return digest({"stage": "finetune", "settings": settings, "inputs": files})
