@@ -32,7 +32,7 @@ class ManifestIndex:
     def __init__(self, project: str | Path = ".") -> None:
         self.project = Path(project)
         by_digest: dict[str, list[Path]] = {}
-        for path in sorted(_candidates(self.project)):
+        for path in sorted(path for path in _candidates(self.project) if path.is_file()):
             by_digest.setdefault(sha256_file(path), []).append(path)
         self._found = {digest: Found(digest, tuple(paths)) for digest, paths in by_digest.items()}
         self._outside: set[Path] = set()

@@ -27,8 +27,13 @@ from hatchery.evaluation.tasks.reading import check_task
 from hatchery.modeling.heads.registry import ProbeOptions
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.storage.atomic import write_text
+<<<<<<< HEAD
 from hatchery.storage.checksums import sha256_file
 from hatchery.storage.manifests import is_forced, stage_run, take_finished
+=======
+from hatchery.storage.checksums import digest
+from hatchery.storage.manifests import input_digests, stage_run
+>>>>>>> integrity
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 
@@ -115,3 +120,12 @@ def with_frozen_layers(
 
     train = replace(task.train, data=wrapped(task.train.data))
     return replace(task, train=train, sets=tuple(replace(found, data=wrapped(found.data)) for found in task.sets))
+<<<<<<< HEAD
+=======
+
+
+def _identity(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> str:
+    """What determines the results of runs: settings, model, raw data. The runtime is left out on purpose."""
+    files = input_digests(inputs)
+    return digest({"stage": "finetune", "settings": settings, "inputs": files})
+>>>>>>> integrity
