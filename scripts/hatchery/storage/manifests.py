@@ -175,7 +175,6 @@ def is_made_from(path: str | Path, settings: Mapping[str, Any], inputs: Mapping[
     }
 
 
-<<<<<<< HEAD
 def is_forced() -> bool:
     """Whether the user forces jobs to run, so that nothing that is finished is taken."""
     return bool(os.environ.get(FORCED))
@@ -194,14 +193,14 @@ def take_finished(output: str | Path, settings: Mapping[str, Any], inputs: Mappi
     write_bytes(output, finished.read_bytes())
     print(f"{output}: finished before, its checksums hold: taken as it is", file=sys.stderr, flush=True)
     return True
-=======
+
+
 def input_digests(inputs: Mapping[str, str | Path]) -> dict[str, str]:
     """SHA-256 of the files that a stage reads, by name, sorted. Raises ManifestError naming one that is missing."""
     for name, path in inputs.items():
         if not Path(path).is_file():
             raise ManifestError(f"{path}: the input {name!r} is missing")
     return {name: sha256_file(path) for name, path in sorted(inputs.items())}
->>>>>>> integrity
 
 
 @dataclass

@@ -27,13 +27,7 @@ from hatchery.evaluation.tasks.reading import check_task
 from hatchery.modeling.heads.registry import ProbeOptions
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.storage.atomic import write_text
-<<<<<<< HEAD
-from hatchery.storage.checksums import sha256_file
-from hatchery.storage.manifests import is_forced, stage_run, take_finished
-=======
-from hatchery.storage.checksums import digest
-from hatchery.storage.manifests import input_digests, stage_run
->>>>>>> integrity
+from hatchery.storage.manifests import input_digests, is_forced, stage_run, take_finished
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 
@@ -62,7 +56,7 @@ def finetune(
     inputs = stage_inputs(model, sources, vocabulary)
     if take_finished(output, settings, inputs):
         return
-    store = RunStore(checkpoints, runs_identity(settings, {name: sha256_file(path) for name, path in inputs.items()}))
+    store = RunStore(checkpoints, runs_identity(settings, input_digests(inputs)))
     with stage_run(output, settings, inputs, keep=True) as run:
         started = time.monotonic()
         device = prepare_device(options.device, options.threads)
@@ -120,12 +114,3 @@ def with_frozen_layers(
 
     train = replace(task.train, data=wrapped(task.train.data))
     return replace(task, train=train, sets=tuple(replace(found, data=wrapped(found.data)) for found in task.sets))
-<<<<<<< HEAD
-=======
-
-
-def _identity(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> str:
-    """What determines the results of runs: settings, model, raw data. The runtime is left out on purpose."""
-    files = input_digests(inputs)
-    return digest({"stage": "finetune", "settings": settings, "inputs": files})
->>>>>>> integrity
