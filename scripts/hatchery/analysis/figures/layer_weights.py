@@ -18,7 +18,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.drawing import GRID, grid_shape, is_narrow, models_with_counts, save_figure
+from hatchery.analysis.figures.drawing import GRID, grid_shape, is_narrow, models_with_counts, most_lines, save_figure
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import LayerWeights, read_layer_weights
 from hatchery.analysis.settings import FigureSettings, match_cells
@@ -26,6 +26,7 @@ from hatchery.errors import EvaluationError
 from hatchery.typed import build, stage_body
 
 COLOURS = {"okabe_ito": "PuOr_r", "grey": "Greys"}
+SCALE = ("layer weight × number of inputs", "(1 = plain residual stream)")
 LARGEST_AT_LEAST = 2.0
 # Cells must hold a number of four characters, and few layers must not give cells as large as stamps.
 SMALLEST_CELL_POINTS = 17.0
@@ -107,7 +108,10 @@ def draw_layer_weights(settings: FigureSettings, panels: Sequence[Panel]) -> Fig
     width = columns * (cell * depth + margin)
     titles = [_wrapped(panel.title, cell * depth, style.font_size) for panel in panels]
     lines = 6 + 1.2 * max(title.count("\n") + 1 for title in titles)
-    height = rows * (cell * depth + lines * style.font_size / 72) + 6 * style.font_size / 72
+    scale = "\n".join(_wrapped(line, 0.75 * width, style.font_size) for line in SCALE)
+    height = (
+        rows * (cell * depth + lines * style.font_size / 72) + (3.6 + 1.2 * most_lines([scale])) * style.font_size / 72
+    )
     # Panels of fixed aspect would be torn apart by the constrained layout; this is its kind for them.
     figure = Figure(figsize=(width, height), layout="compressed")
     grid = figure.subplots(rows, columns, squeeze=False)
@@ -126,7 +130,7 @@ def draw_layer_weights(settings: FigureSettings, panels: Sequence[Panel]) -> Fig
     # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show hairlines.
     if bar.solids is not None:
         bar.solids.set(rasterized=False, edgecolor="face")
-    bar.set_label("layer weight × number of inputs\n(1 = plain residual stream)")
+    bar.set_label(scale)
     return figure
 
 
