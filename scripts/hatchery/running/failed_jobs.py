@@ -66,7 +66,7 @@ class FailedJobs(logging.Handler):
         self._exceptions: dict[int | None, str] = {}
         self._of_records = threading.Lock()
 
-    def name(self, rule: str, wildcards: Mapping[str, Any] | None) -> str:
+    def job_name(self, rule: str, wildcards: Mapping[str, Any] | None) -> str:
         """A rule and what its wildcards stand for, as `make log TARGET=` takes them."""
         return "/".join([rule, *self._words(wildcards or {})])
 
@@ -79,7 +79,7 @@ class FailedJobs(logging.Handler):
         event, said = getattr(record, "event", None), record.__dict__
         with self._of_records:
             if event == LogEvent.JOB_INFO:
-                self._names[said["jobid"]] = self.name(said["rule_name"], said["wildcards"])
+                self._names[said["jobid"]] = self.job_name(said["rule_name"], said["wildcards"])
             elif event == LogEvent.JOB_FINISHED:
                 # An attempt before had failed.
                 self.jobs = [job for job in self.jobs if job.name != self.name_of(said["job_id"])]

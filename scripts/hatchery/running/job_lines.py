@@ -91,7 +91,7 @@ class JobLines(logging.Formatter):
         self._began[jobid] = time.monotonic()
         self._started += not again
         width = len(str(self._total))
-        line = f"[{self._started:{width}}/{self._total}] {self._failed.name(said['rule_name'], said['wildcards'])}"
+        line = f"[{self._started:{width}}/{self._total}] {self._failed.job_name(said['rule_name'], said['wildcards'])}"
         if self._to_submit is not None and not said["local"]:
             self._to_submit[jobid] = line
             return ""
