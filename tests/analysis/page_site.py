@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from hatchery.analysis.figures.drawing import is_narrow, save_drawings
+from hatchery.analysis.figures.drawing import is_narrow, save_figure
 from hatchery.analysis.page import PageInputs, write_page
 from hatchery.analysis.run_cards.stage import write_run_card
 from hatchery.analysis.settings import Style
@@ -152,7 +152,7 @@ class Site:
             write_text(figure, SVG)
             write_checksums([figure])
         figures.append(self.results / "figures" / "task_scores.svg")
-        save_drawings(two_panels, Style(), figures[-1], "Scores")
+        save_figure(two_panels, Style(), figures[-1], "Scores")
         write_text(self.results / "cost.md", "# Cost\n")
         corpus = self.folder / "results" / "cards" / "a&b" / "manifest.json"
         counts = {"documents": 3, "sentences": 40, "words": 1234567, "characters": 5}

@@ -231,6 +231,7 @@ def test_captions_name_marks_only_where_the_drawing_has_them(tmp_path: Path) -> 
     for label, sentence in MARKS.items():
         for written in (label, "elc (1 seed)"):
             write_text(tmp_path / "phenomena.svg", drawing.format(written))
+            write_checksums([tmp_path / "phenomena.svg"])
             assert (sentence in figure_of(tmp_path / "phenomena.svg")) == (written == label)
     assert not any("diamond" in caption or "hollow" in caption for caption in CAPTIONS.values())
 

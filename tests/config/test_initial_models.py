@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hatchery.config.kept_results import KeptResults
 from hatchery.config.layout import Layout
 from hatchery.config.project import Project
 from hatchery.config.stages import stage_settings
@@ -39,10 +40,11 @@ def copy_of_demo(folder: Path) -> None:
 
 
 def test_a_run_starts_from_the_manifest_of_another_run(folder: Path) -> None:
-    layout = Layout(add(folder, later=start(run="ltg_bert")))
+    layout = KeptResults(add(folder, later=start(run="ltg_bert")))
     assert layout.initial_model("demo", "later-s42") == [layout.pretrained("demo")["ltg_bert-s42"]]
-    assert layout.initial_argument("demo", "later-s42").startswith("--initial-model results/")
-    assert layout.initial_model("demo", "ltg_bert-s42") == [] and layout.initial_argument("demo", "ltg_bert-s42") == ""
+    later, earlier = (Path(layout.kept_manifest("demo", "pretraining", cell)) for cell in ("later-s42", "ltg_bert-s42"))
+    assert layout.given(later.parent.name, "initial_model") == [str(earlier)]
+    assert layout.initial_model("demo", "ltg_bert-s42") == layout.given(earlier.parent.name, "initial_model") == []
 
 
 def test_a_run_starts_from_a_run_of_another_experiment_with_the_same_seed(folder: Path) -> None:
@@ -57,9 +59,10 @@ def test_a_path_may_name_the_folder_of_an_imported_model(folder: Path, tmp_path:
     manifest = tmp_path / "my models" / "manifest.json"
     manifest.parent.mkdir()
     manifest.write_text("{}")
-    layout = Layout(add(folder, later=start(path=str(manifest.parent))))
+    layout = KeptResults(add(folder, later=start(path=str(manifest.parent))))
     assert layout.initial_model("demo", "later-s42") == [str(manifest)]
-    assert layout.initial_argument("demo", "later-s42") == f"--initial-model '{manifest}'"
+    address = Path(layout.kept_manifest("demo", "pretraining", "later-s42")).parent.name
+    assert layout.given(address, "initial_model") == [str(manifest)]
 
 
 def test_where_the_initial_model_lies_is_no_setting_of_the_result(folder: Path) -> None:

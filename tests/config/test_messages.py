@@ -166,8 +166,8 @@ MISTAKES = {
     ),
     "perplexity of a split without text": (
         "experiments/my_text.yaml",
-        "corpus: my_text",
-        "corpus: my_text\nperplexity: {splits: [dev, test]}",
+        "perplexity: {splits: [dev]}",
+        "perplexity: {splits: [dev, test]}",
         "perplexity.splits: got 'test', a split that the corpus 'my_text' does not have; see split.test_fraction in",
     ),
     "too few absolute positions": (
@@ -185,7 +185,7 @@ MISTAKES = {
     ),
     "unknown encoding": (
         "corpora/my_text.yaml",
-        'options: {files: ["*.txt"]}',
+        "options: {}",
         "options: {encoding: utf8ish}",
         "sources.0.options.encoding: there is no encoding of text called 'utf8ish'",
     ),

@@ -51,7 +51,7 @@ def test_a_tilde_in_the_path_of_data_is_the_home_folder(tmp_path: Path, monkeypa
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "letters").mkdir()
     project = project_with(tmp_path / "project", "~/letters")
-    assert Layout(project).source_inputs("my_text") == [str(tmp_path / "letters")]
+    assert project.config["data"]["my_text"]["path"] == str(tmp_path / "letters")
     assert f'"path":"{tmp_path}/letters"' in Layout(project).settings("register_source", source="my_text")
 
 
@@ -81,7 +81,7 @@ def test_a_text_that_is_one_document_is_told_before_anything_runs(
             archive.write(root / "a.txt", "a.txt")
     project = project_with(tmp_path, path, **corpus)
     if not told:
-        project.experiment("my_text")
+        check_own_text(project, "my_text")
         return
     with pytest.raises(ConfigError, match=r"corpora/my_text\.yaml: split: .* is one document.*lines_per_document"):
         project.experiment("my_text")

@@ -16,6 +16,7 @@ import pytest
 
 from hatchery.config.project import Project
 from hatchery.config.workflow import Workflow
+from hatchery.storage.raw_source import location_of
 
 CLUSTER = """cluster:
   account: hatch
@@ -71,6 +72,11 @@ EXPECTED = {
 }
 
 
+# A manifest, of a stage or a source, that lists no file.
+STAGE = {"stage": "", "settings": {}, "inputs": {}, "outputs": [], "measures": {}}
+EMPTY = {**STAGE, "name": "", "kind": "folder", "files": []}
+
+
 def stub(folder: Path, name: str, body: str) -> None:
     path = folder / name
     path.write_text(f"#!{sys.executable}\n{body}", encoding="utf-8")
@@ -115,7 +121,9 @@ def sent(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
     ]
     for name in read:
         (project / name).parent.mkdir(parents=True, exist_ok=True)
-        (project / name).write_text("{}", encoding="utf-8")
+        (project / name).write_text(json.dumps(EMPTY), encoding="utf-8")
+        if name.startswith("resources/"):
+            location_of(project / name).write_text(json.dumps({"root": "raw"}), encoding="utf-8")
     search = [str(commands), str(Path(sys.executable).parent), "/usr/bin", "/bin"]
     environment = {**os.environ, "PATH": os.pathsep.join(search)}
     arguments = ["--profile", "slurm", "--retries", "0", "--software-deployment-method", "env-modules"]

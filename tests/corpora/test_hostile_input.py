@@ -255,7 +255,9 @@ def test_the_check_for_half_written_files_finds_them(tmp_path: Path) -> None:
     parts = tmp_path / "out" / ".parts"
     parts.mkdir(parents=True)
     pq.write_table(pa.table({"a": [1, 2]}), parts / "one")
-    (parts / "one.json").write_text(json.dumps({"bytes": (parts / "one").stat().st_size, "facts": {"documents": 2}}))
+    facts = {"documents": 2}
+    known = {"sha256": digest([sha256_file(parts / "one"), facts]), "facts": facts}
+    (parts / "one.json").write_text(json.dumps(known))
     assert_nothing_half_written(tmp_path / "out")
     (parts / "two").write_bytes(b"half")
     with pytest.raises(AssertionError):

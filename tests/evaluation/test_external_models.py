@@ -250,7 +250,7 @@ def test_a_file_that_changed_since_it_was_registered_is_refused(stored, tmp_path
     weights = bytearray((folder / "model.safetensors").read_bytes())
     weights[-1] ^= 1
     (folder / "model.safetensors").write_bytes(weights)
-    with pytest.raises(SourceError, match=r"'model.safetensors' has changed"):
+    with pytest.raises(SourceError, match=r"'model.safetensors': has the SHA-256"):
         load_transformers_model(source, ExternalModel("masked"), CPU)
 
 

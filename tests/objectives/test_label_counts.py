@@ -72,7 +72,8 @@ def test_counted_examples_exist_are_ascending_and_as_many_as_allowed(n_examples:
     assert chosen[0] == 0 and chosen[-1] < n_examples and np.all(np.diff(chosen) > 0)
 
 
-def test_progress_is_reported_in_examples(recorded, capsys) -> None:
+def test_progress_is_reported_in_examples(recorded, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hatchery.progress.SHORT_SECONDS", 0.0)
     silent = label_counts(recorded(300), 9, 60, show=False)
     assert capsys.readouterr().err == ""
     assert np.array_equal(label_counts(recorded(300), 9, 60), silent)

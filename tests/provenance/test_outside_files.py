@@ -7,14 +7,15 @@ import pytest
 
 from hatchery.provenance.chain import Chain, follow
 from hatchery.provenance.manifest_index import ManifestIndex
-from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.storage.checksums import digest
+from hatchery.storage.manifests import read_manifest, stage_run, volatile_facts
 
 
 def made(manifest: Path, inputs: dict[str, Path], command: list[str]) -> Path:
     with stage_run(manifest, {"stage": manifest.parent.name, "stage_version": 1}, inputs):
         pass
-    facts = json.loads(manifest.with_name("provenance.json").read_text())
-    manifest.with_name("provenance.json").write_text(json.dumps({**facts, "command": command}))
+    facts = {**volatile_facts(manifest), "command": command}
+    manifest.with_name("provenance.json").write_text(json.dumps({**facts, "checksum": digest(facts)}))
     return manifest
 
 

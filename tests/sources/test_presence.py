@@ -34,7 +34,7 @@ def places(tmp_path: Path) -> dict[str, str]:
 EXPECTED = {
     "device": "lies at /dev/zero, which is a device or a pipe, expected a file or a folder",
     "pipe": "which is a device or a pipe, expected a file or a folder",
-    "link": "a link that leads nowhere",
+    "link": "gone, which does not exist",
     "braces": "a path with { or }, which Snakemake would fill in; rename it or link to it",
     "nothing": "is not at ",
     "null": "cannot be read at a",

@@ -14,7 +14,7 @@ rule plot_learning_curves:
             LAYOUT.drawn(wildcards.experiment, LAYOUT.pretrained(wildcards.experiment))
         ),
     output:
-        report(
+        figure=report(
             "results/{experiment}/figures/learning_curves.svg",
             caption="../report/learning_curves.rst",
             category="Figures",
@@ -43,7 +43,7 @@ rule plot_learning_curves:
             experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/plot_learning_curves.py @{params.call} --output {output[0]}"
+        "python scripts/plot_learning_curves.py @{params.call} --output {output.figure}"
         " 2>&1 | tee {log}"
 
 
@@ -53,7 +53,7 @@ rule plot_layer_weights:
             LAYOUT.drawn(wildcards.experiment, LAYOUT.pretrained(wildcards.experiment))
         ),
     output:
-        report(
+        figure=report(
             "results/{experiment}/figures/layer_weights.svg",
             caption="../report/layer_weights.rst",
             category="Figures",
@@ -82,7 +82,7 @@ rule plot_layer_weights:
             experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/plot_layer_weights.py @{params.call} --output {output[0]}"
+        "python scripts/plot_layer_weights.py @{params.call} --output {output.figure}"
         " 2>&1 | tee {log}"
 
 
@@ -95,7 +95,7 @@ rule plot_phenomena:
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
-        report(
+        figure=report(
             "results/{experiment}/figures/phenomena.svg",
             caption="../report/phenomena.rst",
             category="Figures",
@@ -126,7 +126,7 @@ rule plot_phenomena:
         ),
     shell:
         "python scripts/plot_phenomena.py @{params.call}"
-        " --output {output[0]} 2>&1 | tee {log}"
+        " --output {output.figure} 2>&1 | tee {log}"
 
 
 rule plot_task_scores:
@@ -137,7 +137,7 @@ rule plot_task_scores:
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
-        report(
+        figure=report(
             "results/{experiment}/figures/task_scores.svg",
             caption="../report/task_scores.rst",
             category="Figures",
@@ -168,7 +168,7 @@ rule plot_task_scores:
         ),
     shell:
         "python scripts/plot_task_scores.py @{params.call}"
-        " --output {output[0]} 2>&1 | tee {log}"
+        " --output {output.figure} 2>&1 | tee {log}"
 
 
 rule plot_bias_violins:
@@ -179,7 +179,7 @@ rule plot_bias_violins:
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
-        report(
+        figure=report(
             "results/{experiment}/figures/bias_violins.svg",
             caption="../report/bias_violins.rst",
             category="Figures",
@@ -210,7 +210,7 @@ rule plot_bias_violins:
         ),
     shell:
         "python scripts/plot_bias_violins.py @{params.call}"
-        " --output {output[0]} 2>&1 | tee {log}"
+        " --output {output.figure} 2>&1 | tee {log}"
 
 
 rule plot_feature_dots:
@@ -221,7 +221,7 @@ rule plot_feature_dots:
         ),
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
-        report(
+        figure=report(
             "results/{experiment}/figures/feature_dots.svg",
             caption="../report/feature_dots.rst",
             category="Figures",
@@ -255,7 +255,7 @@ rule plot_feature_dots:
         ),
     shell:
         "python scripts/plot_feature_dots.py @{params.call}"
-        " --output {output[0]} 2>&1 | tee {log}"
+        " --output {output.figure} 2>&1 | tee {log}"
 
 
 rule plot_layer_contributions:

@@ -36,7 +36,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             os.fsync(handle.fileno())
         partial.replace(path)
     except OSError as error:
-        if error.filename in (None, partial, str(partial)):
+        if error.errno is not None and error.filename in (None, partial, str(partial)):
             error.filename, error.filename2 = str(path), None
         raise
     except Exception as error:
