@@ -1,4 +1,4 @@
-# Hatchery on one machine with Python 3.11, git and make: `make demo`. Without a target the list of targets is shown.
+# Hatchery on one machine with Python 3.11, git and make: `make demo`. `make` alone lists all targets.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -24,7 +24,7 @@ help: ## show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
 
 .PHONY: env
-env: ## make .venv from the lock files (nothing to do where it is there)
+env: ## make .venv from the lock files, if it is missing or outdated
 	@for python in "$(PYTHON)" python3.11 python3 python; do \
 	  if [ -n "$$python" ] && "$$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then \
 	    exec "$$python" scripts/install_environment.py; \
@@ -37,39 +37,39 @@ env: ## make .venv from the lock files (nothing to do where it is there)
 
 .PHONY: demo
 demo: EXPERIMENT := demo
-demo: run ## run the demo experiment to its report (minutes on two cores)
+demo: run ## run the demo experiment and make its page and report (about five minutes on two cores)
 
 .PHONY: real
 real: EXPERIMENT := real_small
-real: run ## run the small experiment on real corpora to its report
+real: run ## run the small experiment on real corpora and make its page and report
 
 .PHONY: run
-run: env ## run EXPERIMENT=name to its tables, page and report, with CORES=n
+run: env ## run EXPERIMENT=name and make its tables, page and report; CORES=n sets the number of cores
 	@$(IN_ENVIRONMENT) snakemake --cores $(CORES) -- "results/$(EXPERIMENT)/index.html"
 	@$(MAKE) --no-print-directory report EXPERIMENT="$(EXPERIMENT)"
 
 .PHONY: report
-report: env ## make the report of EXPERIMENT=name anew from its results
+report: env ## make the report of EXPERIMENT=name again from its results
 	@$(IN_ENVIRONMENT) snakemake --report "results/$(EXPERIMENT)/report.html" -- "results/$(EXPERIMENT)/index.html"
 	@echo "The page is $$PWD/results/$(EXPERIMENT)/index.html, the report $$PWD/results/$(EXPERIMENT)/report.html"
 
 TARGET ?= results/$(EXPERIMENT)/index.html
 .PHONY: why
-why: env ## say what would run for TARGET=file (or EXPERIMENT=name), why, and what it would cost; runs nothing
+why: env ## show what would run for TARGET=file (or EXPERIMENT=name), why, and what it would cost; runs nothing
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/explain.py "$(TARGET)"
 
 CELL ?=
 .PHONY: trace
-trace: env ## trace CELL=model/suite/task/metric of EXPERIMENT=name back to raw bytes and compare all checksums
+trace: env ## trace CELL=model/suite/task/metric of EXPERIMENT=name back to the raw data, and compare all checksums
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/trace.py "results/$(EXPERIMENT)/summary.csv" --cell "$(CELL)" --verify --verify-raw
 
 CHECK_OPTIONS ?=
 .PHONY: cluster-check
-cluster-check: env ## print what EXPERIMENT=name would send to Slurm, and check the cluster; CHECK_OPTIONS=--no-jobs
+cluster-check: env ## print the Slurm jobs of EXPERIMENT=name, and check the cluster; CHECK_OPTIONS=--no-jobs submits no test jobs
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/check_cluster.py --experiment "$(EXPERIMENT)" $(CHECK_OPTIONS)
 
 .PHONY: log
-log: env ## print what failed in the last run, or the logs of a job: TARGET=result, Slurm job id or rule/wildcards
+log: env ## show what failed in the last run, or the logs of one job: TARGET=result, Slurm job id or rule/wildcards
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/find_log.py $(if $(filter file,$(origin TARGET)),,"$(TARGET)")
 
 # Tests of one folder stay in one process, because they share what they prepare.
@@ -77,7 +77,7 @@ TEST_PROCESSES ?= 2
 IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
 
 .PHONY: test
-test: env ## run all tests that need no cluster, also the slow ones that really run the workflow
+test: env ## run all tests that need no cluster, including the slow ones that really run the workflow
 	@$(IN_ENVIRONMENT) pytest $(IN_PROCESSES) -m "not slurm" $(PYTEST_OPTIONS)
 
 .PHONY: test-fast
@@ -85,11 +85,11 @@ test-fast: env ## run the tests that take seconds
 	@$(IN_ENVIRONMENT) pytest $(IN_PROCESSES) -m "not slow" $(PYTEST_OPTIONS)
 
 .PHONY: test-cluster
-test-cluster: env ## run the tests that need the Slurm of tests/slurm (root, Debian)
+test-cluster: env ## run the Slurm tests; they start a two-node Slurm on this machine (root, Debian)
 	@$(IN_ENVIRONMENT) pytest -m slurm $(PYTEST_OPTIONS)
 
 .PHONY: lint
-lint: env ## check style, types and the workflow, changing nothing
+lint: env ## check style, types and the workflow; changes nothing
 	@$(IN_ENVIRONMENT) ruff check
 	@$(IN_ENVIRONMENT) ruff format --check
 	@$(IN_ENVIRONMENT) snakefmt --check $(WORKFLOW)
@@ -97,28 +97,28 @@ lint: env ## check style, types and the workflow, changing nothing
 	@$(IN_ENVIRONMENT) snakemake --lint
 
 .PHONY: format
-format: env ## mend the style of Python files and of the workflow
+format: env ## fix the style of the Python files and the workflow
 	@$(IN_ENVIRONMENT) ruff check --fix
 	@$(IN_ENVIRONMENT) ruff format
 	@$(IN_ENVIRONMENT) snakefmt $(WORKFLOW)
 
 .PHONY: envs
-envs: env ## write envs/*.yaml anew from requirements.lock and the imports of the scripts
+envs: env ## write envs/*.yaml again from requirements.lock and the imports of the scripts
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --envs
 
 .PHONY: stage-ledger
-stage-ledger: env ## record the code of every stage, after deciding whether its version must be raised
+stage-ledger: env ## record the code of every stage; first decide whether a stage's version must be raised
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/record_stage_code.py
 
 NLTK_DATA_FOLDER ?= ../shared/data/nltk
 .PHONY: sentence-model
-sentence-model: env ## learn the sentence splitter's model anew from NLTK_DATA_FOLDER=folder of zip packages
+sentence-model: env ## train the sentence splitter's model again; NLTK_DATA_FOLDER=folder with the zip packages
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/train_sentence_splitter.py \
 	  --source brown=$(NLTK_DATA_FOLDER)/brown.zip --source inaugural=$(NLTK_DATA_FOLDER)/inaugural.zip \
 	  --source state_union=$(NLTK_DATA_FOLDER)/state_union.zip
 
 .PHONY: lock
-lock: env ## write the lock files and envs/*.yaml anew from requirements.in (needs uv on PATH)
+lock: env ## write the lock files and envs/*.yaml again from requirements.in (needs uv on PATH)
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --locks
 	@$(MAKE) --no-print-directory envs
 
@@ -131,11 +131,11 @@ clean-environment: ## remove .venv
 	rm -rf .venv
 
 .PHONY: clean-caches
-clean-caches: ## remove bytecode and the caches of the tools; results and .venv stay
+clean-caches: ## remove bytecode and the caches of the tools; keeps results and .venv
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find scripts tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: clean-experiment
-clean-experiment: ## remove results/EXPERIMENT; what experiments share and checkpoints stay
+clean-experiment: ## remove results/EXPERIMENT; keeps models, checkpoints and everything that experiments share
 	@python=.venv/bin/python; [ -x "$$python" ] || python=python3; \
 	  "$$python" scripts/clean_experiment.py -- "$(EXPERIMENT)"

@@ -1,4 +1,4 @@
-"""Print what would be sent to Slurm for an experiment, and check that the cluster can do it. Status 1 after an error.
+"""Print the jobs that an experiment would send to Slurm, and check that the cluster can run them. Status 1 on errors.
 
 For example: python scripts/check_cluster.py --experiment strict
 """
@@ -32,9 +32,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--experiment", required=True, help="a file of config/experiments/ without its ending")
-    parser.add_argument("--profile", default="slurm", help="profile of Snakemake (default: slurm)")
-    parser.add_argument("--no-jobs", action="store_true", help="submit no one-minute jobs that look at the nodes")
+    parser.add_argument("--experiment", required=True, help="name of a file in config/experiments/, without .yaml")
+    parser.add_argument("--profile", default="slurm", help="Snakemake profile (default: slurm)")
+    parser.add_argument("--no-jobs", action="store_true", help="do not submit the one-minute jobs that check the nodes")
     parser.add_argument("--wait", type=float, default=300, help="seconds to wait for these jobs (default: 300)")
-    parser.add_argument("snakemake", nargs="*", help="after --: the further arguments that snakemake will be given")
+    parser.add_argument("snakemake", nargs="*", help="after --: further arguments that you will give to snakemake")
     run_command(main, parser)

@@ -1,4 +1,4 @@
-"""Remove the folder of an experiment below results/; what experiments share stays.
+"""Remove the folder of an experiment in results/. Models and everything else that experiments share are kept.
 
 For example: python scripts/clean_experiment.py strict_small
 """
@@ -32,6 +32,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", help="the name of an experiment")
+    parser.add_argument("experiment", help="name of the experiment")
     parser.add_argument("--results", type=Path, default=Path("results"), help="the folder results/")
     run_command(main, parser)

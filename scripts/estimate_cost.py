@@ -1,4 +1,4 @@
-"""Print what an experiment will cost: operations, time, disk. Reads its settings only, so it needs no data."""
+"""Estimate the cost of an experiment: operations, time, disk space. It reads only settings, so it needs no data."""
 
 import argparse
 from pathlib import Path
@@ -24,11 +24,11 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("experiment", help="a file of config/experiments/ without its ending")
-    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
-    parser.add_argument("--device", help="planned device instead of cluster.planned_device")
+    parser.add_argument("experiment", help="name of a file in config/experiments/, without .yaml")
+    parser.add_argument("--config", type=Path, default=Path("config"), help="the folder of the configuration")
+    parser.add_argument("--device", help="device to plan for, instead of cluster.planned_device")
     parser.add_argument(
         "--devices", type=int, help="number of devices instead of cluster.nodes x cluster.gpus_per_node"
     )
-    parser.add_argument("--mfu", type=float, help="share of the peak, 0 to 1, instead of cluster.planned_mfu")
+    parser.add_argument("--mfu", type=float, help="utilisation, 0 to 1, instead of cluster.planned_mfu")
     run_command(main, parser)

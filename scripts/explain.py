@@ -1,4 +1,4 @@
-"""Say what Snakemake would run for a target, why, what it would cost, and which raw data is missing. Runs nothing.
+"""Show what Snakemake would run for a target, why, what it would cost, and which raw data is missing. Runs nothing.
 
 For example: python scripts/explain.py results/demo/summary.csv
 """
@@ -38,7 +38,7 @@ if __name__ == "__main__":
     # A reader that closes the pipe, such as head, ends the program without a word.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("targets", nargs="+", help="files of results/, as for snakemake")
-    parser.add_argument("--full", action="store_true", help="every change, in full length")
-    parser.add_argument("--project", type=Path, default=Path(), help="folder of Snakefile, config/ and results/")
+    parser.add_argument("targets", nargs="+", help="files in results/, as for snakemake")
+    parser.add_argument("--full", action="store_true", help="show every change, in full length")
+    parser.add_argument("--project", type=Path, default=Path(), help="the folder with Snakefile, config/ and results/")
     run_command(main, parser)

@@ -1,10 +1,10 @@
-"""Print the logs of a job, what Slurm says of it, and its last lines: by result, by Slurm job id, or by rule.
+"""Print where the logs of a job are, their last lines, and its state in Slurm. Takes a result, Slurm job id or rule.
 
 For example: python scripts/find_log.py results/strict/pretraining/elc_zero-s42/manifest.json
              python scripts/find_log.py 1234567
              python scripts/find_log.py finetune/strict/elc_zero-s42/babylm_rte
 
-Without a job: what failed in the last run of this folder.
+Without a job, print what failed in the last run in this folder.
 """
 
 import argparse
@@ -26,6 +26,6 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", nargs="?", help="a file below results/, a Slurm job id, or <rule>/<wildcard>/...")
-    parser.add_argument("--lines", type=int, default=10, help="how many of the last lines (default: 10)")
+    parser.add_argument("target", nargs="?", help="a file in results/, a Slurm job id, or <rule>/<wildcard>/...")
+    parser.add_argument("--lines", type=int, default=10, help="number of last lines to print (default: 10)")
     run_command(main, parser)

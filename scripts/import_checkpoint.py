@@ -1,4 +1,4 @@
-"""Import a checkpoint of the published LTG-BERT or ELC-BERT code as a model that the evaluations here read."""
+"""Import a checkpoint of the published LTG-BERT or ELC-BERT code as a model that can be evaluated here."""
 
 import argparse
 from pathlib import Path
@@ -24,17 +24,17 @@ if __name__ == "__main__":
     parser.add_argument(
         "--weights", type=Path, required=True, help="state dict: .bin, .pt, .pth, .ckpt, .safetensors or .npz"
     )
-    parser.add_argument("--config", type=Path, required=True, help="the authors' configuration of the model, JSON")
-    parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json that the model was trained with")
+    parser.add_argument("--config", type=Path, required=True, help="the authors' configuration of the model (JSON)")
+    parser.add_argument("--tokenizer", type=Path, required=True, help="the tokenizer.json used to train the model")
     parser.add_argument(
         "--layer-weighting",
         metavar="VARIANT",
-        help="biased, zero or normalized; needed for ELC-BERT, whose variants have the same tensors",
+        help="biased, zero or normalized; needed for ELC-BERT, because its variants have the same tensors",
     )
     parser.add_argument(
         "--position-head-layout",
         choices=LAYOUTS,
-        help="whose code trained an LTG-BERT: bnc (also the wrapper of the released checkpoints) or babylm",
+        help="the code that trained an LTG-BERT: bnc (also for the wrapper of the released checkpoints) or babylm",
     )
-    parser.add_argument("--output", type=Path, required=True, help="manifest to write; the model lies beside it")
+    parser.add_argument("--output", type=Path, required=True, help="manifest to write; the model goes to its folder")
     run_command(main, parser)

@@ -1,4 +1,4 @@
-"""Take the picture of an experiment's page that the README shows, with a browser without a window (Chromium)."""
+"""Take the README's picture of an experiment's page, with Chromium (no window opens)."""
 
 import argparse
 from pathlib import Path
@@ -15,8 +15,8 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--page", type=Path, default=Path("results/demo/index.html"), help="the page")
-    parser.add_argument("--output", type=Path, default=Path("docs/demo_page.png"), help="the picture, a PNG file")
+    parser.add_argument("--page", type=Path, default=Path("results/demo/index.html"), help="page to take a picture of")
+    parser.add_argument("--output", type=Path, default=Path("docs/demo_page.png"), help="PNG file to write")
     parser.add_argument("--width", type=int, default=1280, help="width of the window in pixels")
     parser.add_argument("--height", type=int, default=1560, help="height of the window in pixels")
     run_command(main, parser)

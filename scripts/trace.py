@@ -1,4 +1,4 @@
-"""Trace a number of a summary back to raw bytes: manifests, settings, inputs, raw files. Status 1 if something differs.
+"""Trace a number of a summary back to the raw files, with manifests and settings. Status 1 if something differs.
 
 For example: python scripts/trace.py results/demo/summary.csv --cell elc_bert/demo_pairs/binding
 """
@@ -72,13 +72,15 @@ if __name__ == "__main__":
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("summary", type=Path, help="results/<experiment>/summary.csv")
-    parser.add_argument("--row", type=int, help="number of the row, from 1")
-    parser.add_argument("--cell", default="", metavar="/".join(SELECTORS), help="values of those columns in one word")
+    parser.add_argument("--row", type=int, help="number of the row, counted from 1")
+    parser.add_argument(
+        "--cell", default="", metavar="/".join(SELECTORS), help="values of these columns; the last ones may be left out"
+    )
     for column in SELECTORS:
         parser.add_argument(f"--{column}", help=f"value of the column `{column}`")
-    parser.add_argument("--full", action="store_true", help="all settings, outputs, measures and raw files")
-    parser.add_argument("--json", action="store_true", help="JSON instead of a tree")
-    parser.add_argument("--verify", action="store_true", help="read the outputs of all stages and compare checksums")
-    parser.add_argument("--verify-raw", action="store_true", help="read the raw files and compare checksums")
-    parser.add_argument("--project", type=Path, default=Path(), help="folder that holds results/ and resources/")
+    parser.add_argument("--full", action="store_true", help="print all settings, outputs, measures and raw files")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a tree")
+    parser.add_argument("--verify", action="store_true", help="compare the outputs of all stages with their checksums")
+    parser.add_argument("--verify-raw", action="store_true", help="compare the raw files with their checksums")
+    parser.add_argument("--project", type=Path, default=Path(), help="the folder with results/ and resources/")
     run_command(main, parser)
