@@ -74,7 +74,7 @@ log: env ## show what failed in the last run, or the logs of one job: TARGET=res
 
 # Tests of one folder stay in one process, because they share what they prepare.
 TEST_PROCESSES ?= 2
-IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
+IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder
 
 .PHONY: test
 test: env ## run all tests that need no cluster, including the slow ones that really run the workflow

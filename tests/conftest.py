@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 # Before anything imports torch. The tests' matrices are tiny: several threads wait for each other far longer than
 # they compute, and longer still beside another test process.
@@ -13,14 +15,26 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 TESTS = REPOSITORY / "tests"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a folder in one process: they share what their session fixtures make.
+class FolderScheduling(LoadScopeScheduling):
+    """Tests of a folder run in one process, because they share what session fixtures make.
 
-    The folders that really run the workflow take longest, so they begin.
+    The files of tests/workflow share nothing but what lies in its folder `finished`, and take longest: each may run
+    anywhere. pytest-xdist's own groups are marks, which it does not see with pytest 9.
     """
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(item.path.relative_to(TESTS).parts[0]))
-    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in ("workflow", "slurm"))
+
+    def _split_scope(self, nodeid: str) -> str:
+        parts = nodeid.partition("::")[0].split("/")
+        return "/".join(parts[: 3 if "workflow" in parts[:2] else 2])
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FolderScheduling:
+    """How `pytest -n 2 --dist loadscope` shares the tests among processes."""
+    return FolderScheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, so that no process is left with them at the end."""
+    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] != "workflow")
 
 
 @pytest.fixture(scope="session")
