@@ -10,6 +10,7 @@ or two runs with equal settings, find the same model. What users read and what v
 The digest is that of the call's file (`hatchery.call`), from which a job of a cluster learns what an address means.
 """
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -124,6 +125,11 @@ class KeptResults(Layout):
     def kept_manifest(self, experiment: str, kind: str, place: str) -> str:
         """Where the manifest of a result of an experiment is kept."""
         return self.kept(f"results/{experiment}/{kind}/{place}/manifest.json")
+
+    def leads_elsewhere(self, path: str) -> bool:
+        """Whether a readable place still links to what was made with other settings."""
+        kept = self.kept(path)
+        return kept != path and Path(path).exists() and os.path.realpath(path) != os.path.realpath(kept)
 
     def all_kept(self, paths: Iterable[str] | Mapping[str, str]) -> list[str]:
         """Where files are kept, each once, in their order."""

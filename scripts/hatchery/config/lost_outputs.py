@@ -17,20 +17,25 @@ from hatchery.storage.raw_source import FETCHED, open_source
 SOURCES = Path("resources/sources")
 
 
-def watch_rules(workflow: Any) -> None:
-    """Have every rule of a Snakemake workflow run again where its outputs are lost; call it after the last rule."""
+def watch_rules(workflow: Any, leads_elsewhere: Callable[[str], bool]) -> None:
+    """Have every rule of a Snakemake workflow run again where its outputs are lost; call it after the last rule.
+
+    `leads_elsewhere` tells an output that is a link to another result than it should be.
+    """
     for rule in workflow.rules:
         if rule.output:
-            rule.set_input(_watcher(workflow, rule))
+            rule.set_input(_watcher(workflow, rule, leads_elsewhere))
 
 
-def _watcher(workflow: Any, rule: Any) -> Callable[[Any], list[str]]:
+def _watcher(workflow: Any, rule: Any, leads_elsewhere: Callable[[str], bool]) -> Callable[[Any], list[str]]:
     def nothing(wildcards: Any) -> list[str]:
         outputs = [str(pattern.apply_wildcards(wildcards)) for pattern in rule.output]
         benchmark = rule.benchmark and Path(str(rule.benchmark.apply_wildcards(wildcards)))
         lost = lost_output([Path(path) for path in outputs], was_made=bool(benchmark) and benchmark.is_file())
         if lost is not None and workflow.dag.forcefiles.isdisjoint(outputs):
             print(f"{lost}: gone or cut off since it was made; it is made again", file=sys.stderr)
+            workflow.dag.forcefiles.update(outputs)
+        elif any(leads_elsewhere(path) for path in outputs):
             workflow.dag.forcefiles.update(outputs)
         return []
 

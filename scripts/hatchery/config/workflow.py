@@ -33,7 +33,7 @@ class Workflow(Compute):
     def notice_changes(self, workflow: Any) -> None:
         """Have the plan notice raw files that were edited and outputs that were lost; after the last rule."""
         self.is_planning = True
-        watch_rules(workflow)
+        watch_rules(workflow, self.leads_elsewhere)
 
     def default_pages(self) -> list[str]:
         """Pages of the experiments that config.yaml names."""

@@ -78,7 +78,7 @@ class Command:
             for stream, number in ((said, 1), (said, 2)):
                 os.dup2(os.open(stream, os.O_WRONLY | os.O_APPEND), number)
             # Those of this process may be pytest's, which lead elsewhere.
-            sys.stdout, sys.stderr = open(1, "w", buffering=1), open(2, "w", buffering=1)  # noqa: PTH123, SIM115
+            sys.stdout, sys.stderr = open(1, "w", buffering=1), open(2, "w", buffering=1)  # noqa: SIM115
             if watched is not None:
                 log = watched.open("a", buffering=1)
                 sys.addaudithook(lambda event, values: event == "open" and print(values[0], file=log))
