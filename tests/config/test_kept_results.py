@@ -134,3 +134,11 @@ def test_names_of_folders_that_hold_shared_results_are_no_names_of_experiments(f
         edited(folder, name=name)
         with pytest.raises(ConfigError, match="cannot be an experiment's name"):
             Workflow(Project("config")).project.experiment(name)
+
+
+def test_results_of_a_job_of_several_tasks_are_linked_for_the_views_that_read_them(folder: Path) -> None:
+    planned = KeptResults(Project("config"))
+    planned.finetuning_inputs("strict_mini", planned.ambiguous("strict_mini"))
+    planned.write_calls()
+    for place in planned.ambiguous("strict_mini").values():
+        assert Path(place).parent.is_symlink()

@@ -138,6 +138,8 @@ class KeptResults(Layout):
 
     def finetuning_inputs(self, experiment: str, finetuned: Mapping[str, str]) -> list[str]:
         """What to ask for to have these fine-tuning results, manifests by `CELL:TASK`."""
+        # Views read each result at its readable place, also where a job of several tasks makes it.
+        self.all_kept(finetuned)
         return self.all_kept(declared_outputs(self.project, experiment, finetuned))
 
     def look_at(self, experiments: Iterable[str]) -> None:
