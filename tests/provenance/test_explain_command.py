@@ -10,6 +10,7 @@ import pytest
 from projects import make_project, snakemake
 
 from hatchery.storage.checksums import sha256_file
+from hatchery.storage.verified import checksums_of, write_checksums
 
 pytestmark = pytest.mark.slow
 CORPUS = "results/corpora/tiny/manifest.json"
@@ -72,9 +73,11 @@ def test_a_real_corpus_is_traced_to_the_generated_raw_files(project: Path) -> No
     columns = "experiment,model,suite,task,metric,mean,std,n,n_failed,published_mean,published_std,published_source"
     digest = sha256_file(project / CORPUS)[:12]
     table.write_text(f"{columns},difference,verdict,manifests\ntiny,m,s,t,c,1,,1,0,,,,,,{digest}\n", encoding="utf-8")
+    write_checksums([table])
     command = [sys.executable, "scripts/trace.py", str(table), "--row", "1", "--verify", "--verify-raw", "--json"]
     result = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     table.unlink()
+    checksums_of(table).unlink()
     assert (result.returncode, result.stderr) == (0, "")
     nodes = json.loads(result.stdout)["nodes"].values()
     assert sorted(node.get("stage", node.get("name")) for node in nodes) == [
