@@ -90,7 +90,7 @@ LAYOUT.check_request(workflow)
 onstart:
     LAYOUT.require_raw_data(workflow.dag)
     LAYOUT.start(workflow.dag_settings)
-    begin_jobs()
+    begin_jobs(workflow.dag)
 
 
 onsuccess:

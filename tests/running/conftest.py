@@ -41,7 +41,7 @@ rule train:
     shell: "python train.py {{output}} 2>&1 | (trap '' TERM USR1 INT; exec tee {{log}})"
 
 onstart:
-    begin_jobs()
+    begin_jobs(workflow.dag)
 """
 # Saves what it has on SIGINT, and says how often it was told; alone, it would run for minutes.
 TRAIN = """

@@ -1,6 +1,7 @@
 """What the Snakefile does around the jobs of a call: before it reads the configuration, and before the first job."""
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 from snakemake.logging import logger
@@ -34,6 +35,14 @@ def prepare_call(workflow: Any, words: Words = as_they_are) -> None:
         tell_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds), words)
 
 
-def begin_jobs() -> None:
-    """Called once the plan stands, before the first job of a real run."""
+def begin_jobs(dag: Any) -> None:
+    """Called once the plan `dag` stands, before the first job of a real run."""
     hand_on_interrupts()
+    remove_empty_folders = dag.cleanup_workdir
+
+    def cleanup_workdir() -> None:
+        # Snakemake removes empty folders in the end, but cannot remove a link to one: the place of a stopped result.
+        with suppress(NotADirectoryError):
+            remove_empty_folders()
+
+    dag.cleanup_workdir = cleanup_workdir
