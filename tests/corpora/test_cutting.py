@@ -1,7 +1,7 @@
 """Cutting a text into documents: the same whatever comes in one block or is read by one process."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hatchery.corpora import cutting
@@ -32,6 +32,7 @@ def test_documents_do_not_depend_on_the_blocks_and_lose_white_space_only(text: b
     assert b"".join(b"".join(cut.content.split()) for cut in cuts) == b"".join(text.split())
 
 
+@example(b"\n\n\n\n \t\n\n \t\n\nab. ", 1, 1)
 @given(TEXTS, st.integers(1, 200), st.integers(1, 50))
 def test_pieces_hold_together_the_documents_of_the_whole(text: bytes, piece_bytes: int, size: int) -> None:
     found: list[Cut] = []

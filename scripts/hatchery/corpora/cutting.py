@@ -97,7 +97,8 @@ def pieces_of(blocks: Iterable[bytes], piece_bytes: int) -> Iterator[Piece]:
     """
     checksum, start, end, first = hashlib.sha256(), 0, 0, 0
     for number, cut in enumerate(cut_text(blocks)):
-        if cut.offset - start >= piece_bytes:
+        # Never a piece without a document, as before one that begins with much white space.
+        if number > first and cut.offset - start >= piece_bytes:
             yield Piece(start, end, first, checksum.hexdigest())
             checksum, start, first = hashlib.sha256(), cut.offset, number
         checksum.update(cut.content)
