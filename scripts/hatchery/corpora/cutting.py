@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 # Files above this are divided: two processes come to their ends at nearly the same time, and progress is seen to move.
@@ -54,9 +55,11 @@ def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
     are in none of them; an empty text is one empty document.
     """
     buffer, begin, found = b"", 0, False
-    for block in blocks:
-        buffer += block
-        while len(buffer) - begin >= _SEEN:
+    for block in chain(blocks, [None]):
+        buffer += block or b""
+        # Before the end of the text is there, only what surely holds the end of a document is cut.
+        enough = 1 if block is None else _SEEN
+        while len(buffer) - begin >= enough:
             end = _end(buffer, begin)
             content = buffer[begin:end]
             if not content.isspace():
@@ -64,13 +67,6 @@ def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
                 yield Cut(offset + begin, content)
             begin = end
         buffer, offset, begin = buffer[begin:], offset + begin, 0
-    while begin < len(buffer):
-        end = _end(buffer, begin)
-        content = buffer[begin:end]
-        if not content.isspace():
-            found = True
-            yield Cut(offset + begin, content)
-        begin = end
     if not found:
         yield Cut(offset, b"")
 
