@@ -126,8 +126,8 @@ def test_what_another_attempt_finished_meanwhile_is_taken_as_it_is(
     make_command: Callable[..., Any], undisturbed: dict[str, str]
 ) -> None:
     finished, waiting = make_command(RUNTIME, steps=STEPS), make_command(RUNTIME, steps=STEPS)
-    finish(start_step(finished))
     processes = start_step(finished)
+    # The name of the run folder follows from the run alone, but the folder is there only while the run trains.
     finished.wait_for_step(processes[0], 1)
     folder = waiting.checkpoints / Path(finished.run_folder).name
     for process in processes:
