@@ -6,16 +6,17 @@ from typing import Literal
 import pytest
 
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 from hatchery.typed import build, stage_body
 
 
 @dataclass(frozen=True)
-class Inner:
+class Inner(Settings):
     rate: float
 
 
 @dataclass(frozen=True)
-class Outer:
+class Outer(Settings):
     name: Literal["a", "b"]
     inner: Inner
     sizes: tuple[int, ...] = ()
@@ -33,10 +34,10 @@ def test_nested_values_are_built() -> None:
         ({"name": "c", "inner": {"rate": 1}}, "name: got 'c', allowed are: a, b"),
         ({"name": "a", "inner": {"rat": 1}}, "inner.rat: unknown key"),
         ({"name": "a"}, "inner: the key is missing"),
-        ({"name": "a", "inner": {"rate": "x"}}, "inner.rate: expected float"),
-        ({"name": "a", "inner": {"rate": 1}, "limit": True}, "limit: expected int"),
-        ({"name": "a", "inner": {"rate": 1}, "sizes": [1, "2"]}, r"sizes\[1\]: expected int"),
-        ({"name": "a", "inner": 3}, "inner: expected a mapping"),
+        ({"name": "a", "inner": {"rate": "x"}}, "inner.rate: got 'x', expected a number"),
+        ({"name": "a", "inner": {"rate": 1}, "limit": True}, "limit: got True, expected a whole number or null"),
+        ({"name": "a", "inner": {"rate": 1}, "sizes": [1, "2"]}, r"sizes\.1: got '2', expected a whole number"),
+        ({"name": "a", "inner": 3}, "inner: got 3, expected keys with values"),
     ],
 )
 def test_a_wrong_value_names_its_key(mapping: dict, message: str) -> None:

@@ -1,19 +1,26 @@
-"""Strict construction of settings dataclasses from plain dictionaries.
+"""Settings from plain dictionaries: the same class validates a file of the configuration and reads a stage's settings.
 
-The JSON Schema of the configuration checks what users write; this is the second gate, at the seam between a rule
-and a command: a stage gets exactly the keys that its dataclass declares, so a slice can neither rot nor carry
-keys that nobody reads.
+A stage gets exactly the keys that its class declares, so a slice can neither rot nor carry keys that nobody reads. An
+integer is accepted for a float; nothing else is taken for what it is not. All problems are told at once.
 """
 
-import dataclasses
-import types
-import typing
+import copy
+import json
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import ABSENT, Settings
+from hatchery.settings.problems import problem_lines, shown
+from hatchery.settings.walk import missing_choices
 
-Settings = TypeVar("Settings")
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+Built = TypeVar("Built")
+_MISSING = object()
 
 
 def stage_body(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,68 +28,73 @@ def stage_body(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if key not in ("stage", "stage_version")}
 
 
-def build(cls: type[Settings], mapping: Mapping[str, Any], where: str = "") -> Settings:
-    """Build the dataclass `cls` from `mapping`, recursively.
+def build(cls: type[Built], mapping: Mapping[str, Any], where: str = "") -> Built:
+    """The settings of this class in `mapping`; `where` is the key that it stands at.
 
-    Fields may be scalars, `Literal`, `X | None`, `tuple[X, ...]`, `list[X]`, `dict[str, X]`, `Any` or dataclasses.
-    An integer is accepted for a float. Raises ConfigError naming the key for an unknown or missing key or a value
-    of the wrong type.
+    Raises ConfigError with a line for each problem: the key, what was given, what is allowed.
     """
+    return _built(cls, mapping, where, ".")
+
+
+def validated(cls: Any, document: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """A copy of the keys of the file `where`, as they are written, with all defaults of the class filled in.
+
+    Raises ConfigError like `build`.
+    """
+    return filled(_built(cls, document, where, ": "), document)
+
+
+def with_defaults(cls: type, document: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for keys that are known to be valid."""
+    return validated(cls, document, cls.__name__)
+
+
+def _built(cls: Any, mapping: Any, where: str, separator: str) -> Any:
+    from pydantic import ValidationError
+
     if not isinstance(mapping, Mapping):
-        raise ConfigError(f"{where or cls.__name__}: expected a mapping, got {mapping!r}")
-    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    hints = typing.get_type_hints(cls)
-    values: dict[str, Any] = {}
-    for key, value in mapping.items():
-        if key not in fields:
-            raise ConfigError(f"{_join(where, key)}: unknown key; allowed are: {', '.join(sorted(fields))}")
-        values[key] = _convert(hints[key], value, _join(where, key))
-    for name, field in fields.items():
-        has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-        if name not in values and not has_default:
-            raise ConfigError(f"{_join(where, name)}: the key is missing")
-    return cls(**values)
+        raise ConfigError(f"{where or cls.__name__}: got {shown(mapping)}, expected keys with values")
+    problems: list[tuple[str, str]] = []
+    built = None
+    try:
+        built = adapter(cls).validate_json(json.dumps(mapping, default=_plain))
+    except ValidationError as error:
+        problems = problem_lines(error, cls, mapping)
+    problems += missing_choices(cls, mapping)
+    if problems:
+        lines = (f"{separator.join(part for part in (where, key) if part)}: {words}" for key, words in problems)
+        raise ConfigError("\n".join(line.removeprefix(": ") for line in lines))
+    return built
 
 
-def _join(where: str, key: str) -> str:
-    return f"{where}.{key}" if where else key
+@cache
+def adapter(cls: Any) -> "TypeAdapter[Any]":
+    """What validates a class of settings; importing pydantic waits for the first one."""
+    from pydantic import TypeAdapter
+
+    if isinstance(cls, type) and not issubclass(cls, Settings):
+        raise TypeError(f"{cls.__name__} is no class of Settings: it would take what it does not know")
+    return TypeAdapter(cls)
 
 
-def _convert(hint: Any, value: Any, where: str) -> Any:
-    origin = typing.get_origin(hint)
-    arguments = typing.get_args(hint)
-    if hint is Any:
-        return value
-    if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in arguments:
-            return None
-        candidates = [argument for argument in arguments if argument is not type(None)]
-        for candidate in candidates[:-1]:
-            try:
-                return _convert(candidate, value, where)
-            except ConfigError:
-                continue
-        return _convert(candidates[-1], value, where)
-    if origin is typing.Literal:
-        if value not in arguments:
-            raise ConfigError(f"{where}: got {value!r}, allowed are: {', '.join(map(str, arguments))}")
-        return value
-    if origin in (tuple, list):
-        if not isinstance(value, list | tuple):
-            raise ConfigError(f"{where}: expected a list, got {value!r}")
-        return origin(_convert(arguments[0], item, f"{where}[{index}]") for index, item in enumerate(value))
-    if origin is dict:
-        if not isinstance(value, Mapping):
-            raise ConfigError(f"{where}: expected a mapping, got {value!r}")
-        return {str(key): _convert(arguments[1], item, _join(where, str(key))) for key, item in value.items()}
-    if dataclasses.is_dataclass(hint):
-        return build(typing.cast(type, hint), value, where)
-    return _scalar(hint, value, where)
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"settings hold {type(value).__name__}, expected values of JSON")
 
 
-def _scalar(hint: type, value: Any, where: str) -> Any:
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise ConfigError(f"{where}: expected {hint.__name__}, got {value!r}")
-    return value
+def filled(value: Any, written: Any = _MISSING) -> Any:
+    """A value of settings as plain dictionaries and lists, as it was written where it was: 1 is not made 1.0."""
+    if is_dataclass(value):
+        given = written if isinstance(written, Mapping) else {}
+        named = {field.name: getattr(value, field.name) for field in fields(value)}
+        return {key: filled(item, given.get(key, _MISSING)) for key, item in named.items() if item is not ABSENT}
+    if isinstance(value, Mapping):
+        given = written if isinstance(written, Mapping) else {}
+        return {key: filled(item, given.get(key, _MISSING)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = written if isinstance(written, list | tuple) else [_MISSING] * len(value)
+        return [filled(item, given) for item, given in zip(value, items, strict=True)]
+    return copy.deepcopy(value if written is _MISSING else written)

@@ -28,6 +28,7 @@ from hatchery.analysis.settings import Cell, labels_of, models_in_order
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.provenance.summary_rows import read_summary
+from hatchery.settings.fields import Settings
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest
 from hatchery.storage.verified import vouched
@@ -60,7 +61,7 @@ tbody th { font-weight: 400; }
 
 
 @dataclass(frozen=True)
-class PageSettings:
+class PageSettings(Settings):
     """What the page says in words; `cells` give the order of the models."""
 
     experiment: str

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Literal
 
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(Settings):
     """One pretrained model; `run` is the name of the model in files, `seed` the pretraining seed.
 
     `label` is what people read instead of `run`, where a sweep made the run: `ltg_bert, learning_rate 0.005`.
@@ -26,7 +27,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class PublishedChoice:
+class PublishedChoice(Settings):
     """The published models that ours repeat: `rows` maps our models to the rows of a paper's track."""
 
     paper: str
@@ -35,7 +36,7 @@ class PublishedChoice:
 
 
 @dataclass(frozen=True)
-class SummarySettings:
+class SummarySettings(Settings):
     """What an experiment's summary covers.
 
     `suites` are those of minimal pairs, `tasks` what is fine-tuned (the suites of tasks stand in the results). With
@@ -53,7 +54,7 @@ class SummarySettings:
 
 
 @dataclass(frozen=True)
-class Style:
+class Style(Settings):
     """The look that all figures share. Fonts are in points; heights follow from what is drawn."""
 
     width_inches: float = 9.0
@@ -68,7 +69,7 @@ class Style:
 
 
 @dataclass(frozen=True)
-class FigureSettings:
+class FigureSettings(Settings):
     """What one figure of an experiment shows."""
 
     experiment: str

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 from hatchery.typed import build
 
 # Options of sbatch that the executor sets itself, and the key of the block that they come from.
@@ -68,7 +69,7 @@ class JobTarget:
 
 
 @dataclass(frozen=True)
-class ClusterSettings:
+class ClusterSettings(Settings):
     """The block; the schema explains every key."""
 
     account: str | None

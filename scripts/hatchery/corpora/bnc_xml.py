@@ -35,13 +35,14 @@ from hatchery.corpora.bnc_spoken import SpokenBody
 from hatchery.corpora.documents import RawDocument, Reading, Rejections
 from hatchery.corpora.text_files import matching_names, where_in
 from hatchery.errors import SourceError
+from hatchery.settings.fields import Settings
 from hatchery.storage.sources import RawSource
 
 _TEXT_ID = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 
 
 @dataclass(frozen=True)
-class BncOptions:
+class BncOptions(Settings):
     """Which texts are read, and how."""
 
     reading: BncReading = "corrected"

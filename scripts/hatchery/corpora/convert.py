@@ -19,6 +19,7 @@ from hatchery.corpora.sentences import SentenceReading
 from hatchery.corpora.splits import SplitSettings, Splitter
 from hatchery.errors import ConfigError, CorpusError
 from hatchery.progress import Progress
+from hatchery.settings.fields import Settings
 from hatchery.storage.manifests import StageRun
 from hatchery.storage.parquet import read_rows
 from hatchery.storage.parts import Part, make_parts, remove_parts
@@ -28,7 +29,7 @@ CUTTING = "options of the source: lines_per_document, or cut_files: always"
 
 
 @dataclass(frozen=True)
-class SourceSettings:
+class SourceSettings(Settings):
     """One source of a corpus and how it is read."""
 
     name: str
@@ -40,7 +41,7 @@ class SourceSettings:
 
 
 @dataclass(frozen=True)
-class ConvertSettings:
+class ConvertSettings(Settings):
     """A corpus: its sources, how documents are split, and how large a shard is."""
 
     sources: tuple[SourceSettings, ...]

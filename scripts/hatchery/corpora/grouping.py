@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Literal, NamedTuple
 
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 
 GroupingReading = Literal["as_published", "corrected"]
 
@@ -35,7 +36,7 @@ class Sequence(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SequenceLength:
+class SequenceLength(Settings):
     """How much fits a sequence."""
 
     tokens: int = 128

@@ -11,12 +11,13 @@ from typing import Literal
 from hatchery.corpora.cleaning import BABYLM_RULES, clean, clean_minimal
 from hatchery.corpora.documents import RawDocument, Reading, count_words, document_text
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 
 Paragraph = list[str]
 
 
 @dataclass(frozen=True)
-class ProseOptions:
+class ProseOptions(Settings):
     """How running text becomes documents."""
 
     paragraphs: Literal["blank_line", "line"] = "blank_line"

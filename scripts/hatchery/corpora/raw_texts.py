@@ -12,6 +12,7 @@ from hatchery.corpora.raw_formats import cbt, json_lines, parquet, sentences, te
 from hatchery.corpora.raw_formats.record import RawText
 from hatchery.corpora.text_files import matching_names, uncompressed_suffix, where_in
 from hatchery.errors import ConfigError, SourceError
+from hatchery.settings.fields import Settings
 from hatchery.storage.sources import RawSource
 
 __all__ = ["BY_SUFFIX", "FORMATS", "RawText", "RawTextOptions", "raw_text_files", "raw_texts"]
@@ -30,7 +31,7 @@ _SUFFIXES = {".json": "json_lines", ".jsonl": "json_lines", ".parquet": "parquet
 
 
 @dataclass(frozen=True)
-class RawTextOptions:
+class RawTextOptions(Settings):
     """Which files of a source are read, and how."""
 
     format: str

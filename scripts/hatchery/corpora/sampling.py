@@ -22,6 +22,7 @@ from hatchery.corpora.documents import SPLITS, Split
 from hatchery.corpora.splits import SplitSettings, Splitter, draw, smallest
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
+from hatchery.settings.fields import Settings
 from hatchery.storage.manifests import Manifest, StageRun
 
 # Documents may be whole books.
@@ -31,7 +32,7 @@ NOT_DRAWN = "not drawn"
 
 
 @dataclass(frozen=True)
-class SampleSettings:
+class SampleSettings(Settings):
     """How much is drawn, and what becomes of the splits."""
 
     characters: int | None = None

@@ -22,6 +22,7 @@ from nltk.tokenize.punkt import _ORTHO_LC, PunktParameters, PunktToken, PunktTra
 from hatchery.corpora.sentence_gold import brown_sentences
 from hatchery.corpora.sentences import ABBREVIATIONS, COLLOCATIONS, ORTHOGRAPHY, STARTERS, model_digest
 from hatchery.errors import ConfigError, SourceError
+from hatchery.settings.fields import Settings
 from hatchery.storage.atomic import write_json, write_text
 from hatchery.storage.checksums import digest, sha256_file
 from hatchery.typed import build
@@ -41,7 +42,7 @@ _THRESHOLDS = (
 
 
 @dataclass(frozen=True)
-class TrainingText:
+class TrainingText(Settings):
     """One corpus to learn from: a zip archive."""
 
     name: str
@@ -58,7 +59,7 @@ class TrainingText:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Settings):
     """What the model is made of. Lists of words are written as one string, words separated by blanks."""
 
     texts: tuple[TrainingText, ...]

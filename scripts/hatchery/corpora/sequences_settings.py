@@ -5,12 +5,13 @@ from typing import Literal
 
 from hatchery.corpora.grouping import GroupingReading, SequenceLength
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 
 Amount = int | float
 
 
 @dataclass(frozen=True)
-class SequenceGroup:
+class SequenceGroup(Settings):
     """One level: selections whose items are grouped together, apart from those of the other levels."""
 
     level: Literal["sentence", "span"]
@@ -42,7 +43,7 @@ class SequenceGroup:
 
 
 @dataclass(frozen=True)
-class SequenceSettings:
+class SequenceSettings(Settings):
     """A corpus of sequences."""
 
     groups: tuple[SequenceGroup, ...]

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 from hatchery.corpora.documents import Split
 from hatchery.errors import ConfigError, CorpusError
+from hatchery.settings.fields import Settings
 
 _POINTS = 2**64
 
 
 @dataclass(frozen=True)
-class SplitSettings:
+class SplitSettings(Settings):
     """Shares of the documents that go to development and test; the rest is for training."""
 
     development_fraction: float = 0.05

@@ -17,6 +17,7 @@ from hatchery.embedded.rows import json_lines
 from hatchery.embedded.suites import Suites
 from hatchery.embedded.tasks import TASKS
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 from hatchery.storage.atomic import write_bytes
 from hatchery.storage.manifests import StageRun
 
@@ -45,7 +46,7 @@ _LEAST = {"documents": 40, "pairs_per_paradigm": 2, "examples_per_task": 4, "exa
 
 
 @dataclass(frozen=True)
-class EmbeddedSettings:
+class EmbeddedSettings(Settings):
     """What is generated. `documents` counts those of bnc and babylm together, about 95 words each."""
 
     seed: int

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 
 
 @dataclass(frozen=True)
-class DataSource:
+class DataSource(Settings):
     """A raw input of the training data, and the terms on which it may be used."""
 
     name: str
@@ -22,7 +23,7 @@ class DataSource:
 
 
 @dataclass(frozen=True)
-class ExportSettings:
+class ExportSettings(Settings):
     """One exported model: a run of an experiment with one pretraining seed."""
 
     experiment: str
@@ -51,7 +52,7 @@ class ExportSettings:
 
 
 @dataclass(frozen=True)
-class ListingSettings:
+class ListingSettings(Settings):
     """The list of an experiment's exported models, in the order of the configuration."""
 
     experiment: str

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from hatchery.errors import ModelError
+from hatchery.settings.fields import Settings
 from hatchery.typed import build
 
 LayerWeightingName = Literal["none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output"]
@@ -20,7 +21,7 @@ Normalisation = Literal["normformer", "pre_norm", "post_norm"]
 
 
 @dataclass(frozen=True)
-class LtgBertConfig:
+class LtgBertConfig(Settings):
     """A model. Raises ModelError, naming key and value, when the values do not describe one."""
 
     vocab_size: int

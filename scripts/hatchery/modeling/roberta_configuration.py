@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 
 from hatchery.errors import ModelError
 from hatchery.modeling.configuration import LayerWeightingName
+from hatchery.settings.fields import Settings
 from hatchery.typed import build
 
 PADDING_POSITION = 1
@@ -20,7 +21,7 @@ PADDING_POSITION = 1
 
 
 @dataclass(frozen=True)
-class RobertaConfig:
+class RobertaConfig(Settings):
     """A model. Raises ModelError, naming key and value, when the values do not describe one."""
 
     vocab_size: int

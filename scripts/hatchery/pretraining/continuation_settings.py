@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 
 # What may differ between a model and the one that it starts from: it shapes no tensor and reads none differently.
 FREE_KEYS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 
 @dataclass(frozen=True)
-class InitialModelSettings:
+class InitialModelSettings(Settings):
     """The model that training starts from; which one that is, its manifest among the inputs says.
 
     `weights` starts anew from its weights: step 0, a new optimiser, the whole schedule. `training` goes on where it
@@ -21,7 +22,7 @@ class InitialModelSettings:
 
 
 @dataclass(frozen=True)
-class EarlyStoppingSettings:
+class EarlyStoppingSettings(Settings):
     """End after so many evaluations in a row whose development loss is no new lowest by more than the minimum."""
 
     patience_evaluations: int

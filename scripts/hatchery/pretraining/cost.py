@@ -25,6 +25,7 @@ from hatchery.pretraining.flops import (
 )
 from hatchery.pretraining.planned_device import PlanSettings, check_plan, precision_and_peak
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
+from hatchery.settings.fields import Settings
 from hatchery.storage.manifests import read_manifest
 from hatchery.typed import build, stage_body
 
@@ -34,7 +35,7 @@ OPTIMIZER_MOMENTS = 2
 
 
 @dataclass(frozen=True)
-class CellSettings:
+class CellSettings(Settings):
     """One pretraining: its name and the slice of its settings."""
 
     cell: str
@@ -44,7 +45,7 @@ class CellSettings:
 
 
 @dataclass(frozen=True)
-class CostSettings:
+class CostSettings(Settings):
     """What the cost of an experiment depends on."""
 
     experiment: str

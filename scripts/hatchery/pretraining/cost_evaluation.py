@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hatchery.pretraining.flops import BACKWARD_FACTOR
+from hatchery.settings.fields import Settings
 
 # Operations of training on one sequence of a length with a share of labelled positions.
 FlopsPerSequence = Callable[[int, float], float]
@@ -39,7 +40,7 @@ OTHER_TASK_EXAMPLES = 10_000
 
 
 @dataclass(frozen=True)
-class SuiteSettings:
+class SuiteSettings(Settings):
     """A suite of minimal pairs; null takes all pairs of a paradigm."""
 
     name: str
@@ -47,7 +48,7 @@ class SuiteSettings:
 
 
 @dataclass(frozen=True)
-class TaskSettings:
+class TaskSettings(Settings):
     """A fine-tuning task and its protocol."""
 
     name: str

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 
 
 @dataclass(frozen=True)
-class OutputBiasSettings:
+class OutputBiasSettings(Settings):
     """How the output layer starts. Raises ConfigError for impossible values."""
 
     kind: Literal["zero", "unigram", "none"] = "zero"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hatchery.errors import ConfigError
 from hatchery.pretraining.flops import kaplan_flops, mfu, peak_flops
+from hatchery.settings.fields import Settings
 
 # Planned device -> the name by which its driver reports it, under which `flops.py` knows its peak.
 DEVICES = {
@@ -24,7 +25,7 @@ CPU_THREAD_PEAK = 1e11
 
 
 @dataclass(frozen=True)
-class PlanSettings:
+class PlanSettings(Settings):
     """On what an experiment is planned to run, and what a run keeps on disk."""
 
     # One of DEVICES.

@@ -13,11 +13,12 @@ from typing import Any, Literal
 from hatchery.errors import ConfigError
 from hatchery.pretraining.continuation_settings import EarlyStoppingSettings, InitialModelSettings
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
+from hatchery.settings.fields import Settings
 from hatchery.typed import build, stage_body
 
 
 @dataclass(frozen=True)
-class ObjectiveSettings:
+class ObjectiveSettings(Settings):
     """How text becomes examples, which positions the model has to predict, and what it sees there."""
 
     kind: Literal["subword", "whole_word", "span"]
@@ -42,7 +43,7 @@ class ObjectiveSettings:
 
 
 @dataclass(frozen=True)
-class OptimizerSettings:
+class OptimizerSettings(Settings):
     """LAMB or AdamW; `learning_rate` is the peak rate, `max_gradient_norm` the global L2 norm for clipping, or null."""
 
     name: Literal["lamb", "adamw"]
@@ -61,7 +62,7 @@ class OptimizerSettings:
 
 
 @dataclass(frozen=True)
-class ScheduleSettings:
+class ScheduleSettings(Settings):
     """Shape of the learning rate; `final_fraction` is the last rate as a share of the peak."""
 
     name: Literal["cosine", "linear", "linear_as_published", "inverse_square_root", "constant"]
@@ -72,7 +73,7 @@ class ScheduleSettings:
 
 
 @dataclass(frozen=True)
-class LongSequenceSettings:
+class LongSequenceSettings(Settings):
     """From step `floor(from_fraction * steps)` on: sequences `factor` times longer, batches `factor` times smaller."""
 
     from_fraction: float
@@ -80,7 +81,7 @@ class LongSequenceSettings:
 
 
 @dataclass(frozen=True)
-class PretrainSettings:
+class PretrainSettings(Settings):
     """The settings that determine the weights, apart from the token shards and the tokenizer."""
 
     # Fields of LtgBertConfig except the vocabulary size, which the token shards know.
@@ -115,7 +116,7 @@ class PretrainSettings:
 
 
 @dataclass(frozen=True)
-class RuntimeSettings:
+class RuntimeSettings(Settings):
     """How to carry a run out; not part of its identity."""
 
     checkpoint_interval_steps: int

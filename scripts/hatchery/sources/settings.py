@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 from hatchery.sources.archives import SUFFIXES, archive_suffix
 from hatchery.storage.archive_members import ArchiveLimits
 from hatchery.typed import build, stage_body
@@ -23,7 +24,7 @@ _SPLIT = re.compile(r"\w+(\.\w+)*")
 
 
 @dataclass(frozen=True)
-class Hub:
+class Hub(Settings):
     """A data set of the Hugging Face hub at one commit."""
 
     dataset: str
@@ -41,7 +42,7 @@ class Hub:
 
 
 @dataclass(frozen=True)
-class Download:
+class Download(Settings):
     """One file on the web, and how to know that it is the right one."""
 
     url: str
@@ -62,7 +63,7 @@ class Download:
 
 
 @dataclass(frozen=True)
-class SourceSettings:
+class SourceSettings(Settings):
     """One entry under `data` in config/config.yaml."""
 
     name: str

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from hatchery.errors import SourceError
+from hatchery.settings.fields import Settings
 
 HIDDEN = (".", "__MACOSX")
 
@@ -19,7 +20,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 
 @dataclass(frozen=True)
-class ArchiveLimits:
+class ArchiveLimits(Settings):
     """How much an archive may hold."""
 
     unpacked_bytes: int = 200_000_000_000

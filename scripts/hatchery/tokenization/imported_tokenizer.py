@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.errors import TokenizationError
+from hatchery.settings.fields import Settings
 from hatchery.storage.atomic import write_bytes, write_json
 from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.tokenizer_file import load_tokenizer
@@ -17,7 +18,7 @@ from hatchery.typed import build, stage_body
 
 
 @dataclass(frozen=True)
-class ImportedTokenizerSettings:
+class ImportedTokenizerSettings(Settings):
     """What is known of the file without reading it."""
 
     vocabulary_size: int

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hatchery.errors import ConfigError, TokenizationError
+from hatchery.settings.fields import Settings
 from hatchery.tokenization.definitions import NormalizerName, PreTokenizerName, Reading
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, SPECIAL_TOKENS, SpecialTokens, special_tokens
 
@@ -15,7 +16,7 @@ BYTE_SYMBOLS = 256
 
 
 @dataclass(frozen=True)
-class TokenizerSettings:
+class TokenizerSettings(Settings):
     """What determines a tokenizer, beside the corpus."""
 
     kind: Literal["wordpiece", "byte_bpe", "unigram"]

@@ -14,6 +14,7 @@ from typing import Literal
 from hatchery.corpora.corpus_writer import write_csv
 from hatchery.corpora.text_files import matching_names
 from hatchery.errors import ConfigError, SourceError
+from hatchery.settings.fields import Settings
 from hatchery.storage.manifests import StageRun
 from hatchery.storage.sources import RawSource, open_source
 from hatchery.vocabulary.cleaning import cleaned_words, rejection
@@ -30,7 +31,7 @@ from hatchery.vocabulary.word_lists import (
 
 
 @dataclass(frozen=True)
-class VocabularySettings:
+class VocabularySettings(Settings):
     """How a vocabulary is made."""
 
     kind: Literal["transcripts", "word_list"]

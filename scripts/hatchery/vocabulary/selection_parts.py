@@ -17,6 +17,7 @@ from hatchery.corpora.document_parts import opened
 from hatchery.corpora.documents import Rejections, chosen_samples
 from hatchery.corpora.raw_texts import RawTextOptions, raw_texts
 from hatchery.corpora.sentences import open_splitter
+from hatchery.settings.fields import Settings
 from hatchery.vocabulary.comparison import COMPARISONS, HYPERLINK, Reading
 from hatchery.vocabulary.drawing import SmallestMarks, drawn_windows, marked_windows
 from hatchery.vocabulary.items import MARK_BYTES, PartWriter, without_surrogates
@@ -34,7 +35,7 @@ _SAMPLED_EVERY = 100
 
 
 @dataclass(frozen=True)
-class SelectionSettings:
+class SelectionSettings(Settings):
     """What is selected from a source, and how."""
 
     name: str

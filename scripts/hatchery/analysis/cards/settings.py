@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 
 from hatchery.analysis.settings import Style
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 
 
 @dataclass(frozen=True)
-class SourceTerms:
+class SourceTerms(Settings):
     """What a reader of the card must know before using a raw input."""
 
     name: str
@@ -21,7 +22,7 @@ class SourceTerms:
 
 
 @dataclass(frozen=True)
-class CardSettings:
+class CardSettings(Settings):
     """Settings of one card."""
 
     corpus: str

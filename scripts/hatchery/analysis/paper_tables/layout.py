@@ -12,11 +12,12 @@ from typing import Any, Literal
 from hatchery.analysis.published_values import PAPERS
 from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 from hatchery.typed import build
 
 
 @dataclass(frozen=True)
-class RowLayout:
+class RowLayout(Settings):
     """A published row under its printed name.
 
     `answered_by` is the published row that our model has to repeat to stand here, where it is called differently in
@@ -30,7 +31,7 @@ class RowLayout:
 
 
 @dataclass(frozen=True)
-class BlockLayout:
+class BlockLayout(Settings):
     """Rows below one heading; `track` is the one whose numbers they are, empty where a paper has no tracks."""
 
     heading: str
@@ -39,7 +40,7 @@ class BlockLayout:
 
 
 @dataclass(frozen=True)
-class ColumnLayout:
+class ColumnLayout(Settings):
     """One number per row: that of `suite`, `task` and `metric`, times `scale`, with so many decimals.
 
     What is left out is taken from the table; `deviation_decimals` are at last those of the number itself.
@@ -56,7 +57,7 @@ class ColumnLayout:
 
 
 @dataclass(frozen=True)
-class ScoreLayout:
+class ScoreLayout(Settings):
     """Scores of models. `models` says whether they are rows or columns, `best_over` among which the best is sought.
 
     With `change_from`, a published row, all others are printed as changes from it.
@@ -94,7 +95,7 @@ class ScoreLayout:
 
 
 @dataclass(frozen=True)
-class OrderLayout:
+class OrderLayout(Settings):
     """Almost stochastic order of every row over every other, on the average that `summary.csv` calls `average`."""
 
     kind: Literal["order"]
@@ -107,7 +108,7 @@ class OrderLayout:
 
 
 @dataclass(frozen=True)
-class LayersLayout:
+class LayersLayout(Settings):
     """Shares of the layers in every probed task, in percent, and the slope over the layers."""
 
     kind: Literal["layers"]
@@ -121,7 +122,7 @@ class LayersLayout:
 
 
 @dataclass(frozen=True)
-class SizeRow:
+class SizeRow(Settings):
     """A row of a table of corpus sizes: a source and a split of it; `total` is the whole corpus."""
 
     heading: str
@@ -130,7 +131,7 @@ class SizeRow:
 
 
 @dataclass(frozen=True)
-class SizeColumn:
+class SizeColumn(Settings):
     """A column of a table of corpus sizes: a measure of a corpus, shown divided by `unit`."""
 
     heading: str
@@ -141,7 +142,7 @@ class SizeColumn:
 
 
 @dataclass(frozen=True)
-class SizesLayout:
+class SizesLayout(Settings):
     """Sizes of corpora."""
 
     kind: Literal["sizes"]

@@ -8,10 +8,11 @@ from hatchery.analysis.published_values import PublishedNumber
 from hatchery.analysis.settings import Cell, PublishedChoice, baseline_cells, models_in_order
 from hatchery.analysis.stochastic_order import DRAWS
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 
 
 @dataclass(frozen=True)
-class OrderSettings:
+class OrderSettings(Settings):
     """How almost stochastic order is taken: confidence of the whole matrix, bootstrap draws and their seed."""
 
     confidence: float = 0.95
@@ -20,7 +21,7 @@ class OrderSettings:
 
 
 @dataclass(frozen=True)
-class PaperTablesSettings:
+class PaperTablesSettings(Settings):
     """Which tables of which paper an experiment repeats.
 
     `prefix` is what the experiment's suites and tasks are called before the paper's names (`demo_` in a scaled-down

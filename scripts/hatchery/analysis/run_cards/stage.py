@@ -13,6 +13,7 @@ from hatchery.analysis.run_cards import content
 from hatchery.analysis.run_cards.curves import has_curves, plot_run_curves
 from hatchery.analysis.run_cards.facts import read_run
 from hatchery.analysis.settings import Style
+from hatchery.settings.fields import Settings
 from hatchery.storage.atomic import write_text
 from hatchery.typed import build, stage_body
 
@@ -35,7 +36,7 @@ NO_CURVES = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><title
 
 
 @dataclass(frozen=True)
-class RunCardSettings:
+class RunCardSettings(Settings):
     """What a card cannot read from the run: its names, what the configuration says of the model, and the look."""
 
     experiment: str

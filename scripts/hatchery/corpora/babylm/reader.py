@@ -31,6 +31,7 @@ from hatchery.corpora.babylm.treatment import ReadingName, Treatment
 from hatchery.corpora.documents import RawDocument, Reading, Split, cut, document_text
 from hatchery.corpora.text_files import open_lines
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 from hatchery.storage.sources import RawSource
 
 Normaliser = Callable[[Iterable[str], Treatment], Iterator[str]]
@@ -61,7 +62,7 @@ NORMALISERS: dict[CorpusName, Normaliser] = {
 
 
 @dataclass(frozen=True)
-class BabylmOptions:
+class BabylmOptions(Settings):
     """Which corpus of the release is read, in which reading, and how it is cut."""
 
     corpus: CorpusName

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hatchery.errors import EvaluationError
+from hatchery.settings.fields import Settings
 from hatchery.storage.atomic import write_json
 from hatchery.storage.manifests import read_manifest
 from hatchery.typed import build
@@ -14,7 +15,7 @@ SENTENCES_FILE = "sentences.json"
 
 
 @dataclass(frozen=True)
-class Guess:
+class Guess(Settings):
     """One subword and how probable the model finds it, in percent with one decimal.
 
     A subword that does not begin a word is written with an ellipsis before it.
@@ -25,7 +26,7 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class FilledSentence:
+class FilledSentence(Settings):
     """A sentence without one word: what stands `before` it, the `word` itself, what stands `after` it."""
 
     before: str

@@ -12,11 +12,12 @@ from typing import Any, Literal
 from hatchery.errors import ConfigError
 from hatchery.evaluation.runtime import DeviceName
 from hatchery.evaluation.tasks.settings import TaskSettings
+from hatchery.settings.fields import Settings
 from hatchery.typed import build, stage_body
 
 
 @dataclass(frozen=True)
-class ProtocolSettings:
+class ProtocolSettings(Settings):
     """How a model is trained on a task, and which of its states is reported."""
 
     epochs: int
@@ -63,7 +64,7 @@ class ProtocolSettings:
 
 
 @dataclass(frozen=True)
-class FinetuneSettings:
+class FinetuneSettings(Settings):
     """A task, a protocol, and the tasks that the fine-tuned models are also scored on (HANS)."""
 
     task: TaskSettings
@@ -72,7 +73,7 @@ class FinetuneSettings:
 
 
 @dataclass(frozen=True)
-class FinetuneRuntime:
+class FinetuneRuntime(Settings):
     """How it is carried out; not part of the result's identity."""
 
     device: DeviceName = "auto"

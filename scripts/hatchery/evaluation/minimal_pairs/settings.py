@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from hatchery.errors import ConfigError
 from hatchery.evaluation.runtime import DeviceName
+from hatchery.settings.fields import Settings
 from hatchery.typed import build, stage_body
 
 Unit = Literal["paradigm", "file"]
@@ -18,7 +19,7 @@ ScoringName = Literal["auto", "pll", "pll_within_word_l2r", "left_to_right"]
 
 
 @dataclass(frozen=True)
-class ExpectedSize:
+class ExpectedSize(Settings):
     """How large a suite is, so that the files of another one are recognised; None leaves a number open."""
 
     paradigms: int | None = None
@@ -26,7 +27,7 @@ class ExpectedSize:
 
 
 @dataclass(frozen=True)
-class ExternalModel:
+class ExternalModel(Settings):
     """A public model in the layout of the library `transformers`, registered as a raw input of kind folder.
 
     `leading_blank` None does what the suite says; a value is for models whose published number was made otherwise.
@@ -37,7 +38,7 @@ class ExternalModel:
 
 
 @dataclass(frozen=True)
-class ScoringSettings:
+class ScoringSettings(Settings):
     """What is scored; part of the result's identity.
 
     `unit` is what one row of the tables is: the record's paradigm, or the whole file (BabyLM's pooled files, where
@@ -66,7 +67,7 @@ class ScoringSettings:
 
 
 @dataclass(frozen=True)
-class ScoringRuntime:
+class ScoringRuntime(Settings):
     """How it is carried out: tokens per batch (special tokens included), device, CPU threads.
 
     `tokens_per_batch` None takes the size that was measured to be fastest on the device

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from hatchery.errors import ConfigError
 from hatchery.evaluation.runtime import DeviceName
+from hatchery.settings.fields import Settings
 from hatchery.typed import build, stage_body
 
 # Large enough to fill a GPU; the logits are made in smaller parts.
@@ -16,7 +17,7 @@ TOKENS_PER_BATCH = 16384
 
 
 @dataclass(frozen=True)
-class PerplexitySettings:
+class PerplexitySettings(Settings):
     """Which guesses a model is asked for."""
 
     splits: tuple[Literal["dev", "test"], ...]
@@ -40,7 +41,7 @@ class PerplexitySettings:
 
 
 @dataclass(frozen=True)
-class PerplexityRuntime:
+class PerplexityRuntime(Settings):
     """How it is carried out: tokens per batch (padding included; null: TOKENS_PER_BATCH), device, CPU threads."""
 
     tokens_per_batch: int | None = None

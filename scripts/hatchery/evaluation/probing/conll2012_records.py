@@ -16,6 +16,7 @@ from typing import Any, Literal
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.probing.conll2012 import AnnotatedSentence, LabelledSpan, read_gold_conll
 from hatchery.evaluation.probing.conll2012_rows import read_hub_rows
+from hatchery.settings.fields import Settings
 from hatchery.storage.atomic import atomic_path
 from hatchery.storage.manifests import StageRun
 from hatchery.storage.sources import RawSource, open_source
@@ -30,7 +31,7 @@ SAME_CLUSTER, OTHER_CLUSTER = "1", "0"
 
 
 @dataclass(frozen=True)
-class Conll2012Settings:
+class Conll2012Settings(Settings):
     """Which files make which split, and which tasks are written."""
 
     # {"train": "train/*.gold_conll", …}: one pattern or several per split, for column files or Parquet.

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hatchery.settings.fields import Settings
+
 LabelValue = str | int | bool | float
 
 Format = Literal["rows", "labelled_lines", "rte_xml", "jiant", "conllu"]
@@ -17,7 +19,7 @@ TransferRule = Literal["most_probable", "summed_probabilities"]
 
 
 @dataclass(frozen=True)
-class HeadSettings:
+class HeadSettings(Settings):
     """A head of `hatchery.modeling.heads.registry` with its options."""
 
     kind: str = "sequence_classification"
@@ -25,7 +27,7 @@ class HeadSettings:
 
 
 @dataclass(frozen=True)
-class VocabularyFilter:
+class VocabularyFilter(Settings):
     """Rows are kept only if their words lie in a vocabulary (reduced-vocabulary.md 1.6, column GLUE, and 6.2)."""
 
     # The fields whose texts are checked, joined by a blank; QNLI's question is not among them.
@@ -34,7 +36,7 @@ class VocabularyFilter:
 
 
 @dataclass(frozen=True)
-class TransferSettings:
+class TransferSettings(Settings):
     """How the classes of another task's model become the labels of this one (HANS on MNLI models).
 
     `labels` maps every label of this task to the labels of the other task that count as it. `most_probable` takes the
@@ -46,7 +48,7 @@ class TransferSettings:
 
 
 @dataclass(frozen=True)
-class TaskSettings:
+class TaskSettings(Settings):
     """One labelled task."""
 
     name: str

@@ -21,6 +21,7 @@ from hatchery.modeling.heads.span_classifier import SpanClassifier
 from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
 from hatchery.modeling.heads.token_classifier import TokenClassifier
 from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.settings.fields import Settings
 from hatchery.typed import build
 
 
@@ -37,7 +38,7 @@ class HeadContext:
 
 
 @dataclass(frozen=True)
-class EncoderOptions:
+class EncoderOptions(Settings):
     """Options of every head."""
 
     encoder_mode: EncoderMode = "trained"
@@ -99,7 +100,7 @@ class ExtractiveOptions(EncoderOptions):
 
 
 @dataclass(frozen=True)
-class ProbeOptions:
+class ProbeOptions(Settings):
     """Options of `span_classification`."""
 
     encoder_mode: EncoderMode = "frozen"

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from hatchery.analysis.settings import Style
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import Settings
 from hatchery.tokenization.trainer import TokenizerSettings
 from hatchery.typed import build
 
@@ -17,7 +18,7 @@ Esms = Literal["esms_definition", "esms_published_code", "esms_published_code_co
 
 
 @dataclass(frozen=True)
-class CandidateType:
+class CandidateType(Settings):
     """A type of tokenizer and the sizes in which it is tried."""
 
     name: str
@@ -44,7 +45,7 @@ class CandidateType:
 
 
 @dataclass(frozen=True)
-class FrequencySearch:
+class FrequencySearch(Settings):
     """The search for the largest vocabulary of which 95 % of the types are frequent (Gowda and May, 2020)."""
 
     type: str
@@ -60,7 +61,7 @@ class FrequencySearch:
 
 
 @dataclass(frozen=True)
-class SweepSettings:
+class SweepSettings(Settings):
     """Settings of one sweep."""
 
     name: str

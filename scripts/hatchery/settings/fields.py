@@ -1,0 +1,170 @@
+"""What a field of settings may be: kinds of numbers, text of a form, names of other files, lists without repetitions.
+
+A class of settings says its ranges in its annotations; pydantic reads them when something is validated, so that this
+module imports nothing heavy. `hatchery.typed` builds and validates, `hatchery.settings.schemas` writes the schemas.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, is_dataclass
+from functools import cache
+from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, Gt, Le, Lt, MinLen
+
+ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT", "__deepcopy__": lambda self, memo: self})()
+"""Default of a key that does not exist where nobody writes it, for keys of which one is chosen."""
+
+
+class Settings:
+    """Base of every class of settings: unknown keys are refused, and no value is made of one of another type."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
+
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Groups of keys of which exactly one has to be there; a class without a choice has none."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Text that matches a pattern; `words` say in messages what the pattern stands for."""
+
+    pattern: str
+    words: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.str_schema(pattern=self.pattern, strict=True)
+
+
+@dataclass(frozen=True)
+class Unique:
+    """A list that holds each entry once."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(_without_repetitions, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
+        return {**handler(schema), "uniqueItems": True}
+
+
+def _without_repetitions(values: Any) -> Any:
+    from pydantic_core import PydanticCustomError
+
+    twice = next((value for value in values if values.count(value) > 1), None)
+    if twice is not None:
+        raise PydanticCustomError(
+            "not_unique", "got {value} more than once, expected each entry once", {"value": repr(twice)}
+        )
+    return values
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The name of a file of this kind, or of a raw input of config.yaml where the kind is DATA.
+
+    `inherited` marks a file whose keys are laid under those of the one that names it: it is not needed besides.
+    """
+
+    kind: str
+    inherited: bool = False
+
+
+@dataclass(frozen=True)
+class PartOf:
+    """Some of the keys of a class of settings, at every depth: what differs from another place."""
+
+    settings: type
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return handler.generate_schema(_partial(self.settings))
+
+
+@dataclass(frozen=True)
+class ChosenBy:
+    """Several classes of settings, of which the value of a key that all of them have chooses one."""
+
+    key: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic import Discriminator
+
+        return Discriminator(self.key).__get_pydantic_core_schema__(source, handler)
+
+
+@dataclass(frozen=True)
+class Sweepable:
+    """Keys below may hold `{sweep: [...]}` in a file; runs are written out of them before anything is validated."""
+
+
+@cache
+def _partial(cls: type) -> Any:
+    """A dictionary type with the fields of a class of settings, none of them required and none filled in."""
+    from typing_extensions import TypedDict
+
+    fields = {name: partial_hint(hint) for name, hint in hints_of(cls).items()}
+    made = TypedDict(f"Partial{cls.__name__}", fields, total=False)  # type: ignore[operator, misc]
+    made.__pydantic_config__ = Settings.__pydantic_config__
+    made.__doc__ = cls.__doc__
+    return made
+
+
+def partial_hint(hint: Any) -> Any:
+    """A type in which every class of settings stands for some of its keys."""
+    if is_dataclass(hint):
+        return Annotated[dict[str, Any], PartOf(hint)]  # type: ignore[arg-type]
+    members = get_args(hint)
+    if get_origin(hint) is Annotated:
+        return Annotated[(partial_hint(members[0]), *members[1:])]  # type: ignore[misc]
+    if members and type(None) in members:
+        whole = [partial_hint(member) for member in members if member is not type(None)]
+        result = whole[0]
+        for member in whole[1:]:
+            result = result | member
+        return result | None
+    return hint
+
+
+@cache
+def hints_of(cls: type) -> Mapping[str, Any]:
+    """The types of the fields of a class of settings, with what is said about them."""
+    fields = cls.__dataclass_fields__ if is_dataclass(cls) else cls.__annotations__
+    hints = get_type_hints(cls, include_extras=True)
+    return {name: hints[name] for name in fields if get_origin(hints[name]) is not ClassVar}
+
+
+# Numbers.
+
+Count = Annotated[int, Ge(1)]
+Natural = Annotated[int, Ge(0)]
+Positive = Annotated[float, Gt(0)]
+NonNegative = Annotated[float, Ge(0)]
+Share = Annotated[float, Ge(0), Le(1)]
+ShareAboveZero = Annotated[float, Gt(0), Le(1)]
+ShareBelowOne = Annotated[float, Ge(0), Lt(1)]
+
+# Text.
+
+BlockName = Annotated[
+    str, Text("^[A-Za-z0-9][A-Za-z0-9_]*$", "letters a-z and A-Z, digits and _, beginning with a letter or digit")
+]
+NotEmpty = Annotated[str, MinLen(1)]
+Names = Annotated[tuple[str, ...], Unique()]
+SomeNames = Annotated[tuple[str, ...], MinLen(1), Unique()]
+
+# Names of files of the configuration.
+
+DATA = "data"
+"""Kind of a reference to a raw input of config.yaml."""
+
+DataName = Annotated[str, Reference(DATA)]
+CorpusName = Annotated[str, Reference("corpus")]
+TokenizerName = Annotated[str, Reference("tokenizer")]
+ModelName = Annotated[str, Reference("model")]
+SuiteName = Annotated[str, Reference("suite")]
+TaskName = Annotated[str, Reference("task")]
+VocabularyName = Annotated[str, Reference("vocabulary")]
+SelectionName = Annotated[str, Reference("selection")]
+BaselineName = Annotated[str, Reference("baseline")]

@@ -1,0 +1,174 @@
+"""What is wrong with settings, in words for the person who wrote them: a line for each problem, each once.
+
+The one place that knows pydantic's errors. A pattern is never shown: `Text` says in words what it stands for.
+"""
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt, MinLen
+
+from hatchery.errors import ConfigError
+from hatchery.settings.fields import PartOf, Text, hints_of
+from hatchery.settings.walk import members_of, met, metadata, said_about
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+_TYPES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
+_BOUNDS: dict[type, str] = {Ge: "at least", Gt: "more than", Le: "at most", Lt: "less than"}
+_BROKEN_BOUNDS = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+}
+_LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
+
+
+class Refused(ConfigError, ValueError):
+    """A value that does not fit the others of its class; pydantic collects it with the other problems."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        self.key, self.problem = key, problem
+        super().__init__(f"{key}: {problem}" if key else problem)
+
+
+def require(condition: bool, key: str, value: object, expected: str) -> None:
+    """Refuse the value of a key of a class of settings unless the condition holds; for values that depend on others."""
+    if not condition:
+        raise Refused(key, f"got {shown(value)}, expected {expected}")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the known word nearest to `word`, or nothing when none is near."""
+    matches = difflib.get_close_matches(str(word), sorted(known), n=1, cutoff=0.6)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
+
+
+def shown(value: Any) -> str:
+    """A value of a file, cut so that a message stays one readable line."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tuple[str, str]]:
+    """Pairs of a key (`runs.a.model`, "" for the whole) and what is wrong with it, ordered by key, each once."""
+    found: dict[tuple[str, str], None] = {}
+    details = error.errors(include_url=False)
+    for detail in sorted(details, key=lambda detail: [str(part) for part in detail["loc"]]):
+        found.setdefault(_explained(detail, hint, document))
+    return list(found)
+
+
+def _explained(detail: Mapping[str, Any], hint: Any, document: Any) -> tuple[str, str]:
+    location, kind, context = detail["loc"], detail["type"], detail.get("ctx", {})
+    if location and location[-1] == "[key]":
+        *_, (parent, hint, _value) = met(hint, document, location[:-2])
+        key_hint = get_args(members_of(hint)[0])[0]
+        return _joined(parent), f"got the name {location[-2]!r}, expected {_wanted(key_hint)}"
+    steps = list(met(hint, document, location))
+    path, hint, value = steps[-1]
+    place = _joined(path)
+    match kind:
+        case "missing":
+            return place, "the key is missing"
+        case "unexpected_keyword_argument" | "extra_forbidden":
+            known = sorted(hints_of(_class_of(steps[-2][1])))
+            return place, f"unknown key; allowed are: {', '.join(known)}{nearest(path[-1], known)}"
+        case "value_error" if isinstance(context.get("error"), Refused):
+            refused = context["error"]
+            return _joined((*path, refused.key) if refused.key else path), refused.problem
+        case "value_error" | "not_unique" | "json_invalid":
+            return place, detail["msg"].removeprefix("Value error, ")
+        case "union_tag_invalid" | "union_tag_not_found":
+            return _wrong_tag(path, value, detail)
+    if len(members_of(hint)) > 1:
+        return place, f"got {shown(value)}, expected {_wanted(hint)}"
+    match kind:
+        case "literal_error":
+            allowed = [_word(item) for item in _choices(hint)]
+            hint_of = nearest(value, allowed) if isinstance(value, str) else ""
+            return place, f"got {shown(value)}, allowed are: {', '.join(allowed)}{hint_of}"
+        case _ if kind in _BROKEN_BOUNDS:
+            words, key = _BROKEN_BOUNDS[kind]
+            return place, f"got {shown(value)}, expected {words} {_number(context[key])}"
+        case _ if kind in _LENGTHS:
+            words, key = _LENGTHS[kind]
+            entries = "entry" if context[key] == 1 else "entries"
+            return place, f"expected {words} {context[key]} {entries}, got {len(value)}"
+        case "string_pattern_mismatch" | "string_too_short" | "string_too_long":
+            return place, f"got {shown(value)}, expected {_wanted(hint)}"
+    return place, f"got {shown(value)}, expected {_wanted(hint, bounds=False)}"
+
+
+def _wrong_tag(path: Sequence[str], value: Any, detail: Mapping[str, Any]) -> tuple[str, str]:
+    key = detail["ctx"]["discriminator"].strip("'")
+    place = _joined((*path, key))
+    if detail["type"] == "union_tag_not_found":
+        return place, "the key is missing"
+    allowed = [word.strip("'") for word in detail["ctx"]["expected_tags"].split(", ")]
+    given = value[key]
+    return place, f"got {shown(given)}, allowed are: {', '.join(allowed)}{nearest(str(given), allowed)}"
+
+
+def _class_of(hint: Any) -> type:
+    for meta in said_about(hint, PartOf):
+        return meta.settings
+    return next(member for member in members_of(hint) if isinstance(member, type))
+
+
+def _wanted(hint: Any, bounds: bool = True) -> str:
+    """What a type asks for, in words; without its bounds where only the type was wrong."""
+    return " or ".join(dict.fromkeys(_parts(hint, bounds)))
+
+
+def _parts(hint: Any, bounds: bool) -> Iterator[str]:
+    for member, about in metadata(hint):
+        form = [meta.words for meta in about if isinstance(meta, Text)]
+        limits = [
+            f"{words} {_number(_limit(meta))}"
+            for meta in about
+            for kind, words in _BOUNDS.items()
+            if type(meta) is kind
+        ]
+        if get_origin(member) is Literal:
+            yield from (_word(item) for item in get_args(member))
+        elif form:
+            yield form[0]
+        elif member is str and any(isinstance(meta, MinLen) for meta in about):
+            yield "text that is not empty"
+        elif any(isinstance(meta, PartOf) for meta in about) or is_dataclass(member) or get_origin(member) is dict:
+            yield "keys with values"
+        elif get_origin(member) in (list, tuple):
+            yield "a list"
+        else:
+            yield " ".join([_TYPES.get(member, "another value"), " and ".join(limits) if bounds else ""]).strip()
+
+
+def _limit(meta: Any) -> Any:
+    return next(iter(vars(meta).values())) if hasattr(meta, "__dict__") else getattr(meta, type(meta).__name__.lower())
+
+
+def _choices(hint: Any) -> list[Any]:
+    return [
+        item
+        for member, _about in metadata(hint)
+        for item in (get_args(member) if get_origin(member) is Literal else [None] if member is type(None) else [])
+    ]
+
+
+def _number(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _word(value: Any) -> str:
+    """A value as YAML spells it."""
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
+
+
+def _joined(path: Iterable[Any]) -> str:
+    return ".".join(str(part) for part in path)

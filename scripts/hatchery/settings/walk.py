@@ -1,0 +1,127 @@
+"""Going through settings and their types together: what stands at which key, and what is said about it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+
+from hatchery.settings.fields import ABSENT, PartOf, Reference, Settings, hints_of
+
+Meta = TypeVar("Meta")
+Path = tuple[str, ...]
+
+
+class Named(NamedTuple):
+    """A name under a key: a file of this kind, or a raw input where the kind is DATA."""
+
+    kind: str
+    name: str
+    key: str
+    inherited: bool = False
+
+
+def metadata(hint: Any, about: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """The members of a type (one, unless it is a union), each with what `Annotated` says about it."""
+    if get_origin(hint) is Annotated:
+        inner, *more = get_args(hint)
+        yield from metadata(inner, (*about, *more))
+    elif get_origin(hint) in (Union, UnionType):
+        for member in get_args(hint):
+            yield from metadata(member, about)
+    else:
+        yield hint, about
+
+
+def members_of(hint: Any) -> list[Any]:
+    """The members of a type without null."""
+    return [member for member, _ in metadata(hint) if member is not NoneType]
+
+
+def said_about(hint: Any, kind: type[Meta]) -> list[Meta]:
+    """What of this kind is said about a type."""
+    return [meta for _, about in metadata(hint) for meta in about if isinstance(meta, kind)]
+
+
+def members_at(hint: Any, value: Any) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """The members of a type that a value of a file can be meant as, with what is said about each."""
+    for member, about in metadata(hint):
+        parts = [meta.settings for meta in about if isinstance(meta, PartOf)]
+        if parts:
+            member = parts[0]
+        if isinstance(member, type) and is_dataclass(member):
+            if isinstance(value, Mapping) and _is_chosen(member, value):
+                yield member, about
+        elif get_origin(member) is dict:
+            if isinstance(value, Mapping):
+                yield member, about
+        elif get_origin(member) in (list, tuple):
+            if isinstance(value, list | tuple):
+                yield member, about
+        else:
+            yield member, about
+
+
+def _is_chosen(cls: type, value: Mapping[str, Any]) -> bool:
+    """Whether a mapping is of this class, of several that differ in the one choice of a key."""
+    for key, hint in hints_of(cls).items():
+        choices = get_args(hint)
+        if get_origin(hint) is Literal and len(choices) == 1 and value.get(key, choices[0]) != choices[0]:
+            return False
+    return True
+
+
+def below(hint: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Key, type and value of everything that stands directly below a value of a file."""
+    for member, _about in members_at(hint, value):
+        if isinstance(member, type) and is_dataclass(member):
+            hints = hints_of(member)
+            yield from ((key, hints[key], value[key]) for key in hints if key in value)
+        elif get_origin(member) is dict:
+            yield from ((str(key), get_args(member)[1], item) for key, item in value.items())
+        elif get_origin(member) in (list, tuple):
+            yield from ((str(index), get_args(member)[0], item) for index, item in enumerate(value))
+
+
+def met(hint: Any, value: Any, location: Sequence[Any]) -> Iterator[tuple[Path, Any, Any]]:
+    """Path, type and value at each step to a location of pydantic's, which names members of unions between the keys."""
+    path: Path = ()
+    yield path, hint, value
+    for part in location:
+        step = next((step for step in below(hint, value) if step[0] == str(part)), None)
+        if step is None:
+            # A key that is missing or unknown, or the name of a member.
+            known = [hints_of(m)[part] for m, _ in members_at(hint, value) if is_dataclass(m) and part in hints_of(m)]
+            if not known and not (isinstance(value, Mapping) and part in value):
+                continue
+            step = (str(part), known[0] if known else Any, value.get(part, ABSENT))
+        path, hint, value = (*path, step[0]), step[1], step[2]
+        yield path, hint, value
+
+
+def references(hint: Any, value: Any, path: Path = ()) -> Iterator[Named]:
+    """Every name of another file or raw input in a value of this type, in the order of the keys; nulls are left out.
+
+    The value need not be valid, or have its defaults. Names in a list, and names that are keys, stand at its key.
+    """
+    for meta in said_about(hint, Reference):
+        if isinstance(value, str):
+            yield Named(meta.kind, value, ".".join(path), meta.inherited)
+    for member, _about in members_at(hint, value):
+        if get_origin(member) is dict:
+            for key in value:
+                yield from references(get_args(member)[0], key, path)
+    for key, inner, item in below(hint, value):
+        named = said_about(inner, Reference) and isinstance(value, list | tuple)
+        yield from references(inner, item, path if named else (*path, key))
+
+
+def missing_choices(hint: Any, value: Any, path: Path = ()) -> Iterator[tuple[str, str]]:
+    """Pairs of a key and what is wrong with it, where not exactly one of the keys of a choice is there."""
+    for member, about in members_at(hint, value):
+        partial = any(isinstance(meta, PartOf) for meta in about)
+        if isinstance(member, type) and issubclass(member, Settings) and member.ONE_OF and not partial:
+            if sum(all(key in value for key in group) for group in member.ONE_OF) != 1:
+                choices = " or ".join(", ".join(group) for group in member.ONE_OF)
+                yield ".".join(path), f"expected exactly one of the keys {choices}"
+    for key, inner, item in below(hint, value):
+        yield from missing_choices(inner, item, (*path, key))
