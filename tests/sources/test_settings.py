@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from hatchery.config.schema import validate
-from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.sources.settings import source_settings
 from hatchery.storage.archive_members import ArchiveLimits
+from hatchery.storage.yaml_files import read_yaml
 
 COMMIT = "607bd4c8450a42878aa9ddc051a65a055450ef87"
 CHECKSUM = "ab" * 32
@@ -77,7 +77,7 @@ def test_a_hub_data_set_without_a_revision_is_refused() -> None:
         ({"download": [DOWNLOAD, DOWNLOAD]}, "2 files are called 'CBTest.tgz'"),
         ({"download": [{**DOWNLOAD, "url": "https://example.org/a.rar", "unpack": True}]}, r"a\.rar is none of \.zip"),
         ({"limits": {"members": 0}}, r"limits: expected positive numbers"),
-        ({"licence": 3}, r"data\.x\.licence: expected str"),
+        ({"licence": 3}, r"data\.x\.licence: got 3, expected text"),
         ({"colour": 3}, r"data\.x\.colour: unknown key"),
     ],
 )

@@ -29,7 +29,7 @@ _BROKEN_BOUNDS = {
 _LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 
 
-class Refused(ConfigError, ValueError):
+class RefusedError(ConfigError, ValueError):
     """A value that does not fit the others of its class; pydantic collects it with the other problems."""
 
     def __init__(self, key: str, problem: str) -> None:
@@ -40,7 +40,7 @@ class Refused(ConfigError, ValueError):
 def require(condition: bool, key: str, value: object, expected: str) -> None:
     """Refuse the value of a key of a class of settings unless the condition holds; for values that depend on others."""
     if not condition:
-        raise Refused(key, f"got {shown(value)}, expected {expected}")
+        raise RefusedError(key, f"got {shown(value)}, expected {expected}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -79,7 +79,7 @@ def _explained(detail: Mapping[str, Any], hint: Any, document: Any) -> tuple[str
         case "unexpected_keyword_argument" | "extra_forbidden":
             known = sorted(hints_of(_class_of(steps[-2][1])))
             return place, f"unknown key; allowed are: {', '.join(known)}{nearest(path[-1], known)}"
-        case "value_error" if isinstance(context.get("error"), Refused):
+        case "value_error" if isinstance(context.get("error"), RefusedError):
             refused = context["error"]
             return _joined((*path, refused.key) if refused.key else path), refused.problem
         case "value_error" | "not_unique" | "json_invalid":

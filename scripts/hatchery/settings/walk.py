@@ -119,9 +119,8 @@ def missing_choices(hint: Any, value: Any, path: Path = ()) -> Iterator[tuple[st
     """Pairs of a key and what is wrong with it, where not exactly one of the keys of a choice is there."""
     for member, about in members_at(hint, value):
         partial = any(isinstance(meta, PartOf) for meta in about)
-        if isinstance(member, type) and issubclass(member, Settings) and member.ONE_OF and not partial:
-            if sum(all(key in value for key in group) for group in member.ONE_OF) != 1:
-                choices = " or ".join(", ".join(group) for group in member.ONE_OF)
-                yield ".".join(path), f"expected exactly one of the keys {choices}"
+        choice = member.ONE_OF if isinstance(member, type) and issubclass(member, Settings) and not partial else ()
+        if choice and sum(all(key in value for key in group) for group in choice) != 1:
+            yield ".".join(path), f"expected exactly one of the keys {' or '.join(', '.join(keys) for keys in choice)}"
     for key, inner, item in below(hint, value):
         yield from missing_choices(inner, item, (*path, key))
