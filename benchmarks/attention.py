@@ -30,7 +30,14 @@ class Case:
     """One size: inputs, and the ways to compute the same scores from them."""
 
     def __init__(self, hidden_size: int, heads: int, batch: int, length: int) -> None:
-        config = LtgBertConfig(1, hidden_size, 1, 1, heads, attention_probs_dropout_prob=0.0)
+        config = LtgBertConfig(
+            vocab_size=1,
+            hidden_size=hidden_size,
+            intermediate_size=1,
+            num_hidden_layers=1,
+            num_attention_heads=heads,
+            attention_probs_dropout_prob=0.0,
+        )
         self.attention = DisentangledSelfAttention(config)
         positions = RelativePositions(config.position_bucket_size, config.max_position_embeddings)
         self.positions, self.rows = positions(length), positions.rows(length)

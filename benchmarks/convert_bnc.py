@@ -24,8 +24,9 @@ from lxml import etree
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 from hatchery.corpora.bnc_page import BncReading
-from hatchery.corpora.bnc_xml import BncOptions, read
+from hatchery.corpora.bnc_xml import read
 from hatchery.corpora.documents import Reading, Rejections
+from hatchery.corpora.settings import BncOptions
 from hatchery.corpora.typography import normalise_punctuation
 from hatchery.storage.sources import RawSource, open_source, register_source
 

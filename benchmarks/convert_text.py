@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 from split_sentences import generated_paragraphs
 
-from hatchery.corpora.convert import ConvertSettings, convert_corpus
+from hatchery.corpora.convert import convert_corpus
+from hatchery.corpora.settings import ConvertSettings
 from hatchery.storage.manifests import stage_run
 from hatchery.storage.sources import register_source
 from hatchery.typed import build

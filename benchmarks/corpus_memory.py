@@ -17,13 +17,13 @@ from typing import Any
 
 from web_pages import make_vocabulary, write_pages
 
-from hatchery.corpora.convert import ConvertSettings, convert_corpus
-from hatchery.corpora.raw_texts import RawTextOptions
+from hatchery.corpora.convert import convert_corpus
+from hatchery.corpora.settings import ConvertSettings, RawTextOptions
 from hatchery.storage.manifests import StageRun, stage_run
 from hatchery.storage.sources import register_source
 from hatchery.typed import build
 from hatchery.vocabulary.select import select_text
-from hatchery.vocabulary.selection_parts import SelectionSettings
+from hatchery.vocabulary.settings import SelectionSettings
 
 LIMIT = 1.1
 GROWTH = 10

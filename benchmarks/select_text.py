@@ -23,15 +23,15 @@ import pyarrow.parquet as pq
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from web_pages import make_vocabulary, write_pages
 
-from hatchery.corpora.raw_texts import RawTextOptions
 from hatchery.corpora.sentences import pinned_splitter
+from hatchery.corpora.settings import RawTextOptions
 from hatchery.storage.manifests import stage_run
 from hatchery.storage.sources import register_source
 from hatchery.vocabulary.comparison import COMPARISONS
 from hatchery.vocabulary.items import SCHEMA
 from hatchery.vocabulary.rules import Rule, plain_sentences, plain_spans
 from hatchery.vocabulary.select import select_text
-from hatchery.vocabulary.selection_parts import SelectionSettings
+from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 LIMITS = {"sentences": 5.0, "spans": 3.0}

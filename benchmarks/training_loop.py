@@ -61,7 +61,17 @@ OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
 
 def make_model(vocabulary_size: int, device: torch.device) -> MaskedLanguageModel:
     """LTG-BERT of the size `ltg_mini` (config/models)."""
-    model = MaskedLanguageModel(LtgBertConfig(vocabulary_size, 128, 344, 6, 4, 512, 32, 0.0, 0.0))
+    model = MaskedLanguageModel(
+        LtgBertConfig(
+            vocab_size=vocabulary_size,
+            hidden_size=128,
+            intermediate_size=344,
+            num_hidden_layers=6,
+            num_attention_heads=4,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        )
+    )
     initialise_(model, 42)
     return model.to(device)
 

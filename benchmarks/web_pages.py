@@ -16,10 +16,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from hatchery.embedded.generate import EmbeddedSettings, generate
+from hatchery.embedded.generate import generate
+from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.storage.manifests import stage_run
 from hatchery.storage.sources import register_source
-from hatchery.vocabulary.build import VocabularySettings, build_vocabulary
+from hatchery.vocabulary.build import build_vocabulary
+from hatchery.vocabulary.settings import VocabularySettings
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 MEAN_CHARACTERS = 2200

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
-from hatchery.corpora.convert import ConvertSettings, convert_corpus
+from hatchery.corpora.convert import convert_corpus
+from hatchery.corpora.settings import ConvertSettings
 from hatchery.storage.manifests import stage_run
 from hatchery.typed import build, stage_body
 

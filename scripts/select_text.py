@@ -7,7 +7,7 @@ from hatchery.command import add_settings_argument, load_settings, run_command
 from hatchery.storage.manifests import stage_run
 from hatchery.typed import build, stage_body
 from hatchery.vocabulary.select import select_text
-from hatchery.vocabulary.selection_parts import SelectionSettings
+from hatchery.vocabulary.settings import SelectionSettings
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 from hatchery.typed import build, stage_body
 
 

@@ -12,8 +12,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hatchery.errors import ConfigError
-from hatchery.settings.fields import ABSENT, Settings
-from hatchery.settings.problems import problem_lines, shown
+from hatchery.settings.base import Settings, shown
+from hatchery.settings.fields import ABSENT
+from hatchery.settings.problems import problem_lines
 from hatchery.settings.walk import missing_choices
 
 if TYPE_CHECKING:
@@ -42,11 +43,6 @@ def validated(cls: Any, document: Mapping[str, Any], where: str) -> dict[str, An
     Raises ConfigError like `build`.
     """
     return filled(_built(cls, document, where, ": "), document)
-
-
-def with_defaults(cls: type, document: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for keys that are known to be valid."""
-    return validated(cls, document, cls.__name__)
 
 
 def _built(cls: Any, mapping: Any, where: str, separator: str) -> Any:

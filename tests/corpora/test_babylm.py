@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hatchery.corpora.babylm.reader import NORMALISERS, BabylmOptions, CorpusName, files, output_lines, read
+from hatchery.corpora.babylm.reader import NORMALISERS, files, output_lines, read
 from hatchery.corpora.babylm.treatment import Treatment
 from hatchery.corpora.documents import Reading, Rejections
 from hatchery.corpora.sentences import split_sentences
+from hatchery.corpora.settings import BabylmCorpus, BabylmOptions
 from hatchery.corpora.text_files import open_lines
 from hatchery.embedded import babylm as layouts
 from hatchery.storage.sources import open_source, register_source
@@ -64,7 +65,7 @@ CORRECTIONS = {
 
 
 def normalised(
-    corpus: CorpusName, lines: list[str], corrected: bool, rejections: Rejections | None = None
+    corpus: BabylmCorpus, lines: list[str], corrected: bool, rejections: Rejections | None = None
 ) -> list[str]:
     return list(output_lines(corpus, lines, Treatment(corrected, rejections or Rejections())))
 
@@ -75,7 +76,7 @@ def test_every_corpus_says_what_its_corrected_reading_changes_in_the_golden_outp
 
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_as_published_gives_the_bytes_of_the_published_script(
-    corpus: CorpusName, golden_directory: Path, tmp_path: Path
+    corpus: BabylmCorpus, golden_directory: Path, tmp_path: Path
 ) -> None:
     register_source("golden", golden_directory / "babylm" / f"{corpus}.in.txt", tmp_path / "golden.json")
     raw = list(open_lines(open_source(tmp_path / "golden.json"), f"{corpus}.in.txt"))
@@ -85,7 +86,7 @@ def test_as_published_gives_the_bytes_of_the_published_script(
 
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_corrected_changes_the_listed_lines_of_the_golden_output_and_no_others(
-    corpus: CorpusName, golden_directory: Path
+    corpus: BabylmCorpus, golden_directory: Path
 ) -> None:
     raw, published = (
         (golden_directory / "babylm" / f"{corpus}.{end}.txt").read_bytes().decode().removesuffix("\n").split("\n")
@@ -289,7 +290,7 @@ def test_published_links_equal_a_plain_replacement_of_targets_up_to_the_first_ba
 
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_a_newline_that_the_cleaning_brings_splits_the_line_as_published_and_is_a_space_when_corrected(
-    corpus: CorpusName,
+    corpus: BabylmCorpus,
 ) -> None:
     raw = ["One &#10; two.", "", ""]
     published, corrected = (normalised(corpus, raw, corrected=corrected) for corrected in (False, True))
@@ -310,7 +311,7 @@ def test_the_dash_goes_before_the_cleaning_in_qed_and_after_it_in_open_subtitles
 
 
 @pytest.mark.parametrize("corpus", ["aochildes", "bnc_spoken"])
-def test_the_capital_comes_before_the_cleaning(corpus: CorpusName) -> None:
+def test_the_capital_comes_before_the_cleaning(corpus: BabylmCorpus) -> None:
     assert normalised(corpus, ["&#97; dog ."], corrected=False) == ['"a dog."']
 
 
@@ -324,7 +325,7 @@ def test_what_is_left_out_is_counted_by_reason_with_samples() -> None:
 @pytest.mark.parametrize("reading", ["as_published", "corrected"])
 @pytest.mark.parametrize("corpus", sorted(layouts.CORPORA))
 def test_embedded_corpus_becomes_clean_documents_of_both_splits(
-    corpus: CorpusName, reading: str, embedded_folder: Path, tmp_path: Path
+    corpus: BabylmCorpus, reading: str, embedded_folder: Path, tmp_path: Path
 ) -> None:
     register_source("babylm", embedded_folder / "babylm", tmp_path / "babylm.json")
     source = open_source(tmp_path / "babylm.json")

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hatchery.corpora.babylm.reader import NORMALISERS, CorpusName, output_lines
+from hatchery.corpora.babylm.reader import NORMALISERS, output_lines
 from hatchery.corpora.babylm.shared import collapse
 from hatchery.corpora.babylm.treatment import Treatment
 from hatchery.corpora.documents import Rejections, cut
+from hatchery.corpora.settings import BabylmCorpus
 
 CORPORA = sorted(NORMALISERS)
 BOTH_READINGS = pytest.mark.parametrize("corrected", [False, True])
@@ -88,7 +89,7 @@ class Ledger(Rejections):
         self.lines.append(sample)
 
 
-def run(corpus: CorpusName, lines: Iterable[str], corrected: bool) -> tuple[list[str], list[str]]:
+def run(corpus: BabylmCorpus, lines: Iterable[str], corrected: bool) -> tuple[list[str], list[str]]:
     """The output lines and the lines that were left out."""
     ledger = Ledger()
     return list(output_lines(corpus, lines, Treatment(corrected, ledger))), ledger.lines
@@ -105,7 +106,9 @@ def letters(lines: Iterable[str]) -> Counter[str]:
 @given(lines=any_lines)
 @example(lines=list(FRAGMENTS))
 @example(lines=[f"Anna {fragment} sang." for fragment in FRAGMENTS])
-def test_any_text_gives_the_same_single_lines_every_time(corpus: CorpusName, corrected: bool, lines: list[str]) -> None:
+def test_any_text_gives_the_same_single_lines_every_time(
+    corpus: BabylmCorpus, corrected: bool, lines: list[str]
+) -> None:
     output, left_out = run(corpus, lines, corrected)
     assert all("\n" not in line and "\r" not in line for line in output)
     "\n".join(output).encode()
@@ -117,7 +120,7 @@ def test_any_text_gives_the_same_single_lines_every_time(corpus: CorpusName, cor
 @given(lines=any_lines)
 @example(lines=list(FRAGMENTS))
 @example(lines=[f"Anna {fragment} sang." for fragment in FRAGMENTS])
-def test_corrected_writes_or_counts_every_line_that_is_not_blank(corpus: CorpusName, lines: list[str]) -> None:
+def test_corrected_writes_or_counts_every_line_that_is_not_blank(corpus: BabylmCorpus, lines: list[str]) -> None:
     output, left_out = run(corpus, lines, corrected=True)
     assert sum(1 for line in lines if line.strip()) == sum(1 for line in output if line) + len(left_out)
     assert all(line.strip() == line for line in output)
@@ -141,7 +144,7 @@ def test_corrected_gutenberg_writes_or_counts_every_line_that_is_not_blank(lines
 @given(lines=plain_lines)
 @example(lines=[f"Cat {word} the" for word in WORDS])
 def test_every_letter_of_plain_english_is_written_or_counted(
-    corpus: CorpusName, corrected: bool, lines: list[str]
+    corpus: BabylmCorpus, corrected: bool, lines: list[str]
 ) -> None:
     output, left_out = run(corpus, lines, corrected)
     assert letters(output) + letters(left_out) == letters(lines)
@@ -150,7 +153,9 @@ def test_every_letter_of_plain_english_is_written_or_counted(
 @EVERY_CORPUS
 @settings(max_examples=40, deadline=None)
 @given(lines=plain_lines, lines_per_document=st.one_of(st.none(), st.integers(1, 5)))
-def test_cutting_keeps_all_lines_in_order(corpus: CorpusName, lines: list[str], lines_per_document: int | None) -> None:
+def test_cutting_keeps_all_lines_in_order(
+    corpus: BabylmCorpus, lines: list[str], lines_per_document: int | None
+) -> None:
     output, _ = run(corpus, lines, corrected=True)
     documents = list(cut(output, lines_per_document))
     assert [line for document in documents for line in document] == [line for line in output if line]
@@ -161,6 +166,6 @@ def test_cutting_keeps_all_lines_in_order(corpus: CorpusName, lines: list[str], 
 @settings(max_examples=40, deadline=None)
 @given(lines=plain_lines)
 @example(lines=[f"Cat {word} the" for word in WORDS])
-def test_corrected_speech_repeats_no_line_within_a_document(corpus: CorpusName, lines: list[str]) -> None:
+def test_corrected_speech_repeats_no_line_within_a_document(corpus: BabylmCorpus, lines: list[str]) -> None:
     output, _ = run(corpus, lines, corrected=True)
     assert all(first != second for first, second in pairwise(output) if first)

@@ -11,8 +11,9 @@ from typing import IO, Any
 import pytest
 import yaml
 
-from hatchery.corpora.babylm.reader import NORMALISERS, BabylmOptions, CorpusName, files, read
+from hatchery.corpora.babylm.reader import NORMALISERS, files, read
 from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.corpora.settings import BabylmCorpus, BabylmOptions
 from hatchery.errors import ConfigError, SourceError
 from hatchery.storage.sources import RawSource, open_source, register_source
 
@@ -134,7 +135,7 @@ def test_the_last_document_of_a_corpus_stays_apart_from_the_first_of_the_next_fi
 
 
 @pytest.mark.parametrize("corpus", sorted(NORMALISERS))
-def test_wrong_encoding_is_an_error_that_names_file_and_byte(corpus: CorpusName, source_of: SourceOf) -> None:
+def test_wrong_encoding_is_an_error_that_names_file_and_byte(corpus: BabylmCorpus, source_of: SourceOf) -> None:
     source = source_of(**{f"{corpus}.train": b"Good line.\n" * 200_000 + b"bad \xe9 line\n"})
     with pytest.raises(SourceError, match=rf"{corpus}\.train: byte 2200004 is not utf-8"):
         documents(source, corpus=corpus)
@@ -170,7 +171,9 @@ class _EndlessSource(RawSource):
 
 @pytest.mark.parametrize("how", ["as_published", "corrected"])
 @pytest.mark.parametrize("corpus", sorted(NORMALISERS))
-def test_documents_come_before_the_file_is_read_to_its_end(corpus: CorpusName, how: Any, embedded_folder: Path) -> None:
+def test_documents_come_before_the_file_is_read_to_its_end(
+    corpus: BabylmCorpus, how: Any, embedded_folder: Path
+) -> None:
     source = _EndlessSource(Path("m"), "x", "folder", Path("raw"), {f"{corpus}.train": (1, "")})
     handle = source.stream((embedded_folder / "babylm" / f"{corpus}.train").read_bytes())
     options = BabylmOptions(corpus, reading=how)

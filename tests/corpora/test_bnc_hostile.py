@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hatchery.corpora.bnc_page import BncReading
-from hatchery.corpora.bnc_xml import BncOptions, files, read
+from hatchery.corpora.bnc_xml import files, read
 from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.corpora.settings import BncOptions
 from hatchery.errors import SourceError
 from hatchery.storage.sources import RawSource, open_source, register_source
 

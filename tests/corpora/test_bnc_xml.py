@@ -9,8 +9,9 @@ import pytest
 from hatchery.corpora.bnc_header import first_names, name_drawer, usable_names
 from hatchery.corpora.bnc_page import BncReading
 from hatchery.corpora.bnc_parser import parse
-from hatchery.corpora.bnc_xml import BncOptions, convert_text, files, read
+from hatchery.corpora.bnc_xml import convert_text, files, read
 from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.corpora.settings import BncOptions
 from hatchery.errors import SourceError
 from hatchery.storage.sources import RawSource, open_source, register_source
 

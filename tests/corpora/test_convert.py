@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from hatchery.corpora.convert import ConvertSettings, convert_corpus
+from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.documents import RawDocument, Reading
 from hatchery.corpora.registry import READERS, Reader, reader_and_options
+from hatchery.corpora.settings import ConvertSettings
 from hatchery.errors import ConfigError, CorpusError, SourceError
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.parquet import read_tables

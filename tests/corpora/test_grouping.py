@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.corpora import sequences_order
-from hatchery.corpora.grouping import Item, Sequence, SequenceLength, grouped
+from hatchery.corpora.grouping import Item, Sequence, grouped
 from hatchery.corpora.sequences_order import drawn, point_of_the_last, shuffled_units
+from hatchery.corpora.settings import SequenceLength
 
 
 def words(number: int, mark: str = "w") -> str:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from hatchery.corpora.convert import ConvertSettings, convert_corpus
+from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.documents import Reading, Rejections
-from hatchery.corpora.plain_text import PlainTextOptions, read
+from hatchery.corpora.plain_text import read
+from hatchery.corpora.settings import ConvertSettings, PlainTextOptions
 from hatchery.errors import CorpusError, SourceError
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 from hatchery.storage.parquet import read_tables

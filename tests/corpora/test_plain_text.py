@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from hatchery.corpora.documents import RawDocument, Reading, Rejections
-from hatchery.corpora.plain_text import PlainTextOptions, files, read
+from hatchery.corpora.plain_text import files, read
+from hatchery.corpora.settings import PlainTextOptions
 from hatchery.corpora.tagged_text import tagged_sentence
 from hatchery.errors import ConfigError, HatcheryError, SourceError
 from hatchery.storage.sources import RawSource, open_source, register_source

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.corpora.corpus_writer import CorpusWriter, document_row
-from hatchery.corpora.sampling import NOT_DRAWN, Drawing, SampleSettings, sample_corpus
+from hatchery.corpora.sampling import NOT_DRAWN, Drawing, sample_corpus
+from hatchery.corpora.settings import SampleSettings
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 from hatchery.storage.parquet import read_rows

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hatchery.corpora.splits import SplitSettings, Splitter, draw, smallest
+from hatchery.corpora.settings import SplitSettings
+from hatchery.corpora.splits import Splitter, draw, smallest
 from hatchery.errors import ConfigError, CorpusError
 
 

@@ -14,6 +14,7 @@ from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.published_names import from_published
+from hatchery.typed import build
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def load_golden(golden_directory: Path) -> Callable[..., GoldenModel]:
     def load(path: str, **choices: str) -> GoldenModel:
         arrays = dict(np.load(golden_directory / f"{path}.npz"))
         facts = json.loads((golden_directory / f"{path}.json").read_text())
-        config = LtgBertConfig.from_dict({**facts["config"], **choices})
+        config = build(LtgBertConfig, {**facts["config"], **choices})
         model = MaskedLanguageModel(config)
         published = {k.removeprefix("state."): torch.from_numpy(v) for k, v in arrays.items() if k.startswith("state.")}
         model.load_state_dict(from_published(published))

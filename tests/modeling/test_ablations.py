@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from hatchery.errors import ModelError
+from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.attention_inputs import AttentionInputs
 from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
@@ -167,10 +167,10 @@ def test_the_printed_reading_of_the_index_exchanges_query_and_key_in_one_term(ma
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"block_norm_affine": True}, "block_norm_affine: got True, expected null for normformer"),
-        ({"num_attention_heads": 5}, "hidden_size: got 24, expected a multiple of num_attention_heads"),
+        ({"block_norm_affine": True}, "block_norm_affine: got True, expected null with normalisation normformer"),
+        ({"num_attention_heads": 5}, "num_attention_heads: got 5, expected a divisor of hidden_size"),
     ],
 )
 def test_impossible_combinations_are_refused_by_name(make_model, changes, message):
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(ConfigError, match=message):
         make_model(**changes)

@@ -25,7 +25,14 @@ class Case:
 
     def __init__(self, length: int, mask: str = "none", **choices):
         fields = {"position_bucket_size": 8, "max_position_embeddings": 40, "attention_probs_dropout_prob": 0.0}
-        self.config = LtgBertConfig(50, SIZE, 40, 1, HEADS, **{**fields, **choices})
+        self.config = LtgBertConfig(
+            vocab_size=50,
+            hidden_size=SIZE,
+            intermediate_size=40,
+            num_hidden_layers=1,
+            num_attention_heads=HEADS,
+            **{**fields, **choices},
+        )
         generator = torch.Generator().manual_seed(length)
         self.fast = DisentangledSelfAttention(self.config)
         for parameter in self.fast.parameters():

@@ -8,6 +8,7 @@ import torch
 from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.typed import build
 
 
 def statistics_of(model) -> dict[str, torch.Tensor]:
@@ -39,7 +40,7 @@ def statistics_of(model) -> dict[str, torch.Tensor]:
 def test_every_kind_of_weight_has_the_published_distribution(golden_directory):
     """At a quarter of the published width; standard deviations scale with the nominal one, sqrt(2 / (5 D))."""
     published = json.loads((golden_directory / "init/init_statistics.json").read_text())
-    config = LtgBertConfig.from_dict({**published["config"], "hidden_size": 192, "intermediate_size": 512})
+    config = build(LtgBertConfig, {**published["config"], "hidden_size": 192, "intermediate_size": 512})
     model = MaskedLanguageModel(config)
     initialise_(model, 42)
     ours = statistics_of(model)

@@ -15,7 +15,14 @@ from hatchery.pretraining.parameter_groups import is_decayed, parameter_groups
 )
 def test_models_with_the_head_have_the_published_number_of_parameters(hidden_size, intermediate_size, heads, expected):
     with torch.device("meta"):
-        config = LtgBertConfig(16384, hidden_size, intermediate_size, 12, heads, sentence_pair_head=True)
+        config = LtgBertConfig(
+            vocab_size=16384,
+            hidden_size=hidden_size,
+            intermediate_size=intermediate_size,
+            num_hidden_layers=12,
+            num_attention_heads=heads,
+            sentence_pair_head=True,
+        )
         model = MaskedLanguageModel(config)
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
 

@@ -154,7 +154,7 @@ def test_a_scale_that_does_not_fit_the_model_is_refused_before_anything_is_count
         ({"label_smoothing": 1.5}, "label_smoothing: got 1.5"),
         ({"counted_examples": 0}, "counted_examples: got 0"),
         ({"weight_scale": 0.0}, "weight_scale: got 0.0"),
-        ({"weight_scale": "big"}, "weight_scale: got 'big', allowed are"),
+        ({"weight_scale": "big"}, "weight_scale: got 'big', expected own or unit"),
         ({"kind": "zero", "weight_scale": "frobenius"}, "got 'frobenius', expected own, unit or a number"),
     ],
 )

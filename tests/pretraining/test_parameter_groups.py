@@ -75,7 +75,15 @@ def test_elc_bert_has_the_groups_of_the_published_code(sizes: tuple[int, ...], v
 
 def test_ltg_bert_base_has_the_groups_of_the_bnc_code() -> None:
     with torch.device("meta"):
-        model = MaskedLanguageModel(LtgBertConfig(16384, 768, 2048, 12, 12))
+        model = MaskedLanguageModel(
+            LtgBertConfig(
+                vocab_size=16384,
+                hidden_size=768,
+                intermediate_size=2048,
+                num_hidden_layers=12,
+                num_attention_heads=12,
+            )
+        )
     body, head, undecayed = parameter_groups(model, AS_BNC)
     names = names_of(model, [body, head, undecayed])
     assert names[1] == [WORD_EMBEDDING, "head.linear.weight"]

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from hatchery.corpora.raw_texts import RawTextOptions
+from hatchery.corpora.settings import RawTextOptions
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 from hatchery.storage.sources import register_source
-from hatchery.vocabulary.build import VocabularySettings, build_vocabulary
+from hatchery.vocabulary.build import build_vocabulary
 from hatchery.vocabulary.select import select_text
-from hatchery.vocabulary.selection_parts import SelectionSettings
+from hatchery.vocabulary.settings import SelectionSettings, VocabularySettings
 
 Files = dict[str, bytes | str]
 

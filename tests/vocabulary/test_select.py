@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hatchery.corpora.raw_texts import RawTextOptions
+from hatchery.corpora.settings import RawTextOptions
 from hatchery.errors import ConfigError, ManifestError, SourceError
 from hatchery.storage.manifests import Manifest
 from hatchery.vocabulary import select as stage

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hatchery.errors import ConfigError
 from hatchery.rendering.style import Style
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,14 @@
-"""What a schema cannot say about a block: that its values fit each other, in the words of the stage that takes them.
-
-The stages check their settings when they start. Here the same checks are asked before anything is planned, so that a
-mistake in the last stage's settings does not wait for the first one's result.
-"""
+"""What the class of a block cannot say: that it fits what lies here, and the other blocks that it names."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.config.block_bodies import task_body, tokenizer_body
-from hatchery.config.checks import check_experiment, check_model, check_sources
+from hatchery.config.block_bodies import task_body
 from hatchery.config.continuation import check_continuation
 from hatchery.config.corpus_checks import check_circle, check_encodings
+from hatchery.config.experiment_checks import check_experiment
 from hatchery.config.paper_tables import check_paper_tables
 from hatchery.config.problems import Problems
 from hatchery.errors import ConfigError
@@ -44,34 +40,23 @@ def _experiment(name: str, block: dict[str, Any], where: str, project: "Project"
 def _corpus(name: str, block: Block, where: str, project: "Project") -> None:
     check_circle(name, project, where)
     if "sources" in block:
-        check_sources(block, where)
         check_encodings(block, where)
 
 
 def _tokenizer(name: str, block: Block, where: str, project: "Project") -> None:
-    if "path" in block:
-        if not Path(block["path"]).expanduser().is_file():
-            raise ConfigError(f"{where}: path: got {block['path']!r}, there is no such file; expected a tokenizer.json")
-        return
-    from hatchery.tokenization.trainer_settings import TokenizerSettings
-
-    with _said_in(where):
-        build(TokenizerSettings, tokenizer_body(block))
+    if "path" in block and not Path(block["path"]).expanduser().is_file():
+        raise ConfigError(f"{where}: path: got {block['path']!r}, there is no such file; expected a tokenizer.json")
 
 
 def _task(name: str, block: Block, where: str, project: "Project") -> None:
-    from hatchery.evaluation.tasks.checks import check_settings
+    from hatchery.evaluation.tasks.checks import check_task
     from hatchery.evaluation.tasks.settings import TaskSettings
 
     with _said_in(where, f"task {name!r}: "):
-        check_settings(build(TaskSettings, task_body(name, block)))
+        check_task(build(TaskSettings, task_body(name, block)))
     for task in block["transfer_tasks"]:
         if project.block("task", task)["transfer"] is None:
             raise ConfigError(f"{where}: transfer_tasks: the task {task!r} says nothing under `transfer`")
-
-
-def _model(name: str, block: Block, where: str, project: "Project") -> None:
-    check_model(block, where)
 
 
 @contextmanager
@@ -88,5 +73,4 @@ _CHECKS: dict[str, Callable[[str, dict[str, Any], str, "Project"], None]] = {
     "corpus": _corpus,
     "tokenizer": _tokenizer,
     "task": _task,
-    "model": _model,
 }

@@ -7,11 +7,17 @@ job is sent and not by sbatch, one job at a time. Source of the refused options:
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from hatchery.errors import ConfigError
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Count, Natural, Range, Settings, ShareAboveZero
+from hatchery.settings.fields import Text
 from hatchery.typed import build
+
+Word = Annotated[str, Text(r"^\S+$", "text without spaces")]
+Minutes = Annotated[int, Range(ge=5)]
+Megabytes = Annotated[int, Range(ge=256)]
+PlannedDevice = Literal["a100", "cpu", "h100", "h200", "l40s", "mi250x", "v100"]
 
 # Options of sbatch that the executor sets itself, and the key of the block that they come from.
 MANAGED = {
@@ -68,33 +74,60 @@ class JobTarget:
     memory_mb_per_node: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClusterSettings(Settings):
-    """The block; the schema explains every key."""
+    """The machines that jobs are sent to; ignored where jobs run at once. A key that begins with `gpu_` is for jobs
+    that compute with models, null there takes the key without `gpu_`. No result depends on any of them; estimated costs
+    do, and the page and cards that show them."""
 
-    account: str | None
-    partition: str | None
-    qos: str | None
-    constraint: str | None
-    extra: str | None
-    max_minutes: int
-    memory_mb_per_node: int | None
-    gpu_account: str | None
-    gpu_partition: str | None
-    gpu_qos: str | None
-    gpu_constraint: str | None
-    gpu_extra: str | None
-    gpu_max_minutes: int | None
-    gpu_memory_mb_per_node: int | None
-    nodes: int
-    gpus_per_node: int
-    gpu_type: str | None
-    cpus_per_gpu: int | None
-    requeue: bool
-    pretraining_memory_mb: int
-    pretraining_minutes: int | None
-    planned_device: str | None
-    planned_mfu: float
+    account: Word | None = None
+    """Account that is charged (sbatch -A); null leaves it to Slurm."""
+    partition: Word | None = None
+    """Partition of jobs without a model (sbatch -p); null is the cluster's default."""
+    qos: Word | None = None
+    """Quality of service (sbatch --qos)."""
+    constraint: Word | None = None
+    """Features that a node must have (sbatch -C)."""
+    extra: str | None = None
+    """More options of sbatch, as one text, such as `--reservation=r1`; "" in gpu_extra for none."""
+    max_minutes: Minutes = 1440
+    """Longest time that the partition grants a job; longer runs go on in the next attempt."""
+    memory_mb_per_node: Megabytes | None = None
+    """Memory of a node; no job asks for more. null for no bound."""
+    gpu_account: Word | None = None
+    """`account` of jobs with a model; null is that of the others."""
+    gpu_partition: Word | None = None
+    """`partition` of jobs with a model; null is that of the others."""
+    gpu_qos: Word | None = None
+    """`qos` of jobs with a model; null is that of the others."""
+    gpu_constraint: Word | None = None
+    """`constraint` of jobs with a model; null is that of the others."""
+    gpu_extra: str | None = None
+    """`extra` of jobs with a model; null is that of the others."""
+    gpu_max_minutes: Minutes | None = None
+    """`max_minutes` of jobs with a model; null is that of the others."""
+    gpu_memory_mb_per_node: Megabytes | None = None
+    """`memory_mb_per_node` of jobs with a model; null is that of the others."""
+    nodes: Count = 1
+    """Nodes of one pretraining."""
+    gpus_per_node: Natural = 0
+    """GPUs of one pretraining on each node; 0 for processors only. Every other GPU job takes one."""
+    gpu_type: Annotated[str, Text("^[A-Za-z0-9_.]+$", "letters, digits, _ and full stops")] | None = None
+    """Type of the GPUs in Slurm's generic resources, as `sinfo -o %G` names it; null for any."""
+    cpus_per_gpu: Count | None = None
+    """Processors for each GPU, and for each process of a pretraining; null takes compute's threads."""
+    requeue: bool = True
+    """Whether Slurm may start a job again after preemption or a failed node."""
+    pretraining_memory_mb: Megabytes = 16000
+    """Memory of each process of a pretraining, of which there is one per GPU."""
+    pretraining_minutes: Minutes | None = None
+    """Time of one attempt of a pretraining; null takes the estimate of its cost."""
+    planned_device: PlannedDevice | None = None
+    """Device that an experiment's cost is estimated for (results/<experiment>/cost.md); mi250x is one of its two dies.
+    null is h100 where jobs compute on GPUs (gpus_per_node above 0, or a GPU in this machine), otherwise its
+    processor."""
+    planned_mfu: ShareAboveZero = 0.3
+    """Share of the device's peak that training is taken to reach in that estimate."""
 
     def target(self, with_model: bool) -> JobTarget:
         """Where jobs with or without a model go: a `gpu_` key that is null is as the key without `gpu_`."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.config.overrides import pretraining_of
-from hatchery.config.schema import nearest
 from hatchery.errors import ConfigError
 from hatchery.pretraining.continuation_settings import FREE_KEYS
+from hatchery.settings.problems import nearest
 
 if TYPE_CHECKING:
     from hatchery.config.project import Project

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hatchery.config.references import corpora_behind
+from hatchery.config.text_files import CorpusFile
 from hatchery.errors import ConfigError
+from hatchery.settings.walk import references
 from hatchery.storage.yaml_files import read_yaml
 
 if TYPE_CHECKING:
@@ -33,13 +34,14 @@ def check_circle(name: str, project: "Project", where: str) -> None:
     while paths:
         path = paths.pop()
         file = folder / f"{path[-1]}.yaml"
-        for reference in corpora_behind(read_yaml(file)) if file.is_file() else ():
-            if reference.name == name:
+        named = references(CorpusFile, read_yaml(file)) if file.is_file() else ()
+        for other in (reference.name for reference in named if reference.kind == "corpus"):
+            if other == name:
                 way = " -> ".join([*path, name])
                 raise ConfigError(f"{where}: the corpus is made from itself: {way}; name another corpus in one of them")
-            if isinstance(reference.name, str) and reference.name not in seen:
-                seen.add(reference.name)
-                paths.append([*path, reference.name])
+            if other not in seen:
+                seen.add(other)
+                paths.append([*path, other])
 
 
 def held_out_splits(project: "Project", name: str) -> set[str]:

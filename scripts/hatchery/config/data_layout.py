@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.config.project import Project, corpus_kind
-from hatchery.config.references import corpora_of
 from hatchery.config.stages import stage_settings
 from hatchery.config.terms import about
+from hatchery.config.text_files import corpora_of
 from hatchery.errors import ConfigError
 from hatchery.storage.checksums import canonical_json
 from hatchery.storage.listings import Listing, identity, listing_of, read_listing, same_content

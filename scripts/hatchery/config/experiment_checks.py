@@ -1,4 +1,4 @@
-"""What an experiment asks for that is not there: splits of its corpus, positions of its models, printed rows."""
+"""What an experiment's settings ask of other files: that they fit its models, its corpus, its machine and its paper."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Any
 from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.config.corpus_checks import held_out_splits
 from hatchery.config.overrides import pretraining_of
+from hatchery.config.own_text import check_own_text
+from hatchery.config.paper_tables import check_published_rows
 from hatchery.config.problems import Problems
-from hatchery.config.schema import nearest
+from hatchery.config.protocols import resolve_protocol
 from hatchery.errors import ConfigError
+from hatchery.pretraining.settings import PretrainingSettings
+from hatchery.settings.problems import nearest
+from hatchery.typed import validated
 
 if TYPE_CHECKING:
     from hatchery.config.project import Project
@@ -17,6 +22,44 @@ VALUES = "published/values"
 """Folder of the papers' numbers, below the configuration."""
 
 _SPLIT_KEYS = {"dev": "split.development_fraction", "test": "split.test_fraction"}
+
+
+def check_experiment(experiment: dict[str, Any], where: str, project: "Project") -> None:
+    """The settings of every run fit each other, their model, their corpus and their paper. Raises ConfigError."""
+    problems = Problems()
+    lengths = {}
+    for task in experiment["finetuning"]["tasks"]:
+        with problems.collecting():
+            lengths[task] = int(resolve_protocol(experiment["finetuning"], task, project, where)["max_length"])
+    for run in experiment["runs"]:
+        with problems.collecting():
+            model = project.model_of_run(experiment["runs"][run], f"{where}: runs.{run}")
+            with problems.collecting():
+                _check_run(experiment, run, model, where, project)
+            check_positions(experiment, run, model, lengths, where)
+    for check in (check_published_rows, check_published, check_perplexity_splits):
+        with problems.collecting():
+            check(experiment, where, project)
+    with problems.collecting():
+        check_own_text(project, experiment["corpus"])
+    problems.raise_any()
+
+
+def _check_run(experiment: dict[str, Any], run: str, model: Mapping[str, Any], where: str, project: "Project") -> None:
+    place = f"{where}: runs.{run}.pretraining"
+    pretraining = validated(PretrainingSettings, pretraining_of(experiment, run), place)
+    scale = pretraining["output_bias"]["weight_scale"]
+    if scale != "own" and model["tie_word_embeddings"]:
+        raise ConfigError(
+            f"{place}: output_bias.weight_scale: got {scale!r}, expected own: the output matrix of this model is its "
+            "word embedding (tie_word_embeddings), which must keep its scale"
+        )
+    micro = project.config["compute"]["micro_batch_size"]
+    if micro is not None and pretraining["batch_size"] % micro:
+        raise ConfigError(
+            f"{place}: batch_size: got {pretraining['batch_size']}, "
+            f"expected a multiple of compute.micro_batch_size ({micro}) of {project.folder / 'config.yaml'}"
+        )
 
 
 def check_perplexity_splits(experiment: Mapping[str, Any], where: str, project: "Project") -> None:

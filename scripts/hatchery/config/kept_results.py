@@ -20,8 +20,8 @@ from hatchery.config.finetuning_jobs import declared_outputs
 from hatchery.config.layout import Layout
 from hatchery.config.project import Project
 from hatchery.config.reserved import RESERVED
-from hatchery.config.schema import nearest
 from hatchery.errors import ConfigError
+from hatchery.settings.problems import nearest
 from hatchery.storage.links import links_to, put_link
 
 # The folders of an experiment whose results are kept elsewhere, with the rule that makes them and what tells results

@@ -8,8 +8,7 @@ import unicodedata
 from collections.abc import Collection
 from pathlib import Path
 
-NAME = r"[A-Za-z0-9][A-Za-z0-9_]*"
-ALLOWED = "letters a-z and A-Z, digits and _, beginning with a letter or digit"
+from hatchery.settings.fields import NAME, NAME_IN_WORDS
 
 
 def is_name(name: str) -> bool:
@@ -33,7 +32,7 @@ def misnamed_file(folder: Path, name: str, taken: Collection[str] = ()) -> str |
         if is_right or name not in (path.stem, allowed_name(path.stem)):
             continue
         wanted = path.stem if is_name(path.stem) else allowed_name(path.stem)
-        what = "the ending .yaml" if is_name(path.stem) else f"a name of {ALLOWED}"
+        what = "the ending .yaml" if is_name(path.stem) else f"a name of {NAME_IN_WORDS}"
         there = f" ({wanted}.yaml is taken)" if wanted in taken else f" to {wanted}.yaml"
         return f"{path}: expected {what}; rename the file{there}"
     return None

@@ -12,7 +12,7 @@ from hatchery.typed import build
 
 if TYPE_CHECKING:
     from hatchery.config.project import Project
-    from hatchery.corpora.plain_text import PlainTextOptions
+    from hatchery.corpora.settings import PlainTextOptions
 
 # Of a folder with more files than this, several are read.
 _FILES_SEEN = 50
@@ -34,7 +34,8 @@ def _split_problem(project: "Project", corpus: str) -> str | None:
     if len(sources) != 1 or sources[0]["reader"] != "plain_text":
         return None
     # Readers take half a second to import, and most configurations need none of them.
-    from hatchery.corpora.plain_text import PlainTextOptions, files
+    from hatchery.corpora.plain_text import files
+    from hatchery.corpora.settings import PlainTextOptions
 
     split, source = block["split"], block["sources"][0]
     wanted = split["development_documents"]

@@ -7,8 +7,8 @@ the original does, and says in every table why no number of its own is comparabl
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hatchery.config.schema import nearest
 from hatchery.errors import ConfigError
+from hatchery.settings.problems import nearest
 
 if TYPE_CHECKING:
     from hatchery.config.project import Project

@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from hatchery.config.block_bodies import task_body
+from hatchery.config.kinds import FILES
 from hatchery.config.missing_data import usable_path
 from hatchery.config.problems import Problems
 from hatchery.config.project import Project
-from hatchery.config.references import DATA, references
+from hatchery.settings.fields import DATA
+from hatchery.settings.walk import references
 from hatchery.typed import build
 
 Asked = tuple[str, str]
@@ -28,15 +30,15 @@ def collect_problems(project: Project, asked: Iterable[Asked], problems: Problem
             continue
         if kind == "task":
             _check_first_rows(project, name, block, problems)
-        for reference in references(kind, block):
-            other = (reference.kind, reference.name)
-            if reference.kind == DATA or other in seen:
+        for named in references(FILES[kind], block):
+            other = (named.kind, named.name)
+            if named.kind == DATA or named.inherited or other in seen:
                 continue
             seen.add(other)
-            if reference.kind not in known:
-                known[reference.kind] = set(project.names(reference.kind))
+            if named.kind not in known:
+                known[named.kind] = set(project.names(named.kind))
             # What does not exist is told once, where it is named.
-            if reference.name in known[reference.kind]:
+            if named.name in known[named.kind]:
                 waiting.append(other)
 
 

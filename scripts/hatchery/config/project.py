@@ -10,33 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.config.block_checks import check_block
-from hatchery.config.checks import check_model
+from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.config.names import is_name, misnamed_file
 from hatchery.config.overrides import merged
 from hatchery.config.problems import Problems
 from hatchery.config.protocols import resolve_protocol
-from hatchery.config.references import DATA, Reference, references
 from hatchery.config.reserved import RESERVED
-from hatchery.config.schema import nearest, validate
 from hatchery.config.sweeps import WrittenOut, refuse_sweeps, write_out
 from hatchery.errors import ConfigError
+from hatchery.settings.fields import DATA
+from hatchery.settings.problems import nearest
+from hatchery.settings.walk import Named, references
 from hatchery.storage.roots import expanded
 from hatchery.storage.yaml_files import read_yaml
-
-FOLDERS = {
-    "experiment": "experiments",
-    "corpus": "corpora",
-    "tokenizer": "tokenizers",
-    "model": "models",
-    "suite": "suites",
-    "task": "tasks",
-    "vocabulary": "vocabularies",
-    "selection": "selections",
-    "tokenizer_sweep": "tokenizer_sweeps",
-    "protocol": "protocols",
-    "baseline": "baselines",
-}
-MODEL_SCHEMAS = {"ltg": "model", "roberta": "model_roberta"}
+from hatchery.typed import validated
 
 
 @dataclass(frozen=True)
@@ -57,20 +44,6 @@ def corpus_kind(corpus: Mapping[str, Any]) -> str:
     return next(kind for kind in ("sources", "sample", "sequences") if kind in corpus)
 
 
-def schema_of(kind: str, raw: Mapping[str, Any], where: str) -> str:
-    """Name of the schema of a block: that of its kind, and for models that of their family.
-
-    Raises ConfigError for an unknown family.
-    """
-    if kind != "model":
-        return kind
-    family = raw.get("family", "ltg")
-    if family not in MODEL_SCHEMAS:
-        allowed = ", ".join(MODEL_SCHEMAS) + nearest(str(family), MODEL_SCHEMAS)
-        raise ConfigError(f"{where}: family: got {family!r}, allowed are: {allowed}")
-    return MODEL_SCHEMAS[family]
-
-
 class Project:
     """All configuration below a folder (`config/`).
 
@@ -88,11 +61,11 @@ class Project:
     def config(self) -> dict[str, Any]:
         """The main configuration, validated, with defaults."""
         path = self.folder / "config.yaml"
-        config = validate(merged(read_yaml(path), self.overrides), "config", str(path))
+        config = validated(FILES["config"], merged(read_yaml(path), self.overrides), str(path))
         for data in config["data"].values():
             data["path"] = expanded(data["path"])
-        for name in config["experiments"]:
-            self.require("experiment", name, f"{path}: experiments")
+        for named in references(FILES["config"], config):
+            self.require(named.kind, named.name, f"{path}: {named.key}")
         return config
 
     def names(self, kind: str) -> list[str]:
@@ -119,7 +92,7 @@ class Project:
         path = self.folder / FOLDERS[kind] / f"{name}.yaml"
         raw = self._task_with_base(name, ()) if kind == "task" else read_yaml(path)
         refuse_sweeps(raw, str(path))
-        return validate(raw, schema_of(kind, raw, str(path)), str(path))
+        return validated(FILES[kind], {"family": "ltg", **raw} if kind == "model" else raw, str(path))
 
     def written_experiment(self, name: str) -> dict[str, Any]:
         """The experiment called `name` with its sweeps written out, validated, but not compared with other files.
@@ -131,7 +104,7 @@ class Project:
             path = self.folder / FOLDERS["experiment"] / f"{name}.yaml"
             written = write_out(read_yaml(path), str(path))
             try:
-                self._experiments[name] = validate(written.document, "experiment", str(path))
+                self._experiments[name] = validated(FILES["experiment"], written.document, str(path))
             except ConfigError as error:
                 raise ConfigError(written.as_in_the_file(str(error))) from None
             self._written[name] = written
@@ -195,9 +168,7 @@ class Project:
         changed = merged(model, run["model_changes"])
         if changed["family"] != model["family"]:
             raise ConfigError(f"{where}: family: a run cannot change it; name a model of that family instead")
-        block = validate(changed, MODEL_SCHEMAS[model["family"]], where)
-        check_model(block, where)
-        return block
+        return validated(FILES["model"], changed, where)
 
     def loaded(self, kind: str) -> list[str]:
         """Names of the blocks of a kind that somebody asked for, in that order."""
@@ -230,20 +201,20 @@ class Project:
         if kind == "experiment" and name in RESERVED:
             raise ConfigError(f"{where}: {name!r} cannot be an experiment's name, results/{name}/ is taken")
         problems = Problems()
-        for reference in references(kind, block):
+        for named in references(FILES[kind], block):
             with problems.collecting():
-                self._require_reference(reference, f"{where}: {reference.key}")
+                self._require_named(named, f"{where}: {named.key}")
         # What follows looks into the blocks that are named.
         problems.raise_any()
         check_block(kind, name, block, where, self)
 
-    def _require_reference(self, reference: Reference, where: str) -> None:
-        if reference.kind != DATA:
-            self.require(reference.kind, reference.name, where)
+    def _require_named(self, named: Named, where: str) -> None:
+        if named.kind != DATA:
+            self.require(named.kind, named.name, where)
             return
         known = self.config["data"]
-        if reference.name not in known:
+        if named.name not in known:
             raise ConfigError(
-                f"{where}: got {reference.name!r}, not under `data` in {self.folder / 'config.yaml'}; "
-                f"there are: {', '.join(sorted(known)) or 'none'}{nearest(reference.name, known)}"
+                f"{where}: got {named.name!r}, not under `data` in {self.folder / 'config.yaml'}; "
+                f"there are: {', '.join(sorted(known)) or 'none'}{nearest(named.name, known)}"
             )

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hatchery.config.overrides import merged
-from hatchery.config.schema import validate
 from hatchery.errors import ConfigError
+from hatchery.evaluation.finetuning.settings import ProtocolChoice
+from hatchery.typed import validated
 
 if TYPE_CHECKING:
     from hatchery.config.project import Project
@@ -29,7 +30,7 @@ def resolve_protocol(finetuning: Mapping[str, Any], task: str, project: "Project
     for layer in layers:
         settings = merged(settings, layer)
     settings.pop("base", None)
-    resolved = validate(settings, "protocol_settings", place)
+    resolved = validated(ProtocolChoice, settings, place)
     del resolved["base"]
     if resolved["selection"] != "held_out":
         # Nothing is held out, whatever the layers below said about the share.

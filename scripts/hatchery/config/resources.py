@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hatchery.config.cluster import ClusterSettings
-from hatchery.config.schema import nearest
 from hatchery.errors import ConfigError
+from hatchery.settings.problems import nearest
 
 Resource = int | str
 Sort = Literal["local", "cpu", "model", "pretraining"]

@@ -16,10 +16,12 @@ from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.planned_device import planned_device
 from hatchery.config.project import Project
-from hatchery.config.schema import validate, with_defaults
 from hatchery.config.terms import KEYS, raw_inputs
+from hatchery.config.text_files import TokenizerFile
 from hatchery.errors import ConfigError
+from hatchery.pretraining.settings import PretrainingSettings
 from hatchery.storage.checksums import canonical_json
+from hatchery.typed import validated
 
 VERSIONS = {
     "generate_embedded_sources": 3,
@@ -129,7 +131,7 @@ def _tokenizer_sweep(project: Project, sweep: str) -> dict[str, Any]:
         taken = {"corpus": block["corpus"], "vocabulary_size": entry["sizes"][0]}
         if twice := sorted(taken.keys() & entry["definition"].keys()):
             raise ConfigError(f"{where}: {twice[0]}: the sweep itself says it")
-        definition = tokenizer_body(validate({**entry["definition"], **taken}, "tokenizer", where))
+        definition = tokenizer_body(validated(TokenizerFile, {**entry["definition"], **taken}, where))
         rest = without(entry, "definition", "reference")
         types.append({"name": name, "definition": without(definition, "vocabulary_size"), **rest})
     body = without(block, "description", "corpus", "types", "morphemes_data", "published")
@@ -144,7 +146,7 @@ def _pretraining(project: Project, experiment: str, cell: str) -> dict[str, Any]
     block = project.experiment(experiment)
     chosen = project.cell(experiment, cell)
     model = without(project.model_of(experiment, chosen.run), "description")
-    pretraining = with_defaults(pretraining_of(block, chosen.run), "experiment", "pretraining")
+    pretraining = validated(PretrainingSettings, pretraining_of(block, chosen.run), f"runs.{chosen.run}.pretraining")
     return {**continuation.settings_of(pretraining), "model": model, "seed": chosen.seed}
 
 

@@ -1,7 +1,7 @@
 """Sweeps: `learning_rate: {sweep: [0.005, 0.01]}` in a run, or in an experiment's `pretraining`, makes a run per value.
 
 This is the one place that knows sweeps. An experiment is written out here before it is validated, so its runs are
-judged by the same schema as if somebody had typed them, and nobody else ever sees a sweep. Several sweeps of a run
+judged by the same rules as if somebody had typed them, and nobody else ever sees a sweep. Several sweeps of a run
 make all combinations, in the order in which they stand in the file.
 """
 
@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from hatchery.config.schema import schema
 from hatchery.errors import ConfigError
+from hatchery.pretraining.settings import PretrainingSettings
+from hatchery.settings.walk import key_paths
 from hatchery.storage.checksums import digest
 
 SWEEP = "sweep"
@@ -282,13 +283,7 @@ def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
 @cache
 def _known_paths() -> frozenset[Path]:
     """The paths of all keys of `pretraining`, so that a name does not depend on which of them a file has."""
-
-    def below(rules: Mapping[str, Any], path: Path) -> Iterator[Path]:
-        for key, value in rules.get("properties", {}).items():
-            yield (*path, key)
-            yield from below(value, (*path, key))
-
-    return frozenset(below(schema("experiment")["$defs"]["pretraining"], (PRETRAINING,)))
+    return frozenset((PRETRAINING, *path) for path in key_paths(PretrainingSettings))
 
 
 def _text(value: Any) -> str:

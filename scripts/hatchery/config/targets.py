@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
+from hatchery.config.kinds import FOLDERS
 from hatchery.config.names import is_name, misnamed_file
 from hatchery.config.problems import Problems
-from hatchery.config.project import FOLDERS, Project
-from hatchery.config.schema import nearest
+from hatchery.config.project import Project
 from hatchery.errors import ConfigError
+from hatchery.settings.problems import nearest
 
 _KINDS = {"sweep": "tokenizer_sweep"}
 """Wildcards that are not called after the kind of block that they stand for."""

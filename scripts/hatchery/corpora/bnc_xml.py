@@ -22,7 +22,6 @@ references, stage directions between blocks, turns without a letter) is counted.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from lxml import etree
@@ -33,22 +32,12 @@ from hatchery.corpora.bnc_page import BncReading, Page
 from hatchery.corpora.bnc_parser import parse
 from hatchery.corpora.bnc_spoken import SpokenBody
 from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.corpora.settings import BncOptions
 from hatchery.corpora.text_files import matching_names, where_in
 from hatchery.errors import SourceError
-from hatchery.settings.fields import Settings
 from hatchery.storage.sources import RawSource
 
 _TEXT_ID = re.compile(r"[A-Za-z0-9_.-]{1,40}")
-
-
-@dataclass(frozen=True)
-class BncOptions(Settings):
-    """Which texts are read, and how."""
-
-    reading: BncReading = "corrected"
-    """`as_published` repeats the published converter, `corrected` mends what it damages."""
-    files: str = "*.xml"
-    """Shell pattern of the texts inside the source; only those below a folder `Texts` count where there is one."""
 
 
 def files(source: RawSource, options: BncOptions) -> list[str]:

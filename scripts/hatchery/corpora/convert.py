@@ -7,59 +7,22 @@ killed conversion goes on with the files that are missing; a damaged source leav
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from hatchery.corpora.corpus_writer import CorpusWriter
 from hatchery.corpora.document_parts import FileGroup, file_groups, rejections_of, write_documents
 from hatchery.corpora.documents import Rejections
 from hatchery.corpora.registry import reader_and_options
-from hatchery.corpora.sentences import SentenceReading
-from hatchery.corpora.splits import SplitSettings, Splitter
+from hatchery.corpora.settings import ConvertSettings, SplitSettings
+from hatchery.corpora.splits import Splitter
 from hatchery.errors import ConfigError, CorpusError
 from hatchery.progress import Progress
-from hatchery.settings.fields import Settings
 from hatchery.storage.manifests import StageRun
 from hatchery.storage.parquet import read_rows
 from hatchery.storage.parts import Part, make_parts, remove_parts
 
 _REASONS_SHOWN = 3
 CUTTING = "options of the source: lines_per_document, or cut_files: always"
-
-
-@dataclass(frozen=True)
-class SourceSettings(Settings):
-    """One source of a corpus and how it is read."""
-
-    name: str
-    """Name of the source in the corpus; the command's `--source NAME=path` says where its manifest lies."""
-    reader: str
-    """Name of the reader."""
-    options: dict[str, Any] = field(default_factory=dict)
-    """Options of that reader."""
-
-
-@dataclass(frozen=True)
-class ConvertSettings(Settings):
-    """A corpus: its sources, how documents are split, and how large a shard is."""
-
-    sources: tuple[SourceSettings, ...]
-    split: SplitSettings = field(default_factory=SplitSettings)
-    documents_per_shard: int = 2000
-    sentence_model: str | None = None
-    """Name of a source with Punkt parameters; None takes the model that comes with Hatchery."""
-    sentence_reading: SentenceReading = "corrected"
-    """`as_published` cuts where NLTK's Punkt cuts, `corrected` only at white space."""
-
-    def __post_init__(self) -> None:
-        names = [source.name for source in self.sources]
-        if not names:
-            raise ConfigError("sources: a corpus needs at least one source")
-        if len(set(names)) < len(names):
-            raise ConfigError(f"sources: a name occurs twice among {', '.join(names)}")
-        if self.documents_per_shard < 1:
-            raise ConfigError(f"documents_per_shard: got {self.documents_per_shard}, expected 1 or more")
 
 
 def convert_corpus(

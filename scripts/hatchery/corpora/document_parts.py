@@ -17,7 +17,8 @@ from hatchery.corpora.cutting import PIECE_BYTES, Piece
 from hatchery.corpora.documents import SCHEMA, Reading, Rejections
 from hatchery.corpora.registry import reader_and_options
 from hatchery.corpora.sentences import SentenceReading, open_splitter
-from hatchery.corpora.splits import SplitSettings, draw, smallest
+from hatchery.corpora.settings import SplitSettings
+from hatchery.corpora.splits import draw, smallest
 from hatchery.errors import CorpusError
 from hatchery.storage.checksums import digest
 from hatchery.storage.parquet import TableWriter

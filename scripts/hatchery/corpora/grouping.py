@@ -10,12 +10,10 @@ boundaries survive. In both, an item longer than a sequence (a span of 110 words
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-from hatchery.errors import ConfigError
-from hatchery.settings.fields import Settings
+from hatchery.corpora.settings import SequenceLength
 
 GroupingReading = Literal["as_published", "corrected"]
 
@@ -33,23 +31,6 @@ class Sequence(NamedTuple):
     selection: str
     text: str
     items: int
-
-
-@dataclass(frozen=True)
-class SequenceLength(Settings):
-    """How much fits a sequence."""
-
-    tokens: int = 128
-    """Length of the model's input."""
-    tokens_per_word: float = 1.2
-
-    def __post_init__(self) -> None:
-        if self.tokens < 1 or self.tokens_per_word <= 0:
-            raise ConfigError(f"sequence length: expected positive numbers, got {self.tokens}, {self.tokens_per_word}")
-
-    def holds(self, words: int) -> bool:
-        """Whether so many words fit."""
-        return words * self.tokens_per_word < self.tokens
 
 
 def grouped(

@@ -5,19 +5,18 @@ A text file is a document; where there are few of them, or one is long, they are
 some can be held out. Encoding, columns and grouping are options, and what does not fit them is an error with its place.
 """
 
-import dataclasses
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
 from hatchery.corpora.cutting import PIECE_BYTES, Piece, cut_text, pieces_of
 from hatchery.corpora.documents import RawDocument, Reading
-from hatchery.corpora.prose import Paragraph, ProseOptions, blocks_of, documents_of, finished, paragraphs_of, pieces
+from hatchery.corpora.prose import Paragraph, blocks_of, documents_of, finished, paragraphs_of, pieces
 from hatchery.corpora.rows import Row, cell, csv_rows, field, has_surplus, json_rows, kind_of
+from hatchery.corpora.settings import PlainTextOptions
 from hatchery.corpora.tagged_text import tagged_sentence
 from hatchery.corpora.text_files import (
     decoded_lines,
@@ -39,44 +38,6 @@ FEW_FILES = 20
 LONG_FILE_BYTES = 1 << 20
 _PACKED_PIECES = 16
 _FINAL_MARKS = (".", "?", "!", ":", ";", ",", '"')
-
-
-@dataclass(frozen=True)
-class PlainTextOptions(ProseOptions):
-    """How the files are read. Only `files` matters for plain text; tables need `column`."""
-
-    files: str | tuple[str, ...] = ("*.txt", "*.csv", "*.tsv", "*.jsonl", "*.json")
-    """Shell patterns of the files inside the source."""
-    exclude: tuple[str, ...] = ()
-    """Shell patterns of files that are left out."""
-    format: Format | None = None
-    """Format of all files; by default from the suffix (.txt, .csv, .tsv, .jsonl, .json; also with .gz and the like)."""
-    encoding: str = "utf-8"
-    """Encoding of all files."""
-    cut_files: Literal["auto", "always", "never"] = "auto"
-    """Whether text files are cut into documents where `lines_per_document` does not say how: `auto` cuts files of more
-    than LONG_FILE_BYTES, and all where there are fewer than FEW_FILES."""
-    delimiter: str | None = None
-    """What separates the columns of a table; None is a tab for .tsv files, otherwise a comma."""
-    column: str = "text"
-    """Column or field with the text."""
-    document_column: str | None = None
-    """Rows of a file with the same value here form one document; without it every row is a document."""
-    keep: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    """Only rows with one of these values in each of these columns."""
-    tagged: bool = False
-    """Whether the text is "word/TAG word/TAG", one sentence per line, as in the Brown corpus."""
-    punctuation_column: str | None = None
-    """Column that decides the final mark of a row without one, for transcripts."""
-    punctuation: dict[str, str] = dataclasses.field(default_factory=lambda: {"question": "?"})
-    """Final mark by the value of that column; `.` for other values."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
-            raise ConfigError(f'delimiter: got {self.delimiter!r}, expected one character, such as ";" or "\\t"')
-        if self.punctuation_column and self.tagged:
-            raise ConfigError("punctuation_column: cannot be set beside `tagged`, whose text has marks of its own")
 
 
 def files(source: RawSource, options: PlainTextOptions) -> list[str]:

@@ -5,35 +5,12 @@ what ends a paragraph and how much is repaired are options.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 from hatchery.corpora.cleaning import BABYLM_RULES, clean, clean_minimal
 from hatchery.corpora.documents import RawDocument, Reading, count_words, document_text
-from hatchery.errors import ConfigError
-from hatchery.settings.fields import Settings
+from hatchery.corpora.settings import ProseOptions
 
 Paragraph = list[str]
-
-
-@dataclass(frozen=True)
-class ProseOptions(Settings):
-    """How running text becomes documents."""
-
-    paragraphs: Literal["blank_line", "line"] = "blank_line"
-    """What ends a paragraph: a blank line (lines are wrapped) or every line."""
-    capitalise: bool = False
-    """Whether each paragraph begins with an upper-case letter, for transcripts that have none."""
-    cleaning: Literal["none", "minimal", "full"] = "minimal"
-    """`minimal` repairs encodings; `full` also the spaces and quotes of text whose words were written apart."""
-    lines_per_document: int | None = None
-    """Cut documents after so many paragraphs of text, or so many rows."""
-    minimum_words: int = 1
-    """Documents with fewer words are left out, and counted."""
-
-    def __post_init__(self) -> None:
-        if self.lines_per_document is not None and self.lines_per_document < 1:
-            raise ConfigError(f"lines_per_document: got {self.lines_per_document}, expected 1 or more")
 
 
 def paragraphs_of(

@@ -6,29 +6,12 @@ keeps apart becomes a Markdown heading.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from hatchery.corpora.documents import RawDocument, Reading
-from hatchery.corpora.prose import Paragraph, ProseOptions, documents_of, finished, paragraphs_of, pieces
-from hatchery.corpora.raw_texts import RawTextOptions, raw_text_files, raw_texts
-from hatchery.errors import ConfigError
+from hatchery.corpora.prose import Paragraph, documents_of, finished, paragraphs_of, pieces
+from hatchery.corpora.raw_texts import raw_text_files, raw_texts
+from hatchery.corpora.settings import RawTextReaderOptions
 from hatchery.storage.sources import RawSource
-
-
-@dataclass(frozen=True)
-class RawTextReaderOptions(ProseOptions, RawTextOptions):
-    """Where the texts are, and how they become documents."""
-
-    titles: bool = True
-    """Whether a title that the format keeps apart begins the document as a heading."""
-    texts_are_sentences: bool = False
-    """Whether every text is one sentence; then `lines_per_document` of them form a document of one paragraph."""
-
-    def __post_init__(self) -> None:
-        RawTextOptions.__post_init__(self)
-        ProseOptions.__post_init__(self)
-        if self.texts_are_sentences and self.lines_per_document is None:
-            raise ConfigError("lines_per_document: must be set where `texts_are_sentences` is")
 
 
 def files(source: RawSource, options: RawTextReaderOptions) -> list[str]:

@@ -6,13 +6,12 @@ corpora that come in two forms: fetched from the hub as Parquet, or in the files
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from hatchery.corpora.raw_formats import cbt, json_lines, parquet, sentences, text, wikiextractor
 from hatchery.corpora.raw_formats.record import RawText
+from hatchery.corpora.settings import RawTextOptions
 from hatchery.corpora.text_files import matching_names, uncompressed_suffix, where_in
-from hatchery.errors import ConfigError, SourceError
-from hatchery.settings.fields import Settings
+from hatchery.errors import SourceError
 from hatchery.storage.sources import RawSource
 
 __all__ = ["BY_SUFFIX", "FORMATS", "RawText", "RawTextOptions", "raw_text_files", "raw_texts"]
@@ -28,27 +27,6 @@ FORMATS: dict[str, Callable[[RawSource, str, str, str], Iterator[RawText]]] = {
 BY_SUFFIX = "by_suffix"
 # WikiExtractor's files are called wiki_00. A .txt file does not tell whether it holds a text, sentences or books.
 _SUFFIXES = {".json": "json_lines", ".jsonl": "json_lines", ".parquet": "parquet", "": "wikiextractor"}
-
-
-@dataclass(frozen=True)
-class RawTextOptions(Settings):
-    """Which files of a source are read, and how."""
-
-    format: str
-    """Name of the format, one of FORMATS, or BY_SUFFIX."""
-    files: tuple[str, ...] = ("*",)
-    """Shell patterns of the files inside the source."""
-    exclude: tuple[str, ...] = ()
-    """Shell patterns of files that are left out."""
-    field: str = "text"
-    """Field or column with the text, for JSON lines and Parquet."""
-    encoding: str = "utf-8"
-    """Encoding of the files; Parquet is UTF-8 always."""
-
-    def __post_init__(self) -> None:
-        if self.format not in (*FORMATS, BY_SUFFIX):
-            known = ", ".join((*FORMATS, BY_SUFFIX))
-            raise ConfigError(f"format: there is no format {self.format!r}; there are: {known}")
 
 
 def raw_text_files(source: RawSource, options: RawTextOptions) -> list[str]:

@@ -18,37 +18,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hatchery.corpora.corpus_writer import CorpusWriter
-from hatchery.corpora.documents import SPLITS, Split
-from hatchery.corpora.splits import SplitSettings, Splitter, draw, smallest
+from hatchery.corpora.documents import SPLITS
+from hatchery.corpora.settings import SampleSettings
+from hatchery.corpora.splits import Splitter, draw, smallest
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
-from hatchery.settings.fields import Settings
 from hatchery.storage.manifests import Manifest, StageRun
 
 # Documents may be whole books.
 _ROWS_PER_BATCH = 100
 _SAMPLES_OF_NOT_DRAWN = 5
 NOT_DRAWN = "not drawn"
-
-
-@dataclass(frozen=True)
-class SampleSettings(Settings):
-    """How much is drawn, and what becomes of the splits."""
-
-    characters: int | None = None
-    """Number of characters to reach; None takes that of the corpus `size_of`."""
-    size_of_splits: tuple[Split, ...] = SPLITS
-    """The splits of the corpus `size_of` whose characters are counted."""
-    seed: int = 0
-    split: SplitSettings | None = None
-    """New splits for the drawn documents; None keeps those that they have."""
-    documents_per_shard: int = 2000
-
-    def __post_init__(self) -> None:
-        if self.characters is not None and self.characters < 1:
-            raise ConfigError(f"characters: got {self.characters}, expected 1 or more")
-        if self.documents_per_shard < 1:
-            raise ConfigError(f"documents_per_shard: got {self.documents_per_shard}, expected 1 or more")
 
 
 @dataclass

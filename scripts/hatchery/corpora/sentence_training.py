@@ -22,7 +22,7 @@ from nltk.tokenize.punkt import _ORTHO_LC, PunktParameters, PunktToken, PunktTra
 from hatchery.corpora.sentence_gold import brown_sentences
 from hatchery.corpora.sentences import ABBREVIATIONS, COLLOCATIONS, ORTHOGRAPHY, STARTERS, model_digest
 from hatchery.errors import ConfigError, SourceError
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 from hatchery.storage.atomic import write_json, write_text
 from hatchery.storage.checksums import digest, sha256_file
 from hatchery.typed import build

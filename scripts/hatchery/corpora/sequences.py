@@ -21,7 +21,7 @@ from hatchery.corpora.documents import SPLITS, Rejections
 from hatchery.corpora.grouping import Item, grouped
 from hatchery.corpora.selection_rejections import rejections_of_selection
 from hatchery.corpora.sequences_order import drawn, point, point_of_the_last, shuffled_units
-from hatchery.corpora.sequences_settings import SequenceGroup, SequenceSettings, number_of
+from hatchery.corpora.settings import SequenceGroup, SequenceSettings, number_of
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
 from hatchery.storage.manifests import Manifest, StageRun

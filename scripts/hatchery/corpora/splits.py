@@ -9,33 +9,12 @@ noticed only after the pretraining.
 import hashlib
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from hatchery.corpora.documents import Split
-from hatchery.errors import ConfigError, CorpusError
-from hatchery.settings.fields import Settings
+from hatchery.corpora.settings import SplitSettings
+from hatchery.errors import CorpusError
 
 _POINTS = 2**64
-
-
-@dataclass(frozen=True)
-class SplitSettings(Settings):
-    """Shares of the documents that go to development and test; the rest is for training."""
-
-    development_fraction: float = 0.05
-    test_fraction: float = 0.0
-    seed: int = 0
-    development_documents: int | None = None
-    """Exactly so many development documents, instead of the fraction."""
-
-    def __post_init__(self) -> None:
-        for key in ("development_fraction", "test_fraction"):
-            if not 0 <= getattr(self, key) <= 1:
-                raise ConfigError(f"split.{key}: got {getattr(self, key)}, expected a number from 0 to 1")
-        if self.development_fraction + self.test_fraction > 1:
-            raise ConfigError("split: development_fraction and test_fraction together exceed 1")
-        if self.development_documents is not None and self.development_documents < 0:
-            raise ConfigError(f"split.development_documents: got {self.development_documents}, expected 0 or more")
 
 
 def draw(doc_id: str, seed: int) -> int:

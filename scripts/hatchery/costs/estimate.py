@@ -22,7 +22,7 @@ from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.roberta_configuration import RobertaConfig
 from hatchery.pretraining.data_order import Phase, phases_from, training_phases
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 from hatchery.storage.manifests import read_manifest
 from hatchery.typed import build, stage_body
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hatchery.modeling.flops import BACKWARD_FACTOR
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 
 # Operations of training on one sequence of a length with a share of labelled positions.
 FlopsPerSequence = Callable[[int, float], float]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hatchery.costs.paper_formulas import kaplan_flops
 from hatchery.errors import ConfigError
 from hatchery.runs.peaks import mfu, peak_flops
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 
 # Planned device -> the name by which its driver reports it, under which `runs.peaks` knows its peak.
 DEVICES = {

@@ -1,13 +1,11 @@
 """Where an evaluation runs: device, threads and numeric precision, none of which belong to the result's identity."""
 
 import os
-from typing import Literal
 
 import torch
 
 from hatchery.errors import ConfigError
-
-DeviceName = Literal["auto", "cpu", "cuda"]
+from hatchery.settings.base import DeviceName
 
 
 def prepare_device(name: DeviceName, threads: int | None = None) -> torch.device:

@@ -33,6 +33,7 @@ from hatchery.modeling.store import check_tensors, save_model
 from hatchery.storage.atomic import write_bytes
 from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.typed import build
 
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 OPTIONAL = (
@@ -112,7 +113,8 @@ def checkpoint_config(
     layout = _layout(weighting, where, position_head_layout)
     values = {key: published[key] for key in (*SIZES, *OPTIONAL) if key in published}
     try:
-        return LtgBertConfig.from_dict(
+        return build(
+            LtgBertConfig,
             {
                 **values,
                 "layer_weighting": weighting,
@@ -120,9 +122,10 @@ def checkpoint_config(
                 # The BNC code drops before the head's second norm, all later code after it (reference section 8).
                 "head_dropout": "before_norm" if layout == "bnc" else "after_norm",
                 "sentence_pair_head": any(name.startswith("pair_head.") for name in from_published(state)),
-            }
+            },
+            "model",
         )
-    except (ConfigError, ModelError) as error:
+    except ConfigError as error:
         raise ModelError(f"{where}: {error}") from error
 
 

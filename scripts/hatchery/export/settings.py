@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hatchery.errors import ConfigError
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 
 
 @dataclass(frozen=True)

@@ -6,59 +6,95 @@ models with equal configurations have the same parameters under the same names.
 """
 
 import dataclasses
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from hatchery.errors import ModelError
-from hatchery.settings.fields import Settings
-from hatchery.typed import build
+from hatchery.settings.base import Count, Positive, Range, Settings, ShareBelowOne, check_ranges, require
 
 LayerWeightingName = Literal["none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output"]
 PositionHeadLayout = Literal["bnc", "babylm"]
 Normalisation = Literal["normformer", "pre_norm", "post_norm"]
 
 
-@dataclass(frozen=True)
-class LtgBertConfig(Settings):
-    """A model. Raises ModelError, naming key and value, when the values do not describe one."""
+@dataclass(frozen=True, kw_only=True)
+class EncoderSizes(Settings):
+    """What a model of every family states: its sizes, and the choices that all of them have."""
 
-    vocab_size: int
-    """Number of subwords, special tokens included."""
-
-    hidden_size: int
+    hidden_size: Annotated[int, Range(ge=2)]
     """Width of the hidden states; a multiple of `num_attention_heads`."""
 
-    intermediate_size: int
+    intermediate_size: Count
     """Width inside the feed-forward block; the input projection of a gated block is twice as wide."""
 
-    num_hidden_layers: int
+    num_hidden_layers: Count
     """Number of transformer layers, the embedding not counted."""
 
-    num_attention_heads: int
+    num_attention_heads: Count
     """Number of attention heads, each `hidden_size / num_attention_heads` wide."""
 
-    max_position_embeddings: int = 512
-    """Distances of this many tokens and more share the last position bucket; longer inputs are allowed."""
+    hidden_dropout_prob: ShareBelowOne = 0.1
+    """Dropout of the embedding output, the attention and feed-forward outputs and the heads."""
 
-    position_bucket_size: int = 32
-    """Position buckets per direction: exact up to half of it, logarithmic beyond (2 * size - 1 rows in all)."""
-
-    hidden_dropout_prob: float = 0.1
-    """Dropout of the embedding output, the feed-forward output and the heads."""
-
-    attention_probs_dropout_prob: float = 0.1
-    """Dropout of the attention probabilities, the relative embedding and the attention output."""
-
-    layer_norm_eps: float = 1e-7
-    """Added to the variance in every layer norm (1e-7 in the published configurations; LTG-BERT Table 9 says 1e-5)."""
+    attention_probs_dropout_prob: ShareBelowOne = 0.1
+    """Dropout of the attention probabilities, in LTG-BERT of the relative embedding and the attention output too."""
 
     layer_weighting: LayerWeightingName = "none"
-    """How a layer's input is made of the earlier layers' outputs: "none" is LTG-BERT, the others are ELC-BERT's."""
+    """How a layer's input is made of the earlier layers' outputs: none is LTG-BERT and the reduced-vocabulary study,
+    the others are the ELC-BERT variants of the paper's section 3 (normalized as in the code, normalized_unit_vector as
+    in the text)."""
+
+    tie_word_embeddings: bool = True
+    """Whether the output matrix is the word embedding."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        require(
+            self.hidden_size % self.num_attention_heads == 0,
+            "num_attention_heads",
+            self.num_attention_heads,
+            f"a divisor of hidden_size ({self.hidden_size})",
+        )
+
+    @property
+    def head_size(self) -> int:
+        """Width of one attention head."""
+        return self.hidden_size // self.num_attention_heads
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, ready for JSON."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltModel(Settings):
+    """What a model's surroundings decide and its file does not say."""
+
+    vocab_size: Count
+    """Number of subwords, special tokens included."""
+
+    vocabulary_bias: bool = True
+    """Whether the output layer has a bias."""
+
+    sentence_pair_head: bool = False
+    """Whether the model predicts if two texts belong together; set by the objective."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LtgBertSizes(EncoderSizes):
+    """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
+
+    max_position_embeddings: Annotated[int, Range(ge=2)] = 512
+    """Distances of this many tokens and more share the last position bucket; longer inputs are allowed. With absolute
+    positions it is the longest input."""
+
+    position_bucket_size: Annotated[int, Range(ge=2)] = 32
+    """Position buckets per direction: exact up to half of it, logarithmic beyond (2 * size - 1 rows in all)."""
+
+    layer_norm_eps: Positive = 1e-7
+    """Added to the variance in every layer norm (1e-7 in the published configurations; LTG-BERT Table 9 says 1e-5)."""
 
     position_head_layout: PositionHeadLayout = "babylm"
-    """Which rows of the query-key projection a head uses for positions; "bnc" only to load LTG-BERT's BNC weights."""
+    """How heads share the projected relative positions; bnc only to reproduce the BNC checkpoints."""
 
     position_embedding: Literal["relative", "absolute"] = "relative"
     """Log-bucketed relative positions in every layer, or learned vectors added to the word embeddings (Table 2)."""
@@ -67,10 +103,11 @@ class LtgBertConfig(Settings):
     """Distance that looks up the position query for a key: the code's, one index for both terms, or the printed one."""
 
     normalisation: Normalisation = "normformer"
-    """Where a layer normalises: before and inside both blocks, only before them, or only after the residual sums."""
+    """Where a layer normalises: before and inside both blocks, only before them, or only after the residual sums
+    (LTG-BERT, Table 2)."""
 
     block_norm_affine: bool | None = None
-    """Whether the norms of pre-norm and post-norm layers have parameters; null: those of post-norm layers."""
+    """Whether the norms of pre_norm and post_norm layers have parameters; null: those of post_norm layers."""
 
     feed_forward_activation: Literal["geglu", "gelu"] = "geglu"
     """Gated or plain GELU; as many parameters need an `intermediate_size` 3/2 as large without the gate (Table 2)."""
@@ -84,37 +121,15 @@ class LtgBertConfig(Settings):
     head_dropout: Literal["after_norm", "before_norm"] = "after_norm"
     """Order in the language-model head: the BabyLM code drops after its second norm, the BNC training code before."""
 
-    tie_word_embeddings: bool = True
-    """Whether the output matrix is the word embedding."""
-
-    vocabulary_bias: bool = True
-    """Whether the output layer has a bias."""
-
-    sentence_pair_head: bool = False
-    """Whether the model predicts if two texts belong together; set by the objective."""
-
     family: Literal["ltg"] = "ltg"
-    """Tells the families of models apart in stored configurations."""
+    """Tells the families of models apart."""
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"):
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        _require(self.max_position_embeddings >= 2, "max_position_embeddings", self.max_position_embeddings, ">= 2")
-        _require(self.position_bucket_size >= 2, "position_bucket_size", self.position_bucket_size, "2 or more")
-        heads = self.num_attention_heads
-        expected = f"a multiple of num_attention_heads ({heads})"
-        _require(self.hidden_size % heads == 0, "hidden_size", self.hidden_size, expected)
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            _require(0 <= getattr(self, name) < 1, name, getattr(self, name), "0 <= probability < 1")
-        _require(0 < self.layer_norm_eps < math.inf, "layer_norm_eps", self.layer_norm_eps, "a number above 0")
+        super().__post_init__()
         if self.normalisation == "normformer":
             # The final model's norms are what they are; a value that changes nothing would look like an ablation.
-            _require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, "null for normformer")
-
-    @property
-    def head_size(self) -> int:
-        """Width of one attention head."""
-        return self.hidden_size // self.num_attention_heads
+            expected = "null with normalisation normformer"
+            require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, expected)
 
     @property
     def affine_block_norms(self) -> bool:
@@ -125,20 +140,7 @@ class LtgBertConfig(Settings):
         """
         return self.normalisation == "post_norm" if self.block_norm_affine is None else self.block_norm_affine
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields, ready for JSON."""
-        return dataclasses.asdict(self)
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], where: str = "model") -> Self:
-        """The configuration in `values`.
-
-        Raises ConfigError for an unknown key, a missing key or a wrong type, and ModelError for an impossible value;
-        `where` is the place that the former names.
-        """
-        return build(cls, values, where)
-
-
-def _require(condition: bool, key: str, value: object, expected: str) -> None:
-    if not condition:
-        raise ModelError(f"model.{key}: got {value!r}, expected {expected}")
+@dataclass(frozen=True, kw_only=True)
+class LtgBertConfig(BuiltModel, LtgBertSizes):
+    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""

@@ -10,6 +10,7 @@ from typing import Any
 from hatchery.errors import ModelError
 from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.roberta_configuration import RobertaConfig
+from hatchery.typed import build
 
 ModelConfig = LtgBertConfig | RobertaConfig
 
@@ -19,10 +20,10 @@ CONFIGURATIONS: dict[str, type[LtgBertConfig] | type[RobertaConfig]] = {"ltg": L
 def model_config(values: Mapping[str, Any], where: str = "model") -> ModelConfig:
     """The configuration in `values`, of the family that their key `family` names ("ltg" where it is missing).
 
-    Raises ConfigError for an unknown key, a missing key or a wrong type, and ModelError for an impossible value or an
-    unknown family; `where` is the place that the message names.
+    Raises ConfigError for an unknown or missing key and an impossible value, and ModelError for an unknown family;
+    `where` is the place that the message names.
     """
     family = values.get("family", "ltg")
     if family not in CONFIGURATIONS:
         raise ModelError(f"{where}.family: got {family!r}, allowed are: {', '.join(CONFIGURATIONS)}")
-    return CONFIGURATIONS[family].from_dict(values, where)
+    return build(CONFIGURATIONS[family], values, where)

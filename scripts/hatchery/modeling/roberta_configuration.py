@@ -5,103 +5,50 @@ tied matrices, and the study's own model with a projection from narrow embedding
 are values of one configuration; two models with equal configurations have the same parameters under the same names.
 """
 
-import dataclasses
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Annotated, Literal
 
-from hatchery.errors import ModelError
-from hatchery.modeling.configuration import LayerWeightingName
-from hatchery.settings.fields import Settings
-from hatchery.typed import build
+from hatchery.modeling.configuration import BuiltModel, EncoderSizes
+from hatchery.settings.base import Count, Natural, Positive, Range, require
 
 PADDING_POSITION = 1
 """Row of the position table for padding; tokens count from the row behind it, and row 0 is never read."""
 
 
-@dataclass(frozen=True)
-class RobertaConfig(Settings):
-    """A model. Raises ModelError, naming key and value, when the values do not describe one."""
+@dataclass(frozen=True, kw_only=True)
+class RobertaSizes(EncoderSizes):
+    """Architecture of the reduced-vocabulary study's models; the vocabulary size comes from the tokenizer."""
 
-    vocab_size: int
-    """Number of subwords, special tokens included."""
-
-    hidden_size: int
-    """Width of the hidden states; a multiple of `num_attention_heads`."""
-
-    intermediate_size: int
-    """Width inside the feed-forward block."""
-
-    num_hidden_layers: int
-    """Number of transformer layers, the embedding not counted."""
-
-    num_attention_heads: int
-    """Number of attention heads. Every untied model of the study has 8, also where its tables print 1, 2 or 4."""
-
-    embedding_size: int | None = None
+    embedding_size: Count | None = None
     """Width of the embeddings, which a projection and a norm bring to `hidden_size`; null: equal, and no projection."""
 
-    extra_vocabulary_rows: int = 0
-    """Rows of the vocabulary matrices beyond `vocab_size`; the study has 10 (19,010 rows for 19,000 subwords)."""
+    extra_vocabulary_rows: Natural = 0
+    """Rows of the vocabulary matrices beyond the tokenizer's; the study has 10 (19,010 rows for 19,000 subwords)."""
 
-    max_position_embeddings: int = 128
+    max_position_embeddings: Annotated[int, Range(ge=2)] = 128
     """Most tokens of an input. The position table has two rows more, as RoBERTa's (130 in the study)."""
 
-    type_vocab_size: int = 2
+    type_vocab_size: Count = 2
     """Rows of the token-type table. Every token has type 0, so the other rows are never trained."""
 
-    pad_token_id: int = 1
-    """Id of the padding token of the tokenizer: it gets no position of its own, and its embedding no gradient."""
-
-    hidden_dropout_prob: float = 0.1
-    """Dropout of the embedding, the attention output and the feed-forward output."""
-
-    attention_probs_dropout_prob: float = 0.1
-    """Dropout of the attention probabilities."""
-
-    layer_norm_eps: float = 1e-5
+    layer_norm_eps: Positive = 1e-5
     """Added to the variance in every layer norm."""
-
-    layer_weighting: LayerWeightingName = "none"
-    """How a layer's input is made of the earlier layers' outputs; the study knows "none" only."""
-
-    tie_word_embeddings: bool = True
-    """Whether the output matrix is the word embedding, which then has to be as wide as the hidden states."""
-
-    vocabulary_bias: bool = True
-    """Whether the output layer has a bias."""
-
-    sentence_pair_head: bool = False
-    """Whether the model predicts if two texts belong together; set by the objective."""
 
     initialisation: Literal["corrected", "as_published"] = "corrected"
     """As published, linear biases and gain and bias of the projection's norm start at 0.01; corrected at 0, 1 and 0."""
 
     family: Literal["roberta"] = "roberta"
-    """Tells the families of models apart in stored configurations."""
+    """Tells the families of models apart."""
 
     def __post_init__(self) -> None:
-        positive = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-        for name in (*positive, "max_position_embeddings", "type_vocab_size"):
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        _require(self.embedding_width >= 1, "embedding_size", self.embedding_size, "1 or more, or null")
-        _require(self.extra_vocabulary_rows >= 0, "extra_vocabulary_rows", self.extra_vocabulary_rows, "0 or more")
-        expected = f"an id below vocab_size ({self.vocab_size})"
-        _require(0 <= self.pad_token_id < self.vocab_size, "pad_token_id", self.pad_token_id, expected)
-        expected = f"a multiple of num_attention_heads ({self.num_attention_heads})"
-        _require(self.hidden_size % self.num_attention_heads == 0, "hidden_size", self.hidden_size, expected)
-        if self.tie_word_embeddings:
-            expected = f"hidden_size ({self.hidden_size}) or null while tie_word_embeddings is true"
-            _require(self.embedding_width == self.hidden_size, "embedding_size", self.embedding_size, expected)
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            _require(0 <= getattr(self, name) < 1, name, getattr(self, name), "0 <= probability < 1")
-        _require(0 < self.layer_norm_eps < math.inf, "layer_norm_eps", self.layer_norm_eps, "a number above 0")
-
-    @property
-    def head_size(self) -> int:
-        """Width of one attention head."""
-        return self.hidden_size // self.num_attention_heads
+        super().__post_init__()
+        require(
+            not self.tie_word_embeddings or self.embedding_width == self.hidden_size,
+            "tie_word_embeddings",
+            self.tie_word_embeddings,
+            f"false with embedding_size {self.embedding_size}: the output matrix is as wide as hidden_size "
+            f"({self.hidden_size})",
+        )
 
     @property
     def embedding_width(self) -> int:
@@ -109,29 +56,24 @@ class RobertaConfig(Settings):
         return self.hidden_size if self.embedding_size is None else self.embedding_size
 
     @property
-    def vocabulary_rows(self) -> int:
-        """Rows of the word embedding and of the output layer: the number of logits."""
-        return self.vocab_size + self.extra_vocabulary_rows
-
-    @property
     def position_rows(self) -> int:
         """Rows of the position table."""
         return self.max_position_embeddings + PADDING_POSITION + 1
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields, ready for JSON."""
-        return dataclasses.asdict(self)
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], where: str = "model") -> Self:
-        """The configuration in `values`.
+@dataclass(frozen=True, kw_only=True)
+class RobertaConfig(BuiltModel, RobertaSizes):
+    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
 
-        Raises ConfigError for an unknown key, a missing key or a wrong type, and ModelError for an impossible value;
-        `where` is the place that the former names.
-        """
-        return build(cls, values, where)
+    pad_token_id: Natural = 1
+    """Id of the padding token of the tokenizer: it gets no position of its own, and its embedding no gradient."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expected = f"an id below vocab_size ({self.vocab_size})"
+        require(self.pad_token_id < self.vocab_size, "pad_token_id", self.pad_token_id, expected)
 
-def _require(condition: bool, key: str, value: object, expected: str) -> None:
-    if not condition:
-        raise ModelError(f"model.{key}: got {value!r}, expected {expected}")
+    @property
+    def vocabulary_rows(self) -> int:
+        """Rows of the word embedding and of the output layer: the number of logits."""
+        return self.vocab_size + self.extra_vocabulary_rows

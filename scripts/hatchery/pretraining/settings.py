@@ -5,15 +5,32 @@ change between two attempts of the same run without changing what is learned. Va
 refused here with the reason, before anything is loaded. Defaults of the papers: LTG-BERT Table 5 and ELC-BERT Table 4.
 """
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 from hatchery.errors import ConfigError
-from hatchery.pretraining.continuation_settings import EarlyStoppingSettings, InitialModelSettings
+from hatchery.pretraining.continuation_settings import (
+    EarlyStoppingSettings,
+    InitialModelChoice,
+    InitialModelSettings,
+)
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import (
+    Count,
+    DeviceName,
+    Natural,
+    NonNegative,
+    Positive,
+    Range,
+    RefusedError,
+    Settings,
+    Share,
+    ShareAboveZero,
+    ShareBelowOne,
+    require,
+)
+from hatchery.settings.fields import Unique
 from hatchery.typed import build, stage_body
 
 
@@ -21,152 +38,211 @@ from hatchery.typed import build, stage_body
 class ObjectiveSettings(Settings):
     """How text becomes examples, which positions the model has to predict, and what it sees there."""
 
-    kind: Literal["subword", "whole_word", "span"]
-    # "as_published" is the first BNC code, whose overlapping spans label some 6 % of the positions wrongly.
-    reading: Literal["corrected", "as_published"]
-    mask_probability: float
-    random_probability: float
-    keep_probability: float
-    # Share of the sequences that are cut to a random shorter length.
-    short_probability: float
-    # Whether corrected span masking always asks for a token: yes in the BabyLM revision, no in the ELC-BERT code.
-    at_least_one: bool
-    # Whether the tokens that frame a sequence can be masked (reduced-vocabulary study).
-    special_tokens_maskable: bool
-    # How documents are cut into sequences.
-    segments: Literal["babylm", "bnc", "packed", "documents"]
-    # Whether two texts share a sequence and the model judges if they belong together.
-    sentence_pairs: Literal["none", "document", "order"]
-    # Quirks of the reduced-vocabulary study: padding as a label, and padding that is attended to.
-    padding_in_loss: bool
-    padding_attended: bool
+    kind: Literal["subword", "whole_word", "span"] = "span"
+    """What is masked together."""
+    reading: Literal["corrected", "as_published"] = "corrected"
+    """as_published repeats the label defect of LTG-BERT's BNC code, whose overlapping spans label some 6 % wrongly."""
+    mask_probability: Annotated[float, Range(gt=0, lt=1)] = 0.15
+    """Share of the tokens that the model has to predict."""
+    random_probability: Share = 0.1
+    """Share of these that are shown as a random token."""
+    keep_probability: Share = 0.1
+    """Share of these that are shown as they are; the rest is shown as [MASK]."""
+    short_probability: Share = 0.1
+    """Share of the sequences that are cut to a random shorter length."""
+    at_least_one: bool = True
+    """Corrected spans ask for at least one token, as in the BabyLM revision; the ELC-BERT code does not."""
+    special_tokens_maskable: bool = False
+    """Whether the tokens that frame a sequence can be masked (reduced-vocabulary study)."""
+    segments: Literal["babylm", "bnc", "packed", "documents"] = "babylm"
+    """How documents are cut into sequences; packed fills every sequence."""
+    sentence_pairs: Literal["none", "document", "order"] = "none"
+    """Two texts in a sequence, and a head that judges whether they belong together."""
+    padding_in_loss: bool = False
+    """Quirk of the reduced-vocabulary study: padding is predicted."""
+    padding_attended: bool = False
+    """Quirk of the reduced-vocabulary study: padding is attended to."""
+
+    def __post_init__(self) -> None:
+        if self.random_probability + self.keep_probability > 1:
+            raise RefusedError("random_probability", "together with keep_probability it is more than 1")
+        whole = self.segments not in ("packed", "documents")
+        if self.sentence_pairs != "none" and not whole:
+            raise RefusedError(
+                "sentence_pairs",
+                f"got {self.sentence_pairs!r} with segments {self.segments!r}, expected none: pairs are made of whole "
+                "sentences; use the segments babylm or bnc",
+            )
+        for key in ("padding_in_loss", "padding_attended"):
+            if getattr(self, key) and self.segments == "packed":
+                raise RefusedError(key, "got true, expected false: packed sequences have no padding")
 
 
 @dataclass(frozen=True)
 class OptimizerSettings(Settings):
-    """LAMB or AdamW; `learning_rate` is the peak rate, `max_gradient_norm` the global L2 norm for clipping, or null."""
+    """What makes steps of gradients: LAMB or AdamW, and what is decayed."""
 
-    name: Literal["lamb", "adamw"]
-    learning_rate: float
-    weight_decay: float
-    beta1: float
-    beta2: float
-    epsilon: float
-    max_gradient_norm: float | None
-    # Weight decay on weight matrices only, or on every parameter (reduced-vocabulary study).
+    name: Literal["lamb", "adamw"] = "lamb"
+    """The optimiser; the papers use LAMB for pretraining."""
+    learning_rate: Positive = 0.01
+    """The peak rate."""
+    weight_decay: NonNegative = 0.1
+    """Decoupled weight decay."""
+    beta1: ShareBelowOne = 0.9
+    """Decay of the mean of the gradients."""
+    beta2: ShareBelowOne = 0.98
+    """Decay of the mean of their squares."""
+    epsilon: Positive = 1e-6
+    """Added to the root of that mean."""
+    max_gradient_norm: Positive | None = 2.0
+    """Global L2 norm at which gradients are clipped; null leaves them."""
     decay: Literal["matrices", "all"] = "matrices"
-    # A tied word embedding counts as an embedding (BabyLM code) or as the output layer, which is decayed (BNC code).
+    """Weight decay on weight matrices, or on all parameters (reduced-vocabulary study)."""
     tied_embedding: Literal["embedding", "output"] = "embedding"
-    # Weight decay of the language-model head; null is `weight_decay`.
-    head_weight_decay: float | None = None
+    """What a tied word embedding counts as; output is LTG-BERT's BNC code, which decays it."""
+    head_weight_decay: NonNegative | None = None
+    """Weight decay of the language-model head; null is weight_decay."""
 
 
 @dataclass(frozen=True)
 class ScheduleSettings(Settings):
-    """Shape of the learning rate; `final_fraction` is the last rate as a share of the peak."""
+    """Shape of the learning rate."""
 
-    name: Literal["cosine", "linear", "linear_as_published", "inverse_square_root", "constant"]
-    warmup_fraction: float
-    final_fraction: float
-    # At most so many warm-up steps; null is no limit.
-    warmup_steps_limit: int | None = None
+    name: Literal["cosine", "linear", "linear_as_published", "inverse_square_root", "constant"] = "cosine"
+    """How it falls; linear_as_published multiplies ramp and decay and ends near 0."""
+    warmup_fraction: Share = 0.016
+    """Share of the steps in which it rises to the peak."""
+    final_fraction: Share = 0.1
+    """The last rate as a share of the peak."""
+    warmup_steps_limit: Count | None = None
+    """At most so many warm-up steps; null is no limit."""
 
 
 @dataclass(frozen=True)
 class LongSequenceSettings(Settings):
     """From step `floor(from_fraction * steps)` on: sequences `factor` times longer, batches `factor` times smaller."""
 
-    from_fraction: float
-    factor: int
+    from_fraction: Share
+    """Share of the steps before that."""
+    factor: Count
+    """How many times longer sequences become; batches have to be a multiple of it."""
 
 
-@dataclass(frozen=True)
-class PretrainSettings(Settings):
-    """The settings that determine the weights, apart from the token shards and the tokenizer."""
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(Settings):
+    """What determines the weights beside model, seed and text: a run's share of an experiment and of a stage."""
 
-    # Fields of LtgBertConfig except the vocabulary size, which the token shards know.
-    model: dict[str, Any]
-    objective: ObjectiveSettings
-    output_bias: OutputBiasSettings
-    optimizer: OptimizerSettings
-    schedule: ScheduleSettings
-    # Optimiser steps; 0 exports the randomly initialised model, the baseline of every comparison.
-    steps: int
-    # Subwords per sequence, special tokens included.
-    sequence_length: int
-    # Sequences per optimiser step over all processes.
-    batch_size: int
-    long_sequence: LongSequenceSettings | None
-    # "auto" is bf16 autocast where the device computes in bf16, otherwise fp32. Parameters are always fp32.
-    precision: str
-    evaluation_interval_steps: int
-    # Sequences of the development split that are scored at each evaluation.
-    evaluation_sequences: int
-    seed: int
-    # Mean over the labelled tokens of the global batch, or the mean of the processes' means (as published).
-    loss_average: Literal["tokens", "processes"] = "tokens"
-    # Divergences of the output to the unigram, uniform and empirical distribution at log-spaced steps.
-    divergences: bool = False
-    # Null is random weights.
+    steps: Natural
+    """Optimiser steps; 0 leaves the model randomly initialised, the baseline of every comparison."""
+    batch_size: Count
+    """Sequences per step over all devices."""
+    sequence_length: Annotated[int, Range(ge=8)] = 128
+    """Tokens of a sequence with [CLS] and [SEP]."""
+    long_sequence: LongSequenceSettings | None = None
+    """For the last part of the steps, sequences grow and batches shrink by the factor; null keeps both."""
+    objective: ObjectiveSettings = field(default_factory=ObjectiveSettings)
+    """How text becomes examples, and what the model has to predict."""
+    output_bias: OutputBiasSettings = field(default_factory=OutputBiasSettings)
+    """Where the bias of the output layer starts."""
+    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
+    """What makes steps of gradients."""
+    schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
+    """Shape of the learning rate."""
     initialise_from: InitialModelSettings | None = None
-    # Null trains all steps.
+    """The model that training starts from; null starts from random weights."""
     early_stopping: EarlyStoppingSettings | None = None
-    # Keep the last checkpoint beside the model, so that another run can go on with its optimiser.
+    """End when the development loss does not fall any more; null does all steps."""
     keep_training_state: bool = False
+    """Keep the optimiser beside the model, so that another run can `take: training`; three times the model's disk."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """auto is bf16 autocast on GPUs that have it and fp32 elsewhere; parameters are always fp32."""
+    loss_average: Literal["tokens", "processes"] = "tokens"
+    """Mean over the tokens of the global batch, or the mean of the processes' means, as published."""
+    divergences: bool = False
+    """Log the divergences of the output to the unigram, uniform and empirical distributions."""
+    evaluation_interval_steps: Count = 500
+    """Steps between two measurements of the development loss."""
+    evaluation_sequences: Natural = 2048
+    """Development sequences with fixed masks; 0 measures no development loss."""
+
+    def __post_init__(self) -> None:
+        long = self.long_sequence
+        require(
+            long is None or self.batch_size % long.factor == 0,
+            "batch_size",
+            self.batch_size,
+            f"a multiple of long_sequence.factor ({long.factor if long else 1}), so that both phases see as many "
+            "tokens per step",
+        )
 
 
-@dataclass(frozen=True)
-class RuntimeSettings(Settings):
-    """How to carry a run out; not part of its identity."""
+@dataclass(frozen=True, kw_only=True)
+class PretrainingSettings(TrainingSettings):
+    """How the models of an experiment are pretrained; a run states what differs."""
 
-    checkpoint_interval_steps: int
-    keep_checkpoints: int
-    # Sequences per forward pass and process; null is the whole share of the process.
-    micro_batch_size: int | None
-    log_interval_steps: int
-    device: Literal["auto", "cpu", "cuda"]
-    # CPU threads of each process; null leaves the choice to torch and OMP_NUM_THREADS.
-    threads: int | None
-    zero_stage: int = 0
-    # Processes that draw batches ahead; 0 is one thread.
-    workers: int = 0
-    # torch.compile of the model.
-    compile: bool = False
-    # Fractions of the run whose checkpoints are kept for good.
-    milestones: tuple[float, ...] = ()
-    # Write checkpoints in a thread, while training goes on.
+    initialise_from: InitialModelChoice | None = None
+    """The model that training starts from: a run here, a run of another experiment, or a folder with a manifest
+    (`path`). null starts from random weights."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainSettings(TrainingSettings):
+    """The settings of a run of the stage `pretrain`, apart from the token shards and the tokenizer."""
+
+    model: dict[str, Any]
+    """Keys of a model's configuration except the vocabulary size, which the token shards know."""
+    seed: Natural
+    """Draws weights, masks, dropout and the order of the data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRuntime(Settings):
+    """How this machine carries pretraining out; no result depends on it."""
+
+    device: DeviceName = "auto"
+    """Where models compute; auto takes a GPU where there is one."""
+    micro_batch_size: Count | None = None
+    """Sequences per device and forward pass; null takes the whole batch. Gradients accumulate."""
+    checkpoint_interval_steps: Count = 500
+    """Steps between two checkpoints of a pretraining."""
+    keep_checkpoints: Count = 2
+    """How many of the last checkpoints of a run are kept."""
+    log_interval_steps: Count = 10
+    """Steps between two lines of the training log."""
+    milestones: Annotated[tuple[ShareAboveZero, ...], Unique()] = ()
+    """Fractions of a run whose checkpoints are kept until it ends."""
     background_checkpoints: bool = True
-    # Stop cleanly before so many minutes are over; null asks Slurm for the end of the job.
-    time_limit_minutes: float | None = None
-    # Seconds that stopping takes: the last step, the checkpoint, the way out.
-    grace_seconds: float = 120.0
-    # Where metrics go besides the plain files.
-    sinks: tuple[Literal["tensorboard", "trackio"], ...] = ()
+    """Write checkpoints while training goes on."""
+    workers: Natural = 0
+    """Processes that draw batches ahead; 0 is one thread."""
+    compile: bool = False
+    """torch.compile of the model; needs a C++ compiler."""
+    time_limit_minutes: Positive | None = None
+    """Stop cleanly before so many minutes are over; null asks Slurm for the end of the job."""
+    grace_seconds: NonNegative = 120
+    """Time that a clean stop takes: the last step, the checkpoint, the way out."""
+    sinks: Annotated[tuple[Literal["tensorboard", "trackio"], ...], Unique()] = ()
+    """Where training metrics go besides the plain files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimeSettings(TrainingRuntime):
+    """How a run is carried out by one process."""
+
+    threads: Count | None = None
+    """CPU threads of each process; null leaves the choice to torch and OMP_NUM_THREADS."""
+    zero_stage: int = 0
+    """ZeRO is refused, with the reason."""
 
 
 def pretrain_settings(settings: Mapping[str, Any]) -> PretrainSettings:
     """The typed settings of the `pretrain` stage. Raises ConfigError for an unknown, missing or impossible value."""
-    result = build(PretrainSettings, stage_body(settings), "pretrain")
-    _check_ranges(result)
-    _check_precision(result.precision)
-    _check_long_sequences(result)
-    return result
+    return build(PretrainSettings, stage_body(settings), "pretrain")
 
 
 def runtime_settings(runtime: Mapping[str, Any], optimizer_name: str) -> RuntimeSettings:
     """The typed runtime settings. Raises ConfigError, also for a ZeRO stage that would change the optimiser."""
     result = build(RuntimeSettings, runtime, "runtime")
-    for key in ("checkpoint_interval_steps", "keep_checkpoints", "log_interval_steps"):
-        _require(getattr(result, key) >= 1, f"runtime.{key}", getattr(result, key), "at least 1")
-    for key in ("micro_batch_size", "threads"):
-        value = getattr(result, key)
-        _require(value is None or value >= 1, f"runtime.{key}", value, "at least 1, or null")
-    _require(result.workers >= 0, "runtime.workers", result.workers, "0 or more")
-    _require(0 <= result.grace_seconds < math.inf, "runtime.grace_seconds", result.grace_seconds, "0 or more")
-    minutes = result.time_limit_minutes
-    _require(minutes is None or minutes > 0, "runtime.time_limit_minutes", minutes, "above 0, or null")
-    for fraction in result.milestones:
-        _require(0 < fraction <= 1, "runtime.milestones", fraction, "fractions of the run, above 0 and at most 1")
     if result.zero_stage != 0:
         reason = (
             "ZeRO flattens the parameters into one buffer, so LAMB would lose the norm of each tensor and with it "
@@ -176,55 +252,3 @@ def runtime_settings(runtime: Mapping[str, Any], optimizer_name: str) -> Runtime
         )
         raise ConfigError(f"runtime.zero_stage: got {result.zero_stage}, only 0 is possible: {reason}")
     return result
-
-
-def _require(condition: bool, key: str, value: object, expected: str) -> None:
-    if not condition:
-        raise ConfigError(f"{key}: got {value!r}, expected {expected}")
-
-
-def _check_ranges(settings: PretrainSettings) -> None:
-    optimizer, schedule, objective = settings.optimizer, settings.schedule, settings.objective
-    probabilities = {
-        "objective.mask_probability": objective.mask_probability,
-        "objective.random_probability": objective.random_probability,
-        "objective.keep_probability": objective.keep_probability,
-        "objective.short_probability": objective.short_probability,
-        "schedule.warmup_fraction": schedule.warmup_fraction,
-        "schedule.final_fraction": schedule.final_fraction,
-    }
-    for key, value in probabilities.items():
-        _require(0 <= value <= 1, f"pretrain.{key}", value, "a number from 0 to 1")
-    for key in ("beta1", "beta2"):
-        _require(0 <= getattr(optimizer, key) < 1, f"pretrain.optimizer.{key}", getattr(optimizer, key), "0 <= x < 1")
-    for key in ("learning_rate", "epsilon"):
-        value = getattr(optimizer, key)
-        _require(0 < value < math.inf, f"pretrain.optimizer.{key}", value, "a number above 0")
-    norm = optimizer.max_gradient_norm
-    _require(norm is None or 0 < norm < math.inf, "pretrain.optimizer.max_gradient_norm", norm, "above 0, or null")
-    for key in ("weight_decay", "head_weight_decay"):
-        decay = getattr(optimizer, key)
-        _require(decay is None or 0 <= decay < math.inf, f"pretrain.optimizer.{key}", decay, "0 or more")
-    limit = schedule.warmup_steps_limit
-    _require(limit is None or limit >= 1, "pretrain.schedule.warmup_steps_limit", limit, "at least 1, or null")
-    minima = {"steps": 0, "sequence_length": 8, "batch_size": 1, "evaluation_interval_steps": 1, "seed": 0}
-    for key, minimum in {**minima, "evaluation_sequences": 0}.items():
-        _require(getattr(settings, key) >= minimum, f"pretrain.{key}", getattr(settings, key), f"{minimum} or more")
-
-
-def _check_precision(precision: str) -> None:
-    _require(precision in ("fp32", "bf16", "fp16", "auto"), "pretrain.precision", precision, "fp32, bf16, fp16 or auto")
-
-
-def _check_long_sequences(settings: PretrainSettings) -> None:
-    long = settings.long_sequence
-    if long is None:
-        return
-    _require(0 <= long.from_fraction <= 1, "pretrain.long_sequence.from_fraction", long.from_fraction, "0 to 1")
-    _require(long.factor >= 1, "pretrain.long_sequence.factor", long.factor, "1 or more")
-    _require(
-        settings.batch_size % long.factor == 0,
-        "pretrain.batch_size",
-        settings.batch_size,
-        f"a multiple of long_sequence.factor ({long.factor}), so that both phases see as many tokens per step",
-    )

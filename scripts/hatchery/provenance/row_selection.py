@@ -6,8 +6,8 @@ Apart from `summary_rows`, so that the page of provenance needs nothing of the c
 from collections.abc import Mapping, Sequence
 
 from hatchery.analysis.summary_rows import NumberedRow
-from hatchery.config.schema import nearest
 from hatchery.errors import EvaluationError
+from hatchery.settings.problems import nearest
 
 
 def select(

@@ -1,7 +1,7 @@
-"""What a field of settings may be: kinds of numbers, text of a form, names of other files, lists without repetitions.
+"""What a field of settings may be: text of a form, names of other files, lists without repetitions.
 
-A class of settings says its ranges in its annotations; pydantic reads them when something is validated, so that this
-module imports nothing heavy. `hatchery.typed` builds and validates, `hatchery.settings.schemas` writes the schemas.
+A class of settings says in its annotations what is possible; pydantic reads them when something is validated, so that
+this module imports nothing heavy. Ranges of numbers are in `base`.
 """
 
 from collections.abc import Mapping
@@ -9,19 +9,12 @@ from dataclasses import dataclass, is_dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
-from annotated_types import Ge, Gt, Le, Lt, MinLen
+from annotated_types import MinLen
+
+from hatchery.settings.base import Settings
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT", "__deepcopy__": lambda self, memo: self})()
 """Default of a key that does not exist where nobody writes it, for keys of which one is chosen."""
-
-
-class Settings:
-    """Base of every class of settings: unknown keys are refused, and no value is made of one of another type."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
-
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    """Groups of keys of which exactly one has to be there; a class without a choice has none."""
 
 
 @dataclass(frozen=True)
@@ -135,21 +128,11 @@ def hints_of(cls: type) -> Mapping[str, Any]:
     return {name: hints[name] for name in fields if get_origin(hints[name]) is not ClassVar}
 
 
-# Numbers.
-
-Count = Annotated[int, Ge(1)]
-Natural = Annotated[int, Ge(0)]
-Positive = Annotated[float, Gt(0)]
-NonNegative = Annotated[float, Ge(0)]
-Share = Annotated[float, Ge(0), Le(1)]
-ShareAboveZero = Annotated[float, Gt(0), Le(1)]
-ShareBelowOne = Annotated[float, Ge(0), Lt(1)]
-
 # Text.
 
-BlockName = Annotated[
-    str, Text("^[A-Za-z0-9][A-Za-z0-9_]*$", "letters a-z and A-Z, digits and _, beginning with a letter or digit")
-]
+NAME = "[A-Za-z0-9][A-Za-z0-9_]*"
+NAME_IN_WORDS = "letters a-z and A-Z, digits and _, beginning with a letter or digit"
+BlockName = Annotated[str, Text(f"^{NAME}$", NAME_IN_WORDS)]
 NotEmpty = Annotated[str, MinLen(1)]
 Names = Annotated[tuple[str, ...], Unique()]
 SomeNames = Annotated[tuple[str, ...], MinLen(1), Unique()]

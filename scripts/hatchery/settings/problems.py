@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le, Lt, MinLen
+from annotated_types import MinLen
 
-from hatchery.errors import ConfigError
+from hatchery.settings.base import BOUNDS, Range, RefusedError, shown
 from hatchery.settings.fields import PartOf, Text, hints_of
 from hatchery.settings.walk import members_of, met, metadata, said_about
 
@@ -19,40 +19,14 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 _TYPES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
-_BOUNDS: dict[type, str] = {Ge: "at least", Gt: "more than", Le: "at most", Lt: "less than"}
-_BROKEN_BOUNDS = {
-    "greater_than_equal": ("at least", "ge"),
-    "greater_than": ("more than", "gt"),
-    "less_than_equal": ("at most", "le"),
-    "less_than": ("less than", "lt"),
-}
+_BROKEN_BOUNDS = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
 _LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
-
-
-class RefusedError(ConfigError, ValueError):
-    """A value that does not fit the others of its class; pydantic collects it with the other problems."""
-
-    def __init__(self, key: str, problem: str) -> None:
-        self.key, self.problem = key, problem
-        super().__init__(f"{key}: {problem}" if key else problem)
-
-
-def require(condition: bool, key: str, value: object, expected: str) -> None:
-    """Refuse the value of a key of a class of settings unless the condition holds; for values that depend on others."""
-    if not condition:
-        raise RefusedError(key, f"got {shown(value)}, expected {expected}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the known word nearest to `word`, or nothing when none is near."""
     matches = difflib.get_close_matches(str(word), sorted(known), n=1, cutoff=0.6)
     return f"; did you mean {matches[0]!r}?" if matches else ""
-
-
-def shown(value: Any) -> str:
-    """A value of a file, cut so that a message stays one readable line."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tuple[str, str]]:
@@ -94,8 +68,8 @@ def _explained(detail: Mapping[str, Any], hint: Any, document: Any) -> tuple[str
             hint_of = nearest(value, allowed) if isinstance(value, str) else ""
             return place, f"got {shown(value)}, allowed are: {', '.join(allowed)}{hint_of}"
         case _ if kind in _BROKEN_BOUNDS:
-            words, key = _BROKEN_BOUNDS[kind]
-            return place, f"got {shown(value)}, expected {words} {_number(context[key])}"
+            bound = _BROKEN_BOUNDS[kind]
+            return place, f"got {shown(value)}, expected {BOUNDS[bound][0]} {_number(context[bound])}"
         case _ if kind in _LENGTHS:
             words, key = _LENGTHS[kind]
             entries = "entry" if context[key] == 1 else "entries"
@@ -126,15 +100,11 @@ def _wanted(hint: Any, bounds: bool = True) -> str:
     return " or ".join(dict.fromkeys(_parts(hint, bounds)))
 
 
-def _parts(hint: Any, bounds: bool) -> Iterator[str]:
+def _parts(hint: Any, with_bounds: bool) -> Iterator[str]:
     for member, about in metadata(hint):
         form = [meta.words for meta in about if isinstance(meta, Text)]
-        limits = [
-            f"{words} {_number(_limit(meta))}"
-            for meta in about
-            for kind, words in _BOUNDS.items()
-            if type(meta) is kind
-        ]
+        bounds = {name: bound for meta in about if isinstance(meta, Range) for name, bound in meta.bounds.items()}
+        limits = [f"{BOUNDS[name][0]} {_number(bound)}" for name, bound in bounds.items()]
         if get_origin(member) is Literal:
             yield from (_word(item) for item in get_args(member))
         elif form:
@@ -146,11 +116,7 @@ def _parts(hint: Any, bounds: bool) -> Iterator[str]:
         elif get_origin(member) in (list, tuple):
             yield "a list"
         else:
-            yield " ".join([_TYPES.get(member, "another value"), " and ".join(limits) if bounds else ""]).strip()
-
-
-def _limit(meta: Any) -> Any:
-    return next(iter(vars(meta).values())) if hasattr(meta, "__dict__") else getattr(meta, type(meta).__name__.lower())
+            yield " ".join([_TYPES.get(member, "another value"), " and ".join(limits) if with_bounds else ""]).strip()
 
 
 def _choices(hint: Any) -> list[Any]:

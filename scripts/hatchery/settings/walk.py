@@ -5,7 +5,8 @@ from dataclasses import is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from hatchery.settings.fields import ABSENT, PartOf, Reference, Settings, hints_of
+from hatchery.settings.base import Settings
+from hatchery.settings.fields import ABSENT, PartOf, Reference, hints_of
 
 Meta = TypeVar("Meta")
 Path = tuple[str, ...]
@@ -124,3 +125,12 @@ def missing_choices(hint: Any, value: Any, path: Path = ()) -> Iterator[tuple[st
             yield ".".join(path), f"expected exactly one of the keys {' or '.join(', '.join(keys) for keys in choice)}"
     for key, inner, item in below(hint, value):
         yield from missing_choices(inner, item, (*path, key))
+
+
+def key_paths(cls: type, path: Path = ()) -> Iterator[Path]:
+    """The paths of all keys of a class of settings, at every depth."""
+    for key, hint in hints_of(cls).items():
+        yield (*path, key)
+        for member in members_of(hint):
+            if is_dataclass(member):
+                yield from key_paths(member, (*path, key))  # type: ignore[arg-type]

@@ -4,40 +4,39 @@ A local path wins over the others. Whatever is fetched is pinned: a hub data set
 download by its size and SHA-256, so that two people who fetch a source get the same bytes or an error.
 """
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
-from hatchery.errors import ConfigError
-from hatchery.settings.fields import Settings
+from annotated_types import MinLen
+
+from hatchery.settings.base import Count, Natural, RefusedError, Settings
+from hatchery.settings.fields import NotEmpty, SomeNames, Text, Unique
 from hatchery.sources.archives import SUFFIXES, archive_suffix
 from hatchery.storage.archive_members import ArchiveLimits
 from hatchery.typed import build, stage_body
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_SPLIT = re.compile(r"\w+(\.\w+)*")
-
 
 @dataclass(frozen=True)
 class Hub(Settings):
-    """A data set of the Hugging Face hub at one commit."""
+    """A data set of the Hugging Face hub at one commit, streamed into resources/fetched/<name>/."""
 
-    dataset: str
-    """Repository of the data set, `owner/name`."""
-    revision: str
-    """Commit of the repository: 40 hexadecimal digits. A branch or tag could change its content."""
+    dataset: Annotated[str, Text(r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$", "owner/name")]
+    """Its repository, owner/name."""
+    revision: Annotated[str, Text("^[0-9a-f]{40}$", "a commit - 40 digits 0-9 and a-f")]
+    """The commit of its repository; a branch or tag is refused, because it may change."""
     config: str | None = None
-    """Configuration of the data set; None for its default."""
-    splits: tuple[str, ...] = ("train",)
+    """Its configuration; null for the default one."""
+    splits: Annotated[
+        tuple[Annotated[str, Text(r"^\w+(\.\w+)*$", "the name of a split, without slices")], ...], MinLen(1), Unique()
+    ] = ("train",)
     """Splits to read, each into shards of its own."""
-    documents: int | None = None
-    """How many documents to take from the beginning of each split; None for all."""
-    columns: tuple[str, ...] = ("text",)
+    documents: Count | None = None
+    """How many documents to take from the beginning of each split; null for all."""
+    columns: SomeNames = ("text",)
     """Columns to keep."""
 
 
@@ -45,16 +44,23 @@ class Hub(Settings):
 class Download(Settings):
     """One file on the web, and how to know that it is the right one."""
 
-    url: str
-    """Where it lies; https or http."""
-    bytes: int
-    """Its size."""
-    sha256: str
-    """Its SHA-256: 64 hexadecimal digits."""
+    url: Annotated[str, Text("^https?://", "an address that begins with https:// or http://")]
+    """Where it lies."""
+    bytes: Natural
+    """Size of the file."""
+    sha256: Annotated[str, Text("^[0-9a-f]{64}$", "64 digits 0-9 and a-f")]
+    """Its SHA-256."""
     unpack: bool = False
-    """Whether it is an archive whose files are wanted; a single zip archive need not be unpacked to be read."""
+    """Whether it is a zip or tar archive whose files are wanted; a single zip is read as it is."""
     file: str | None = None
-    """Name to store it under; None for the last part of the URL."""
+    """Name to store it under; null for the end of the URL."""
+
+    def __post_init__(self) -> None:
+        name = self.file_name
+        if not name or name.startswith(".") or Path(name).name != name or "\\" in name:
+            raise RefusedError("file", f"{name!r} is not a plain file name; set `file`")
+        if self.unpack and archive_suffix(name) is None:
+            raise RefusedError("unpack", f"{name} is none of {', '.join(SUFFIXES)}")
 
     @property
     def file_name(self) -> str:
@@ -62,72 +68,41 @@ class Download(Settings):
         return self.file or PurePosixPath(unquote(urlsplit(self.url).path)).name
 
 
-@dataclass(frozen=True)
-class SourceSettings(Settings):
+@dataclass(frozen=True, kw_only=True)
+class SourceKeys(Settings):
+    """Where a raw input lies or comes from."""
+
+    path: NotEmpty | None = None
+    """A file, a folder, or a zip or tar archive here; null says that it is not. Wins over hub and download."""
+    obtain: str = ""
+    """Where to get it by hand; shown when it is missing."""
+    licence: str = ""
+    """The licence it is under; recorded with the source and shown."""
+    terms: str = ""
+    """What it may be used for; recorded with the source and shown."""
+    hub: Hub | None = None
+    """A data set of the Hugging Face hub."""
+    download: Annotated[tuple[Download, ...], MinLen(1)] | None = None
+    """Files on the web, fetched into resources/fetched/<name>/."""
+    limits: ArchiveLimits = field(default_factory=ArchiveLimits)
+    """How much an archive may hold; more is taken for a decompression bomb and refused."""
+
+    def __post_init__(self) -> None:
+        if self.hub is not None and self.download:
+            raise RefusedError("", "has both `hub` and `download`, expected one of them")
+        for name, count in Counter(download.file_name for download in self.download or ()).items():
+            if count > 1:
+                raise RefusedError("download", f"{count} files are called {name!r}; set `file`")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceSettings(SourceKeys):
     """One entry under `data` in config/config.yaml."""
 
     name: str
     """Name of the source."""
-    path: str | None = None
-    """A file, a folder, a zip archive or a tar archive here; wins over `download` and `hub`."""
-    obtain: str = ""
-    """Where to get it by hand."""
-    licence: str = ""
-    """The licence it is under."""
-    terms: str = ""
-    """What it may be used for."""
-    download: tuple[Download, ...] | None = None
-    """Files to fetch."""
-    hub: Hub | None = None
-    """Data set to fetch."""
-    limits: ArchiveLimits = field(default_factory=ArchiveLimits)
-    """How much an archive may hold."""
 
 
 def source_settings(settings: Mapping[str, Any]) -> SourceSettings:
     """The settings of a source, checked. Raises ConfigError naming the key for a value that is not possible."""
-    source = build(SourceSettings, stage_body(settings), f"data.{settings.get('name', '')}")
-    where = f"data.{source.name}"
-    if source.hub is not None and source.download:
-        raise ConfigError(f"{where}: has both `hub` and `download`, expected one of them")
-    if source.hub is not None:
-        _check_hub(source.hub, f"{where}.hub")
-    for index, download in enumerate(source.download or ()):
-        _check_download(download, f"{where}.download[{index}]")
-    for name, count in Counter(download.file_name for download in source.download or ()).items():
-        if count > 1:
-            raise ConfigError(f"{where}.download: {count} files are called {name!r}; set `file`")
-    if min(source.limits.unpacked_bytes, source.limits.members, source.limits.ratio) <= 0:
-        raise ConfigError(f"{where}.limits: expected positive numbers, got {source.limits}")
-    return source
-
-
-def _check_hub(hub: Hub, where: str) -> None:
-    if not _COMMIT.fullmatch(hub.revision):
-        raise ConfigError(
-            f"{where}.revision: got {hub.revision!r}, expected a commit of the data set's repository (40 hexadecimal "
-            "digits): a branch or tag may change"
-        )
-    if hub.documents is not None and hub.documents < 1:
-        raise ConfigError(f"{where}.documents: got {hub.documents}, expected 1 or more, or null for all")
-    if not hub.splits or len(set(hub.splits)) != len(hub.splits):
-        raise ConfigError(f"{where}.splits: got {list(hub.splits)}, expected one or more different names")
-    for split in hub.splits:
-        if not _SPLIT.fullmatch(split):
-            raise ConfigError(f"{where}.splits: got {split!r}, expected the name of a split, without slices")
-    if not hub.columns:
-        raise ConfigError(f"{where}.columns: expected one or more names")
-
-
-def _check_download(download: Download, where: str) -> None:
-    if urlsplit(download.url).scheme not in ("https", "http"):
-        raise ConfigError(f"{where}.url: got {download.url!r}, expected an https or http address")
-    if download.bytes < 0:
-        raise ConfigError(f"{where}.bytes: got {download.bytes}, expected a size in bytes")
-    if not _SHA256.fullmatch(download.sha256):
-        raise ConfigError(f"{where}.sha256: got {download.sha256!r}, expected 64 hexadecimal digits in lower case")
-    name = download.file_name
-    if not name or name.startswith(".") or Path(name).name != name or "\\" in name:
-        raise ConfigError(f"{where}.file: {name!r} is not a plain file name; set `file`")
-    if download.unpack and archive_suffix(name) is None:
-        raise ConfigError(f"{where}.unpack: {name} is none of {', '.join(SUFFIXES)}")
+    return build(SourceSettings, stage_body(settings), f"data.{settings.get('name', '')}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from hatchery.errors import SourceError
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Count, Positive, Settings
 
 HIDDEN = (".", "__MACOSX")
 
@@ -23,11 +23,11 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 class ArchiveLimits(Settings):
     """How much an archive may hold."""
 
-    unpacked_bytes: int = 200_000_000_000
+    unpacked_bytes: Count = 200_000_000_000
     """Bytes of all members together once they are unpacked; the largest archives of the papers hold 20 GB."""
-    members: int = 1_000_000
+    members: Count = 1_000_000
     """Number of members."""
-    ratio: float = 200.0
+    ratio: Positive = 200
     """Unpacked bytes for every packed byte, of a member and of the archive; text in XML reaches about 20."""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from hatchery.errors import ConfigError, CorpusError
 from hatchery.progress import Progress
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 from hatchery.storage.atomic import write_json, write_text
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.counts import Counts, count_by_source, frequency_at_95_percent, statistics_table

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.errors import TokenizationError
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 from hatchery.storage.atomic import write_bytes, write_json
 from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.tokenizer_file import load_tokenizer

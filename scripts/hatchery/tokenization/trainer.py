@@ -61,7 +61,7 @@ def train(lines: Lines, settings: TokenizerSettings) -> Backend:
     than asked for is returned as it is; see `check_size`.
     """
     backend = untrained(settings)
-    names = list(settings.special_tokens)
+    names = list(settings.special.order)
     full = settings.pre_tokenizer == "byte_level" and settings.byte_alphabet == "full"
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet()) if full else []
     if settings.kind == "wordpiece":

@@ -9,16 +9,15 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from hatchery.corpora.corpus_writer import write_csv
 from hatchery.corpora.text_files import matching_names
 from hatchery.errors import ConfigError, SourceError
-from hatchery.settings.fields import Settings
 from hatchery.storage.manifests import StageRun
 from hatchery.storage.sources import RawSource, open_source
 from hatchery.vocabulary.cleaning import cleaned_words, rejection
 from hatchery.vocabulary.comparison import Reading
+from hatchery.vocabulary.settings import VocabularySettings
 from hatchery.vocabulary.transcripts import utterances
 from hatchery.vocabulary.word_lists import (
     as_spreadsheet,
@@ -28,26 +27,6 @@ from hatchery.vocabulary.word_lists import (
     listed_words,
     restored,
 )
-
-
-@dataclass(frozen=True)
-class VocabularySettings(Settings):
-    """How a vocabulary is made."""
-
-    kind: Literal["transcripts", "word_list"]
-    """What the source holds: CHILDES tables, or a list of words with frequencies."""
-    reading: Reading
-    """Whether the authors' slips are repeated."""
-    files: tuple[str, ...]
-    """Shell patterns of the files inside the source."""
-    encoding: str
-    """Encoding of the source, the dictionary and the released list."""
-    appended_words: tuple[str, ...]
-    """Words that enter without any test, after all others."""
-    word_column: str
-    """Column of the words, in word lists."""
-    frequency_column: str | None
-    """Column of the frequencies, in word lists."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ from hatchery.storage.parquet import ShardWriter, read_groups
 from hatchery.storage.parts import Part, make_parts, remove_parts
 from hatchery.vocabulary.items import SCHEMA, first_of_equal, marks_of, smallest
 from hatchery.vocabulary.rules import REASONS
-from hatchery.vocabulary.selection_parts import DUPLICATE, SelectionSettings, Task, select_part
+from hatchery.vocabulary.selection_parts import DUPLICATE, Task, select_part
+from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 _NOT_DRAWN = "not_drawn"

@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from hatchery.corpora.document_parts import opened
 from hatchery.corpora.documents import Rejections, chosen_samples
-from hatchery.corpora.raw_texts import RawTextOptions, raw_texts
+from hatchery.corpora.raw_texts import raw_texts
 from hatchery.corpora.sentences import open_splitter
-from hatchery.settings.fields import Settings
-from hatchery.vocabulary.comparison import COMPARISONS, HYPERLINK, Reading
+from hatchery.vocabulary.comparison import COMPARISONS, HYPERLINK
 from hatchery.vocabulary.drawing import SmallestMarks, drawn_windows, marked_windows
 from hatchery.vocabulary.items import MARK_BYTES, PartWriter, without_surrogates
 from hatchery.vocabulary.known_words import KnownWords
 from hatchery.vocabulary.rules import REASONS, Outcome, Rule, counted_words
 from hatchery.vocabulary.sentence_filter import SentenceFilter
 from hatchery.vocabulary.sentence_spans import SentenceSpans
+from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.vocabulary.span_filter import SpanFilter
 from hatchery.vocabulary.word_lists import read_vocabulary
 
@@ -32,40 +32,6 @@ DUPLICATE = "duplicate"
 # All of the first documents of a file may give samples, later ones now and then: choosing costs more than filtering.
 _FIRST_SAMPLED = 100
 _SAMPLED_EVERY = 100
-
-
-@dataclass(frozen=True)
-class SelectionSettings(Settings):
-    """What is selected from a source, and how."""
-
-    name: str
-    """Name of the selection."""
-    options: RawTextOptions
-    """Which files are read, and their format."""
-    level: Literal["sentences", "spans", "windows"]
-    """Sentences or spans within the vocabulary, or windows drawn without regard to it."""
-    reading: Reading
-    """How words are compared; see hatchery/vocabulary/comparison.py."""
-    lower_case: bool
-    """Whether documents are lower-cased before anything else, and so in the selected text."""
-    rows_per_shard: int
-    """Texts per Parquet file."""
-    seed: int = 0
-    """Seed of the draw of windows."""
-    minimum_counted_words: int = 0
-    """Texts with fewer counted words are too short."""
-    window_words: int = 110
-    """Words of a span or window."""
-    stride_words: int = 30
-    """Words from the start of one span to that of the next."""
-    documents_per_unit: int | None = None
-    """Documents of a file in which equal texts count once; null: the whole corpus."""
-    documents_per_text: int | None = 1
-    """Documents that are joined before windows are drawn; null: the whole corpus."""
-    windows_per_text: int = 1
-    """Windows drawn from a text."""
-    sentence_model: str | None = None
-    """Name of the source of other Punkt parameters than our own."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +54,7 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
     rule = Rule(
         read_vocabulary(vocabulary),
         COMPARISONS[settings.reading],
-        settings.minimum_counted_words,
+        settings.least_words,
         settings.lower_case,
     )
     if settings.level == "spans":

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from hatchery.errors import ConfigError
 from hatchery.rendering.style import Style
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 
 
 @dataclass(frozen=True)

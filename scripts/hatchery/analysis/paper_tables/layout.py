@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from hatchery.analysis.published_values import PAPERS
 from hatchery.errors import ConfigError
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 from hatchery.storage.yaml_files import read_yaml
 from hatchery.typed import build
 

@@ -8,7 +8,7 @@ from hatchery.analysis.published_values import PublishedNumber
 from hatchery.analysis.settings import Cell, PublishedChoice, baseline_cells, models_in_order
 from hatchery.analysis.stochastic_order import DRAWS
 from hatchery.errors import ConfigError
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 
 
 @dataclass(frozen=True)

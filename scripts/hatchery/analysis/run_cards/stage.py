@@ -13,7 +13,7 @@ from hatchery.analysis.run_cards import content
 from hatchery.analysis.run_cards.curves import has_curves, plot_run_curves
 from hatchery.analysis.run_cards.facts import read_run
 from hatchery.rendering.style import Style
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 from hatchery.storage.atomic import write_text
 from hatchery.typed import build, stage_body
 

@@ -10,9 +10,7 @@ in flat memory; null cuts nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal
 
 from hatchery.corpora.babylm import (
     aochildes,
@@ -26,28 +24,15 @@ from hatchery.corpora.babylm import (
     switchboard,
     wikipedia,
 )
-from hatchery.corpora.babylm.release import SPLIT_OF_SUFFIX, Track, corpus_files
-from hatchery.corpora.babylm.treatment import ReadingName, Treatment
+from hatchery.corpora.babylm.release import SPLIT_OF_SUFFIX, corpus_files
+from hatchery.corpora.babylm.treatment import Treatment
 from hatchery.corpora.documents import RawDocument, Reading, Split, cut, document_text
+from hatchery.corpora.settings import BabylmCorpus, BabylmOptions
 from hatchery.corpora.text_files import open_lines
-from hatchery.errors import ConfigError
-from hatchery.settings.fields import Settings
 from hatchery.storage.sources import RawSource
 
 Normaliser = Callable[[Iterable[str], Treatment], Iterator[str]]
-CorpusName = Literal[
-    "aochildes",
-    "bnc_spoken",
-    "cbt",
-    "children_stories",
-    "gutenberg",
-    "open_subtitles",
-    "qed",
-    "simple_wikipedia",
-    "switchboard",
-    "wikipedia",
-]
-NORMALISERS: dict[CorpusName, Normaliser] = {
+NORMALISERS: dict[BabylmCorpus, Normaliser] = {
     "aochildes": aochildes.normalise,
     "bnc_spoken": bnc_spoken.normalise,
     "cbt": cbt.normalise,
@@ -59,27 +44,6 @@ NORMALISERS: dict[CorpusName, Normaliser] = {
     "switchboard": switchboard.normalise,
     "wikipedia": wikipedia.normalise,
 }
-
-
-@dataclass(frozen=True)
-class BabylmOptions(Settings):
-    """Which corpus of the release is read, in which reading, and how it is cut."""
-
-    corpus: CorpusName
-    """The corpus; its files are `<corpus>.train`, `.dev` and `.test`, which also name the splits."""
-    track: Track | None = None
-    """Which part of a whole release is read; a track for training brings development and test text of the same source.
-    Null takes what there is, for a source with one track only."""
-    reading: ReadingName = "corrected"
-    """`as_published` repeats the published scripts, `corrected` mends their losses."""
-    files: tuple[str, ...] = ()
-    """Shell patterns of files instead of `<corpus>.train` and so on."""
-    lines_per_document: int | None = 200
-    """A document ends after this many lines at the latest; null leaves it to the boundaries of the text."""
-
-    def __post_init__(self) -> None:
-        if self.lines_per_document is not None and self.lines_per_document < 1:
-            raise ConfigError(f"lines_per_document: got {self.lines_per_document}, expected 1 or more, or null")
 
 
 def files(source: RawSource, options: BabylmOptions) -> list[str]:
@@ -109,7 +73,7 @@ def read(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument
             reading.rejections.count("document without a sentence", sample="\n".join(document))
 
 
-def output_lines(corpus: CorpusName, lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
+def output_lines(corpus: BabylmCorpus, lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """What the normaliser of a corpus writes for the raw lines of one file, line by line."""
     for line in NORMALISERS[corpus](lines, treatment):
         # As published, the cleaning can bring a newline into a line; the next script then reads two.

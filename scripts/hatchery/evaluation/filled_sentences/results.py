@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hatchery.errors import EvaluationError
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 from hatchery.storage.atomic import write_json
 from hatchery.storage.manifests import read_manifest
 from hatchery.typed import build

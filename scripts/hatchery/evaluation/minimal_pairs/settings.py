@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hatchery.errors import ConfigError
-from hatchery.evaluation.runtime import DeviceName
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Count, DeviceName, Natural, Settings
 from hatchery.typed import build, stage_body
 
 Unit = Literal["paradigm", "file"]
@@ -20,43 +19,58 @@ ScoringName = Literal["auto", "pll", "pll_within_word_l2r", "left_to_right"]
 
 @dataclass(frozen=True)
 class ExpectedSize(Settings):
-    """How large a suite is, so that the files of another one are recognised; None leaves a number open."""
+    """How large a suite is, so that the files of another one are recognised."""
 
-    paradigms: int | None = None
-    pairs: int | None = None
+    paradigms: Count | None = None
+    """Number of paradigms; null leaves it open."""
+    pairs: Count | None = None
+    """Number of pairs; null leaves it open."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExternalModel(Settings):
-    """A public model in the layout of the library `transformers`, registered as a raw input of kind folder.
-
-    `leading_blank` None does what the suite says; a value is for models whose published number was made otherwise.
-    """
+    """A public model in the layout of the library `transformers`, registered as a raw input of kind folder."""
 
     architecture: Architecture
+    """Whether it guesses masked words or the next one."""
     leading_blank: bool | None = None
+    """Put a blank before every sentence; null does what the suite says."""
 
 
-@dataclass(frozen=True)
-class ScoringSettings(Settings):
-    """What is scored; part of the result's identity.
+@dataclass(frozen=True, kw_only=True)
+class SuiteSettings(Settings):
+    """What a suite says about its files and their scoring."""
 
-    `unit` is what one row of the tables is: the record's paradigm, or the whole file (BabyLM's pooled files, where
-    accuracy is example-weighted inside a file). `leading_blank` puts a blank in front of every sentence, as BabyLM's
-    pipeline does. `scoring` "auto" is "pll" for masked models and "left_to_right" for causal ones.
-    """
+    format: Literal["blimp"] = "blimp"
+    """Format of the files."""
+    files: str = "*.jsonl"
+    """Shell pattern of the files inside the source."""
+    unit: Unit = "paradigm"
+    """What a row of the table is: the paradigm that a record names, or the whole file (BabyLM's pooled files, where
+    accuracy is example-weighted inside a file)."""
+    leading_blank: bool = False
+    """Put a blank before every sentence, as the pipeline of BabyLM 2023 does."""
+    expected: ExpectedSize | None = None
+    """How large the suite is, so that the files of another one are recognised; null for a folder of yours."""
+    pairs_per_paradigm: Count | None = None
+    """A seeded subset of each paradigm; null scores all."""
+    seed: Natural = 0
+    """Draws the subset."""
+    scoring: ScoringName = "auto"
+    """auto is pll for masked models and left_to_right for causal ones; pll_within_word_l2r also masks the later pieces
+    of a word."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringSettings(SuiteSettings):
+    """What is scored; part of the result's identity."""
 
     suite: str
-    format: Literal["blimp"]
-    files: str
-    pairs_per_paradigm: int | None
-    seed: int
-    scoring: ScoringName
-    unit: Unit = "paradigm"
-    leading_blank: bool = False
-    expected: ExpectedSize | None = None
+    """Name of the suite."""
     model_kind: Literal["hatchery", "transformers"] = "hatchery"
+    """A model of ours, or a public one."""
     external: ExternalModel | None = None
+    """What is said about a public model."""
 
     @property
     def blank(self) -> bool:
@@ -68,15 +82,15 @@ class ScoringSettings(Settings):
 
 @dataclass(frozen=True)
 class ScoringRuntime(Settings):
-    """How it is carried out: tokens per batch (special tokens included), device, CPU threads.
+    """How it is carried out; not part of the result's identity."""
 
-    `tokens_per_batch` None takes the size that was measured to be fastest on the device
-    (benchmarks/score_minimal_pairs.py).
-    """
-
-    tokens_per_batch: int | None = None
+    tokens_per_batch: Count | None = None
+    """Tokens per batch with special tokens; null is what was measured to be fastest on the device
+    (benchmarks/score_minimal_pairs.py)."""
     device: DeviceName = "auto"
-    threads: int | None = None
+    """Where the model computes."""
+    threads: Count | None = None
+    """CPU threads of PyTorch; null leaves its choice."""
 
 
 def scoring_settings(settings: Mapping[str, Any]) -> ScoringSettings:

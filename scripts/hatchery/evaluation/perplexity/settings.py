@@ -5,79 +5,79 @@ Part of the result's identity, except `PerplexityRuntime`. Impossible values are
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from hatchery.errors import ConfigError
-from hatchery.evaluation.runtime import DeviceName
-from hatchery.settings.fields import Settings
+from annotated_types import MinLen
+
+from hatchery.settings.base import Count, DeviceName, Natural, Range, Settings, Share, ShareAboveZero, require
+from hatchery.settings.fields import Unique
 from hatchery.typed import build, stage_body
 
 # Large enough to fill a GPU; the logits are made in smaller parts.
 TOKENS_PER_BATCH = 16384
 
+HeldOut = Literal["dev", "test"]
 
-@dataclass(frozen=True)
-class PerplexitySettings(Settings):
+
+@dataclass(frozen=True, kw_only=True)
+class PerplexityChoice(Settings):
+    """Which splits are scored, with masks that are the same for every model."""
+
+    splits: Annotated[tuple[HeldOut, ...], Unique()] = ()
+    """Splits of the corpus; none measures no perplexity."""
+    masking: Literal["common", "own"] = "common"
+    """common asks every model with this tokenizer the same guesses, single subwords; own masks as the model was
+    trained, which compares seeds and sizes but not objectives."""
+    # Two tokens frame a sequence, and every way of cutting needs room for two more.
+    sequence_length: Annotated[int, Range(ge=4)] | None = None
+    """Tokens of a sequence with its special tokens; null is that of pretraining."""
+    sequences: Count | None = None
+    """At most so many of each split, drawn with `seed`; null takes all."""
+    mask_probability: ShareAboveZero = 0.15
+    """Share of the tokens that common masks ask for."""
+    random_probability: Share = 0.0
+    """Share of these that are shown as a random token."""
+    keep_probability: Share = 0.0
+    """Share of these that are shown as they are; with neither, every guess is behind a [MASK]."""
+    segments: Literal["babylm", "bnc", "packed", "documents"] = "babylm"
+    """How documents are cut into sequences."""
+    seed: Natural = 20_231_106
+    """Draws sequences, masks and the sentences of the pseudo-perplexity."""
+    pseudo_perplexity_sentences: Natural = 0
+    """Also mask every token of so many sentences alone; 0 leaves it out."""
+
+    def __post_init__(self) -> None:
+        visible = self.random_probability + self.keep_probability
+        require(visible <= 1, "random_probability and keep_probability", visible, "together at most 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerplexitySettings(PerplexityChoice):
     """Which guesses a model is asked for."""
 
-    splits: tuple[Literal["dev", "test"], ...]
-    # Tokens of a sequence, special tokens included.
-    sequence_length: int
-    # "common": single subwords, the same for every model with this tokenizer. "own": the objective that the model was
-    # trained with, which compares seeds and sizes but not objectives.
-    masking: Literal["common", "own"] = "common"
-    # The three shares of common masks; without random and kept tokens every guess is behind a [MASK].
-    mask_probability: float = 0.15
-    random_probability: float = 0.0
-    keep_probability: float = 0.0
-    # How common sequences are cut out of documents.
-    segments: Literal["babylm", "bnc", "packed", "documents"] = "babylm"
-    # At most so many sequences of each split, drawn with `seed`; null takes all.
-    sequences: int | None = None
-    # Draws sequences, masks and the sentences of the pseudo-perplexity.
-    seed: int = 20_231_106
-    # Also exp(-log-likelihood per token) with every token masked alone, over so many sentences; 0 leaves it out.
-    pseudo_perplexity_sentences: int = 0
+    splits: Annotated[tuple[HeldOut, ...], MinLen(1), Unique()]
+    """Splits of the corpus."""
+    sequence_length: Annotated[int, Range(ge=4)]
+    """Tokens of a sequence with its special tokens."""
 
 
 @dataclass(frozen=True)
 class PerplexityRuntime(Settings):
-    """How it is carried out: tokens per batch (padding included; null: TOKENS_PER_BATCH), device, CPU threads."""
+    """How it is carried out; not part of the result's identity."""
 
-    tokens_per_batch: int | None = None
+    tokens_per_batch: Count | None = None
+    """Tokens per batch, padding included; null is TOKENS_PER_BATCH."""
     device: DeviceName = "auto"
-    threads: int | None = None
+    """Where the model computes."""
+    threads: Count | None = None
+    """CPU threads of PyTorch; null leaves its choice."""
 
 
 def perplexity_settings(settings: Mapping[str, Any]) -> PerplexitySettings:
     """The settings of a job, checked. Raises ConfigError naming the key."""
-    typed = build(PerplexitySettings, stage_body(settings), "perplexity")
-    _require(0 < len(typed.splits) == len(set(typed.splits)), "splits", typed.splits, "dev, test or both")
-    # Two tokens frame a sequence, and every way of cutting needs room for two more.
-    _require(typed.sequence_length >= 4, "sequence_length", typed.sequence_length, "4 or more")
-    _require(typed.sequences is None or typed.sequences >= 1, "sequences", typed.sequences, "1 or more, or null")
-    _require(typed.seed >= 0, "seed", typed.seed, "0 or more")
-    _require(0 < typed.mask_probability <= 1, "mask_probability", typed.mask_probability, "0 < x <= 1")
-    visible = (typed.random_probability, typed.keep_probability)
-    _require(
-        min(visible) >= 0 and sum(visible) <= 1,
-        "random_probability and keep_probability",
-        visible,
-        "0 or more, together at most 1",
-    )
-    sentences = typed.pseudo_perplexity_sentences
-    _require(sentences >= 0, "pseudo_perplexity_sentences", sentences, "0 or more")
-    return typed
+    return build(PerplexitySettings, stage_body(settings), "perplexity")
 
 
 def perplexity_runtime(runtime: Mapping[str, Any]) -> PerplexityRuntime:
     """The runtime values of a job, checked. Raises ConfigError naming the key."""
-    options = build(PerplexityRuntime, runtime, "runtime")
-    if options.tokens_per_batch is not None and options.tokens_per_batch < 1:
-        raise ConfigError(f"runtime.tokens_per_batch must be at least 1, got {options.tokens_per_batch}")
-    return options
-
-
-def _require(condition: bool, key: str, value: object, expected: str) -> None:
-    if not condition:
-        raise ConfigError(f"perplexity.{key}: got {value!r}, expected {expected}")
+    return build(PerplexityRuntime, runtime, "runtime")

@@ -17,21 +17,11 @@ _MOST_SEGMENTS = 3
 
 def check_task(task: TaskSettings) -> None:
     """Raise ConfigError naming task, key, value and what is expected for settings that exclude each other."""
-    _check_metrics(task)
-    check_settings(task)
-
-
-def check_settings(task: TaskSettings) -> None:
-    """The same without the names of the metrics, whose library takes a second to load and which the schema lists."""
     _check_files(task)
     _check_head(task)
     _check_labels(task)
     if task.format not in PROBING_FORMATS:
         _check_layout(task)
-    for key in ("train_limit", "validation_limit"):
-        limit = getattr(task, key)
-        _require(limit is None or limit >= 1, task, key, limit, "at least 1, or null")
-    _require(0 < task.validation_fraction < 1, task, "validation_fraction", task.validation_fraction, "0 < x < 1")
 
 
 def _require(condition: bool, task: TaskSettings, key: str, value: object, expected: str) -> None:
@@ -39,17 +29,8 @@ def _require(condition: bool, task: TaskSettings, key: str, value: object, expec
         raise ConfigError(f"task {task.name!r}: {key}: got {value!r}, expected {expected}")
 
 
-def _check_metrics(task: TaskSettings) -> None:
-    from hatchery.evaluation.metrics.registry import METRICS
-
-    _require(0 < len(task.metrics) == len(set(task.metrics)), task, "metrics", task.metrics, "one or more that differ")
-    for metric in task.metrics:
-        _require(metric in METRICS, task, "metrics", metric, f"one of {', '.join(sorted(METRICS))}")
-
-
 def _check_files(task: TaskSettings) -> None:
     keys = set(task.files)
-    _require(all(task.files.values()), task, "files", task.files, "one file or pattern or more for every set")
     _require(
         set(task.expected_rows) <= keys,
         task,
@@ -100,7 +81,6 @@ def _check_labels(task: TaskSettings) -> None:
         _require(
             mapped == set(names), task, "transfer.labels", sorted(mapped), f"the labels {', '.join(names)} as keys"
         )
-        _require(all(task.transfer.labels.values()), task, "transfer.labels", task.transfer.labels, "labels for each")
 
 
 def _require_labels(task: TaskSettings, key: str, values: Collection[LabelValue]) -> None:
@@ -128,4 +108,3 @@ def _check_layout(task: TaskSettings) -> None:
         )
     if task.vocabulary is not None:
         _require(segments, task, "vocabulary", task.layout, "the layout segments")
-        _require(bool(task.vocabulary.fields), task, "vocabulary.fields", (), "one field or more")

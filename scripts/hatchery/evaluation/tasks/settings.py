@@ -6,9 +6,12 @@ anything is read.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from hatchery.settings.fields import Settings
+from annotated_types import MaxLen, MinLen
+
+from hatchery.settings.base import Count, Natural, Range, Settings
+from hatchery.settings.fields import BlockName, Unique, VocabularyName
 
 LabelValue = str | int | bool | float
 
@@ -16,80 +19,131 @@ Format = Literal["rows", "labelled_lines", "rte_xml", "jiant", "conllu"]
 Layout = Literal["segments", "copa", "multirc", "record", "wic"]
 Normalisation = Literal["none", "ltg", "ltg_detokenised"]
 TransferRule = Literal["most_probable", "summed_probabilities"]
+HeadKind = Literal[
+    "sequence_classification",
+    "regression",
+    "multiple_choice",
+    "marked_words_classification",
+    "token_classification",
+    "extractive_span",
+    "span_classification",
+]
+MetricName = Literal[
+    "accuracy",
+    "f1",
+    "macro_f1",
+    "mcc",
+    "mean_of_accuracy_and_f1",
+    "majority_accuracy",
+    "pearson",
+    "spearman",
+    "mean_of_pearson_and_spearman",
+    "question_exact_match",
+    "answer_f1",
+    "record_f1",
+    "record_exact_match",
+    "micro_f1",
+    "clean_micro_f1",
+]
+Files = str | Annotated[tuple[str, ...], MinLen(1)]
 
 
 @dataclass(frozen=True)
 class HeadSettings(Settings):
     """A head of `hatchery.modeling.heads.registry` with its options."""
 
-    kind: str = "sequence_classification"
+    kind: HeadKind = "sequence_classification"
+    """What answers."""
     options: dict[str, Any] = field(default_factory=dict)
+    """Options of the head (scripts/hatchery/modeling/heads/registry.py)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class VocabularyFilter(Settings):
     """Rows are kept only if their words lie in a vocabulary (reduced-vocabulary.md 1.6, column GLUE, and 6.2)."""
 
-    # The fields whose texts are checked, joined by a blank; QNLI's question is not among them.
-    fields: tuple[str, ...]
-    reading: Literal["as_published", "corrected"] = "corrected"
+    fields: Annotated[tuple[str, ...], MinLen(1)]
+    """The fields whose texts are checked, joined by a blank; QNLI's question is not among them."""
+    reading: Literal["corrected", "as_published"] = "corrected"
+    """How words are compared with the vocabulary."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedVocabularyFilter(VocabularyFilter):
+    """Keep only rows whose words lie in a vocabulary (the reduced-vocabulary study)."""
+
+    name: VocabularyName
+    """The vocabulary."""
 
 
 @dataclass(frozen=True)
 class TransferSettings(Settings):
-    """How the classes of another task's model become the labels of this one (HANS on MNLI models).
+    """How the classes of another task's model become the labels of this one (HANS on MNLI models)."""
 
-    `labels` maps every label of this task to the labels of the other task that count as it. `most_probable` takes the
-    most probable class and maps it; `summed_probabilities` compares the sums of the probabilities.
-    """
-
-    labels: dict[str, tuple[LabelValue, ...]]
+    labels: Annotated[dict[str, Annotated[tuple[LabelValue, ...], MinLen(1)]], MinLen(2)]
+    """For every label of this task, the labels of the other task that count as it."""
     rule: TransferRule = "most_probable"
+    """most_probable takes the most probable class and maps it; summed_probabilities compares sums of probabilities."""
 
 
-@dataclass(frozen=True)
-class TaskSettings(Settings):
+@dataclass(frozen=True, kw_only=True)
+class TaskKeys(Settings):
+    """What a task says about its rows, their inputs, its head and its metrics."""
+
+    suite: BlockName = "finetuning"
+    """Under which heading the results stand."""
+    format: Format
+    """rows are JSON lines, Parquet or TSV; jiant and conllu are those of edge probing."""
+    layout: Layout = "segments"
+    """How a row becomes inputs."""
+    files: Annotated[dict[str, Files], MinLen(1)]
+    """train, validation and further scored sets by name (a file, a pattern or a list), without train in a task that is
+    only transferred to; labelled_lines: one entry for each label."""
+    columns: tuple[str, ...] = ()
+    """Names of the columns of .tsv files that have no header."""
+    fields: Annotated[tuple[str, ...], MaxLen(3)] = ()
+    """One to three text fields, or templates such as "Question: {question}"."""
+    label_field: str = "label"
+    """Field of the label; dots reach into nested objects (idx.question); conllu: XPOS, UPOS or DEPREL."""
+    labels: Annotated[tuple[LabelValue, ...], Unique()] = ()
+    """In the order of their ids; the second is the positive class. Empty for numbers, choices and label sets taken from
+    the training rows."""
+    label_values: dict[str, LabelValue] = field(default_factory=dict)
+    """Spellings in the files and the labels they stand for."""
+    head: HeadSettings = field(default_factory=HeadSettings)
+    """What answers."""
+    metrics: Annotated[tuple[MetricName, ...], MinLen(1), Unique()]
+    """The first one stands for the task. What each is: scripts/hatchery/evaluation/metrics/registry.py."""
+    scored_rows: dict[str, LabelValue] = field(default_factory=dict)
+    """Only rows with these values are scored (MSGS: condition: test); all are predicted."""
+    group_fields: tuple[str, ...] = ()
+    """Fields that name what is judged together."""
+    facts: tuple[str, ...] = ()
+    """Fields by which results are broken down (HANS: heuristic, subcase)."""
+    normalisation: Normalisation = "none"
+    """As LTG-BERT prepared its texts; detokenised for those that are distributed in tokens."""
+    vocabulary: VocabularyFilter | None = None
+    """Keep only rows whose words lie in a vocabulary (the reduced-vocabulary study)."""
+    transfer: TransferSettings | None = None
+    """For tasks that are scored with the model of another one (HANS): which of its labels count as each of these."""
+    expected_rows: dict[str, Count] = field(default_factory=dict)
+    """Rows of the published files by set; another number is an error."""
+    train_limit: Annotated[int, Range(ge=2)] | None = None
+    """At most so many training rows, drawn with `split_seed`; null keeps all."""
+    validation_limit: Count | None = None
+    """At most so many rows of a scored set; null keeps all."""
+    split_seed: Natural = 0
+    """Draws the limits, and the validation rows where the files have no split, the same for every fine-tuning seed."""
+    validation_fraction: Annotated[float, Range(gt=0, lt=1)] = 0.2
+    """Share of the rows that becomes the validation set, where the files have no split."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSettings(TaskKeys):
     """One labelled task."""
 
     name: str
-    # Under which heading its results stand: glue, babylm_glue, msgs, probing, …
-    suite: str
-    format: Format
-    # rows, rte_xml, jiant, conllu: {"train": name or names, "validation": …, further scored sets by their names};
-    # labelled_lines: {label: name or names}. A task that is only transferred to has no "train".
-    files: dict[str, str | tuple[str, ...]]
-    metrics: tuple[str, ...]
-    layout: Layout = "segments"
-    # Layout "segments": names of one to three text fields, or templates such as "Question: {question}".
-    fields: tuple[str, ...] = ()
-    # Dots reach into nested objects (idx.question); conllu: the column (XPOS, UPOS, DEPREL).
-    label_field: str = "label"
-    # In the order of the outputs; the second one is the positive class of F1. Empty: a number (regression), a choice,
-    # or the labels of the training rows, sorted (probing).
-    labels: tuple[LabelValue, ...] = ()
-    # Spellings in the file that stand for a label: {"0": "not_equivalent"}.
-    label_values: dict[str, LabelValue] = field(default_factory=dict)
-    head: HeadSettings = field(default_factory=HeadSettings)
-    # Rows of scored sets that enter the metrics: those whose fields have these values (MSGS: condition: test).
-    scored_rows: dict[str, LabelValue] = field(default_factory=dict)
-    # Fields whose values together name what is judged together.
-    group_fields: tuple[str, ...] = ()
-    # Fields that tables break results down by (HANS: heuristic, subcase).
-    facts: tuple[str, ...] = ()
-    # Names of the columns of .tsv files without a header.
-    columns: tuple[str, ...] = ()
-    normalisation: Normalisation = "none"
-    vocabulary: VocabularyFilter | None = None
-    transfer: TransferSettings | None = None
-    # Rows that the published files have, by set; another number ends in an error. Empty: any number.
-    expected_rows: dict[str, int] = field(default_factory=dict)
-    # At most this many rows, drawn with `split_seed`; null keeps all.
-    train_limit: int | None = None
-    validation_limit: int | None = None
-    # Draws the limits and the validation rows where the files have no split, the same for every fine-tuning seed.
-    split_seed: int = 0
-    # Share of the rows that becomes the validation (test) set where only training files are given.
-    validation_fraction: float = 0.2
+    """Name of the task."""
 
     @property
     def label_names(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from hatchery.modeling.heads.span_classifier import SpanClassifier
 from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
 from hatchery.modeling.heads.token_classifier import TokenClassifier
 from hatchery.modeling.layered_encoder import LayeredEncoder
-from hatchery.settings.fields import Settings
+from hatchery.settings.base import Settings
 from hatchery.typed import build
 
 

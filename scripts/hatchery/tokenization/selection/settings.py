@@ -5,32 +5,43 @@ What cannot be carried out is refused before anything is trained.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from annotated_types import MinLen
+
+from hatchery.corpora.settings import Splits
 from hatchery.errors import ConfigError
 from hatchery.rendering.style import Style
-from hatchery.settings.fields import Settings
-from hatchery.tokenization.trainer import TokenizerSettings
+from hatchery.settings.base import Count, Natural, Positive, Range, RefusedError, Settings, require
+from hatchery.tokenization.trainer_settings import TokenizerSettings, VocabularySize
 from hatchery.typed import build
 
-SPLITS = ("train", "dev", "test")
 Esms = Literal["esms_definition", "esms_published_code", "esms_published_code_corrected"]
 
 
-@dataclass(frozen=True)
-class CandidateType(Settings):
+@dataclass(frozen=True, kw_only=True)
+class CandidateKeys(Settings):
+    """The sizes in which a type of tokenizer is tried, and what its ratio is compared with."""
+
+    sizes: Annotated[tuple[VocabularySize, ...], MinLen(1)]
+    """Vocabulary sizes to try, rising; special tokens and alphabet count."""
+    reference_ratio: Positive | None = None
+    """The reference's word-split ratio as a number, where it is not measured on its file."""
+    published_as: str | None = None
+    """Name of the type in the table of published values; null shows none."""
+
+    def __post_init__(self) -> None:
+        require(list(self.sizes) == sorted(set(self.sizes)), "sizes", list(self.sizes), "rising sizes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateType(CandidateKeys):
     """A type of tokenizer and the sizes in which it is tried."""
 
     name: str
     """Name in the tables; file names of its tokenizers begin with it."""
     definition: dict[str, Any]
     """What determines the tokenizer but its size: the keys of `TokenizerSettings` without `vocabulary_size`."""
-    sizes: tuple[int, ...]
-    """Vocabulary sizes, rising."""
-    reference_ratio: float | None = None
-    """Word-split ratio to come close to, where it is not measured on a reference tokenizer."""
-    published_as: str | None = None
-    """Name of the type in the table of published values; null joins none."""
 
     def settings(self, size: int) -> TokenizerSettings:
         """The settings of this type's tokenizer of `size` entries. Raises ConfigError naming the type and the key."""
@@ -44,74 +55,75 @@ class CandidateType(Settings):
         return settings
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FrequencySearch(Settings):
     """The search for the largest vocabulary of which 95 % of the types are frequent (Gowda and May, 2020)."""
 
     type: str
-    """Name of the candidate type that is searched."""
-    lowest: int
-    """Smallest size that is considered."""
-    highest: int
-    """Largest size that is considered; a nested type is trained once, in this size."""
-    step: int = 64
+    """Name of the type to search."""
+    lowest: VocabularySize
+    """Smallest size considered."""
+    highest: VocabularySize
+    """Largest size considered; the corpus must support it, and a nested type is trained once, in this size."""
+    step: Count = 64
     """Sizes considered are `lowest`, `lowest + step` and so on, and `highest`."""
-    least_frequency: int = 100
+    least_frequency: Count = 100
     """Occurrences that the type at rank floor(0.95 x types) must have."""
 
+    def __post_init__(self) -> None:
+        require(self.lowest <= self.highest, "lowest", self.lowest, f"at most highest ({self.highest})")
 
-@dataclass(frozen=True)
-class SweepSettings(Settings):
+
+@dataclass(frozen=True, kw_only=True)
+class SweepKeys(Settings):
+    """How the tokenizers that are tried on a corpus are measured, and by which rule one is chosen."""
+
+    sample_sequences: Count = 5000
+    """Sequences drawn without replacement for the word-split ratio, or all there are; the paper takes 5,000 (10,000
+    unconstrained)."""
+    sample_splits: Splits = ("train", "dev", "test")
+    """Splits that the sample is drawn from, as far as the corpus has them."""
+    sequence_unit: Literal["documents", "lines"] = "documents"
+    """A sequence is a document (corpora made of sequences) or one line of it (articles and books)."""
+    seed: Natural = 0
+    """Seed of the sample."""
+    morphemes: Literal["own", "public_13"] | None = "own"
+    """List of words and their morphemes for ESMS; own (127 English words of our making, not the paper's) or public_13
+    (the 13 words that the paper prints); null where a list of yours is named."""
+    choose_by: Esms = "esms_published_code"
+    """The reading of ESMS that decides between the types."""
+    compared_decimals: Annotated[int, Range(ge=0, le=9)] | None = 2
+    """Decimals to which ratios are rounded before they are compared, 2 as the paper prints them; null does not
+    round."""
+    frequency_search: FrequencySearch | None = None
+    """Search for the largest vocabulary of which 95 % of the types occur often enough (Gowda and May, 2020); null
+    leaves it out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepSettings(SweepKeys):
     """Settings of one sweep."""
 
     name: str
     """Name of the sweep, for titles."""
-    types: tuple[CandidateType, ...]
+    types: Annotated[tuple[CandidateType, ...], MinLen(1)]
     """The candidates, in the order of the tables; of types of equal ESMS the first wins."""
-    sample_sequences: int = 5000
-    """Sequences drawn without replacement for the word-split ratio; all, where the corpus has fewer."""
-    sample_splits: tuple[str, ...] = SPLITS
-    """Splits that they are drawn from, as far as the corpus has them."""
-    sequence_unit: Literal["documents", "lines"] = "documents"
-    """What a sequence is: a whole document (the corpora of the study), or one line of it (articles and books)."""
-    seed: int = 0
-    """Seed of the sample."""
-    morphemes: Literal["public_13", "own"] | None = "own"
-    """Shipped list of reference morphemes; null where the user's own is handed in."""
-    choose_by: Esms = "esms_published_code"
-    """ESMS that decides between the types."""
-    compared_decimals: int | None = 2
-    """Decimals to which ratios are rounded before they are compared, 2 as the paper prints them; null: not rounded."""
-    frequency_search: FrequencySearch | None = None
-    """Search for the largest vocabulary of frequent types; null leaves it out."""
     style: Style = field(default_factory=Style)
     """Look of the figure."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be carried out. Raises ConfigError naming the key."""
         names = [candidate.name for candidate in self.types]
-        if not names:
-            raise ConfigError("types: the sweep lists no type of tokenizer")
         if len(set(names)) < len(names):
-            raise ConfigError(f"types: a name occurs twice among {', '.join(names)}")
+            raise RefusedError("types", f"a name occurs twice among {', '.join(names)}")
         for candidate in self.types:
-            sizes = candidate.sizes
-            if not sizes or list(sizes) != sorted(set(sizes)):
-                raise ConfigError(f"types.{candidate.name}.sizes: expected rising sizes, got {list(sizes)}")
-            ratio = candidate.reference_ratio
-            if ratio is not None and ratio <= 0:
-                raise ConfigError(f"types.{candidate.name}.reference_ratio: expected more than 0, got {ratio}")
-            for size in sizes:
+            for size in candidate.sizes:
                 candidate.settings(size)
-        if self.sample_sequences < 1:
-            raise ConfigError(f"sample_sequences: expected at least 1, got {self.sample_sequences}")
-        unknown = [split for split in self.sample_splits if split not in SPLITS]
-        if unknown or not self.sample_splits:
-            raise ConfigError(f"sample_splits: got {list(self.sample_splits)}, allowed are: {', '.join(SPLITS)}")
-        if self.compared_decimals is not None and not 0 <= self.compared_decimals <= 9:
-            raise ConfigError(f"compared_decimals: expected 0 to 9, got {self.compared_decimals}")
         if self.frequency_search is not None:
-            self._check_search(self.frequency_search)
+            try:
+                self.type_named(self.frequency_search.type).settings(self.frequency_search.lowest)
+            except ConfigError as error:
+                raise RefusedError("frequency_search.type", str(error)) from error
 
     def type_named(self, name: str) -> CandidateType:
         """The candidate type called `name`. Raises ConfigError when there is none."""
@@ -120,15 +132,3 @@ class SweepSettings(Settings):
                 return candidate
         allowed = ", ".join(candidate.name for candidate in self.types)
         raise ConfigError(f"got the type {name!r}, the sweep has: {allowed}")
-
-    def _check_search(self, search: FrequencySearch) -> None:
-        try:
-            candidate = self.type_named(search.type)
-        except ConfigError as error:
-            raise ConfigError(f"frequency_search.type: {error}") from error
-        if not 0 < search.lowest <= search.highest:
-            raise ConfigError(f"frequency_search: expected lowest <= highest, got {search.lowest} and {search.highest}")
-        for key in ("step", "least_frequency"):
-            if getattr(search, key) < 1:
-                raise ConfigError(f"frequency_search.{key}: expected at least 1, got {getattr(search, key)}")
-        candidate.settings(search.lowest)

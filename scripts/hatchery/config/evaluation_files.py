@@ -1,0 +1,52 @@
+"""What stands in the files of suites, baselines and labelled tasks."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from hatchery.evaluation.minimal_pairs.settings import ExternalModel, SuiteSettings
+from hatchery.evaluation.tasks.settings import NamedVocabularyFilter, TaskKeys
+from hatchery.settings.fields import ABSENT, DataName, Reference, TaskName, Unique
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteFile(SuiteSettings):
+    """Where sentence pairs lie, what counts as one paradigm, and how sentences are scored."""
+
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data",), ("embedded",))
+
+    description: str = ""
+    """What it is, for people."""
+    data: DataName = ABSENT
+    """A raw input of config.yaml."""
+    embedded: Literal["minimal_pairs", "filter_data"] = ABSENT
+    """A folder of the generated sources."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineFile(ExternalModel):
+    """A folder of the transformers library that is scored on minimal pairs beside ours; no code of it is run."""
+
+    description: str = ""
+    """What it is, for people."""
+    data: DataName
+    """A folder with config.json, weights and tokenizer, by its name in config.yaml."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFile(TaskKeys):
+    """Where its rows come from, how they become inputs, which head answers, what is measured."""
+
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data",), ("embedded",))
+
+    description: str = ""
+    """What it is, for people."""
+    base: Annotated[str, Reference("task", inherited=True)] | None = None
+    """Another task whose keys come first."""
+    data: DataName = ABSENT
+    """A raw input of config.yaml."""
+    embedded: Literal["glue", "superglue", "filter_data", "hans", "edge_probing"] = ABSENT
+    """A folder of the generated sources."""
+    vocabulary: NamedVocabularyFilter | None = None
+    """Keep only rows whose words lie in a vocabulary (the reduced-vocabulary study)."""
+    transfer_tasks: Annotated[tuple[TaskName, ...], Unique()] = ()
+    """Tasks that are scored with the models of this one."""

@@ -1,0 +1,151 @@
+"""What stands in the file of an experiment, and in the files of models and protocols that it names."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from annotated_types import MinLen
+
+from hatchery.evaluation.finetuning.settings import ProtocolChoice
+from hatchery.evaluation.perplexity.settings import PerplexityChoice
+from hatchery.modeling.configuration import LtgBertSizes
+from hatchery.modeling.roberta_configuration import RobertaSizes
+from hatchery.pretraining.settings import PretrainingSettings
+from hatchery.rendering.style import Style
+from hatchery.settings.base import Count, Natural, Settings
+from hatchery.settings.fields import (
+    BaselineName,
+    BlockName,
+    ChosenBy,
+    CorpusName,
+    ModelName,
+    NotEmpty,
+    PartOf,
+    Reference,
+    SuiteName,
+    Sweepable,
+    TaskName,
+    TokenizerName,
+    Unique,
+)
+
+PartOfPretraining = Annotated[dict[str, Any], PartOf(PretrainingSettings), Sweepable()]
+PartOfProtocol = Annotated[dict[str, Any], PartOf(ProtocolChoice)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LtgBertFile(LtgBertSizes):
+    """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
+
+    description: str = ""
+    """What it is, for people."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobertaFile(RobertaSizes):
+    """Architecture of the reduced-vocabulary study's models; the vocabulary size comes from the tokenizer."""
+
+    description: str = ""
+    """What it is, for people."""
+
+
+ModelFile = Annotated[LtgBertFile | RobertaFile, ChosenBy("family")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtocolFile(Settings):
+    """How a paper or an official pipeline fine-tunes, as far as it differs from the defaults."""
+
+    description: str = ""
+    """What it is, for people."""
+    settings: PartOfProtocol
+    """What differs from the defaults, or from the protocol that it names as its base."""
+    tasks: dict[TaskName, PartOfProtocol] = field(default_factory=dict)
+    """Tasks by name, each with what differs from the settings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Settings):
+    """A model of an experiment."""
+
+    model: ModelName
+    """A file of config/models/."""
+    model_changes: Annotated[dict[str, Any], Sweepable()] = field(default_factory=dict)
+    """What differs from the model's file."""
+    seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (42,)
+    """One pretraining for each."""
+    pretraining: PartOfPretraining = field(default_factory=dict)
+    """What differs from the experiment."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finetuning(Settings):
+    """The labelled tasks of an experiment."""
+
+    protocol: PartOfProtocol = field(default_factory=dict)
+    """What differs from the protocol that it names as its base, or from the defaults."""
+    tasks_per_job: Count | None = None
+    """Tasks that one job works on in turn; more than one pays where starting a process costs more than the work. null:
+    one, or as many as keep the jobs of all models at 4,000. Results do not depend on it."""
+    head_options: dict[str, Any] = field(default_factory=dict)
+    """Options of the heads with one vector per sequence, over those of the tasks (pooling, transform)."""
+    tasks: dict[TaskName, PartOfProtocol] = field(default_factory=dict)
+    """Tasks by name, each with what differs from the protocol; a task with a base of its own takes nothing from the
+    protocol above."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published(Settings):
+    """The published models that ours repeat."""
+
+    paper: str
+    """Name of a table of numbers, config/published/values/<paper>.csv."""
+    track: str = ""
+    """One of the paper's tracks, where it has some."""
+    rows: Annotated[dict[str, str], MinLen(1)]
+    """The published row of each of our runs and baselines."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperTables(Settings):
+    """Whose rows of a paper's tables a miniature fills."""
+
+    of: Annotated[str, Reference("experiment", inherited=True)]
+    """An experiment with `published`; runs of the same names stand in the same rows."""
+    prefix: str = ""
+    """What suites and tasks are called before the names that the other experiment has."""
+    suites: dict[str, str] = field(default_factory=dict)
+    """Suites that are called otherwise there."""
+    caveat: NotEmpty
+    """Why no number is comparable with a printed one; stands below every table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentFile(Settings):
+    """Which corpus, tokenizer, models and evaluations; `results/<name>/summary.csv` exists because the file exists."""
+
+    description: str = ""
+    """What it is, for people."""
+    corpus: CorpusName
+    """The corpus that the models are trained on, a file of config/corpora/."""
+    tokenizer: TokenizerName
+    """Their tokenizer, a file of config/tokenizers/."""
+    pretraining: Annotated[PretrainingSettings, Sweepable()]
+    """How they are pretrained."""
+    runs: Annotated[dict[BlockName, Run], MinLen(1)]
+    """The models of the experiment by the names that the tables show."""
+    cards: Annotated[tuple[CorpusName, ...], Unique()] = ()
+    """Corpora that the page describes beside the experiment's own."""
+    minimal_pairs: Annotated[tuple[SuiteName, ...], Unique()] = ()
+    """Suites of minimal pairs, files of config/suites/."""
+    baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
+    """Models that others pretrained, scored on the same suites, files of config/baselines/."""
+    perplexity: PerplexityChoice = field(default_factory=PerplexityChoice)
+    """On which held-out text the perplexity is measured, and how."""
+    finetuning: Finetuning = field(default_factory=Finetuning)
+    """The labelled tasks."""
+    published: Published | None = None
+    """The published models that ours repeat; the numbers are in config/published/values/<paper>.csv."""
+    paper_tables: PaperTables | None = None
+    """In a miniature, the experiment whose rows of a paper's tables it fills; null is what `published` names."""
+    figures: Style = field(default_factory=Style)
+    """Look of the figures."""

@@ -1,0 +1,250 @@
+"""What stands in the files of corpora, vocabularies, selections, tokenizers and sweeps of tokenizers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import MinLen
+
+from hatchery.corpora.settings import (
+    BabylmOptions,
+    BncOptions,
+    ConversionKeys,
+    PlainTextOptions,
+    RawTextReaderOptions,
+    SampleKeys,
+    SequenceGroup,
+    SequenceKeys,
+    refuse_repeated_names,
+)
+from hatchery.settings.base import Count, Settings
+from hatchery.settings.fields import (
+    ABSENT,
+    BlockName,
+    ChosenBy,
+    CorpusName,
+    DataName,
+    NotEmpty,
+    PartOf,
+    SelectionName,
+    Text,
+    TokenizerName,
+    Unique,
+    VocabularyName,
+)
+from hatchery.tokenization.selection.settings import CandidateKeys, SweepKeys
+from hatchery.tokenization.trainer_settings import TokenizerSettings
+from hatchery.vocabulary.settings import SelectionKeys, VocabularySettings
+
+Language = Annotated[str, Text("^[a-z]{2,3}$", "a code of two or three letters a-z, such as en")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceKeys(Settings):
+    """A raw source of a corpus."""
+
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data",), ("embedded",))
+
+    name: BlockName
+    """Appears in the documents and the statistics."""
+    data: DataName = ABSENT
+    """Name of a raw input in config.yaml."""
+    embedded: Literal["bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt"] = ABSENT
+    """Folder of the generated miniature sources."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BncSource(SourceKeys):
+    """A source in the XML of the BNC."""
+
+    reader: Literal["bnc_xml"]
+    """Reads the BNC XML Edition."""
+    options: BncOptions = field(default_factory=BncOptions)
+    """How it is read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BabylmSource(SourceKeys):
+    """A source from the release of BabyLM 2023."""
+
+    reader: Literal["babylm"]
+    """Reads the release of BabyLM 2023."""
+    options: BabylmOptions
+    """How it is read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainTextSource(SourceKeys):
+    """A source of one's own."""
+
+    reader: Literal["plain_text"]
+    """Reads text files, tables and JSON lines."""
+    options: PlainTextOptions = field(default_factory=PlainTextOptions)
+    """How it is read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawTextSource(SourceKeys):
+    """A source in the format of a large corpus."""
+
+    reader: Literal["raw_text"]
+    """Reads web pages, articles and books as they are handed out."""
+    options: RawTextReaderOptions
+    """How it is read."""
+
+
+CorpusSource = Annotated[BncSource | BabylmSource | PlainTextSource | RawTextSource, ChosenBy("reader")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample(SampleKeys):
+    """Documents of another corpus, drawn at random until their characters are enough."""
+
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("size_of",), ("characters",))
+
+    corpus: CorpusName
+    """The corpus that is drawn from."""
+    size_of: CorpusName = ABSENT
+    """The corpus whose number of characters is wanted."""
+    characters: Count = ABSENT
+    """A number of characters instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group(SequenceGroup):
+    """Selections that are grouped together."""
+
+    selections: Annotated[tuple[SelectionName, ...], MinLen(1), Unique()]
+    """Files of config/selections/, in grouping order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequences(SequenceKeys):
+    """Selections of text, grouped into sequences of a model's input length."""
+
+    groups: Annotated[tuple[Group, ...], MinLen(1)]
+    """The levels, in the order of the sequences."""
+    held_out_from: CorpusName | None = None
+    """A corpus of sequences whose development and test sequences are taken over; null holds out own ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusFile(ConversionKeys):
+    """Raw sources that become documents, their readers, and how documents are split."""
+
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("sources",), ("sample",), ("sequences",))
+
+    description: str = ""
+    """What it is, for people."""
+    languages: Annotated[tuple[Language, ...], MinLen(1), Unique()] = ("en",)
+    """Languages of the text, as two- or three-letter codes (ISO 639); exported models name them."""
+    sources: Annotated[tuple[CorpusSource, ...], MinLen(1)] = ABSENT
+    """Raw sources, each with its reader."""
+    sample: Sample = ABSENT
+    """Documents of another corpus, drawn at random until their characters are enough."""
+    sequences: Sequences = ABSENT
+    """Selections of text, grouped into sequences of a model's input length."""
+    sentence_model: DataName | None = None
+    """A raw input with Punkt parameters (NLTK's punkt_tab/english); null takes the model of this project."""
+    card_tokenizer: TokenizerName | None = None
+    """A tokenizer whose subwords the corpus's card counts too; null counts words only."""
+
+    def __post_init__(self) -> None:
+        if self.sources is not ABSENT:
+            refuse_repeated_names(self.sources)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabularyFile(VocabularySettings):
+    """Words that reduced-vocabulary text may consist of, from child-directed transcripts or from a released list."""
+
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data",), ("embedded",))
+
+    description: str = ""
+    """What it is, for people."""
+    data: DataName = ABSENT
+    """Name of a raw input in config.yaml."""
+    embedded: Literal["childes"] = ABSENT
+    """Folder of the generated miniature sources."""
+    dictionary: DataName | None = None
+    """A raw input with one word per line. A transcribed word enters when it is in there or ends in ion, ing, est, er,
+    ed or s; null lets every word enter. Without meaning for a word list."""
+    released: DataName | None = None
+    """A raw input with a CSV list (word, frequency) to compare the result with; null compares nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionFile(SelectionKeys):
+    """Sentences or spans of raw texts that lie within a vocabulary, or windows drawn without regard to it."""
+
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data",), ("embedded",))
+
+    description: str = ""
+    """What it is, for people."""
+    data: DataName = ABSENT
+    """Name of a raw input in config.yaml."""
+    embedded: Literal["bookcorpus", "c4", "cbt", "text", "wikipedia"] = ABSENT
+    """Folder of the generated miniature sources."""
+    vocabulary: VocabularyName
+    """A vocabulary of config/vocabularies; drawn windows are only counted against it."""
+    sentence_model: DataName | None = None
+    """A raw input with Punkt parameters (NLTK's punkt_tab/english); null takes the model of this project."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerFile(TokenizerSettings):
+    """How a tokenizer is trained and on which corpus."""
+
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("corpus", "kind"), ("corpora", "kind"), ("path",))
+
+    kind: Literal["wordpiece", "byte_bpe", "unigram"] = ABSENT
+    """WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE (reduced-vocabulary study), or
+    Unigram, which chooses the most probable pieces and learns by pruning, as in SentencePiece."""
+    description: str = ""
+    """What it is, for people."""
+    corpus: CorpusName = ABSENT
+    """Corpus whose training documents it is trained on."""
+    corpora: Annotated[tuple[CorpusName, ...], MinLen(1), Unique()] = ABSENT
+    """Several corpora to train one tokenizer on together, instead of `corpus` (for example the sides of translation
+    pairs)."""
+    path: NotEmpty = ABSENT
+    """Instead of a corpus: the tokenizer.json of a model that others pretrained, taken as it is. Only vocabulary_size
+    has to be said beside it, which is compared with the file; nothing else decides anything then."""
+
+    def __post_init__(self) -> None:
+        if self.path is ABSENT:
+            super().__post_init__()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepType(CandidateKeys):
+    """A type of tokenizer that is tried."""
+
+    definition: Annotated[dict[str, Any], PartOf(TokenizerSettings)]
+    """The keys of a tokenizer without vocabulary_size; its defaults are filled in."""
+    reference: DataName | None = None
+    """A raw input in config.yaml that holds the tokenizer.json of the type's pretrained reference; its word-split ratio
+    is measured on the same sample."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerSweepFile(SweepKeys):
+    """Which tokenizers are tried on a corpus, how they are measured, and by which rule one is chosen."""
+
+    description: str = ""
+    """What it is, for people."""
+    corpus: CorpusName
+    """Corpus that the candidates are trained and measured on."""
+    types: Annotated[dict[BlockName, SweepType], MinLen(1)]
+    """The types of tokenizers by name, in the order of the tables; of equal ESMS the first is chosen."""
+    morphemes_data: DataName | None = None
+    """A raw input in config.yaml with a CSV list, columns word and morphemes (separated by blanks)."""
+    published: str | None = None
+    """Table of published values in config/published/ (without .csv); null shows none."""
+
+
+def corpora_of(tokenizer: Mapping[str, Any]) -> list[str]:
+    """The corpora that a tokenizer is trained on: one, several together, or none where it is taken from a file."""
+    if "path" in tokenizer:
+        return []
+    return list(tokenizer["corpora"]) if "corpora" in tokenizer else [tokenizer["corpus"]]

@@ -1,0 +1,305 @@
+"""What a corpus and its readers may be told: sources and their options, splits, samples, sequences.
+
+A reader's options are those of `sources.<n>.options` in a corpus's file, whatever reads them; all else is the settings
+of the stages that convert, sample and group.
+"""
+
+import dataclasses
+from collections import Counter
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from annotated_types import MaxLen, MinLen
+
+from hatchery.settings.base import Count, Natural, Positive, Range, ReadingName, RefusedError, Settings, require
+from hatchery.settings.fields import Unique
+
+BabylmCorpus = Literal[
+    "aochildes",
+    "bnc_spoken",
+    "cbt",
+    "children_stories",
+    "gutenberg",
+    "open_subtitles",
+    "qed",
+    "simple_wikipedia",
+    "switchboard",
+    "wikipedia",
+]
+RawFormat = Literal["cbt", "json_lines", "parquet", "sentences", "text", "wikiextractor", "by_suffix"]
+SplitName = Literal["train", "dev", "test"]
+Splits = Annotated[tuple[SplitName, ...], MinLen(1), Unique()]
+Patterns = Annotated[tuple[str, ...], MinLen(1)]
+Amount = Natural | Annotated[float, Range(ge=0, lt=1)]
+
+
+@dataclass(frozen=True)
+class BncOptions(Settings):
+    """Which texts of the BNC are read, and how."""
+
+    reading: ReadingName = "corrected"
+    """as_published repeats the published converter, corrected mends what it damages."""
+    files: str = "*.xml"
+    """Shell pattern of the texts inside the source; only those below a folder `Texts` count where there is one."""
+
+
+@dataclass(frozen=True)
+class BabylmOptions(Settings):
+    """Which corpus of the BabyLM release is read, in which reading, and how it is cut."""
+
+    corpus: BabylmCorpus
+    """The corpus; its files are <corpus>.train, .dev and .test, which also name the splits."""
+    track: Literal["10M", "100M", "dev", "test"] | None = None
+    """Which part of a whole release is read; a track for training brings development and test text of the same source.
+    null takes what there is."""
+    reading: ReadingName = "corrected"
+    """as_published repeats the published scripts, corrected mends what they lose and garble."""
+    files: tuple[str, ...] = ()
+    """Shell patterns of files instead of <corpus>.train and so on."""
+    lines_per_document: Count | None = 200
+    """A document ends after this many lines at the latest; null leaves it to the boundaries of the text."""
+
+
+@dataclass(frozen=True)
+class ProseOptions(Settings):
+    """How running text becomes documents."""
+
+    paragraphs: Literal["blank_line", "line"] = "blank_line"
+    """What ends a paragraph: a blank line (lines are wrapped) or every line."""
+    capitalise: bool = False
+    """Begin each paragraph with an upper-case letter, for transcripts that have none."""
+    cleaning: Literal["none", "minimal", "full"] = "minimal"
+    """minimal repairs encodings, full also the spaces and quotes of words written apart."""
+    lines_per_document: Count | None = None
+    """Cut documents after so many paragraphs or rows; null leaves it to the text, or to `cut_files`."""
+    minimum_words: Count = 1
+    """Documents with fewer words are left out and counted."""
+
+
+@dataclass(frozen=True)
+class PlainTextOptions(ProseOptions):
+    """How files of one's own are read. Only `files` matters for plain text; tables need `column`."""
+
+    files: str | Patterns = ("*.txt", "*.csv", "*.tsv", "*.jsonl", "*.json")
+    """Shell patterns of the files inside the source."""
+    exclude: tuple[str, ...] = ()
+    """Shell patterns of files that are left out."""
+    format: Literal["text", "csv", "jsonl"] | None = None
+    """Format of all files; null takes it from the suffix, also before .gz and the like."""
+    encoding: str = "utf-8"
+    """Encoding of all files."""
+    cut_files: Literal["auto", "always", "never"] = "auto"
+    """Whether text files are cut into documents, at blank lines or else at line ends, where `lines_per_document` does
+    not say how; auto cuts files of more than 1 MiB, and every file where there are fewer than 20."""
+    delimiter: Annotated[str, MinLen(1), MaxLen(1)] | None = None
+    """What separates the columns of a table, such as ";" or "\\t"; null is a tab for .tsv files, otherwise a comma."""
+    column: str = "text"
+    """Column or field with the text."""
+    document_column: str | None = None
+    """Rows of a file with the same value here form one document; null makes each row one."""
+    keep: dict[str, Patterns] = dataclasses.field(default_factory=dict)
+    """Only rows with one of these values in each of these columns."""
+    tagged: bool = False
+    """Text written as word/TAG, one sentence per line, as in the Brown corpus."""
+    punctuation_column: str | None = None
+    """Column that decides the final mark of a row without one, for transcripts."""
+    punctuation: dict[str, str] = dataclasses.field(default_factory=lambda: {"question": "?"})
+    """Final mark by the value of that column; a full stop for other values."""
+
+    def __post_init__(self) -> None:
+        usable = self.delimiter is None or self.delimiter not in '"\r\n'
+        require(usable, "delimiter", self.delimiter, 'one character, such as ";" or "\\t"')
+        if self.punctuation_column and self.tagged:
+            raise RefusedError("punctuation_column", "cannot be set beside `tagged`, whose text has marks of its own")
+
+
+@dataclass(frozen=True)
+class RawTextOptions(Settings):
+    """Which files of a large corpus are read, and how."""
+
+    format: RawFormat
+    """Format of the files; by_suffix: .json and .jsonl, .parquet, or WikiExtractor without a suffix."""
+    files: Patterns = ("*",)
+    """Shell patterns of the files inside the source."""
+    exclude: tuple[str, ...] = ()
+    """Shell patterns of files that are left out."""
+    field: str = "text"
+    """Field or column with the text, for json_lines and parquet."""
+    encoding: str = "utf-8"
+    """Encoding of the files; Parquet is UTF-8 always."""
+
+
+@dataclass(frozen=True)
+class RawTextReaderOptions(ProseOptions, RawTextOptions):
+    """Where the texts are, and how they become documents."""
+
+    titles: bool = True
+    """Begin documents with their title as a heading, where the format keeps one."""
+    texts_are_sentences: bool = False
+    """Every text is one sentence; lines_per_document of them form a document of one paragraph."""
+
+    def __post_init__(self) -> None:
+        if self.texts_are_sentences and self.lines_per_document is None:
+            raise RefusedError("lines_per_document", "must be set where `texts_are_sentences` is")
+
+
+@dataclass(frozen=True)
+class SplitSettings(Settings):
+    """Documents are drawn for development and test by a seeded hash, unless the source says the split."""
+
+    development_fraction: Annotated[float, Range(ge=0, lt=1)] = 0.02
+    """Share of the documents that is for development."""
+    test_fraction: Annotated[float, Range(ge=0, lt=1)] = 0.0
+    """Share of the documents that is for the test; the rest is for training."""
+    seed: Natural = 0
+    """Seed of the hash."""
+    development_documents: Natural | None = None
+    """Exactly so many development documents instead of a fraction; null takes the fraction."""
+
+    def __post_init__(self) -> None:
+        held_out = self.development_fraction + self.test_fraction
+        if held_out >= 1:
+            raise RefusedError("", f"development_fraction + test_fraction is {held_out:g}, expected less than 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharded(Settings):
+    """What all corpora say."""
+
+    documents_per_shard: Count = 10_000
+    """Documents of one Parquet file."""
+
+
+@dataclass(frozen=True)
+class SourceSettings(Settings):
+    """One source of a corpus and how it is read."""
+
+    name: str
+    """Name of the source in the corpus; the command's `--source NAME=path` says where its manifest lies."""
+    reader: str
+    """Name of the reader."""
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Options of that reader."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversionKeys(Sharded):
+    """How a corpus is made of sources, beside the sources themselves."""
+
+    split: SplitSettings = dataclasses.field(default_factory=SplitSettings)
+    """Documents are drawn for development and test by a seeded hash, unless the source says the split."""
+    sentence_reading: ReadingName = "corrected"
+    """as_published cuts sentences where NLTK's Punkt cuts, corrected only at white space."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertSettings(ConversionKeys):
+    """A corpus: its sources, how documents are split, and how large a shard is."""
+
+    sources: Annotated[tuple[SourceSettings, ...], MinLen(1)]
+    """The sources, in the order of the documents."""
+    sentence_model: str | None = None
+    """Name of a source with Punkt parameters; null takes the model that comes with Hatchery."""
+
+    def __post_init__(self) -> None:
+        refuse_repeated_names(self.sources)
+
+
+def refuse_repeated_names(sources: Any) -> None:
+    """Refuse sources of which two have one name."""
+    for name, count in Counter(source.name for source in sources).items():
+        if count > 1:
+            raise RefusedError("sources", f"the name {name!r} is given {count} times, expected once")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleKeys(Settings):
+    """How documents of another corpus are drawn, until their characters are enough."""
+
+    size_of_splits: Splits = ("train", "dev", "test")
+    """The splits of the corpus `size_of` that count."""
+    seed: Natural = 0
+    """Seed of the drawing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleSettings(SampleKeys, Sharded):
+    """How much is drawn, and what becomes of the splits."""
+
+    characters: Count | None = None
+    """Number of characters to reach; null takes that of the corpus `size_of`."""
+    split: SplitSettings | None = None
+    """New splits for the drawn documents; null keeps those that they have."""
+
+
+@dataclass(frozen=True)
+class SequenceLength(Settings):
+    """How long a sequence may become, in subwords and in subwords per word."""
+
+    tokens: Count = 128
+    """Length of the model's input."""
+    tokens_per_word: Positive = 1.2
+    """Subwords of a word, as the study estimates them."""
+
+    def holds(self, words: int) -> bool:
+        """Whether so many words fit."""
+        return words * self.tokens_per_word < self.tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceGroup(Settings):
+    """One level: selections whose items are grouped together, apart from those of the other levels."""
+
+    level: Literal["sentence", "span"]
+    """What is grouped."""
+    selections: Annotated[tuple[str, ...], MinLen(1), Unique()]
+    """Names of the selections, in grouping order."""
+    quotas: dict[str, Count] = dataclasses.field(default_factory=dict)
+    """So many texts of a selection, drawn before grouping; all where a selection is not named."""
+    maximum_sequences: Count | None = None
+    """Grouping stops after so many sequences; null groups all."""
+    development: Amount = 0
+    """A number of development sequences, or with a decimal point their share."""
+    test: Amount = 0
+    """A number of test sequences, or with a decimal point their share."""
+    set_aside: Amount = 0
+    """Sequences used for nothing; a number or a share."""
+
+    def __post_init__(self) -> None:
+        for name in self.quotas:
+            if name not in self.selections:
+                raise RefusedError(f"quotas.{name}", "there is no such selection in the group")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceKeys(Settings):
+    """Selections of text, grouped into sequences of a model's input length."""
+
+    reading: ReadingName = "corrected"
+    """as_published repeats the authors' grouping, slips included."""
+    seed: Natural = 0
+    """Draws quotas and held-out sequences."""
+    length: SequenceLength = dataclasses.field(default_factory=SequenceLength)
+    """How long a sequence may become."""
+    groups: Annotated[tuple[SequenceGroup, ...], MinLen(1)]
+    """The levels, in the order of the sequences."""
+
+    def __post_init__(self) -> None:
+        for what, names in (("selection", self.selections), ("level", [group.level for group in self.groups])):
+            if len(set(names)) < len(names):
+                raise RefusedError("groups", f"a {what} occurs twice among {', '.join(names)}")
+
+    @property
+    def selections(self) -> list[str]:
+        """Names of all selections, in grouping order."""
+        return [name for group in self.groups for name in group.selections]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceSettings(SequenceKeys, Sharded):
+    """A corpus of sequences."""
+
+
+def number_of(amount: float, total: int) -> int:
+    """A number of sequences: itself, or a share of the total, rounded to the nearest."""
+    return int(amount * total + 0.5) if isinstance(amount, float) else amount

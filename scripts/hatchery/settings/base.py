@@ -1,0 +1,106 @@
+"""What a class of settings is: its base, the ranges of its numbers, and how it refuses values that do not fit.
+
+An annotation says a field's range. pydantic reads it (`hatchery.typed`), and so can a class without it, so that the
+configuration of an exported model needs nothing but Python.
+"""
+
+import dataclasses
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+
+from hatchery.errors import ConfigError
+
+
+class Settings:
+    """Base of every class of settings: unknown keys are refused, and no value is made of one of another type."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
+
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Groups of keys of which exactly one has to be there; a class without a choice has none."""
+
+
+class RefusedError(ConfigError, ValueError):
+    """A value that does not fit; inside a class of settings pydantic collects it with the other problems."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        self.key, self.problem = key, problem
+        super().__init__(f"{key}: {problem}" if key else problem)
+
+
+def require(condition: bool, key: str, value: object, expected: str) -> None:
+    """Refuse the value of a key unless the condition holds; for what no range can say."""
+    if not condition:
+        raise RefusedError(key, f"got {shown(value)}, expected {expected}")
+
+
+def shown(value: Any) -> str:
+    """A value of a file, cut so that a message stays one readable line."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "ge": ("at least", operator.ge),
+    "gt": ("more than", operator.gt),
+    "le": ("at most", operator.le),
+    "lt": ("less than", operator.lt),
+}
+"""The bounds of a range: in words, and what holds between a value and its bound."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of a number."""
+
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """Those that there are."""
+        return {name: bound for name in BOUNDS if (bound := getattr(self, name)) is not None}
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return {**handler(source), **self.bounds}
+
+
+Count = Annotated[int, Range(ge=1)]
+Natural = Annotated[int, Range(ge=0)]
+Positive = Annotated[float, Range(gt=0)]
+NonNegative = Annotated[float, Range(ge=0)]
+Share = Annotated[float, Range(ge=0, le=1)]
+ShareAboveZero = Annotated[float, Range(gt=0, le=1)]
+ShareBelowOne = Annotated[float, Range(ge=0, lt=1)]
+
+ReadingName = Literal["as_published", "corrected"]
+"""Whether slips of published code are repeated or mended; what they are, each place that has the choice says."""
+
+DeviceName = Literal["auto", "cpu", "cuda"]
+"""Where models compute; auto takes a GPU where there is one."""
+
+
+@cache
+def _ranges(cls: type) -> dict[str, Range]:
+    hints = get_type_hints(cls, include_extras=True)
+    members = [(name, member) for name, hint in hints.items() for member in (hint, *get_args(hint))]
+    metas = [(name, meta) for name, member in members if get_origin(member) is Annotated for meta in get_args(member)]
+    return {name: meta for name, meta in metas if isinstance(meta, Range)}
+
+
+def check_ranges(settings: Any) -> None:
+    """Refuse a number of a class of settings that lies out of its range; nothing else is looked at."""
+    ranges = _ranges(type(settings))
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if field.name in ranges and value is not None:
+            require(math.isfinite(value), field.name, value, "a number")
+            for name, bound in ranges[field.name].bounds.items():
+                words, holds = BOUNDS[name]
+                require(holds(value, bound), field.name, value, f"{words} {bound:g}")
