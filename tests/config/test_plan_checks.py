@@ -1,14 +1,16 @@
 """All mistakes of a plan are told at once, wherever they are, and before anything runs."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from hatchery.config.plan_checks import collect_problems
 from hatchery.config.problems import Problems
 from hatchery.config.project import Project
-from hatchery.config.schema import SCHEMAS, schema
 from hatchery.evaluation.metrics.registry import METRICS
+from hatchery.evaluation.tasks.settings import HeadKind, MetricName
+from hatchery.modeling.heads.registry import HEADS
 
 EXPERIMENT = """
 corpus: {corpus}
@@ -128,22 +130,9 @@ def test_a_circle_of_corpora_names_the_way(configuration: Path) -> None:
     assert f"{configuration}/corpora/one.yaml: the corpus is made from itself: one -> two -> one" in found.lines[0]
 
 
-def test_the_metrics_of_the_schema_are_those_of_the_registry() -> None:
-    assert schema("task")["properties"]["metrics"]["items"]["enum"] == list(METRICS)
+def test_the_metrics_of_a_task_are_those_of_the_registry() -> None:
+    assert get_args(MetricName) == tuple(METRICS)
 
 
-@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_pattern_of_a_schema_is_said_in_words(path: Path) -> None:
-    def patterns(value: object) -> list[dict[str, object]]:
-        if isinstance(value, list):
-            return [found for item in value for found in patterns(item)]
-        if not isinstance(value, dict):
-            return []
-        own = [value] if isinstance(value.get("pattern"), str) else []
-        return own + [found for item in value.values() for found in patterns(item)]
-
-    assert [
-        rules["pattern"]
-        for rules in patterns(schema(path.name.removesuffix(".schema.yaml")))
-        if not rules.get("x-expected")
-    ] == []
+def test_the_heads_of_a_task_are_those_of_the_registry() -> None:
+    assert set(get_args(HeadKind)) == set(HEADS)

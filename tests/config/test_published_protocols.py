@@ -7,7 +7,7 @@ import pytest
 from hatchery.config.project import Project
 from hatchery.config.protocols import resolve_protocol
 from hatchery.config.stages import _task
-from hatchery.evaluation.finetuning.settings import ProtocolSettings, check_protocol
+from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.tasks.checks import check_task
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.modeling.heads.registry import HEADS
@@ -50,7 +50,7 @@ def protocol(project):
     def resolve(name, task):
         settings = resolve_protocol({"protocol": {"base": name}, "tasks": {task: {}}}, task, project, "test")
         assert settings.pop("reported_metric") in project.block("task", task)["metrics"]
-        check_protocol(build(ProtocolSettings, settings))
+        build(ProtocolSettings, settings)
         return settings
 
     return resolve

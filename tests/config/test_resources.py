@@ -9,15 +9,16 @@ import pytest
 
 from hatchery.config.cluster import ClusterSettings, cluster_settings
 from hatchery.config.compute import KINDS, SIZED
+from hatchery.config.kinds import FILES
 from hatchery.config.project import Project
 from hatchery.config.resources import DEMANDS, JobFacts, job_resources
-from hatchery.config.schema import validate
 from hatchery.config.workflow import Workflow
 from hatchery.errors import ConfigError
+from hatchery.typed import validated
 
 
 def cluster(**values: Any) -> ClusterSettings:
-    return cluster_settings(validate({"cluster": values}, "config", "config.yaml")["cluster"])
+    return cluster_settings(validated(FILES["config"], {"cluster": values}, "config.yaml")["cluster"])
 
 
 def layout(repository: Path, **values: Any) -> Workflow:

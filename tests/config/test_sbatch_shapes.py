@@ -10,8 +10,9 @@ from snakemake_executor_plugin_slurm.utils import set_gres_string
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
 from hatchery.config.cluster import cluster_settings
+from hatchery.config.kinds import FILES
 from hatchery.config.resources import DEMANDS, JobFacts, job_resources
-from hatchery.config.schema import validate
+from hatchery.typed import validated
 
 
 class Resources(dict[str, Any]):
@@ -30,7 +31,7 @@ class Job:
 
 def line(rule: str, threads: int = 1, minutes: float | None = None, **values: Any) -> str:
     """What the executor writes behind the job's name and log, without the command."""
-    cluster = cluster_settings(validate({"cluster": values}, "config", "config.yaml")["cluster"])
+    cluster = cluster_settings(validated(FILES["config"], {"cluster": values}, "config.yaml")["cluster"])
     resources = job_resources(rule, cluster, JobFacts(threads, minutes))
     job = Job(resources, threads)
     validate_slurm_extra(job)

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from hatchery.config.schema import validate
+from hatchery.config.kinds import FILES
 from hatchery.errors import ConfigError
 from hatchery.sources.settings import source_settings
 from hatchery.storage.archive_members import ArchiveLimits
 from hatchery.storage.yaml_files import read_yaml
+from hatchery.typed import validated
 
 COMMIT = "607bd4c8450a42878aa9ddc051a65a055450ef87"
 CHECKSUM = "ab" * 32
@@ -23,7 +24,8 @@ def test_a_bare_entry_has_the_defaults() -> None:
 
 
 def test_the_settings_of_the_stage_are_accepted() -> None:
-    entry = validate({"data": {"x": {"hub": HUB}, "y": {"download": [DOWNLOAD]}}}, "config", "config.yaml")["data"]
+    document = {"data": {"x": {"hub": HUB}, "y": {"download": [DOWNLOAD]}}}
+    entry = validated(FILES["config"], document, "config.yaml")["data"]
     x = source_settings({"stage": "register_source", "stage_version": 2, "name": "x", **entry["x"]})
     y = source_settings({"stage": "register_source", "stage_version": 2, "name": "y", **entry["y"]})
     assert x.hub is not None
@@ -33,7 +35,7 @@ def test_the_settings_of_the_stage_are_accepted() -> None:
 
 
 def test_the_limits_of_the_schema_are_those_of_the_library() -> None:
-    entry = validate({"data": {"x": {}}}, "config", "config.yaml")["data"]["x"]
+    entry = validated(FILES["config"], {"data": {"x": {}}}, "config.yaml")["data"]["x"]
     assert source_settings({"name": "x", **entry}) == source_settings({"name": "x"})
 
 
@@ -48,14 +50,14 @@ def test_a_hub_revision_that_is_no_commit_is_refused(revision: str) -> None:
     with pytest.raises(ConfigError, match=r"data\.x\.hub\.revision: got '.*', expected a commit"):
         source_settings({"name": "x", "hub": {**HUB, "revision": revision}})
     with pytest.raises(ConfigError, match=r"data\.x\.hub\.revision"):
-        validate({"data": {"x": {"hub": {**HUB, "revision": revision}}}}, "config", "config.yaml")
+        validated(FILES["config"], {"data": {"x": {"hub": {**HUB, "revision": revision}}}}, "config.yaml")
 
 
 def test_a_hub_data_set_without_a_revision_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"data\.x\.hub\.revision: the key is missing"):
         source_settings({"name": "x", "hub": {"dataset": "allenai/c4"}})
     with pytest.raises(ConfigError, match=r"revision: the key is missing"):
-        validate({"data": {"x": {"hub": {"dataset": "allenai/c4"}}}}, "config", "config.yaml")
+        validated(FILES["config"], {"data": {"x": {"hub": {"dataset": "allenai/c4"}}}}, "config.yaml")
 
 
 @pytest.mark.parametrize(
@@ -63,20 +65,20 @@ def test_a_hub_data_set_without_a_revision_is_refused() -> None:
     [
         ({"hub": {**HUB, "documents": 0}}, r"hub\.documents: got 0"),
         ({"hub": {**HUB, "splits": []}}, r"hub\.splits"),
-        ({"hub": {**HUB, "splits": ["train[:10%]"]}}, r"hub\.splits: got 'train\[:10%\]'"),
+        ({"hub": {**HUB, "splits": ["train[:10%]"]}}, r"hub\.splits\.0: got 'train\[:10%\]'"),
         ({"hub": {**HUB, "splits": ["train", "train"]}}, r"hub\.splits"),
         ({"hub": {**HUB, "columns": []}}, r"hub\.columns"),
         ({"hub": HUB, "download": [DOWNLOAD]}, "both `hub` and `download`"),
-        ({"download": [{**DOWNLOAD, "url": "ftp://example.org/a"}]}, r"download\[0\]\.url"),
-        ({"download": [{**DOWNLOAD, "url": "file:///etc/passwd"}]}, r"download\[0\]\.url"),
-        ({"download": [{**DOWNLOAD, "sha256": "abc"}]}, r"download\[0\]\.sha256"),
-        ({"download": [{**DOWNLOAD, "bytes": -1}]}, r"download\[0\]\.bytes"),
-        ({"download": [{**DOWNLOAD, "file": "../evil"}]}, r"download\[0\]\.file: '\.\./evil' is not a plain file name"),
-        ({"download": [{**DOWNLOAD, "file": ".hidden"}]}, r"download\[0\]\.file"),
+        ({"download": [{**DOWNLOAD, "url": "ftp://example.org/a"}]}, r"download\.0\.url"),
+        ({"download": [{**DOWNLOAD, "url": "file:///etc/passwd"}]}, r"download\.0\.url"),
+        ({"download": [{**DOWNLOAD, "sha256": "abc"}]}, r"download\.0\.sha256"),
+        ({"download": [{**DOWNLOAD, "bytes": -1}]}, r"download\.0\.bytes"),
+        ({"download": [{**DOWNLOAD, "file": "../evil"}]}, r"download\.0\.file: '\.\./evil' is not a plain file name"),
+        ({"download": [{**DOWNLOAD, "file": ".hidden"}]}, r"download\.0\.file"),
         ({"download": [{**DOWNLOAD, "url": "https://example.org/"}]}, "'' is not a plain file name; set `file`"),
         ({"download": [DOWNLOAD, DOWNLOAD]}, "2 files are called 'CBTest.tgz'"),
         ({"download": [{**DOWNLOAD, "url": "https://example.org/a.rar", "unpack": True}]}, r"a\.rar is none of \.zip"),
-        ({"limits": {"members": 0}}, r"limits: expected positive numbers"),
+        ({"limits": {"members": 0}}, r"limits\.members: got 0, expected at least 1"),
         ({"licence": 3}, r"data\.x\.licence: got 3, expected text"),
         ({"colour": 3}, r"data\.x\.colour: unknown key"),
     ],
@@ -87,7 +89,7 @@ def test_an_impossible_value_is_told_with_its_key(changes: dict[str, Any], reaso
 
 
 def test_every_shipped_source_is_possible_and_says_where_to_get_it(repository: Path) -> None:
-    data = validate(read_yaml(repository / "config/config.yaml"), "config", "config.yaml")["data"]
+    data = validated(FILES["config"], read_yaml(repository / "config/config.yaml"), "config.yaml")["data"]
     for name, entry in data.items():
         source = source_settings({"name": name, **entry})
         assert source.obtain, name

@@ -39,7 +39,7 @@ def raw_texts(source: RawSource, file: str, options: RawTextOptions) -> Iterator
 
     Raises SourceError naming file and place of what is damaged, or a file whose suffix does not tell its format.
     """
-    name = options.format
+    name: str = options.format
     if name == BY_SUFFIX:
         suffix = uncompressed_suffix(file)
         if suffix not in _SUFFIXES:

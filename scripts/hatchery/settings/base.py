@@ -96,7 +96,8 @@ def _ranges(cls: type) -> dict[str, Range]:
 
 def check_ranges(settings: Any) -> None:
     """Refuse a number of a class of settings that lies out of its range; nothing else is looked at."""
-    ranges = _ranges(type(settings))
+    cls: Any = type(settings)
+    ranges = _ranges(cls)
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
         if field.name in ranges and value is not None:

@@ -29,6 +29,9 @@ class Text:
 
         return core_schema.str_schema(pattern=self.pattern, strict=True)
 
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
+        return {**handler(schema), "x-expected": self.words}
+
 
 @dataclass(frozen=True)
 class Unique:
@@ -91,6 +94,9 @@ class ChosenBy:
 class Sweepable:
     """Keys below may hold `{sweep: [...]}` in a file; runs are written out of them before anything is validated."""
 
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
+        return {**handler(schema), "x-sweepable": True}
+
 
 @cache
 def _partial(cls: type) -> Any:
@@ -98,19 +104,19 @@ def _partial(cls: type) -> Any:
     from typing_extensions import TypedDict
 
     fields = {name: partial_hint(hint) for name, hint in hints_of(cls).items()}
-    made = TypedDict(f"Partial{cls.__name__}", fields, total=False)  # type: ignore[operator, misc]
+    made: Any = TypedDict(f"Partial{cls.__name__}", fields, total=False)  # type: ignore[misc]
     made.__pydantic_config__ = Settings.__pydantic_config__
-    made.__doc__ = cls.__doc__
+    made.__doc__, made.settings = cls.__doc__, cls
     return made
 
 
 def partial_hint(hint: Any) -> Any:
     """A type in which every class of settings stands for some of its keys."""
-    if is_dataclass(hint):
-        return Annotated[dict[str, Any], PartOf(hint)]  # type: ignore[arg-type]
+    if isinstance(hint, type) and is_dataclass(hint):
+        return Annotated[dict[str, Any], PartOf(hint)]
     members = get_args(hint)
     if get_origin(hint) is Annotated:
-        return Annotated[(partial_hint(members[0]), *members[1:])]  # type: ignore[misc]
+        return Annotated[(partial_hint(members[0]), *members[1:])]
     if members and type(None) in members:
         whole = [partial_hint(member) for member in members if member is not type(None)]
         result = whole[0]
@@ -121,7 +127,7 @@ def partial_hint(hint: Any) -> Any:
 
 
 @cache
-def hints_of(cls: type) -> Mapping[str, Any]:
+def hints_of(cls: Any) -> Mapping[str, Any]:
     """The types of the fields of a class of settings, with what is said about them."""
     fields = cls.__dataclass_fields__ if is_dataclass(cls) else cls.__annotations__
     hints = get_type_hints(cls, include_extras=True)

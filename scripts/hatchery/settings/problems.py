@@ -34,7 +34,9 @@ def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tu
     found: dict[tuple[str, str], None] = {}
     details = error.errors(include_url=False)
     for detail in sorted(details, key=lambda detail: [str(part) for part in detail["loc"]]):
-        found.setdefault(_explained(detail, hint, document))
+        # pydantic counts only the entries that are right.
+        if detail["type"] != "too_short" or len(detail["input"]) < detail["ctx"]["min_length"]:
+            found.setdefault(_explained(detail, hint, document))
     return list(found)
 
 

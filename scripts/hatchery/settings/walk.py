@@ -91,7 +91,10 @@ def met(hint: Any, value: Any, location: Sequence[Any]) -> Iterator[tuple[Path, 
         step = next((step for step in below(hint, value) if step[0] == str(part)), None)
         if step is None:
             # A key that is missing or unknown, or the name of a member.
-            known = [hints_of(m)[part] for m, _ in members_at(hint, value) if is_dataclass(m) and part in hints_of(m)]
+            classes = [
+                member for member, _ in members_at(hint, value) if isinstance(member, type) and is_dataclass(member)
+            ]
+            known = [hints_of(cls)[part] for cls in classes if part in hints_of(cls)]
             if not known and not (isinstance(value, Mapping) and part in value):
                 continue
             step = (str(part), known[0] if known else Any, value.get(part, ABSENT))

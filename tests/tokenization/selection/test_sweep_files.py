@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.config.kinds import FILES
 from hatchery.config.project import Project
-from hatchery.config.schema import validate
 from hatchery.config.stages import stage_settings
 from hatchery.errors import ConfigError
 from hatchery.storage.yaml_files import read_yaml
 from hatchery.tokenization.selection.published import read_published_selection
 from hatchery.tokenization.selection.settings import SweepSettings
-from hatchery.typed import build, stage_body
+from hatchery.typed import build, stage_body, validated
 
 CONFIG = Path(__file__).parents[3] / "config"
 SWEEPS = sorted(path.stem for path in (CONFIG / "tokenizer_sweeps").glob("*.yaml"))
@@ -26,7 +26,7 @@ def test_the_stage_accepts_every_sweep(sweep: str) -> None:
 
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_published_names_are_in_the_published_table(sweep: str) -> None:
-    block = validate(read_yaml(CONFIG / "tokenizer_sweeps" / f"{sweep}.yaml"), "tokenizer_sweep", sweep)
+    block = validated(FILES["tokenizer_sweep"], read_yaml(CONFIG / "tokenizer_sweeps" / f"{sweep}.yaml"), sweep)
     named = {entry["published_as"] for entry in block["types"].values()} - {None}
     assert (block["published"] is None) == (not named)
     if named:
@@ -44,4 +44,4 @@ def test_the_sweep_of_the_study_has_every_size_of_its_table() -> None:
 def test_an_unknown_key_is_named_with_the_nearest() -> None:
     sweep = {"corpus": "demo", "types": {"a": {"definition": {}, "size": [400]}}}
     with pytest.raises(ConfigError, match=r"types\.a\.size: unknown key.*did you mean 'sizes'"):
-        validate(sweep, "tokenizer_sweep", "file")
+        validated(FILES["tokenizer_sweep"], sweep, "file")

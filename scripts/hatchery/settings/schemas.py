@@ -1,0 +1,108 @@
+"""JSON Schemas of classes of settings, for editors and for people: keys, types, ranges, defaults, and a sentence each.
+
+They are written from the classes, and nothing validates with them: `hatchery.typed` does that with the same classes.
+"""
+
+import ast
+import inspect
+import textwrap
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import yaml
+from pydantic.json_schema import GenerateJsonSchema
+
+from hatchery.settings.fields import ABSENT
+from hatchery.typed import adapter
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_SWEEP = "#/$defs/with_sweep"
+_WITH_SWEEP = {
+    "description": "Holds `{sweep: [value, ...]}` somewhere; the workflow makes a run of every value.",
+    "type": "object",
+    "anyOf": [{"required": ["sweep"]}, {"not": {"additionalProperties": {"not": {"$ref": _SWEEP}}}}],
+}
+
+
+class _Generator(GenerateJsonSchema):
+    """Adds to pydantic's schemas what is said beside the types."""
+
+    def default_schema(self, schema: Any) -> Any:
+        if schema.get("default") is ABSENT:
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+    def dataclass_schema(self, schema: Any) -> Any:
+        return _told(super().dataclass_schema(schema), schema["cls"], partial=False)
+
+    def typed_dict_schema(self, schema: Any) -> Any:
+        return _told(super().typed_dict_schema(schema), schema["cls"].settings, partial=True)
+
+
+def _told(result: dict[str, Any], cls: Any, partial: bool) -> dict[str, Any]:
+    told = sentences(cls)
+    for key, rules in result.get("properties", {}).items():
+        # Beside a reference other keys are allowed, too.
+        result["properties"][key] = {"description": told[key], **rules} if key in told else rules
+    result["description"] = inspect.cleandoc(cls.__doc__).replace("\n", " ")
+    if not partial and len(cls.ONE_OF) > 1:
+        result["oneOf"] = [{"required": list(group)} for group in cls.ONE_OF]
+    return result
+
+
+@cache
+def sentences(cls: type) -> dict[str, str]:
+    """What stands below each field of a class of settings, those that it inherits included."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined]
+        for field, below in pairwise(body):
+            is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
+                found[field.target.id] = inspect.cleandoc(str(below.value.value)).replace("\n", " ")
+    return found
+
+
+def json_schema(cls: Any, title: str) -> dict[str, Any]:
+    """The JSON Schema of a class of settings."""
+    made = adapter(cls).json_schema(schema_generator=_Generator)
+    made = _for_editors({key: value for key, value in made.items() if key != "title"})
+    if _SWEEP in str(made):
+        made["$defs"]["with_sweep"] = _WITH_SWEEP
+    return {"$schema": DIALECT, "title": title, **made}
+
+
+def _for_editors(rules: Any) -> Any:
+    """Without pydantic's titles; a choice of classes lets editors choose; what can be swept may hold a sweep."""
+    if isinstance(rules, list):
+        return [_for_editors(item) for item in rules]
+    if not isinstance(rules, dict):
+        return rules
+    rules = {key: _for_editors(value) for key, value in rules.items() if key != "title" or isinstance(value, dict)}
+    if "discriminator" in rules:
+        rules = {"anyOf" if key == "oneOf" else key: value for key, value in rules.items() if key != "discriminator"}
+    match rules.get("anyOf"):
+        case [{"type": str(kind), **more}, {"type": "null", **nothing}] if not nothing:
+            # The words of a choice of null, in one line.
+            rules.pop("anyOf")
+            choice = {"enum": [*more.pop("enum"), None]} if "enum" in more else {"type": [kind, "null"]}
+            rules |= {**choice, **more}
+    if rules.pop("x-sweepable", False):
+        kept = {key: rules.pop(key) for key in ("description", "default") if key in rules}
+        rules = {**kept, "anyOf": [rules, {"$ref": _SWEEP}]}
+    first = {key: rules[key] for key in ("description", "type") if isinstance(rules.get(key), str)}
+    return first | rules
+
+
+def as_yaml(schema: dict[str, Any]) -> str:
+    """A schema as its file holds it."""
+    head = "# Written by `make schemas` from the classes of settings; edit those.\n"
+    return head + yaml.dump(
+        schema, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True
+    )
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

@@ -1,0 +1,20 @@
+"""Write the schemas that editors read, workflow/schemas/, from the classes of settings.
+
+python scripts/write_schemas.py
+"""
+
+from hatchery.config.kinds import SCHEMAS, schema_texts
+from hatchery.storage.atomic import write_text
+
+
+def main() -> None:
+    """Write every schema, and remove those of kinds that there are no more."""
+    texts = schema_texts()
+    for path in set(SCHEMAS.glob("*.yaml")) - set(texts):
+        path.unlink()
+    for path, text in texts.items():
+        write_text(path, text)
+
+
+if __name__ == "__main__":
+    main()
