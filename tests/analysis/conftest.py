@@ -31,7 +31,7 @@ class Experiment:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.cells: list[dict[str, Any]] = []
+        self.runs: list[dict[str, Any]] = []
         self.suites: list[str] = []
         self.tasks: list[str] = []
         self.pretraining: dict[str, Path] = {}
@@ -43,7 +43,7 @@ class Experiment:
     def copied(self, folder: Path) -> "Experiment":
         shutil.copytree(self.folder, folder)
         copy = Experiment(folder)
-        copy.cells, copy.suites, copy.tasks = list(self.cells), list(self.suites), list(self.tasks)
+        copy.runs, copy.suites, copy.tasks = list(self.runs), list(self.suites), list(self.tasks)
         copy.baselines = list(self.baselines)
         for kind in ("pretraining", "minimal_pairs", "finetuning", "perplexity"):
             moved = {name: folder / path.relative_to(self.folder) for name, path in getattr(self, kind).items()}
@@ -60,7 +60,7 @@ class Experiment:
     ) -> str:
         """`alphas` by (consuming layer, producing layer); None for a model without layer weighting."""
         cell = f"{run}-s{seed}"
-        self.cells.append({"cell": cell, "run": run, "seed": seed})
+        self.runs.append({"name": cell, "model": run, "seed": seed})
         folder = self.folder / "pretraining" / cell
         files = {
             "metrics.jsonl": "".join(json.dumps(row) + "\n" for row in metrics),
@@ -182,7 +182,7 @@ class Experiment:
             "stage": "summarise",
             "stage_version": 1,
             "experiment": "demo",
-            "cells": self.cells,
+            "runs": self.runs,
             "suites": self.suites,
             "tasks": self.tasks,
             "published": published,
@@ -191,7 +191,7 @@ class Experiment:
         }
 
     def figure_settings(self, **style: Any) -> dict[str, Any]:
-        return {"stage": "plot", "stage_version": 1, "experiment": "demo", "cells": self.cells, "style": style}
+        return {"stage": "plot", "stage_version": 1, "experiment": "demo", "runs": self.runs, "style": style}
 
 
 @pytest.fixture

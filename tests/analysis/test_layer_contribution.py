@@ -15,7 +15,7 @@ from hatchery.analysis.layer_contribution import (
     least_squares_slope,
     probe_shares,
 )
-from hatchery.analysis.settings import Cell, FigureSettings, Style
+from hatchery.analysis.settings import FigureSettings, SeededRun, Style
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest, stage_run
@@ -62,7 +62,7 @@ def test_both_poolers_of_a_probe_count_the_same(tmp_path: Path) -> None:
 
 
 def test_contributions_are_means_over_all_probes_of_a_model(tmp_path: Path) -> None:
-    cells = (Cell("a-s1", "a", 1), Cell("a-s2", "a", 2))
+    cells = (SeededRun("a-s1", "a", 1), SeededRun("a-s2", "a", 2))
     texts = {"a-s1": weights((1, [[0.2, 0.8]]), (2, [[0.4, 0.6]])), "a-s2": weights((1, [[0.6, 0.4]]))}
     manifests = {(cell, "dp"): read_manifest(probe(tmp_path / cell, text)) for cell, text in texts.items()}
     (found,) = layer_contributions(manifests, cells)
@@ -105,8 +105,8 @@ def probes(tmp_path: Path) -> dict[str, Path]:
 
 
 def settings(**style: Any) -> dict[str, Any]:
-    cells = [{"cell": f"{run}-s1", "run": run, "seed": 1} for run in ("plain", "deep")]
-    return {"stage": "plot", "stage_version": 1, "experiment": "demo", "cells": cells, "style": style}
+    runs = [{"name": f"{run}-s1", "model": run, "seed": 1} for run in ("plain", "deep")]
+    return {"stage": "plot", "stage_version": 1, "experiment": "demo", "runs": runs, "style": style}
 
 
 def test_the_same_probes_give_the_same_vector_file_and_table(probes: dict[str, Path], tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_the_same_probes_give_the_same_vector_file_and_table(probes: dict[str, P
 
 @pytest.mark.parametrize("colours", ["okabe_ito", "grey"])
 def test_every_share_is_a_cell_with_its_number_and_every_task_has_its_slope(colours: str) -> None:
-    figure_settings = FigureSettings("demo", (Cell("a-s1", "a", 1),), Style(colours=colours))
+    figure_settings = FigureSettings("demo", (SeededRun("a-s1", "a", 1),), Style(colours=colours))
     entries = [LayerContribution("a", "pos", (90.0, 10.0), 1), LayerContribution("a", "ner", (30.0, 70.0), 1)]
     axes = draw_layer_contributions(figure_settings, entries).axes[0]
     assert len([patch for patch in axes.patches if isinstance(patch, Rectangle)]) == 4
@@ -134,7 +134,7 @@ def test_every_share_is_a_cell_with_its_number_and_every_task_has_its_slope(colo
 
 def test_panels_are_models_or_tasks_whichever_are_fewer() -> None:
     entries = [LayerContribution(model, task, (60.0, 40.0), 1) for model in ("a", "b", "c") for task in ("pos", "ner")]
-    cells = tuple(Cell(f"{model}-s1", model, 1) for model in ("a", "b", "c"))
+    cells = tuple(SeededRun(f"{model}-s1", model, 1) for model in ("a", "b", "c"))
 
     def panels(*models: str) -> dict[str, list[str]]:
         chosen = [entry for entry in entries if entry.model in models]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hatchery.analysis.measurements import DIGEST_LENGTH, Measurement
-from hatchery.analysis.settings import Cell
+from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.tables import Row, read_rows
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.storage.manifests import Manifest
@@ -33,7 +33,7 @@ class _ScoredSet:
     main: bool
 
 
-def finetuning_measurements(cell: Cell, task: str, manifest: Manifest) -> list[Measurement]:
+def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) -> list[Measurement]:
     """One measurement per scored set, run (seed and learning rate) and metric.
 
     A run counts as failed on a set for all its metrics as soon as one row says so: a classifier that answers with one
@@ -60,7 +60,7 @@ def finetuning_measurements(cell: Cell, task: str, manifest: Manifest) -> list[M
         failed = failures.get((name, seed, rate), "")
         measurements.append(
             Measurement(
-                cell=cell,
+                run=seeded,
                 suite=scored.suite,
                 task=scored.task,
                 metric=f"{metric}_percent",

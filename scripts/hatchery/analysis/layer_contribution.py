@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hatchery.analysis.settings import Cell
+from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.tables import read_rows
 from hatchery.errors import EvaluationError
 from hatchery.harmless_text import csv_text
@@ -71,17 +71,17 @@ def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 
 def layer_contributions(
-    manifests: Mapping[tuple[str, str], Manifest], cells: Sequence[Cell]
+    manifests: Mapping[tuple[str, str], Manifest], runs: Sequence[SeededRun]
 ) -> list[LayerContribution]:
-    """One entry per model and task, models in the order of the cells; `manifests` by cell and task.
+    """One entry per model and task, models in the order of `runs`; `manifests` by the name of a run and task.
 
     The mean over all probes of a model's pretraining seeds. Raises EvaluationError when those have different numbers
     of layers.
     """
-    model_of = {cell.cell: cell.run for cell in cells}
+    model_of = {run.name: run.model for run in runs}
     shares: dict[tuple[str, str], list[tuple[float, ...]]] = {}
-    for (cell, task), manifest in manifests.items():
-        shares.setdefault((model_of[cell], task), []).extend(probe_shares(manifest))
+    for (name, task), manifest in manifests.items():
+        shares.setdefault((model_of[name], task), []).extend(probe_shares(manifest))
     contributions = []
     for (model, task), rows in shares.items():
         if len({len(row) for row in rows}) > 1:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hatchery.analysis.pretraining_outputs import read_curve
-from hatchery.analysis.settings import Cell
+from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.tables import Row, read_rows
 from hatchery.errors import EvaluationError
 from hatchery.storage.manifests import Manifest, read_manifest
@@ -38,7 +38,7 @@ class Measurement:
     averages; and the accuracy of the most frequent label in percent.
     """
 
-    cell: Cell
+    run: SeededRun
     suite: str
     task: str
     metric: str
@@ -66,7 +66,7 @@ def read_verified(path: str | Path) -> Manifest:
     return manifest
 
 
-def development_measurements(cell: Cell, manifest: Manifest) -> list[Measurement]:
+def development_measurements(run: SeededRun, manifest: Manifest) -> list[Measurement]:
     """The last development loss (nats per masked token) and perplexity; none when the model was not trained."""
     evaluated = [point for point in read_curve(manifest) if point.development_loss is not None]
     if not evaluated:
@@ -76,13 +76,13 @@ def development_measurements(cell: Cell, manifest: Manifest) -> list[Measurement
         "perplexity": evaluated[-1].development_perplexity,
     }
     return [
-        Measurement(cell, PRETRAINING_SUITE, "development", metric, value, manifest.digest[:DIGEST_LENGTH])
+        Measurement(run, PRETRAINING_SUITE, "development", metric, value, manifest.digest[:DIGEST_LENGTH])
         for metric, value in values.items()
         if value is not None
     ]
 
 
-def perplexity_measurements(cell: Cell, manifest: Manifest) -> list[Measurement]:
+def perplexity_measurements(run: SeededRun, manifest: Manifest) -> list[Measurement]:
     """Loss (nats per masked token), perplexity and accuracy of every held-out split, from `perplexity.csv`.
 
     A perplexity beyond float64 is None and failed; so is nothing else here.
@@ -100,7 +100,7 @@ def perplexity_measurements(cell: Cell, manifest: Manifest) -> list[Measurement]
         for metric, value in values.items():
             digest, failed = manifest.digest[:DIGEST_LENGTH], "infinite" if value is None else ""
             task = row.text("split")
-            measurements.append(Measurement(cell, PERPLEXITY_SUITE, task, metric, value, digest, failed=failed))
+            measurements.append(Measurement(run, PERPLEXITY_SUITE, task, metric, value, digest, failed=failed))
     return measurements
 
 
@@ -109,7 +109,7 @@ def _finite(row: Row, column: str) -> float | None:
 
 
 def minimal_pair_measurements(
-    cell: Cell, suite: str, manifest: Manifest, column: str = "accuracy", metric: str = ACCURACY
+    run: SeededRun, suite: str, manifest: Manifest, column: str = "accuracy", metric: str = ACCURACY
 ) -> list[Measurement]:
     """Accuracy in percent of every phenomenon, and its two averages, from `accuracy.csv`.
 
@@ -125,7 +125,7 @@ def minimal_pair_measurements(
 
     def add(task: str, value: float, deviation: float) -> None:
         digest = manifest.digest[:DIGEST_LENGTH]
-        measurements.append(Measurement(cell, suite, task, metric, value, digest, sampling_deviation=deviation))
+        measurements.append(Measurement(run, suite, task, metric, value, digest, sampling_deviation=deviation))
 
     for name, value, deviation in accuracies["phenomenon"]:
         add(name, value, deviation)
@@ -139,7 +139,7 @@ def minimal_pair_measurements(
     return measurements
 
 
-def ties_correct_measurements(manifests: Mapping[Cell, Manifest], suite: str) -> list[Measurement]:
+def ties_correct_measurements(manifests: Mapping[SeededRun, Manifest], suite: str) -> list[Measurement]:
     """The two averages of a suite with ties counted as right, as the pipelines of BabyLM count identical sentences.
 
     None at all where no model has a tie: they would repeat the averages. Where one has, every model gets them, so that
@@ -149,8 +149,8 @@ def ties_correct_measurements(manifests: Mapping[Cell, Manifest], suite: str) ->
     strict, generous = (
         [
             measurement
-            for cell, manifest in manifests.items()
-            for measurement in minimal_pair_measurements(cell, suite, manifest, column, metric)
+            for run, manifest in manifests.items()
+            for measurement in minimal_pair_measurements(run, suite, manifest, column, metric)
             if measurement.task in averages
         ]
         for column, metric in (("accuracy", ACCURACY), ("accuracy_ties_correct", ACCURACY_TIES_CORRECT))

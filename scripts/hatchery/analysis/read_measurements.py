@@ -13,12 +13,12 @@ from hatchery.analysis.measurements import (
     ties_correct_measurements,
 )
 from hatchery.analysis.settings import (
-    Cell,
+    SeededRun,
     SummarySettings,
-    baseline_cells,
-    cells_by_name,
-    match_cells,
+    baseline_runs,
     match_evaluations,
+    match_runs,
+    runs_by_name,
 )
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.storage.manifests import Manifest
@@ -36,23 +36,23 @@ def read_measurements(
     Raises ConfigError when the inputs are not those that the settings ask for, ManifestError when a file is not what
     its manifest says or an evaluation belongs to another model, EvaluationError when a table is invalid.
     """
-    cells = cells_by_name(settings.cells)
+    runs = runs_by_name(settings.runs)
     models = {
-        name: read_verified(path) for name, path in match_cells(pretraining, settings.cells, "--pretraining").items()
+        name: read_verified(path) for name, path in match_runs(pretraining, settings.runs, "--pretraining").items()
     }
-    measurements = [m for name, model in models.items() for m in development_measurements(cells[name], model)]
+    measurements = [m for name, model in models.items() for m in development_measurements(runs[name], model)]
     for name, path in _perplexity_inputs(settings, perplexity or {}).items():
-        measurements += perplexity_measurements(cells[name], _evaluation_of(path, models[name]))
+        measurements += perplexity_measurements(runs[name], _evaluation_of(path, models[name]))
     measurements += _minimal_pairs(settings, models, minimal_pairs)
     tuned: list[Measurement] = []
-    for (name, task), path in match_evaluations(finetuning, settings.cells, settings.tasks, "--finetuning").items():
-        tuned += finetuning_measurements(cells[name], task, _evaluation_of(path, models[name]))
+    for (name, task), path in match_evaluations(finetuning, settings.runs, settings.tasks, "--finetuning").items():
+        tuned += finetuning_measurements(runs[name], task, _evaluation_of(path, models[name]))
     return measurements + with_distinct_tasks(tuned)
 
 
 def _perplexity_inputs(settings: SummarySettings, paths: Mapping[str, Path]) -> dict[str, Path]:
     if settings.perplexity:
-        return match_cells(paths, settings.cells, "--perplexity")
+        return match_runs(paths, settings.runs, "--perplexity")
     if paths:
         raise ConfigError(f"--perplexity: got {', '.join(sorted(paths))}, but the settings ask for no perplexity")
     return {}
@@ -62,16 +62,16 @@ def _minimal_pairs(
     settings: SummarySettings, models: Mapping[str, Manifest], paths: Mapping[str, Path]
 ) -> list[Measurement]:
     """Of the experiment's models and of the baselines, which no model of the experiment vouches for."""
-    scored = (*settings.cells, *baseline_cells(settings.baselines, settings.cells))
-    cells = cells_by_name(scored)
-    by_suite: dict[str, dict[Cell, Manifest]] = {suite: {} for suite in settings.suites}
+    scored = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
+    runs = runs_by_name(scored)
+    by_suite: dict[str, dict[SeededRun, Manifest]] = {suite: {} for suite in settings.suites}
     for (name, suite), path in match_evaluations(paths, scored, settings.suites, "--minimal-pairs").items():
         model = models.get(name)
-        by_suite[suite][cells[name]] = read_verified(path) if model is None else _evaluation_of(path, model)
+        by_suite[suite][runs[name]] = read_verified(path) if model is None else _evaluation_of(path, model)
     measurements = []
     for suite, manifests in by_suite.items():
-        for cell, manifest in manifests.items():
-            measurements += minimal_pair_measurements(cell, suite, manifest)
+        for run, manifest in manifests.items():
+            measurements += minimal_pair_measurements(run, suite, manifest)
         measurements += ties_correct_measurements(manifests, suite)
     return measurements
 

@@ -12,10 +12,10 @@ MOST_DRAWN = 40
 """Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""
 
 
-def _cells(project: Project, experiment: str) -> list[dict[str, Any]]:
+def _runs(project: Project, experiment: str) -> list[dict[str, Any]]:
     labels = project.labels(experiment)
     return [
-        {"cell": cell.name, "run": cell.run, "seed": cell.seed, **_label(labels, cell.run)}
+        {"name": cell.name, "model": cell.run, "seed": cell.seed, **_label(labels, cell.run)}
         for cell in project.cells(experiment)
     ]
 
@@ -30,7 +30,7 @@ def summary_slice(project: Project, experiment: str) -> dict[str, Any]:
     block = project.experiment(experiment)
     return {
         "experiment": experiment,
-        "cells": _cells(project, experiment),
+        "runs": _runs(project, experiment),
         "suites": block["minimal_pairs"],
         "tasks": list(block["finetuning"]["tasks"]),
         "perplexity": bool(block["perplexity"]["splits"]),
@@ -48,15 +48,15 @@ def drawn_cells(project: Project, experiment: str) -> set[str]:
 def figure_slice(project: Project, experiment: str) -> dict[str, Any]:
     """A figure of an experiment, with the models that fit."""
     whole, drawn = whole_figure_slice(project, experiment), drawn_cells(project, experiment)
-    left_out = len({cell["run"] for cell in whole["cells"] if cell["cell"] not in drawn})
-    cells = [cell for cell in whole["cells"] if cell["cell"] in drawn]
-    return {**whole, "cells": cells, **({"left_out": left_out} if left_out else {})}
+    left_out = len({run["model"] for run in whole["runs"] if run["name"] not in drawn})
+    runs = [run for run in whole["runs"] if run["name"] in drawn]
+    return {**whole, "runs": runs, **({"left_out": left_out} if left_out else {})}
 
 
 def whole_figure_slice(project: Project, experiment: str) -> dict[str, Any]:
     """A figure of all models of an experiment, whose numbers other stages read."""
     style = project.experiment(experiment)["figures"]
-    return {"experiment": experiment, "cells": _cells(project, experiment), "style": style}
+    return {"experiment": experiment, "runs": _runs(project, experiment), "style": style}
 
 
 def compared_figure_slice(project: Project, experiment: str) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def tables_slice(project: Project, experiment: str) -> dict[str, Any]:
         )
     return {
         "experiment": experiment,
-        "cells": _cells(project, experiment),
+        "runs": _runs(project, experiment),
         "tasks": list(block["finetuning"]["tasks"]),
         "baselines": block["baselines"],
         **chosen,
@@ -87,7 +87,7 @@ def page_slice(project: Project, experiment: str) -> dict[str, Any]:
     return {
         "experiment": experiment,
         "description": project.experiment(experiment)["description"],
-        "cells": _cells(project, experiment),
+        "runs": _runs(project, experiment),
     }
 
 

@@ -51,9 +51,9 @@ class Toy:
         return read_numbers(self.published)
 
     def settings(self, **more: Any) -> dict[str, Any]:
-        cells = [{"cell": f"{model}-s42", "run": model, "seed": 42} for model in self.rows]
+        runs = [{"name": f"{model}-s42", "model": model, "seed": 42} for model in self.rows]
         chosen = {"paper": self.paper, "track": self.track, "rows": self.rows}
-        return {"experiment": "toy", "cells": cells, "published": chosen, **more}
+        return {"experiment": "toy", "runs": runs, "published": chosen, **more}
 
     def summary_rows(self) -> list[SummaryRow]:
         rows: dict[tuple[str, ...], SummaryRow] = {}

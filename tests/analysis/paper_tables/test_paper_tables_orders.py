@@ -44,7 +44,7 @@ def settings_of(experiment: Any, **more: Any) -> dict[str, Any]:
         "stage": "write_tables",
         "stage_version": 1,
         "experiment": "demo",
-        "cells": experiment.cells,
+        "runs": experiment.runs,
         "tasks": experiment.tasks,
         "published": {"paper": "elc_bert", "track": "strict", "rows": ROWS},
         **more,

@@ -52,7 +52,7 @@ def test_the_leaderboard_is_half_blimp_over_seventeen_files_and_the_rest_glue_an
 def test_a_model_that_repeats_no_row_stands_below_the_rows_of_its_track(strict: Any) -> None:
     del strict.rows["our_elc_bert_base_zero"]
     settings = strict.settings()
-    settings["cells"] += [{"cell": "mine-s1", "run": "mine", "seed": 1}]
+    settings["runs"] += [{"name": "mine-s1", "model": "mine", "seed": 1}]
     rows = [strict.row("mine", ("blimp_filtered", "ellipsis", "accuracy_percent"), 71.25)]
     tables, without = all_tables(build(PaperTablesSettings, settings), strict.inputs(rows))
     assert [table.number for table in tables] == ["7"]

@@ -127,7 +127,7 @@ def tables_of(layout: dict[str, Any], repository: Path, folder: Path, **more: An
     write_checksums([summary])
     settings = {
         "experiment": "toy",
-        "cells": [{"cell": "mine-s1", "run": "mine", "seed": 1}],
+        "runs": [{"name": "mine-s1", "model": "mine", "seed": 1}],
         "published": {"paper": "elc_bert", "track": "strict", "rows": {"mine": "elc_bert_base"}},
     }
     inputs = Inputs(summary, repository / "config/published/values/elc_bert.csv", path)
@@ -200,7 +200,7 @@ def test_a_layout_that_does_not_fit_the_printed_table_is_refused_in_one_line(
         ({"published": {"paper": "ltg_bert", "rows": {}}}, "the layout are those of elc_bert"),
         ({"experiment": "other"}, "experiment is 'toy', expected one of: other"),
         (
-            {"cells": [{"cell": "x-s1", "run": "x", "seed": 1}], "published": {"paper": "elc_bert", "rows": {}}},
+            {"runs": [{"name": "x-s1", "model": "x", "seed": 1}], "published": {"paper": "elc_bert", "rows": {}}},
             "'mine'",
         ),
     ],

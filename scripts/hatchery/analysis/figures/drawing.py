@@ -20,7 +20,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
-from hatchery.analysis.settings import Cell, Style, labels_of, models_in_order
+from hatchery.analysis.settings import SeededRun, Style, labels_of, models_in_order
 from hatchery.storage.atomic import write_text
 from hatchery.storage.verified import write_checksums
 
@@ -78,10 +78,10 @@ def outline(colour: str) -> str:
     return to_hex((0.6 * red, 0.6 * green, 0.6 * blue))
 
 
-def models_with_counts(cells: Sequence[Cell]) -> dict[str, str]:
+def models_with_counts(runs: Sequence[SeededRun]) -> dict[str, str]:
     """Legend entries: every model with the number of pretraining seeds behind it."""
-    counts = {model: sum(cell.run == model for cell in cells) for model in models_in_order(cells)}
-    labels = labels_of(cells)
+    counts = {model: sum(run.model == model for run in runs) for model in models_in_order(runs)}
+    labels = labels_of(runs)
     return {model: f"{labels[model]} ({count} seed{'s' if count > 1 else ''})" for model, count in counts.items()}
 
 

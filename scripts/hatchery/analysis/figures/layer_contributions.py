@@ -51,9 +51,9 @@ def plot_layer_contributions(
     tasks = evaluations_named(finetuning, "--finetuning")
     if not tasks:
         raise ConfigError("--finetuning: no input is given, so there is nothing to draw")
-    inputs = match_evaluations(finetuning, figure_settings.cells, tasks, "--finetuning")
+    inputs = match_evaluations(finetuning, figure_settings.runs, tasks, "--finetuning")
     manifests = {key: read_verified(path) for key, path in inputs.items()}
-    contributions = layer_contributions(manifests, figure_settings.cells)
+    contributions = layer_contributions(manifests, figure_settings.runs)
     write_text(table, contributions_csv(contributions))
     write_checksums([table])
     save_figure(
@@ -98,8 +98,8 @@ def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[L
 
 def _panels(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> list[tuple[str, Rows]]:
     """Headings with their rows: of models, or of tasks where there are fewer of these."""
-    labels = models_with_counts(settings.cells)
-    models = [model for model in models_in_order(settings.cells) if any(c.model == model for c in contributions)]
+    labels = models_with_counts(settings.runs)
+    models = [model for model in models_in_order(settings.runs) if any(c.model == model for c in contributions)]
     tasks = list(dict.fromkeys(entry.task for entry in contributions))
     if len(models) > len(tasks):
         of = {(entry.task, entry.model): entry for entry in contributions}

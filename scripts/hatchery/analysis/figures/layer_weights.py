@@ -21,7 +21,7 @@ from matplotlib.patches import Rectangle
 from hatchery.analysis.figures.drawing import GRID, grid_shape, is_narrow, models_with_counts, most_lines, save_figure
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import LayerWeights, read_layer_weights
-from hatchery.analysis.settings import FigureSettings, match_cells
+from hatchery.analysis.settings import FigureSettings, match_runs
 from hatchery.errors import EvaluationError
 from hatchery.typed import build, stage_body
 
@@ -55,7 +55,7 @@ def plot_layer_weights(settings: Mapping[str, Any], pretraining: Mapping[str, Pa
     figure_settings = build(FigureSettings, stage_body(settings))
     tables = {
         name: read_layer_weights(read_verified(path))
-        for name, path in match_cells(pretraining, figure_settings.cells, "--pretraining").items()
+        for name, path in match_runs(pretraining, figure_settings.runs, "--pretraining").items()
     }
     panels = panels_of(figure_settings, tables)
     save_figure(
@@ -75,8 +75,8 @@ def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> l
     """
     plain: dict[int, list[str]] = {}
     weighted = []
-    for model, label in models_with_counts(settings.cells).items():
-        seeds = [tables[cell.cell] for cell in settings.cells if cell.run == model]
+    for model, label in models_with_counts(settings.runs).items():
+        seeds = [tables[run.name] for run in settings.runs if run.model == model]
         if any((seed.plain, set(seed.scaled)) != (seeds[0].plain, set(seeds[0].scaled)) for seed in seeds):
             raise EvaluationError(f"layer weights: the seeds of {model} do not have the same layers")
         if seeds[0].plain:

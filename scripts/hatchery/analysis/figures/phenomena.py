@@ -46,10 +46,10 @@ from hatchery.analysis.measurements import (
 from hatchery.analysis.settings import (
     FigureSettings,
     Style,
-    cells_by_name,
     evaluations_named,
     match_evaluations,
     models_in_order,
+    runs_by_name,
 )
 from hatchery.analysis.summary_layout import readable
 from hatchery.errors import ConfigError
@@ -90,14 +90,14 @@ def plot_phenomena(
     """
     figure_settings = build(ComparedFigureSettings, stage_body(settings))
     values = comparable_values(figure_settings, published)
-    cells = cells_by_name(figure_settings.cells)
+    runs = runs_by_name(figure_settings.runs)
     suites = evaluations_named(minimal_pairs, "--minimal-pairs")
     if not suites:
         raise ConfigError("--minimal-pairs: no input is given, so there is nothing to draw")
-    inputs = match_evaluations(minimal_pairs, figure_settings.cells, suites, "--minimal-pairs")
+    inputs = match_evaluations(minimal_pairs, figure_settings.runs, suites, "--minimal-pairs")
     measurements: dict[str, list[Measurement]] = {suite: [] for suite in suites}
-    for (cell, suite), path in inputs.items():
-        measurements[suite] += minimal_pair_measurements(cells[cell], suite, read_verified(path))
+    for (name, suite), path in inputs.items():
+        measurements[suite] += minimal_pair_measurements(runs[name], suite, read_verified(path))
     panels = [suite_bars(suite, runs, values) for suite, runs in measurements.items()]
     save_figure(
         lambda style: draw_phenomena(replace(figure_settings, style=style), panels),
@@ -115,7 +115,7 @@ def suite_bars(suite: str, measurements: Sequence[Measurement], published: Publi
     """
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for run in measurements:
-        groups.setdefault((run.task, run.cell.run), []).append(run)
+        groups.setdefault((run.task, run.run.model), []).append(run)
     values = {
         (task, model): published[model, suite, task, ACCURACY].mean
         for task, model in groups
@@ -131,7 +131,7 @@ def suite_bars(suite: str, measurements: Sequence[Measurement], published: Publi
 
 def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Figure:
     """The figure: a panel of grouped bars per suite below each other, one legend at the bottom."""
-    models = models_in_order(settings.cells)
+    models = models_in_order(settings.runs)
     styles = model_styles(models, settings.style)
     style = settings.style
     bar_inches = max(0.13, style.font_size * 0.95 / 72) if len(models) > 1 else style.font_size * 1.3 / 72
@@ -141,7 +141,7 @@ def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Fig
     line = style.font_size * 1.5 / 72
     handles: list[Artist] = [
         Patch(facecolor=styles[model].colour, hatch=styles[model].hatch, edgecolor="white", label=label)
-        for model, label in models_with_counts(settings.cells).items()
+        for model, label in models_with_counts(settings.runs).items()
     ]
     if any(panel.published for panel in panels):
         handles.append(published_handle(style))

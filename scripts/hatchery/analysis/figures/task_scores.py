@@ -40,7 +40,7 @@ from hatchery.analysis.figures.published_marks import (
 from hatchery.analysis.figures.run_dots import failed_handle, run_mark
 from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
 from hatchery.analysis.measurements import ACCURACY, Measurement, read_verified
-from hatchery.analysis.settings import Style, cells_by_name, evaluations_named, match_evaluations, models_in_order
+from hatchery.analysis.settings import Style, evaluations_named, match_evaluations, models_in_order, runs_by_name
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.errors import ConfigError
@@ -83,15 +83,15 @@ def plot_task_scores(
     """
     figure_settings = build(ComparedFigureSettings, stage_body(settings))
     values = comparable_values(figure_settings, published)
-    cells = cells_by_name(figure_settings.cells)
+    runs = runs_by_name(figure_settings.runs)
     tasks = evaluations_named(finetuning, "--finetuning")
     if not tasks:
         raise ConfigError("--finetuning: no input is given, so there is nothing to draw")
     measured: list[Measurement] = []
-    # Task by task, so that the order of the panels does not depend on that of the cells.
-    inputs = match_evaluations(finetuning, figure_settings.cells, sorted(tasks), "--finetuning")
+    # Task by task, so that the order of the panels does not depend on that of the models.
+    inputs = match_evaluations(finetuning, figure_settings.runs, sorted(tasks), "--finetuning")
     for (name, task), path in inputs.items():
-        measured += finetuning_measurements(cells[name], task, read_verified(path))
+        measured += finetuning_measurements(runs[name], task, read_verified(path))
     panels = suite_scores(figure_settings, with_distinct_tasks(measured), values)
     save_figure(
         lambda style: draw_task_scores(replace(figure_settings, style=style), panels),
@@ -106,7 +106,7 @@ def suite_scores(
     settings: ComparedFigureSettings, measurements: Sequence[Measurement], published: Published
 ) -> dict[str, list[TaskScores]]:
     """For every suite its tasks by name, each by its first metric, then the averages over them that can be taken."""
-    models = models_in_order(settings.cells)
+    models = models_in_order(settings.runs)
     panels: dict[str, list[TaskScores]] = {}
     for suite in sorted({run.suite for run in measurements}):
         mine = [run for run in measurements if run.suite == suite]
@@ -122,7 +122,7 @@ def _task(task: str, runs: Sequence[Measurement], models: Sequence[str], publish
     suite, metric = runs[0].suite, runs[0].metric
     scores = {}
     for model in models:
-        own = [run for run in runs if run.cell.run == model]
+        own = [run for run in runs if run.run.model == model]
         scores[model] = Score(aggregate_runs(own), own, _published(published, model, suite, task, metric))
     majority = next((run.majority_percent for run in runs if run.majority_percent is not None), None)
     return TaskScores(task, metric, scores, majority if metric == ACCURACY else None)
@@ -131,7 +131,7 @@ def _task(task: str, runs: Sequence[Measurement], models: Sequence[str], publish
 def _averages(suite: str, runs: Sequence[Measurement], models: Sequence[str], published: Published) -> list[TaskScores]:
     found: dict[str, dict[str, Score]] = {}
     for model in models:
-        for average in task_averages(suite, [run for run in runs if run.cell.run == model]):
+        for average in task_averages(suite, [run for run in runs if run.run.model == model]):
             if average.metric == AVERAGE_METRIC:
                 value = _published(published, model, suite, average.task, AVERAGE_METRIC)
                 found.setdefault(average.task, {})[model] = Score(average.aggregate, (), value)
@@ -146,7 +146,7 @@ def _published(published: Published, model: str, suite: str, task: str, metric: 
 def draw_task_scores(settings: ComparedFigureSettings, panels: Mapping[str, Sequence[TaskScores]]) -> Figure:
     """The figure: panels below each other, each with its own range of scores, over one legend."""
     style = settings.style
-    models = models_in_order(settings.cells)
+    models = models_in_order(settings.runs)
     looks = model_styles(models, style)
     handles = _legend(settings, looks, panels)
     line = style.font_size * 1.5 / 72
@@ -277,7 +277,7 @@ def _legend(
     panels: Mapping[str, Sequence[TaskScores]],
 ) -> list[Artist]:
     style = settings.style
-    names = models_with_counts(settings.cells)
+    names = models_with_counts(settings.runs)
     handles: list[Artist] = [Line2D([], [], **_mean(look, style), label=names[model]) for model, look in looks.items()]
     tasks = [task for panel in panels.values() for task in panel]
     scores = [score for task in tasks for score in task.scores.values()]

@@ -11,7 +11,7 @@ from hatchery.analysis.finetuning_measurements import finetuning_measurements
 from hatchery.analysis.measurements import Measurement, read_verified
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.run_scores import RunScore, score_lists
-from hatchery.analysis.settings import cells_by_name, match_evaluations
+from hatchery.analysis.settings import match_evaluations, runs_by_name
 from hatchery.analysis.task_averages import PUBLISHED_AVERAGES
 from hatchery.errors import ConfigError, EvaluationError
 
@@ -22,10 +22,10 @@ def read_runs(settings: PaperTablesSettings, finetuning: Mapping[str, Path]) -> 
     Raises ConfigError when the inputs are not those of the settings, ManifestError or EvaluationError for a damaged
     one.
     """
-    cells = cells_by_name(settings.cells)
+    seeded = runs_by_name(settings.runs)
     runs: list[Measurement] = []
-    for (cell, task), path in match_evaluations(finetuning, settings.cells, settings.tasks, "--finetuning").items():
-        runs += finetuning_measurements(cells[cell], task, read_verified(path))
+    for (name, task), path in match_evaluations(finetuning, settings.runs, settings.tasks, "--finetuning").items():
+        runs += finetuning_measurements(seeded[name], task, read_verified(path))
     return [run for run in runs if run.primary and run.main]
 
 
@@ -51,12 +51,12 @@ def lists_of_models(
         scores = [
             RunScore(
                 settings.papers_task(run.task),
-                (run.cell.seed, run.finetuning_seed or 0),
+                (run.run.seed, run.finetuning_seed or 0),
                 run.learning_rate or 0.0,
                 run.value,
             )
             for run in runs
-            if run.cell.run == model and settings.papers_task(run.task) in tasks
+            if run.run.model == model and settings.papers_task(run.task) in tasks
         ]
         if not scores:
             continue
