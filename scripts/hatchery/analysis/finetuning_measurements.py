@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hatchery.analysis.measurements import DIGEST_LENGTH, Measurement
+from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.tables import Row, read_rows
 from hatchery.errors import EvaluationError, ManifestError
@@ -65,7 +65,7 @@ def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) ->
                 task=scored.task,
                 metric=f"{metric}_percent",
                 value=_percent(row, metric, failed),
-                manifest=manifest.digest[:DIGEST_LENGTH],
+                manifest=manifest.digest,
                 finetuning_seed=seed,
                 failed=failed,
                 primary=metric == scored.primary,
@@ -73,6 +73,7 @@ def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) ->
                 origin=task,
                 main=scored.main,
                 majority_percent=_majority(manifest, name),
+                items=_items(manifest, name),
             )
         )
     return measurements
@@ -129,3 +130,9 @@ def _majority(manifest: Manifest, rows: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ManifestError(f"{manifest.path}: majority_accuracy_{rows} is {value!r}, expected a number from 0 to 1")
     return 100.0 * value
+
+
+def _items(manifest: Manifest, rows: str) -> int | None:
+    """Rows of a scored set; None where the job did not record them."""
+    value = manifest.measures.get(f"scored_{rows}")
+    return value if isinstance(value, int) else None

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
-from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.measurements import Measurement, shown_pairs
 from hatchery.analysis.published import PublishedValue, Verdict, combined_deviation, judge
 from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order
 from hatchery.analysis.task_averages import task_averages
 
 DECIMALS = 4
+DIGEST_LENGTH = 12
 Key = tuple[str, str, str, str]
 
 
@@ -96,7 +97,7 @@ def summarise(
     settings: SummarySettings, measurements: Iterable[Measurement], published: Mapping[Key, PublishedValue]
 ) -> Summary:
     """Compute the summary of `measurements`; the order in which they come does not matter."""
-    measurements = sorted(measurements, key=_order)
+    measurements = sorted(shown_pairs(measurements), key=_order)
     groups: dict[Key, list[Measurement]] = {}
     for measurement in measurements:
         key = (measurement.run.model, measurement.suite, measurement.task, measurement.metric)
@@ -172,7 +173,7 @@ def _row(
         published_source="" if value is None else value.source,
         difference=difference,
         verdict=verdict,
-        manifests=";".join(sorted({run.manifest for run in runs})),
+        manifests=";".join(sorted({run.manifest[:DIGEST_LENGTH] for run in runs})),
     )
 
 
