@@ -13,7 +13,7 @@ from hatchery.analysis.layer_contribution import (
     contributions_csv,
     layer_contributions,
     least_squares_slope,
-    probe_shares,
+    probe_weights,
 )
 from hatchery.analysis.settings import FigureSettings, SeededRun, Style
 from hatchery.errors import ConfigError, EvaluationError
@@ -58,22 +58,27 @@ def test_a_slope_is_percent_per_layer() -> None:
 
 def test_both_poolers_of_a_probe_count_the_same(tmp_path: Path) -> None:
     path = probe(tmp_path, weights((1, [[0.5, 0.5], [0.1, 0.9]]), (2, [[1.0, 0.0], [0.0, 1.0]])))
-    assert probe_shares(read_manifest(path)) == [pytest.approx((30.0, 70.0)), pytest.approx((50.0, 50.0))]
+    rows = [{"model": "a", "run": "a-s1", **row} for row in probe_weights("dp", read_manifest(path))]
+    (found,) = layer_contributions(rows)
+    assert found.probes == 2 and found.percent == pytest.approx((40.0, 60.0))
 
 
 def test_contributions_are_means_over_all_probes_of_a_model(tmp_path: Path) -> None:
-    cells = (SeededRun("a-s1", "a", 1), SeededRun("a-s2", "a", 2))
     texts = {"a-s1": weights((1, [[0.2, 0.8]]), (2, [[0.4, 0.6]])), "a-s2": weights((1, [[0.6, 0.4]]))}
-    manifests = {(cell, "dp"): read_manifest(probe(tmp_path / cell, text)) for cell, text in texts.items()}
-    (found,) = layer_contributions(manifests, cells)
+    rows = [
+        {"model": "a", "run": run, **row}
+        for run, text in texts.items()
+        for row in probe_weights("dp", read_manifest(probe(tmp_path / run, text)))
+    ]
+    (found,) = layer_contributions(rows)
     assert (found.model, found.task, found.probes) == ("a", "dp", 3)
     assert found.percent == pytest.approx((40.0, 60.0)) and found.slope == pytest.approx(20.0)
     assert contributions_csv([found]) == (
         "model,task,layer,percent,slope\na,dp,1,40.0000,20.0000\na,dp,2,60.0000,20.0000\n"
     )
-    manifests["a-s2", "dp"] = read_manifest(probe(tmp_path / "other", weights((1, [[0.2, 0.2, 0.6]]))))
+    other = probe_weights("dp", read_manifest(probe(tmp_path / "other", weights((1, [[0.2, 0.2, 0.6]])))))
     with pytest.raises(EvaluationError, match="the seeds of a do not have the same number of layers"):
-        layer_contributions(manifests, cells)
+        layer_contributions([*rows, *({"model": "a", "run": "a-s3", **row} for row in other)])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +94,7 @@ def test_contributions_are_means_over_all_probes_of_a_model(tmp_path: Path) -> N
 )
 def test_wrong_weights_name_the_file(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(EvaluationError, match=complaint) as caught:
-        probe_shares(read_manifest(probe(tmp_path, text)))
+        probe_weights("dp", read_manifest(probe(tmp_path, text)))
     assert "layer_weights.csv" in str(caught.value)
 
 

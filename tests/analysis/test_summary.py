@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from hatchery.analysis.published import PublishedValue
-from hatchery.analysis.read_measurements import read_measurements
 from hatchery.analysis.settings import SummarySettings
 from hatchery.analysis.summary import COLUMNS, Key, Summary, summarise
 from hatchery.typed import build, stage_body
@@ -14,9 +13,7 @@ from hatchery.typed import build, stage_body
 
 def summary_of(experiment: Any, published: dict[Key, PublishedValue] | None = None) -> Summary:
     settings = build(SummarySettings, stage_body(experiment.summary_settings()))
-    inputs = (experiment.pretraining, experiment.minimal_pairs, experiment.finetuning, experiment.perplexity)
-    measurements = read_measurements(settings, *inputs)
-    return summarise(settings, measurements, published or {})
+    return summarise(settings, experiment.measurements(), published or {})
 
 
 def value(mean: float, std: float | None = None, comparable: bool = True) -> PublishedValue:

@@ -24,18 +24,7 @@ def written(two_models: Any, tmp_path: Path) -> dict[str, str]:
     names = ("summary.csv", "summary.parquet", "summary.md", "summary.txt")
     paths = [tmp_path / name for name in names]
     table, parquet, markdown, text = paths
-    write_summary(
-        settings,
-        two_models.pretraining,
-        two_models.minimal_pairs,
-        two_models.finetuning,
-        None,
-        table,
-        parquet,
-        markdown,
-        text,
-        two_models.perplexity,
-    )
+    write_summary(settings, two_models.collected().measurements, None, table, parquet, markdown, text)
     return {path.name: path.read_text() for path in paths if path.suffix != ".parquet"}
 
 

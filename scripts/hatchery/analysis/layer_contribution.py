@@ -5,10 +5,10 @@ over both poolers of a task with two spans the mean; the slope is that of the le
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.tables import read_rows
 from hatchery.errors import EvaluationError
 from hatchery.harmless_text import csv_text
@@ -43,26 +43,29 @@ def least_squares_slope(values: Sequence[float]) -> float:
     return math.fsum((k - middle) * value for k, value in enumerate(values, start=1)) / spread if spread else 0.0
 
 
-def probe_shares(manifest: Manifest) -> list[tuple[float, ...]]:
-    """The shares in percent of every probe (seed and learning rate) of a fine-tuning manifest, over its spans the mean.
+def probe_weights(task: str, manifest: Manifest) -> list[dict[str, Any]]:
+    """The softmax weights of every probe (seed and learning rate) of a fine-tuning manifest by span and layer.
 
-    Raises EvaluationError naming the file when a layer is missing or the weights of a span do not sum to 1.
+    Rows of the tidy table of layers, without the columns that say which run they are of. Raises EvaluationError naming
+    the file when a layer is missing or the weights of a span do not sum to 1.
     """
     path = manifest.file(WEIGHTS_FILE)
-    mixes: dict[tuple[str, ...], dict[int, float]] = {}
+    mixes: dict[tuple[int, float, str], dict[int, float]] = {}
     for row in read_rows(path, WEIGHT_COLUMNS, key=WEIGHT_COLUMNS[:-1]):
-        mix = mixes.setdefault(tuple(row.text(column) for column in WEIGHT_COLUMNS[:3]), {})
-        mix[row.count("layer")] = row.number("weight", 0.0, 1.0)
+        key = (row.count("seed"), row.number("learning_rate", 0.0), row.text("span"))
+        mixes.setdefault(key, {})[row.count("layer")] = row.number("weight", 0.0, 1.0)
     layers = list(range(1, len(next(iter(mixes.values()))) + 1))
-    probes: dict[tuple[str, ...], list[list[float]]] = {}
+    rows = []
     for (seed, rate, span), mix in mixes.items():
-        where = f"{path}: seed {seed}, learning rate {rate}, span {span}"
+        where = f"{path}: seed {seed}, learning rate {rate:g}, span {span}"
         if sorted(mix) != layers:
             raise EvaluationError(f"{where}: the layers are not 1 to {len(layers)}, each once")
         if abs(math.fsum(mix.values()) - 1) > SUM_TOLERANCE:
             raise EvaluationError(f"{where}: the weights sum to {math.fsum(mix.values()):.4f}, expected 1")
-        probes.setdefault((seed, rate), []).append([100 * mix[layer] for layer in layers])
-    return [mean_over(spans) for spans in probes.values()]
+        same = {"quantity": "probe_share", "depth": len(layers), "task": task}
+        same |= {"finetuning_seed": seed, "learning_rate": rate, "span": span}
+        rows += [same | {"layer": layer, "value": mix[layer]} for layer in layers]
+    return rows
 
 
 def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
@@ -70,23 +73,23 @@ def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(math.fsum(column) / len(rows) for column in zip(*rows, strict=True))
 
 
-def layer_contributions(
-    manifests: Mapping[tuple[str, str], Manifest], runs: Sequence[SeededRun]
-) -> list[LayerContribution]:
-    """One entry per model and task, models in the order of `runs`; `manifests` by the name of a run and task.
+def layer_contributions(rows: Iterable[Mapping[str, Any]]) -> list[LayerContribution]:
+    """One entry per model and task, in the order of `rows`, which are those of probes in the tidy table of layers.
 
-    The mean over all probes of a model's pretraining seeds. Raises EvaluationError when those have different numbers
-    of layers.
+    Over the spans of a probe the mean, then that over all probes of a model's pretraining seeds. Raises EvaluationError
+    when those have different numbers of layers.
     """
-    model_of = {run.name: run.model for run in runs}
-    shares: dict[tuple[str, str], list[tuple[float, ...]]] = {}
-    for (name, task), manifest in manifests.items():
-        shares.setdefault((model_of[name], task), []).extend(probe_shares(manifest))
+    mixes: dict[tuple[str, str], dict[tuple[Any, ...], dict[str, list[float]]]] = {}
+    for row in rows:
+        probes = mixes.setdefault((row["model"], row["task"]), {})
+        spans = probes.setdefault((row["run"], row["finetuning_seed"], row["learning_rate"]), {})
+        spans.setdefault(row["span"], []).append(100 * row["value"])
     contributions = []
-    for (model, task), rows in shares.items():
-        if len({len(row) for row in rows}) > 1:
+    for (model, task), probes in mixes.items():
+        shares = [mean_over(list(spans.values())) for spans in probes.values()]
+        if len({len(share) for share in shares}) > 1:
             raise EvaluationError(f"layer weights: the seeds of {model} do not have the same number of layers")
-        contributions.append(LayerContribution(model, task, mean_over(rows), len(rows)))
+        contributions.append(LayerContribution(model, task, mean_over(shares), len(shares)))
     return contributions
 
 

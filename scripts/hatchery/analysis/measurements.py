@@ -6,12 +6,11 @@ without an upper bound keep their own unit: `loss_nats`, `perplexity`.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from hatchery.analysis.pretraining_outputs import read_curve
 from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.tables import Row, read_rows
 from hatchery.errors import EvaluationError
@@ -75,14 +74,19 @@ def read_verified(path: str | Path) -> Manifest:
     return manifest
 
 
-def development_measurements(run: SeededRun, manifest: Manifest) -> list[Measurement]:
-    """The last development loss (nats per masked token) and perplexity; none when the model was not trained."""
-    evaluated = [point for point in read_curve(manifest) if point.development_loss is not None]
+def development_measurements(
+    run: SeededRun, manifest: Manifest, curve: Iterable[Mapping[str, Any]]
+) -> list[Measurement]:
+    """The last development loss (nats per masked token) and perplexity; none when the model was not trained.
+
+    `curve` are the rows of the run's `metrics.jsonl`.
+    """
+    evaluated = [row for row in curve if row.get("development_loss") is not None]
     if not evaluated:
         return []
     values = {
-        "loss_nats": evaluated[-1].development_loss,
-        "perplexity": evaluated[-1].development_perplexity,
+        "loss_nats": evaluated[-1]["development_loss"],
+        "perplexity": evaluated[-1].get("development_perplexity"),
     }
     return [
         Measurement(
@@ -147,15 +151,17 @@ def minimal_pair_measurements(run: SeededRun, suite: str, manifest: Manifest) ->
             )
         )
 
-    by_level = {level: [row for row in rows if row.text("level", ACCURACY_LEVELS) == level] for level in ACCURACY_LEVELS}
+    by_level: dict[str, list[Row]] = {level: [] for level in ACCURACY_LEVELS}
+    for row in rows:
+        by_level[row.text("level", ACCURACY_LEVELS)].append(row)
     for metric, column in ACCURACY_COLUMNS.items():
-        for level, mine in by_level.items():
-            for row in mine:
+        for level in ACCURACY_LEVELS:
+            for row in by_level[level]:
                 add(level, row.text("name"), metric, *_accuracy(row, column))
-        for task, level in ((PHENOMENON_AVERAGE, "phenomenon"), (PARADIGM_AVERAGE, "paradigm")):
-            values = [_accuracy(row, column) for row in by_level[level]]
+        for task, averaged in ((PHENOMENON_AVERAGE, "phenomenon"), (PARADIGM_AVERAGE, "paradigm")):
+            values = [_accuracy(row, column) for row in by_level[averaged]]
             if not values:
-                raise EvaluationError(f"{path}: there is no row of level {level}")
+                raise EvaluationError(f"{path}: there is no row of level {averaged}")
             mean = math.fsum(value for value, _, _ in values) / len(values)
             deviation = math.sqrt(math.fsum(deviation**2 for _, deviation, _ in values)) / len(values)
             add("average", task, metric, mean, deviation, sum(items for _, _, items in values))

@@ -23,6 +23,7 @@ class SeededRun:
     model: str
     seed: int
     label: str = ""
+    is_baseline: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,27 @@ class PublishedChoice:
 
 
 @dataclass(frozen=True)
-class SummarySettings:
-    """What an experiment's summary covers.
+class CollectSettings:
+    """What the tidy tables of an experiment cover.
 
     `suites` are those of minimal pairs, `tasks` what is fine-tuned (the suites of tasks stand in the results). With
     `perplexity`, every model has been measured on held-out text. `baselines` name models from elsewhere that are scored
-    on the minimal pairs alone. `published` is the table of published values, if there is one.
+    on the minimal pairs alone.
+    """
+
+    experiment: str
+    runs: tuple[SeededRun, ...]
+    suites: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    perplexity: bool = False
+    baselines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SummarySettings:
+    """What an experiment's summary covers: models, suites and tasks in the order of the configuration.
+
+    `published` is the table of published values, if there is one.
     """
 
     experiment: str
@@ -48,7 +64,6 @@ class SummarySettings:
     suites: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     published: PublishedChoice | None = None
-    perplexity: bool = False
     baselines: tuple[str, ...] = ()
 
 
@@ -110,7 +125,7 @@ def baseline_runs(baselines: Iterable[str], runs: Iterable[SeededRun]) -> tuple[
         if name in taken:
             raise ConfigError(f"baselines: the name {name!r} is taken, expected one that no other model has")
         taken.add(name)
-        made.append(SeededRun(name, name, 0))
+        made.append(SeededRun(name, name, 0, is_baseline=True))
     return tuple(made)
 
 

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
-from hatchery.analysis.measurements import Measurement, shown_pairs
+from hatchery.analysis.measurements import Level, Measurement, shown_pairs
 from hatchery.analysis.published import PublishedValue, Verdict, combined_deviation, judge
 from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order
 from hatchery.analysis.task_averages import task_averages
 
 DECIMALS = 4
 DIGEST_LENGTH = 12
+SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
+"""Paradigms and whole suites of minimal pairs stand in the tidy table alone."""
 Key = tuple[str, str, str, str]
 
 

@@ -25,8 +25,8 @@ def _label(labels: Mapping[str, str], run: str) -> dict[str, str]:
     return {"label": labels[run]} if run in labels else {}
 
 
-def summary_slice(project: Project, experiment: str) -> dict[str, Any]:
-    """The table of an experiment."""
+def collect_slice(project: Project, experiment: str) -> dict[str, Any]:
+    """The tidy tables of an experiment."""
     block = project.experiment(experiment)
     return {
         "experiment": experiment,
@@ -35,8 +35,14 @@ def summary_slice(project: Project, experiment: str) -> dict[str, Any]:
         "tasks": list(block["finetuning"]["tasks"]),
         "perplexity": bool(block["perplexity"]["splits"]),
         "baselines": block["baselines"],
-        "published": block["published"],
     }
+
+
+def summary_slice(project: Project, experiment: str) -> dict[str, Any]:
+    """The table of an experiment."""
+    covered = collect_slice(project, experiment)
+    del covered["perplexity"]
+    return {**covered, "published": project.experiment(experiment)["published"]}
 
 
 def drawn_cells(project: Project, experiment: str) -> set[str]:

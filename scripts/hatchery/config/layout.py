@@ -138,10 +138,6 @@ class Layout(DataLayout):
         """Manifest of the tables in the layout of a paper, where an experiment has such."""
         return [f"results/{experiment}/paper_tables/manifest.json"] if self.table_layout(experiment) else []
 
-    def contribution_table(self, experiment: str) -> list[str]:
-        """The layers' contributions to the probes of an experiment, if it has probes."""
-        return [f"results/{experiment}/tables/layer_contributions.csv"] if self.probed(experiment) else []
-
     def drawn(self, experiment: str, named: dict[str, str]) -> dict[str, str]:
         """Those of the results by `CELL` or `CELL:...` whose models the figures of an experiment show."""
         cells = drawn_cells(self.project, experiment)

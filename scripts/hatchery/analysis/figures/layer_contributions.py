@@ -19,9 +19,20 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from hatchery.analysis.figures.drawing import GRID, MUTED, models_with_counts, save_figure
-from hatchery.analysis.layer_contribution import LayerContribution, contributions_csv, layer_contributions
+from hatchery.analysis.layer_contribution import (
+    LayerContribution,
+    contributions_csv,
+    layer_contributions,
+    probe_weights,
+)
 from hatchery.analysis.measurements import read_verified
-from hatchery.analysis.settings import FigureSettings, evaluations_named, match_evaluations, models_in_order
+from hatchery.analysis.settings import (
+    FigureSettings,
+    evaluations_named,
+    match_evaluations,
+    models_in_order,
+    runs_by_name,
+)
 from hatchery.analysis.summary_layout import readable
 from hatchery.errors import ConfigError
 from hatchery.storage.atomic import write_text
@@ -52,8 +63,12 @@ def plot_layer_contributions(
     if not tasks:
         raise ConfigError("--finetuning: no input is given, so there is nothing to draw")
     inputs = match_evaluations(finetuning, figure_settings.runs, tasks, "--finetuning")
-    manifests = {key: read_verified(path) for key, path in inputs.items()}
-    contributions = layer_contributions(manifests, figure_settings.runs)
+    named = runs_by_name(figure_settings.runs)
+    contributions = layer_contributions(
+        {"model": named[name].model, "run": name, **row}
+        for (name, task), path in inputs.items()
+        for row in probe_weights(task, read_verified(path))
+    )
     write_text(table, contributions_csv(contributions))
     write_checksums([table])
     save_figure(

@@ -56,6 +56,7 @@ from hatchery.errors import ConfigError
 from hatchery.typed import build, stage_body
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
+LEVELS = ("phenomenon", "average")
 CHANCE = 50.0
 # Between the phenomena and their averages, in rows.
 AVERAGE_GAP = 0.6
@@ -115,7 +116,8 @@ def suite_bars(suite: str, measurements: Sequence[Measurement], published: Publi
     """
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for run in measurements:
-        groups.setdefault((run.task, run.run.model), []).append(run)
+        if run.level in LEVELS and run.metric == ACCURACY:
+            groups.setdefault((run.task, run.run.model), []).append(run)
     values = {
         (task, model): published[model, suite, task, ACCURACY].mean
         for task, model in groups
