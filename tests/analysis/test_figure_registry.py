@@ -1,4 +1,4 @@
-"""A figure is one file: what it declares is read without running it, and an experiment has those that it has data for."""
+"""A figure is one file, whose declaration is read without running it; an experiment has those it has data for."""
 
 import subprocess
 import sys
@@ -27,8 +27,8 @@ def test_what_is_read_of_a_figure_is_what_its_file_says(name: str) -> None:
 
 def test_planning_does_not_load_what_draws(repository: Path) -> None:
     code = (
-        "import sys; from hatchery.config.workflow import open_workflow; from hatchery.analysis.figures.registry import "
-        "declared_figures; assert declared_figures(); print({'matplotlib', 'numpy'} & set(sys.modules))"
+        "import sys; from hatchery.config import targets, workflow; "
+        "assert targets.declared_figures(); print({'matplotlib', 'numpy'} & set(sys.modules))"
     )
     said = subprocess.run([sys.executable, "-c", code], cwd=repository / "scripts", capture_output=True, text=True)
     assert (said.stdout, said.stderr) == ("set()\n", "")

@@ -38,10 +38,8 @@ def digest_of_command(folder: Path, body: str) -> str:
 
 def test_comments_and_docstrings_do_not_change_the_digest(tmp_path: Path) -> None:
     plain = digest_of_command(tmp_path, "def work():\n    return 1\n")
-    commented = digest_of_command(
-        tmp_path, '"""Module."""\n\n# why\ndef work():\n    """Docstring."""\n    return (1)\n'
-    )
-    assert commented == plain
+    commented = '"""Module."""\n\n# why\ndef work():\n    """Docstring."""\n    return (1)\n'
+    assert digest_of_command(tmp_path, commented) == plain
 
 
 def test_a_change_in_an_imported_module_changes_the_digest(tmp_path: Path) -> None:

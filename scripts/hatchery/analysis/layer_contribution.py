@@ -12,10 +12,10 @@ from typing import Any
 
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.settings import Cell, evaluations_named, match_evaluations
-from hatchery.analysis.tables import read_rows
 from hatchery.errors import EvaluationError
 from hatchery.harmless_text import csv_text
 from hatchery.storage.atomic import write_text
+from hatchery.storage.csv_tables import read_rows
 from hatchery.storage.manifests import Manifest
 from hatchery.storage.verified import write_checksums
 from hatchery.typed import build, stage_body

@@ -1,9 +1,9 @@
 """The ledger of stage code: a reminder to raise a stage's version when its code changes what it makes.
 
-For every stage and figure the ledger keeps its declared version and a digest of the code that it may run, without comments and
-docstrings. A test compares it with the checkout. After an edit somebody decides: either the stage now makes something
-else, then its version is raised (in `hatchery/config/stages.py`, or in the figure's file); or it does not. In both cases `make stage-ledger`
-records the new state.
+For every stage and figure the ledger keeps its declared version and a digest of the code that it may run, without
+comments and docstrings. A test compares it with the checkout. After an edit somebody decides: either the stage now
+makes something else, then its version is raised (in `hatchery/config/stages.py`, or in the figure's file); or it does
+not. In both cases `make stage-ledger` records the new state.
 """
 
 import ast

@@ -6,10 +6,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.figures.drawing import save_figure
 from hatchery.analysis.figures.registry import declared_figures
 from hatchery.analysis.settings import FigureSettings
 from hatchery.errors import ConfigError
+from hatchery.rendering.drawing import save_figure
 from hatchery.typed import build, stage_body
 
 

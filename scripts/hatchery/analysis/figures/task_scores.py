@@ -17,18 +17,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
-from hatchery.analysis.figures.drawing import (
-    GRID,
-    MUTED,
-    ModelStyle,
-    legend_below,
-    legend_rows,
-    model_styles,
-    models_with_counts,
-    most_lines,
-    outline,
-    wrapped,
-)
 from hatchery.analysis.figures.published_marks import (
     Published,
     comparable_values,
@@ -41,14 +29,26 @@ from hatchery.analysis.finetuning_measurements import finetuning_measurements, w
 from hatchery.analysis.measurements import ACCURACY, Measurement, read_verified
 from hatchery.analysis.settings import (
     FigureSettings,
-    Style,
     cells_by_name,
     evaluations_named,
     match_evaluations,
     models_in_order,
+    models_with_counts,
 )
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
+from hatchery.rendering.drawing import (
+    GRID,
+    MUTED,
+    ModelStyle,
+    legend_below,
+    legend_rows,
+    model_styles,
+    most_lines,
+    outline,
+    wrapped,
+)
+from hatchery.rendering.style import Style
 
 FIGURE = Declaration(
     title="Task scores",

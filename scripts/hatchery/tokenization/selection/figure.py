@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from hatchery.analysis.figures.drawing import (
+from hatchery.rendering.drawing import (
     MUTED,
     ModelStyle,
     abbreviated,
@@ -25,7 +25,7 @@ from hatchery.analysis.figures.drawing import (
     model_styles,
     save_svg,
 )
-from hatchery.analysis.settings import Style
+from hatchery.rendering.style import Style
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 

@@ -1,6 +1,6 @@
 """Settings as words, and what differs between two of them."""
 
-from hatchery.provenance.setting_texts import brief, described, differences, shorten
+from hatchery.rendering.setting_texts import brief, described, differences, shorten
 
 OLD = {
     "stage": "s",

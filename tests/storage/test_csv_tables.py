@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.analysis.tables import read_rows
 from hatchery.errors import EvaluationError
+from hatchery.storage.csv_tables import read_rows
 
 COLUMNS = ("name", "value")
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.cluster.installed import require_slurm
 from hatchery.errors import ConfigError
+from hatchery.running.slurm_commands import require_slurm
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import io
 from pathlib import Path
 
-from hatchery.analysis.terminal import show_summaries
+from hatchery.running.summaries import show_summaries
 
 
 def test_summaries_are_printed_in_the_given_order(tmp_path: Path) -> None:

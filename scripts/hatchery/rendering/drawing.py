@@ -20,7 +20,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
-from hatchery.analysis.settings import Cell, Style, labels_of, models_in_order
+from hatchery.rendering.style import Style
 from hatchery.storage.atomic import write_text
 from hatchery.storage.verified import write_checksums
 
@@ -76,13 +76,6 @@ def outline(colour: str) -> str:
     if 0.2126 * red + 0.7152 * green + 0.0722 * blue < LIGHT:
         return colour
     return to_hex((0.6 * red, 0.6 * green, 0.6 * blue))
-
-
-def models_with_counts(cells: Sequence[Cell]) -> dict[str, str]:
-    """Legend entries: every model with the number of pretraining seeds behind it."""
-    counts = {model: sum(cell.run == model for cell in cells) for model in models_in_order(cells)}
-    labels = labels_of(cells)
-    return {model: f"{labels[model]} ({count} seed{'s' if count > 1 else ''})" for model, count in counts.items()}
 
 
 @contextmanager

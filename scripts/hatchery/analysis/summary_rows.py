@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hatchery.analysis.tables import read_rows
+from hatchery.storage.csv_tables import read_rows
 from hatchery.storage.verified import vouched
 
 SELECTORS = ("model", "suite", "task", "metric")
