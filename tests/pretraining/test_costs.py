@@ -14,11 +14,11 @@ import yaml
 
 from hatchery.config.project import Project
 from hatchery.config.stages import stage_settings
+from hatchery.costs.estimate import CellCost, CostSettings, ShardsOnDisk, cost_settings, estimate, shards_on_disk
+from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
+from hatchery.costs.planned_device import LTG_BERT_RUN
+from hatchery.costs.table import aligned, cost_csv, cost_markdown
 from hatchery.errors import ConfigError
-from hatchery.pretraining.cost import CellCost, CostSettings, ShardsOnDisk, cost_settings, estimate, shards_on_disk
-from hatchery.pretraining.cost_evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
-from hatchery.pretraining.cost_table import aligned, cost_csv, cost_markdown
-from hatchery.pretraining.planned_device import LTG_BERT_RUN
 from hatchery.pretraining.settings import pretrain_settings
 from hatchery.pretraining.stage import build_model
 from hatchery.units import hours, power, rough_duration, scaled, size

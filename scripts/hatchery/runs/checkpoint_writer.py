@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import CheckpointError
-from hatchery.pretraining.checkpoints import Position, Snapshot, prune_checkpoints, save_checkpoint, take_snapshot
+from hatchery.runs.checkpoints import Position, Snapshot, prune_checkpoints, save_checkpoint, take_snapshot
 
 
 class CheckpointWriter:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import CheckpointError
-from hatchery.pretraining import run_folder, run_lease
-from hatchery.pretraining.run_folder import locked_run_folder
-from hatchery.pretraining.run_lease import WANTED, Owner, RunLease, Sign, read_sign, write_sign
+from hatchery.runs import folder as run_folder
+from hatchery.runs import lease as run_lease
+from hatchery.runs.folder import locked_run_folder
+from hatchery.runs.lease import WANTED, Owner, RunLease, Sign, read_sign, write_sign
 
 HERE = Owner.here(Path("out/manifest.json"), {"SLURM_JOB_ID": "102", "SLURMD_NODENAME": "n1"})
 ELSEWHERE = replace(HERE, token="other", host="n2", machine="another start of another machine", job="101", pid=5)

@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from hatchery.errors import CheckpointError
-from hatchery.pretraining import checkpoint_writer
-from hatchery.pretraining.checkpoint_writer import CheckpointWriter
-from hatchery.pretraining.checkpoints import (
+from hatchery.runs import checkpoint_writer
+from hatchery.runs.checkpoint_writer import CheckpointWriter
+from hatchery.runs.checkpoints import (
     Position,
     checkpoint_folder,
     checkpoint_folders,

@@ -1,15 +1,16 @@
 """The device that an experiment is planned for: its peak, its precision, and a published run as a yardstick of MFU.
 
-Peaks are those of `flops.py`, so that planning and telemetry measure by one table; a CPU's is an assumption that is
+Peaks are those of `runs.peaks`, so that planning and telemetry measure by one table; a CPU's is an assumption that is
 printed with every estimate. Source of the yardstick: LTG-BERT reference, sections 5.1 and 5.8.
 """
 
 from dataclasses import dataclass
 
+from hatchery.costs.paper_formulas import kaplan_flops
 from hatchery.errors import ConfigError
-from hatchery.pretraining.flops import kaplan_flops, mfu, peak_flops
+from hatchery.runs.peaks import mfu, peak_flops
 
-# Planned device -> the name by which its driver reports it, under which `flops.py` knows its peak.
+# Planned device -> the name by which its driver reports it, under which `runs.peaks` knows its peak.
 DEVICES = {
     "a100": "NVIDIA A100-SXM4-80GB",
     "cpu": "cpu",

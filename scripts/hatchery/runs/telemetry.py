@@ -1,9 +1,12 @@
-"""Where metrics can go besides the plain files: TensorBoard and trackio, both off unless the configuration asks.
+"""What a run says about itself while it trains: one JSON line per step, speed beside it, and sinks where asked.
 
-Neither package is needed otherwise, so each is imported only when its sink is opened. A sink is a convenience: one
-that fails while training runs is given up with a message, and the run goes on.
+`metrics.jsonl` holds nothing that differs from run to run; a resumed run starts from the copy in its checkpoint, so no
+step appears twice in it. `speed.jsonl` (see `runs.speed`) is about one machine and one attempt: it goes on where it
+was, and nobody takes its checksum. TensorBoard and trackio are off unless the configuration asks: each is imported only
+when its sink is opened, and one that fails while training runs is given up with a message, and the run goes on.
 """
 
+import json
 import os
 import pkgutil
 import sys
@@ -12,6 +15,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hatchery.errors import ConfigError
+from hatchery.storage.atomic import write_text
+
+METRICS_FILE = "metrics.jsonl"
+SPEED_FILE = "speed.jsonl"
 
 
 class Sink(Protocol):
@@ -110,6 +117,68 @@ def open_sinks(names: Iterable[str], folder: Path, run: str, after_step: int = 0
     return Sinks(opened)
 
 
+class MetricsFile:
+    """An append-only file of rows; only the first process has one."""
+
+    def __init__(self, path: Path, text: str | None = "") -> None:
+        """Begin the file with `text`, the lines up to the resumed step; None goes on with the file that is there."""
+        if text is None:
+            text = _whole_lines(path)
+        write_text(path, text)
+        self.path = path
+        self._handle = path.open("a", encoding="utf-8")
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add one row; keys keep their order. Raises ValueError for a number that is not finite."""
+        self._handle.write(json.dumps(row, allow_nan=False) + "\n")
+        self._handle.flush()
+
+    def text(self) -> str:
+        """All lines so far, safely on the disk."""
+        self._handle.flush()
+        os.fsync(self._handle.fileno())
+        return self.path.read_text(encoding="utf-8")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._handle.close()
+
+
+class Telemetry:
+    """All that a run says about itself while it trains: two files in its folder, and the sinks that were asked for."""
+
+    def __init__(self, folder: Path, metrics_text: str = "", sinks: Sinks | None = None) -> None:
+        """Begin `metrics.jsonl` in `folder` with `metrics_text`, from the checkpoint, and go on with `speed.jsonl`."""
+        self._metrics = MetricsFile(folder / METRICS_FILE, metrics_text)
+        self._speed = MetricsFile(folder / SPEED_FILE, text=None)
+        self._sinks = sinks or Sinks()
+
+    def step(self, row: Mapping[str, Any], volatile: Mapping[str, Any] | None = None) -> None:
+        """Note a step: `row`, which has the key `step`, is what every repetition of the run measures as well.
+
+        `volatile` (see `Speedometer`), where there is any, is a row of `speed.jsonl`. The sinks get both. Raises
+        ValueError for a number that is not finite.
+        """
+        self._metrics.append(row)
+        if volatile:
+            self._speed.append({"step": row["step"], **volatile})
+        self._sinks.log(row["step"], {**row, **(volatile or {})})
+
+    def text(self) -> str:
+        """All lines of `metrics.jsonl`, safely on the disk."""
+        return self._metrics.text()
+
+    def speed_text(self) -> str:
+        """All lines of `speed.jsonl`, those of earlier attempts included."""
+        return self._speed.text()
+
+    def close(self) -> None:
+        """Close files and sinks."""
+        self._metrics.close()
+        self._speed.close()
+        self._sinks.close()
+
+
 def _imported(package: str, name: str) -> Any:
     """What `name` ("module:" or "module:object") stands for.
 
@@ -122,3 +191,12 @@ def _imported(package: str, name: str) -> Any:
             f"compute.sinks: {package!r} needs the package {package}, which is not installed here; "
             f"install it, or leave {package!r} out"
         ) from error
+
+
+def _whole_lines(path: Path) -> str:
+    """The lines of a file that is perhaps not there, without a last one that a kill left unfinished."""
+    try:
+        text = path.read_bytes().decode("utf-8", errors="ignore")
+    except FileNotFoundError:
+        return ""
+    return text[: text.rfind("\n") + 1]

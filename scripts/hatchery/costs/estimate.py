@@ -1,8 +1,9 @@
 """What an experiment will cost, reckoned from its settings alone, before there is any data or any run.
 
-Operations are those of `flops.py`; beside them stand the counts of the papers (LTG-BERT reference, section 5.8, and
-reduced-vocabulary reference, section 7). Padding counts as text and no step is lost, so the numbers are upper bounds of
-the work, and the time is as good as the stated share of the device's peak (MFU). Equal settings give equal estimates.
+Operations are those of `modeling.flops`; beside them stand the counts of the papers (LTG-BERT reference, section 5.8,
+and reduced-vocabulary reference, section 7). Padding counts as text and no step is lost, so the numbers are upper
+bounds of the work, and the time is as good as the stated share of the device's peak (MFU). Equal settings give equal
+estimates.
 """
 
 from collections.abc import Mapping
@@ -12,18 +13,14 @@ from typing import Any
 
 import torch
 
+from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
+from hatchery.costs.paper_formulas import kaplan_flops, reduced_vocabulary_flops
+from hatchery.costs.planned_device import PlanSettings, check_plan, precision_and_peak
 from hatchery.modeling.families import ModelConfig, model_config
+from hatchery.modeling.flops import BACKWARD_FACTOR, training_flops_per_sequence
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.roberta_configuration import RobertaConfig
-from hatchery.pretraining.cost_evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
 from hatchery.pretraining.data_order import Phase, phases_from, training_phases
-from hatchery.pretraining.flops import (
-    BACKWARD_FACTOR,
-    kaplan_flops,
-    reduced_vocabulary_flops,
-    training_flops_per_sequence,
-)
-from hatchery.pretraining.planned_device import PlanSettings, check_plan, precision_and_peak
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.storage.manifests import read_manifest
 from hatchery.typed import build, stage_body

@@ -10,9 +10,9 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from hatchery.pretraining.cost import CellCost, CellSettings, CostSettings, ShardsOnDisk, cost_settings, estimate
-from hatchery.pretraining.cost_evaluation import OTHER_TASK_EXAMPLES, PAIRS_PER_PARADIGM, PARADIGMS, SENTENCE_TOKENS
-from hatchery.pretraining.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
+from hatchery.costs.estimate import CellCost, CellSettings, CostSettings, ShardsOnDisk, cost_settings, estimate
+from hatchery.costs.evaluation import OTHER_TASK_EXAMPLES, PAIRS_PER_PARADIGM, PARADIGMS, SENTENCE_TOKENS
+from hatchery.costs.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
 from hatchery.storage.atomic import write_text
 from hatchery.storage.verified import write_checksums
 from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size

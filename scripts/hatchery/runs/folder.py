@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hatchery.errors import CheckpointError
-from hatchery.pretraining.run_lease import Owner, RunLease, Sign, Watch, ask_for, read_sign, write_sign
+from hatchery.runs.lease import Owner, RunLease, Sign, Watch, ask_for, read_sign, write_sign
 
 POLL_SECONDS = 0.2
 

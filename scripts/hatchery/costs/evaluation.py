@@ -7,7 +7,7 @@ stand in (evaluation reference, sections 3 and 6.1). Good for the order of magni
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hatchery.pretraining.flops import BACKWARD_FACTOR
+from hatchery.modeling.flops import BACKWARD_FACTOR
 
 # Operations of training on one sequence of a length with a share of labelled positions.
 FlopsPerSequence = Callable[[int, float], float]

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.pretraining.time_limit import Deadline, ask_queue
+from hatchery.runs.interruption import Deadline, ask_queue
 
 
 @pytest.fixture(autouse=True)

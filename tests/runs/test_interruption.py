@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.pretraining.interruption import RECENT_STEPS, StopRequest, stop_request
-from hatchery.pretraining.time_limit import Deadline
+from hatchery.runs.interruption import RECENT_STEPS, Deadline, StopRequest, stop_request
 
 FOLDER = Path("runs/1234")
 

@@ -11,8 +11,10 @@ import torch
 from torch import nn
 
 from hatchery.errors import CheckpointError, ConfigError
-from hatchery.pretraining import checkpoints
-from hatchery.pretraining.checkpoints import (
+from hatchery.pretraining.data_order import global_batch, share_of_process
+from hatchery.pretraining.lamb import Lamb
+from hatchery.runs import checkpoints
+from hatchery.runs.checkpoints import (
     CHECKSUMS,
     EXTRA,
     METRICS,
@@ -30,8 +32,6 @@ from hatchery.pretraining.checkpoints import (
     take_snapshot,
     verify_checkpoint,
 )
-from hatchery.pretraining.data_order import global_batch, share_of_process
-from hatchery.pretraining.lamb import Lamb
 
 SCALER = {"scale": torch.tensor(1024.0), "good_steps": torch.tensor(7)}
 

@@ -9,23 +9,13 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from hatchery.costs.paper_formulas import STUDY_SEQUENCES, StudyFormula, kaplan_flops, reduced_vocabulary_flops
 from hatchery.errors import ModelError
 from hatchery.modeling.families import model_config
+from hatchery.modeling.flops import PassShape, forward_flops, training_flops, training_flops_per_sequence
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
-from hatchery.pretraining.flops import (
-    STUDY_SEQUENCES,
-    PassShape,
-    StudyFormula,
-    forward_flops,
-    kaplan_flops,
-    mfu,
-    peak_flops,
-    peak_flops_of,
-    reduced_vocabulary_flops,
-    training_flops,
-    training_flops_per_sequence,
-)
+from hatchery.runs.peaks import mfu, peak_flops, peak_flops_of
 
 SIZES = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 2}
 SMALL = {**SIZES, "position_bucket_size": 8, "max_position_embeddings": 32}

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from hatchery.errors import ConfigError
-from hatchery.pretraining.checkpoints import METRICS
-from hatchery.pretraining.sinks import Sinks, open_sinks
-from hatchery.pretraining.telemetry import METRICS_FILE, SPEED_FILE, MetricsFile, Speedometer, Telemetry
+from hatchery.runs.checkpoints import METRICS
+from hatchery.runs.speed import Speedometer
+from hatchery.runs.telemetry import METRICS_FILE, SPEED_FILE, MetricsFile, Sinks, Telemetry, open_sinks
 
 CPU = torch.device("cpu")
 
@@ -116,7 +116,7 @@ def test_evaluation_is_no_training_time() -> None:
 
 MEMORY_OF_A_PROCESS = """
 import torch
-from hatchery.pretraining.memory import memory_mib
+from hatchery.runs.speed import memory_mib
 
 cpu = torch.device("cpu")
 before = memory_mib(cpu)
