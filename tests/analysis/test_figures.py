@@ -8,7 +8,6 @@ import pytest
 from figure_readback import assert_nothing_overlaps
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures import drawing
 from hatchery.analysis.figures.layer_weights import draw_layer_weights, panels_of, plot_layer_weights
 from hatchery.analysis.figures.learning_curves import (
     curve_of,
@@ -26,8 +25,10 @@ from hatchery.analysis.figures.phenomena import (
 )
 from hatchery.analysis.measurements import minimal_pair_measurements
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve, read_layer_weights
-from hatchery.analysis.settings import Cell, FigureSettings, Style
+from hatchery.analysis.settings import Cell, FigureSettings
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.rendering import drawing
+from hatchery.rendering.style import Style
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.typed import build, stage_body

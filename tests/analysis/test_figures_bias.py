@@ -14,13 +14,13 @@ from figure_readback import assert_nothing_overlaps, dots, legend, published, ro
 
 from hatchery.analysis.figures.bias_runs import read_bias_runs
 from hatchery.analysis.figures.bias_violins import draw_bias_violins, kernel_density, plot_bias_violins, violins
-from hatchery.analysis.figures.drawing import MARKERS, NARROW_INCHES, figure_style
 from hatchery.analysis.figures.feature_dots import draw_feature_dots, plot_feature_dots
 from hatchery.analysis.figures.published_marks import ComparedFigureSettings, comparable_values
 from hatchery.analysis.figures.run_dots import BIAS_LANE, swarm_offsets
 from hatchery.analysis.msgs_features import bias_features
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.errors import ConfigError, EvaluationError, ManifestError
+from hatchery.rendering.drawing import MARKERS, NARROW_INCHES, figure_style
 from hatchery.typed import build, stage_body
 
 MVLC, MVRTP, CRLC, CRRTP, SCLC, SCRTP = MSGS_AMBIGUOUS_TASKS

@@ -8,7 +8,6 @@ import pytest
 from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
 from matplotlib.axes import Axes
 
-from hatchery.analysis.figures.drawing import MARKERS, NARROW_INCHES, figure_style
 from hatchery.analysis.figures.phenomena import draw_phenomena, plot_phenomena, suite_bars
 from hatchery.analysis.figures.published_marks import ComparedFigureSettings, comparable_values
 from hatchery.analysis.figures.task_scores import draw_task_scores, plot_task_scores, suite_scores
@@ -17,6 +16,7 @@ from hatchery.analysis.measurements import Measurement, minimal_pair_measurement
 from hatchery.analysis.settings import cells_by_name
 from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, PARADIGMS_OF_PHENOMENON
 from hatchery.errors import ConfigError
+from hatchery.rendering.drawing import MARKERS, NARROW_INCHES, figure_style
 from hatchery.storage.manifests import read_manifest
 from hatchery.typed import build, stage_body
 

@@ -15,8 +15,9 @@ from hatchery.analysis.layer_contribution import (
     least_squares_slope,
     probe_shares,
 )
-from hatchery.analysis.settings import Cell, FigureSettings, Style
+from hatchery.analysis.settings import Cell, FigureSettings
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.rendering.style import Style
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest, stage_run
 

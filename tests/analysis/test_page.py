@@ -11,8 +11,8 @@ from page_site import Site
 
 from hatchery.analysis.page import PageInputs, write_page
 from hatchery.analysis.pages.figures import CAPTIONS, MARKS, figure_of
+from hatchery.analysis.summary_rows import row_anchor
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.provenance.summary_rows import row_anchor
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest
 from hatchery.storage.verified import write_checksums

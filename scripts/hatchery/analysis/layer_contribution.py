@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hatchery.analysis.settings import Cell
-from hatchery.analysis.tables import read_rows
 from hatchery.errors import EvaluationError
 from hatchery.harmless_text import csv_text
+from hatchery.storage.csv_tables import read_rows
 from hatchery.storage.manifests import Manifest
 
 WEIGHTS_FILE = "layer_weights.csv"

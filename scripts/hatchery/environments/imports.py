@@ -85,3 +85,17 @@ def _module_files(module: str, root: Path) -> list[Path]:
         base = root.joinpath(*parts[:depth])
         files += [path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()]
     return files
+
+
+def package_graph(root: Path) -> dict[str, set[str]]:
+    """What every package of the library (or module beside the packages) imports of the others; `root` is scripts/."""
+    library = root / LIBRARY
+    names = {path.relative_to(library).parts[0].removesuffix(".py") for path in library.rglob("*.py")} - {"__init__"}
+    graph: dict[str, set[str]] = {name: set() for name in names}
+    for path in library.rglob("*.py"):
+        own = path.relative_to(library).parts[0].removesuffix(".py")
+        for module in imported_modules(path, root):
+            parts = module.split(".")
+            if parts[0] == LIBRARY and len(parts) > 1 and parts[1] in names - {own}:
+                graph.setdefault(own, set()).add(parts[1])
+    return dict(sorted((name, needs) for name, needs in graph.items() if name != "__init__"))

@@ -18,18 +18,6 @@ from matplotlib.lines import Line2D
 
 from hatchery.analysis.aggregates import aggregate_runs, average_of_tasks
 from hatchery.analysis.figures.bias_runs import BiasRuns, read_bias_runs, suites_of
-from hatchery.analysis.figures.drawing import (
-    MUTED,
-    ModelStyle,
-    legend_below,
-    legend_rows,
-    model_styles,
-    models_with_counts,
-    most_lines,
-    outline,
-    save_figure,
-    wrapped,
-)
 from hatchery.analysis.figures.published_marks import (
     ComparedFigureSettings,
     Published,
@@ -48,10 +36,22 @@ from hatchery.analysis.figures.run_dots import (
     run_mark,
 )
 from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.settings import Style, models_in_order
+from hatchery.analysis.settings import models_in_order, models_with_counts
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
+from hatchery.rendering.drawing import (
+    MUTED,
+    ModelStyle,
+    legend_below,
+    legend_rows,
+    model_styles,
+    most_lines,
+    outline,
+    save_figure,
+    wrapped,
+)
+from hatchery.rendering.style import Style
 from hatchery.typed import build, stage_body
 
 # The paper gives none; this one keeps the two modes apart where Scott's rule would join them.

@@ -16,18 +16,6 @@ from matplotlib.lines import Line2D
 
 from hatchery.analysis.aggregates import aggregate_runs
 from hatchery.analysis.figures.bias_runs import METRIC, BiasRuns, BiasTask, read_bias_runs, suites_of
-from hatchery.analysis.figures.drawing import (
-    MUTED,
-    ModelStyle,
-    is_narrow,
-    legend_below,
-    legend_rows,
-    model_styles,
-    models_with_counts,
-    most_lines,
-    save_figure,
-    wrapped,
-)
 from hatchery.analysis.figures.published_marks import (
     ComparedFigureSettings,
     Published,
@@ -46,8 +34,20 @@ from hatchery.analysis.figures.run_dots import (
 )
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.msgs_features import LINGUISTIC_FEATURES, SURFACE_FEATURES
-from hatchery.analysis.settings import Style, models_in_order
+from hatchery.analysis.settings import models_in_order, models_with_counts
 from hatchery.analysis.summary_layout import readable
+from hatchery.rendering.drawing import (
+    MUTED,
+    ModelStyle,
+    is_narrow,
+    legend_below,
+    legend_rows,
+    model_styles,
+    most_lines,
+    save_figure,
+    wrapped,
+)
+from hatchery.rendering.style import Style
 from hatchery.typed import build, stage_body
 
 

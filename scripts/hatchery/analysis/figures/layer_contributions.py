@@ -18,12 +18,18 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.drawing import GRID, MUTED, models_with_counts, save_figure
 from hatchery.analysis.layer_contribution import LayerContribution, contributions_csv, layer_contributions
 from hatchery.analysis.measurements import read_verified
-from hatchery.analysis.settings import FigureSettings, evaluations_named, match_evaluations, models_in_order
+from hatchery.analysis.settings import (
+    FigureSettings,
+    evaluations_named,
+    match_evaluations,
+    models_in_order,
+    models_with_counts,
+)
 from hatchery.analysis.summary_layout import readable
 from hatchery.errors import ConfigError
+from hatchery.rendering.drawing import GRID, MUTED, save_figure
 from hatchery.storage.atomic import write_text
 from hatchery.storage.verified import write_checksums
 from hatchery.typed import build, stage_body

@@ -18,11 +18,11 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.drawing import GRID, grid_shape, is_narrow, models_with_counts, most_lines, save_figure
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import LayerWeights, read_layer_weights
-from hatchery.analysis.settings import FigureSettings, match_cells
+from hatchery.analysis.settings import FigureSettings, match_cells, models_with_counts
 from hatchery.errors import EvaluationError
+from hatchery.rendering.drawing import GRID, grid_shape, is_narrow, most_lines, save_figure
 from hatchery.typed import build, stage_body
 
 COLOURS = {"okabe_ito": "PuOr_r", "grey": "Greys"}

@@ -16,19 +16,25 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from hatchery.analysis.figures.drawing import (
+from hatchery.analysis.measurements import read_verified
+from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
+from hatchery.analysis.settings import (
+    Cell,
+    FigureSettings,
+    cells_by_name,
+    match_cells,
+    models_in_order,
+    models_with_counts,
+)
+from hatchery.rendering.drawing import (
     MUTED,
     abbreviated,
     is_narrow,
     legend_below,
     legend_columns,
     model_styles,
-    models_with_counts,
     save_figure,
 )
-from hatchery.analysis.measurements import read_verified
-from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
-from hatchery.analysis.settings import Cell, FigureSettings, cells_by_name, match_cells, models_in_order
 from hatchery.typed import build, stage_body
 
 INTERVALS = 200

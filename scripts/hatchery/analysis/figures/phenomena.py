@@ -16,18 +16,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
-from hatchery.analysis.figures.drawing import (
-    MUTED,
-    ModelStyle,
-    is_narrow,
-    legend_below,
-    legend_rows,
-    model_styles,
-    models_with_counts,
-    most_lines,
-    save_figure,
-    wrapped,
-)
 from hatchery.analysis.figures.published_marks import (
     ComparedFigureSettings,
     Published,
@@ -45,14 +33,26 @@ from hatchery.analysis.measurements import (
 )
 from hatchery.analysis.settings import (
     FigureSettings,
-    Style,
     cells_by_name,
     evaluations_named,
     match_evaluations,
     models_in_order,
+    models_with_counts,
 )
 from hatchery.analysis.summary_layout import readable
 from hatchery.errors import ConfigError
+from hatchery.rendering.drawing import (
+    MUTED,
+    ModelStyle,
+    is_narrow,
+    legend_below,
+    legend_rows,
+    model_styles,
+    most_lines,
+    save_figure,
+    wrapped,
+)
+from hatchery.rendering.style import Style
 from hatchery.typed import build, stage_body
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)

@@ -12,8 +12,9 @@ from matplotlib.lines import Line2D
 
 from hatchery.analysis.published import PublishedValue
 from hatchery.analysis.published_values import Key, for_experiment, read_numbers
-from hatchery.analysis.settings import FigureSettings, PublishedChoice, Style
+from hatchery.analysis.settings import FigureSettings, PublishedChoice
 from hatchery.errors import ConfigError
+from hatchery.rendering.style import Style
 
 PUBLISHED_LABEL = "published mean"
 Published = Mapping[Key, PublishedValue]

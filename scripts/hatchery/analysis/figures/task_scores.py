@@ -17,19 +17,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
-from hatchery.analysis.figures.drawing import (
-    GRID,
-    MUTED,
-    ModelStyle,
-    legend_below,
-    legend_rows,
-    model_styles,
-    models_with_counts,
-    most_lines,
-    outline,
-    save_figure,
-    wrapped,
-)
 from hatchery.analysis.figures.published_marks import (
     ComparedFigureSettings,
     Published,
@@ -40,10 +27,29 @@ from hatchery.analysis.figures.published_marks import (
 from hatchery.analysis.figures.run_dots import failed_handle, run_mark
 from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
 from hatchery.analysis.measurements import ACCURACY, Measurement, read_verified
-from hatchery.analysis.settings import Style, cells_by_name, evaluations_named, match_evaluations, models_in_order
+from hatchery.analysis.settings import (
+    cells_by_name,
+    evaluations_named,
+    match_evaluations,
+    models_in_order,
+    models_with_counts,
+)
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.errors import ConfigError
+from hatchery.rendering.drawing import (
+    GRID,
+    MUTED,
+    ModelStyle,
+    legend_below,
+    legend_rows,
+    model_styles,
+    most_lines,
+    outline,
+    save_figure,
+    wrapped,
+)
+from hatchery.rendering.style import Style
 from hatchery.typed import build, stage_body
 
 # All metrics are percentages or correlations times 100.

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 from hatchery.analysis.cards.tables import html_text
-from hatchery.analysis.figures.drawing import NARROW_ID, prefixed_ids
 from hatchery.analysis.figures.published_marks import PUBLISHED_LABEL
 from hatchery.analysis.figures.run_dots import FAILED_LABEL
 from hatchery.errors import EvaluationError
+from hatchery.rendering.drawing import NARROW_ID, prefixed_ids
 from hatchery.storage.verified import vouched
 
 CAPTIONS = {
