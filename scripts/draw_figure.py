@@ -1,20 +1,22 @@
-"""Draw training and development loss of every model against the tokens it has seen."""
+"""Draw one figure of an experiment; its settings say which."""
 
 import argparse
 from pathlib import Path
 
-from hatchery.analysis.figures.learning_curves import plot_learning_curves
+from hatchery.analysis.figures.stage import draw_figure
 from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Draw the figure that the arguments ask for."""
-    plot_learning_curves(load_settings(arguments.settings), named_paths(arguments.pretraining), arguments.output)
+    results = named_paths(arguments.results)
+    draw_figure(load_settings(arguments.settings), results, arguments.output, arguments.published)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     add_settings_argument(parser)
-    parser.add_argument("--pretraining", nargs="+", action="extend", required=True, metavar="CELL=MANIFEST")
+    parser.add_argument("--results", nargs="+", action="extend", required=True, metavar="NAME=MANIFEST")
+    parser.add_argument("--published", type=Path, help="table of published values to mark")
     parser.add_argument("--output", required=True, type=Path, help="the figure as SVG")
     run_command(main, parser)
