@@ -43,8 +43,8 @@ def weights(*probes: tuple[int, list[list[float]]]) -> str:
     )
 
 
-def test_slopes_of_the_published_weights_are_the_published_ones(shared_directory: Path) -> None:
-    with (shared_directory / "reference" / "published" / "ltg_bert_table5.csv").open(encoding="utf-8") as handle:
+def test_slopes_of_the_published_weights_are_the_published_ones(golden_directory: Path) -> None:
+    with (golden_directory / "published" / "ltg_bert_table5.csv").open(encoding="utf-8") as handle:
         rows = list(csv.DictReader(handle))
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     assert tasks == ["POS", "DP", "SRL", "NER", "CR"]

@@ -181,10 +181,10 @@ def test_one_printed_total_follows_from_no_formula() -> None:
     assert totals[0] == pytest.approx(printed, rel=0.015)
 
 
-def test_no_row_of_the_published_tables_is_left_out(shared_directory: Path) -> None:
+def test_no_row_of_the_published_tables_is_left_out(golden_directory: Path) -> None:
     published = {}
     for table in ("3", "7"):
-        path = shared_directory / "reference" / "published" / f"reduced_vocabulary_table{table}.csv"
+        path = golden_directory / "published" / f"reduced_vocabulary_table{table}.csv"
         with path.open(encoding="utf-8") as handle:
             for row in csv.DictReader(handle):
                 published[tuple(int(row[name]) for name in "EHILA")] = float(row["flops_1e15"])
