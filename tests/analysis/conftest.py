@@ -282,8 +282,9 @@ class Experiment:
             "baselines": self.baselines,
         }
 
-    def figure_settings(self, **style: Any) -> dict[str, Any]:
-        return {"stage": "plot", "stage_version": 1, "experiment": "demo", "runs": self.runs, "style": style}
+    def figure_settings(self, figure: str = "learning_curves", **style: Any) -> dict[str, Any]:
+        named = {"stage": "draw_figure", "stage_version": 1, "figure": figure, "version": 1}
+        return {**named, "experiment": "demo", "runs": self.runs, "style": style}
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hatchery.analysis.settings import SeededRun
-from hatchery.analysis.tables import Row, read_rows
 from hatchery.errors import EvaluationError
+from hatchery.storage.csv_tables import Row, read_rows
 from hatchery.storage.manifests import Manifest, read_manifest
 
 PRETRAINING_SUITE = "pretraining"
