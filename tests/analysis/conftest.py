@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.collect_measurements import Inputs, Outputs, collect_measurements
+from hatchery.analysis.collect_measurements import Inputs, collect_measurements
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import SummarySettings, baseline_runs
@@ -257,18 +257,16 @@ class Experiment:
     def inputs(self) -> Inputs:
         return Inputs(self.pretraining, self.minimal_pairs, self.finetuning, self.perplexity)
 
-    def collected(self) -> Outputs:
-        """The tidy tables of what there is by now."""
-        names = ("measurements", "runs", "curves", "layers")
-        outputs = Outputs(*(self.folder / f"{name}.parquet" for name in names))
-        collect_measurements(self.collect_settings(), self.inputs, outputs)
-        return outputs
+    def collected(self) -> Path:
+        """The tidy table of measurements of what there is by now; the others lie beside it."""
+        collect_measurements(self.collect_settings(), self.inputs, self.folder / "measurements.parquet")
+        return self.folder / "measurements.parquet"
 
     def measurements(self) -> list[Measurement]:
         """What a view reads of what there is by now."""
         settings = build(SummarySettings, stage_body(self.summary_settings()))
         runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
-        return read_measurements(self.collected().measurements, runs)
+        return read_measurements(self.collected(), runs)
 
     def summary_settings(self, published: dict[str, Any] | None = None) -> dict[str, Any]:
         return {

@@ -34,7 +34,7 @@ def test_what_a_page_and_a_summary_are_given_lies_in_files(folder: Path, monkeyp
     monkeypatch.chdir(folder)
     layout = Workflow(Project("config"))
     layout.write_calls()
-    given = {"write_page": layout.pretrained("many"), "summarise": layout.finetuned("many")}
+    given = {"write_page": layout.pretrained("many"), "collect_measurements": layout.finetuned("many")}
     for stage, lists in ((stage, {"list": paths}) for stage, paths in given.items()):
         call = read_call(layout.call(stage, lists, experiment="many"))
         assert len(str(call.path)) < 40 and call.arguments == lists

@@ -56,8 +56,7 @@ rule collect_measurements:
         ),
     shell:
         "python scripts/collect_measurements.py @{params.call}"
-        " --measurements {output.measurements} --runs {output.runs}"
-        " --curves {output.curves} --layers {output.layers} 2>&1 | tee {log}"
+        " --output {output.measurements} 2>&1 | tee {log}"
 
 
 rule summarise:
