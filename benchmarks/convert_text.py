@@ -65,7 +65,7 @@ def write_file(path: Path, megabytes: float) -> None:
 
 
 def measure(source: Path, format_name: str, workers: int) -> None:
-    """Convert and print the seconds, the resident memory of the largest process in MiB, and the manifest."""
+    """Convert and print the seconds, those of the processors in this process and in its children, and the rest."""
     _, reader, options = FORMATS[format_name]
     settings = {"sources": [{"name": "text", "reader": reader, "options": options}]}
     started = time.monotonic()
@@ -74,8 +74,9 @@ def measure(source: Path, format_name: str, workers: int) -> None:
             convert_corpus(build(ConvertSettings, settings), {"text": source}, run, workers=workers)
         manifest = (Path(name) / "manifest.json").read_text(encoding="utf-8")
     seconds = time.monotonic() - started
-    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
-    print(json.dumps([seconds, peak, manifest]))
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    own, children = (usage.ru_utime + usage.ru_stime for usage in used)
+    print(json.dumps([seconds, own, children, max(usage.ru_maxrss for usage in used) / 1024, manifest]))
 
 
 def compare(format_name: str, megabytes: float, folder: Path) -> bool:
@@ -88,10 +89,11 @@ def compare(format_name: str, megabytes: float, folder: Path) -> bool:
         for workers in (1, 2) if size == megabytes else (1,):
             command = [sys.executable, __file__, "--measure", str(path.with_suffix(".json")), format_name, str(workers)]
             result = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            found[size, workers] = seconds, peak, _ = json.loads(result.stdout)
+            seconds, own, children, peak, manifest = json.loads(result.stdout)
+            found[size, workers] = seconds, peak, manifest
             print(
-                f"{format_name}, {size:,.0f} MB, processes: {workers}: {seconds:.1f} s, "
-                f"at most {peak:.0f} MiB in one process",
+                f"{format_name}, {size:,.0f} MB, processes: {workers}: {seconds:.1f} s (of a processor {own:.1f} s, in "
+                f"children {children:.1f} s), at most {peak:.0f} MiB in one process",
                 flush=True,
             )
         path.unlink()
