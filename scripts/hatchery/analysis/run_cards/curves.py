@@ -27,8 +27,8 @@ DIVERGENCES = {
 FIGURE = Declaration(
     title="Curves",
     caption="Against optimiser steps: training loss (line, averaged in at most 200 equal intervals) and development "
-    "loss (dots) in nats per labelled token; the learning rate; the norm of the gradient before clipping, averaged like "
-    "the loss.",
+    "loss (dots) in nats per labelled token; the learning rate; the norm of the gradient before clipping, averaged "
+    "like the loss.",
     also={"divergences": "Divergences of the model's output are in nats, at the steps where they were measured."},
 )
 
