@@ -9,8 +9,6 @@ from typing import Any
 
 from snakemake.io import strip_wildcard_constraints
 
-from hatchery.analysis.terminal import show_summaries
-from hatchery.cluster.installed import require_slurm
 from hatchery.config.command_line import read_request
 from hatchery.config.compute import Compute
 from hatchery.config.kept_results import KINDS
@@ -20,6 +18,8 @@ from hatchery.config.plan_checks import collect_problems
 from hatchery.config.project import Project
 from hatchery.config.targets import check_targets
 from hatchery.errors import ConfigError, HatcheryError
+from hatchery.running.slurm_commands import require_slurm
+from hatchery.running.summaries import show_summaries
 from hatchery.storage.manifests import FORCED
 from hatchery.storage.roots import check_roots, link_roots
 

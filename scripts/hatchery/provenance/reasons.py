@@ -15,7 +15,7 @@ from hatchery.config.kept_results import KeptResults
 from hatchery.config.stages import SLICES
 from hatchery.errors import ManifestError
 from hatchery.provenance.plan import PlannedJob
-from hatchery.provenance.setting_texts import Difference, differences, shorten
+from hatchery.rendering.setting_texts import Difference, differences, shorten
 from hatchery.storage.manifests import MANIFEST, read_manifest
 
 _REASON_ORDER = ("settings", "input", "missing", "after")
