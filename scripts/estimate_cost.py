@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import load_settings, run_command
-from hatchery.config.layout import Layout
 from hatchery.config.project import Project
+from hatchery.planning.layout import Layout
 from hatchery.pretraining.cost import cost_settings, estimate, shards_on_disk
 from hatchery.pretraining.cost_table import cost_markdown
 

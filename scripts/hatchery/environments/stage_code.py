@@ -2,7 +2,7 @@
 
 For every stage the ledger keeps its declared version and a digest of the code that it may run, without comments and
 docstrings. A test compares it with the checkout. After an edit somebody decides: either the stage now makes something
-else, then its version in `hatchery/config/stages.py` is raised; or it does not. In both cases `make stage-ledger`
+else, then the version in its record (`hatchery/stages/`) is raised; or it does not. In both cases `make stage-ledger`
 records the new state.
 """
 
@@ -11,8 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hatchery.config.stages import VERSIONS
 from hatchery.environments.imports import import_closure
+from hatchery.stages.registry import own_commands
 from hatchery.storage.atomic import write_json
 from hatchery.storage.checksums import digest
 
@@ -22,8 +22,8 @@ LEDGER = Path("scripts/hatchery/environments/stage_code.json")
 def current_ledger(repository: Path) -> dict[str, dict[str, Any]]:
     """Version and code digest of every stage in the checkout."""
     return {
-        stage: {"version": version, "code": code_digest(repository / f"scripts/{stage}.py")}
-        for stage, version in sorted(VERSIONS.items())
+        command: {"version": stage.version, "code": code_digest(repository / f"scripts/{command}.py")}
+        for command, stage in sorted(own_commands().items())
     }
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hatchery.command import load_settings
-from hatchery.config.kept_results import KeptResults
 from hatchery.config.planned_device import planned_device
+from hatchery.planning.kept_results import KeptResults
 from hatchery.pretraining.cost import CellCost, CostSettings, cost_settings, estimate
 from hatchery.pretraining.cost_table import about, aligned
 from hatchery.provenance.plan import PlannedJob
