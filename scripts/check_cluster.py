@@ -12,8 +12,8 @@ from hatchery.cluster.findings import failed, findings_text
 from hatchery.cluster.planned_jobs import plan
 from hatchery.command import load_settings, run_command
 from hatchery.config.project import Project
+from hatchery.costs.estimate import cost_settings, estimate
 from hatchery.planning.layout import Layout
-from hatchery.pretraining.cost import cost_settings, estimate
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -9,13 +9,13 @@ import signal
 import sys
 from pathlib import Path
 
+from hatchery.analysis.summary_rows import SELECTORS, read_summary
 from hatchery.command import run_command
 from hatchery.errors import EvaluationError
 from hatchery.provenance.chain import follow
 from hatchery.provenance.chain_json import chain_json
 from hatchery.provenance.manifest_index import ManifestIndex
 from hatchery.provenance.row_selection import select
-from hatchery.provenance.summary_rows import SELECTORS, read_summary
 from hatchery.provenance.tree_text import tree_text
 from hatchery.provenance.verification import generated_problems, output_problems, raw_problems
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hatchery.analysis.terminal import show_summaries
 from hatchery.evaluation.minimal_pairs.accuracy import Accuracy
 from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.stage import accuracy_csv
 from hatchery.harmless_text import csv_cell, csv_text, plain_name, visible
+from hatchery.running.summaries import show_summaries
 from hatchery.storage.sources import open_source, register_source
 
 FORMULAS = ("=1+1", "+cmd|' /C calc'!A0", "-2+3+cmd|x", "@SUM(A1)", '  =HYPERLINK("x")', "=\n1", "＝1+1")

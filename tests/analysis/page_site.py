@@ -8,12 +8,12 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from hatchery.analysis.figures.drawing import is_narrow, save_figure
 from hatchery.analysis.page import PageInputs, write_page
 from hatchery.analysis.run_cards.stage import write_run_card
-from hatchery.analysis.settings import Style
 from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, FilledSentence, Guess, write_sentences
 from hatchery.provenance.page import write_provenance
+from hatchery.rendering.drawing import is_narrow, save_figure
+from hatchery.rendering.style import Style
 from hatchery.storage.atomic import write_text
 from hatchery.storage.checksums import sha256_file
 from hatchery.storage.manifests import stage_run

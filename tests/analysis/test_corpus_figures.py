@@ -13,8 +13,8 @@ from hatchery.analysis.cards import lengths
 from hatchery.analysis.cards.vocabulary import Vocabulary, VocabularyFacts, facts_of, facts_of_all
 from hatchery.analysis.figures.corpus_growth import draw_vocabulary_growth, plot_vocabulary_growth
 from hatchery.analysis.figures.corpus_lengths import KINDS, Lengths, draw_lengths, plot_lengths
-from hatchery.analysis.figures.drawing import figure_style
-from hatchery.analysis.settings import Style
+from hatchery.rendering.drawing import figure_style
+from hatchery.rendering.style import Style
 
 STYLE = Style()
 NAMES = {

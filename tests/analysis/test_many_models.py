@@ -4,12 +4,13 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
-from hatchery.analysis.figures.drawing import save_drawings
 from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.settings import Cell, Style, SummarySettings
+from hatchery.analysis.settings import Cell, SummarySettings
 from hatchery.analysis.summary import Summary, summarise
 from hatchery.analysis.summary_markdown import markdown_summary
 from hatchery.analysis.summary_text import MODELS_OF_MANY, MODELS_SHOWN, text_summary
+from hatchery.rendering.drawing import save_drawings
+from hatchery.rendering.style import Style
 
 TASKS = ("first", "second")
 

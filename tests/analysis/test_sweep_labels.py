@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.figures.drawing import models_with_counts
 from hatchery.analysis.page import _listed
-from hatchery.analysis.settings import Cell
+from hatchery.analysis.settings import Cell, models_with_counts
 from hatchery.analysis.summary import SummaryRow
 from hatchery.analysis.summary_text import WIDTH
 from hatchery.analysis.write_summary import write_summary

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hatchery.config.overrides import merged
 from hatchery.config.project import Project
 from hatchery.config.schema import SCHEMAS, schema, validate
-from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
+from hatchery.storage.yaml_files import read_yaml
 
 MINIMAL = {
     "corpus": "c",

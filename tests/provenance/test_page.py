@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from hatchery.analysis.summary_rows import row_anchor
 from hatchery.provenance.page import write_provenance
-from hatchery.provenance.summary_rows import row_anchor
 from hatchery.storage.atomic import write_text
 
 SETTINGS = {"stage": "write_provenance", "stage_version": 1, "experiment": "exp"}

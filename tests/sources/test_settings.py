@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from hatchery.config.schema import validate
-from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.sources.settings import source_settings
 from hatchery.storage.archive_members import ArchiveLimits
+from hatchery.storage.yaml_files import read_yaml
 
 COMMIT = "607bd4c8450a42878aa9ddc051a65a055450ef87"
 CHECKSUM = "ab" * 32

@@ -11,8 +11,8 @@ from typing import Any
 
 from hatchery.analysis.measurements import DIGEST_LENGTH, Measurement
 from hatchery.analysis.settings import Cell
-from hatchery.analysis.tables import Row, read_rows
 from hatchery.errors import EvaluationError, ManifestError
+from hatchery.storage.csv_tables import Row, read_rows
 from hatchery.storage.manifests import Manifest
 
 MAIN_SET = "validation"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from hatchery.analysis.pretraining_outputs import read_curve
 from hatchery.analysis.settings import Cell
-from hatchery.analysis.tables import Row, read_rows
 from hatchery.errors import EvaluationError
+from hatchery.storage.csv_tables import Row, read_rows
 from hatchery.storage.manifests import Manifest, read_manifest
 
 PRETRAINING_SUITE = "pretraining"

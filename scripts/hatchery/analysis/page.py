@@ -26,8 +26,8 @@ from hatchery.analysis.pages.numbers import VERDICTS, Key, Numbers, metric_name,
 from hatchery.analysis.pages.runs import pretrained_on, runs
 from hatchery.analysis.settings import Cell, labels_of, models_in_order
 from hatchery.analysis.summary_layout import readable
+from hatchery.analysis.summary_rows import read_summary
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
-from hatchery.provenance.summary_rows import read_summary
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest
 from hatchery.storage.verified import vouched

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hatchery.analysis.published import PublishedValue, half_of_last_digit
-from hatchery.analysis.tables import Row, read_rows
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.storage.csv_tables import Row, read_rows
 
 PAPERS = {
     "babylm_pipeline": "BabyLM pipeline",

@@ -4,12 +4,12 @@ A cell is one pretrained model: a run of the configuration with one pretraining 
 order of the configuration, and every table for people and every figure keeps it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from hatchery.errors import ConfigError
+from hatchery.rendering.style import Style
 
 
 @dataclass(frozen=True)
@@ -53,27 +53,16 @@ class SummarySettings:
 
 
 @dataclass(frozen=True)
-class Style:
-    """The look that all figures share. Fonts are in points; heights follow from what is drawn."""
-
-    width_inches: float = 9.0
-    font_size: float = 10.0
-    colours: Literal["okabe_ito", "grey"] = "okabe_ito"
-
-    def __post_init__(self) -> None:
-        if not 2.0 <= self.width_inches <= 40.0:
-            raise ConfigError(f"style.width_inches: expected 2 to 40 inches, got {self.width_inches}")
-        if not 4.0 <= self.font_size <= 40.0:
-            raise ConfigError(f"style.font_size: expected 4 to 40 points, got {self.font_size}")
-
-
-@dataclass(frozen=True)
 class FigureSettings:
-    """What one figure of an experiment shows."""
+    """What one figure of an experiment shows; `figure` and `version` are those of the registry of figures."""
 
     experiment: str
     cells: tuple[Cell, ...]
     style: Style = field(default_factory=Style)
+    figure: str = ""
+    version: int = 1
+    # The paper whose values are marked, in the figures that have such marks.
+    published: PublishedChoice | None = None
     # Models of the experiment that are not drawn, because there are too many for one figure.
     left_out: int = 0
 
@@ -86,6 +75,13 @@ def models_in_order(cells: Iterable[Cell]) -> list[str]:
 def labels_of(cells: Iterable[Cell]) -> dict[str, str]:
     """What people read for each model, in the order of the configuration."""
     return {cell.run: cell.label or cell.run for cell in cells}
+
+
+def models_with_counts(cells: Sequence[Cell]) -> dict[str, str]:
+    """Legend entries: every model with the number of pretraining seeds behind it."""
+    counts = {model: sum(cell.run == model for cell in cells) for model in models_in_order(cells)}
+    labels = labels_of(cells)
+    return {model: f"{labels[model]} ({count} seed{'s' if count > 1 else ''})" for model, count in counts.items()}
 
 
 def cells_by_name(cells: Iterable[Cell]) -> dict[str, Cell]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hatchery.config.references import corpora_behind
-from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
+from hatchery.storage.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     from hatchery.config.project import Project

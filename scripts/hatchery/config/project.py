@@ -19,9 +19,9 @@ from hatchery.config.references import DATA, Reference, references
 from hatchery.config.reserved import RESERVED
 from hatchery.config.schema import nearest, validate
 from hatchery.config.sweeps import WrittenOut, refuse_sweeps, write_out
-from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
 from hatchery.storage.roots import expanded
+from hatchery.storage.yaml_files import read_yaml
 
 FOLDERS = {
     "experiment": "experiments",

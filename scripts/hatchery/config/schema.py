@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.validators import extend
 
 from hatchery.config.schema_messages import nearest, problem_lines
-from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
+from hatchery.storage.yaml_files import read_yaml
 
 __all__ = ["SCHEMAS", "nearest", "schema", "validate"]
 

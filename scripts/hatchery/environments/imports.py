@@ -28,9 +28,9 @@ def third_party_imports(command: Path) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def import_closure(command: Path) -> list[Path]:
-    """The files of Hatchery that `command` may run, itself first."""
-    root = command.parent
+def import_closure(command: Path, root: Path | None = None) -> list[Path]:
+    """The files of Hatchery that `command` may run, itself first; `root` is its folder, or that of the packages."""
+    root = root or command.parent
     seen: dict[Path, None] = {}
     waiting = [command]
     while waiting:
@@ -85,3 +85,17 @@ def _module_files(module: str, root: Path) -> list[Path]:
         base = root.joinpath(*parts[:depth])
         files += [path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()]
     return files
+
+
+def package_graph(root: Path) -> dict[str, set[str]]:
+    """What every package of the library (or module beside the packages) imports of the others; `root` is scripts/."""
+    library = root / LIBRARY
+    names = {path.relative_to(library).parts[0].removesuffix(".py") for path in library.rglob("*.py")} - {"__init__"}
+    graph: dict[str, set[str]] = {name: set() for name in names}
+    for path in library.rglob("*.py"):
+        own = path.relative_to(library).parts[0].removesuffix(".py")
+        for module in imported_modules(path, root):
+            parts = module.split(".")
+            if parts[0] == LIBRARY and len(parts) > 1 and parts[1] in names - {own}:
+                graph.setdefault(own, set()).add(parts[1])
+    return dict(sorted((name, needs) for name, needs in graph.items() if name != "__init__"))

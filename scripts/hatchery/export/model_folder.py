@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as Backend
 from hatchery.errors import ModelError
 from hatchery.export.bundle import bundle
 from hatchery.export.mask_token import with_mask_in_text
-from hatchery.modeling.families import ModelConfig
+from hatchery.modeling.families import ModelConfig, position_limit
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.store import CONFIG_FILE, WEIGHTS_FILE
 from hatchery.storage.atomic import atomic_path, write_json, write_text
@@ -104,9 +104,3 @@ def _write_tokenizer(folder: Path, config: ModelConfig, path: Path) -> tuple[lis
     write_json(folder / "tokenizer_config.json", settings)
     write_json(folder / "special_tokens_map.json", special_tokens_map(special))
     return ["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"], special
-
-
-def position_limit(config: ModelConfig) -> int | None:
-    """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
-    relative = getattr(config, "position_embedding", "absolute") == "relative"
-    return None if relative else config.max_position_embeddings

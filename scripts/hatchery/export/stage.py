@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.tables import Row, read_rows
 from hatchery.errors import ConfigError
 from hatchery.evaluation.filled_sentences.results import read_filled_sentences
 from hatchery.export.card import ModelFacts, Score, licence_id, model_card
-from hatchery.export.model_folder import position_limit, write_model_folder
+from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import ExportSettings, ListingSettings
+from hatchery.modeling.families import position_limit
 from hatchery.modeling.store import WEIGHTS_FILE, load_masked_language_model
 from hatchery.storage.atomic import write_text
+from hatchery.storage.csv_tables import Row, read_rows
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 from hatchery.storage.verified import vouched
 from hatchery.tokenization.tokenizer_file import load_tokenizer

@@ -15,7 +15,7 @@ from hatchery.modeling.roberta_configuration import RobertaConfig
 from hatchery.modeling.roberta_encoder import RobertaEncoder
 from hatchery.modeling.roberta_head import RobertaHead
 
-__all__ = ["CONFIGURATIONS", "ModelConfig", "build_encoder", "build_head", "model_config"]
+__all__ = ["CONFIGURATIONS", "ModelConfig", "build_encoder", "build_head", "model_config", "position_limit"]
 
 
 def build_encoder(config: ModelConfig, weighting: LayerWeighting | None = None) -> LayeredEncoder:
@@ -28,3 +28,9 @@ def build_encoder(config: ModelConfig, weighting: LayerWeighting | None = None) 
 def build_head(config: ModelConfig) -> nn.Module:
     """The language-model head; called with hidden states [..., D] and the word embedding, it gives logits [..., V]."""
     return RobertaHead(config) if isinstance(config, RobertaConfig) else MaskedLanguageModelHead(config)
+
+
+def position_limit(config: ModelConfig) -> int | None:
+    """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
+    relative = getattr(config, "position_embedding", "absolute") == "relative"
+    return None if relative else config.max_position_embeddings

@@ -54,12 +54,6 @@ class KeptResults(Layout):
             self._note(self._made[key])
         return self._made[key]
 
-    def call(self, name: str, arguments: Mapping[str, Argument], **wildcards: str) -> str:
-        """The file with the settings of a job and its arguments; see `Call`. It is written once jobs really run."""
-        call = Call(self.settings(name, **wildcards), arguments)
-        self._note(call)
-        return str(call.path)
-
     def job_at(self, address: str) -> Call:
         """The call of the job whose result is kept at `address`. Raises ConfigError where nobody knows it."""
         digest = address.rpartition("-")[2]
@@ -164,10 +158,6 @@ class KeptResults(Layout):
         return (
             kept if batch is None else self.kept(f"results/{experiment}/finetuning_jobs/{cell}/{batch}/manifest.json")
         )
-
-    def finetuning_inputs(self, experiment: str, finetuned: Mapping[str, str]) -> list[str]:
-        """What to ask for to have these fine-tuning results."""
-        return self.all_kept(finetuned)
 
     def look_at(self, experiments: Iterable[str]) -> None:
         """Learn what the addresses of all results of these experiments stand for."""

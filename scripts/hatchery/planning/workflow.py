@@ -9,8 +9,6 @@ from typing import Any
 
 from snakemake.io import strip_wildcard_constraints
 
-from hatchery.analysis.terminal import show_summaries
-from hatchery.cluster.installed import require_slurm
 from hatchery.config.command_line import read_request
 from hatchery.config.missing_data import missing_sources, planned_sources
 from hatchery.config.plan_checks import collect_problems
@@ -20,6 +18,8 @@ from hatchery.errors import ConfigError, HatcheryError
 from hatchery.planning.compute import Compute
 from hatchery.planning.lost_outputs import watch_rules
 from hatchery.planning.rules import StageRule, error_lines, plainly
+from hatchery.running.slurm_commands import require_slurm
+from hatchery.running.summaries import show_summaries
 from hatchery.stages.registry import KEPT, STAGES, stage_of
 from hatchery.storage.manifests import FORCED
 from hatchery.storage.roots import check_roots, link_roots

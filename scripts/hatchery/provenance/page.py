@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.pages.document import html_document
+from hatchery.analysis.summary_rows import SELECTORS, NumberedRow, read_summary
 from hatchery.errors import ManifestError
 from hatchery.provenance.chain import Chain, Link, Node, follow
 from hatchery.provenance.manifest_index import ManifestIndex
-from hatchery.provenance.setting_texts import flatten
-from hatchery.provenance.summary_rows import SELECTORS, NumberedRow, read_summary
 from hatchery.provenance.tree_text import source_facts
 from hatchery.provenance.verification import generated_problems
+from hatchery.rendering.setting_texts import flatten
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import volatile_facts
 from hatchery.typed import stage_body

@@ -1,13 +1,13 @@
-"""What a plan would cost: the estimate of `pretraining.cost`, for the models and evaluations that would run alone."""
+"""What a plan would cost: the estimate of `costs.estimate`, for the models and evaluations that would run alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hatchery.command import load_settings
 from hatchery.config.planned_device import planned_device
+from hatchery.costs.estimate import CellCost, CostSettings, cost_settings, estimate
+from hatchery.costs.table import about, aligned
 from hatchery.planning.kept_results import KeptResults
-from hatchery.pretraining.cost import CellCost, CostSettings, cost_settings, estimate
-from hatchery.pretraining.cost_table import about, aligned
 from hatchery.provenance.plan import PlannedJob
 from hatchery.units import hours, percent, power, rough_duration
 

@@ -13,7 +13,7 @@ from hatchery.command import load_settings
 from hatchery.errors import ManifestError
 from hatchery.planning.kept_results import KeptResults
 from hatchery.provenance.plan import PlannedJob
-from hatchery.provenance.setting_texts import Difference, differences, shorten
+from hatchery.rendering.setting_texts import Difference, differences, shorten
 from hatchery.stages.registry import STAGES
 from hatchery.storage.manifests import MANIFEST, read_manifest
 

@@ -5,9 +5,9 @@ Apart from `summary_rows`, so that the page of provenance needs nothing of the c
 
 from collections.abc import Mapping, Sequence
 
+from hatchery.analysis.summary_rows import NumberedRow
 from hatchery.config.schema import nearest
 from hatchery.errors import EvaluationError
-from hatchery.provenance.summary_rows import NumberedRow
 
 
 def select(

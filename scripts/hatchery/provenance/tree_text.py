@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hatchery.provenance.chain import Chain, Link, Node
-from hatchery.provenance.setting_texts import GROUP_LENGTH, brief, described, differences, shorten
+from hatchery.rendering.setting_texts import GROUP_LENGTH, brief, described, differences, shorten
 from hatchery.storage.raw_source import RawSource
 
 RAW_FILES = 5

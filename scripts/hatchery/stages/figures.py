@@ -1,7 +1,8 @@
-"""Stages that draw an experiment's figures."""
+"""Stages that draw an experiment's figures, and that make tables for them."""
 
 from typing import Any
 
+from hatchery.analysis.figures.registry import declared_figures
 from hatchery.config.project import Project
 from hatchery.stages.analysis import models_of
 from hatchery.stages.record import Stage
@@ -16,43 +17,50 @@ def drawn_cells(project: Project, experiment: str) -> set[str]:
     return {cell.name for cell in project.cells(experiment) if cell.run in drawn}
 
 
-def figure_settings(project: Project, experiment: str) -> dict[str, Any]:
-    """A figure of an experiment, with the models that fit."""
-    whole, drawn = whole_figure_settings(project, experiment), drawn_cells(project, experiment)
-    left_out = len({cell["run"] for cell in whole["cells"] if cell["cell"] not in drawn})
-    cells = [cell for cell in whole["cells"] if cell["cell"] in drawn]
-    return {**whole, "cells": cells, **({"left_out": left_out} if left_out else {})}
+def figure_settings(project: Project, experiment: str, figure: str) -> dict[str, Any]:
+    """A figure of an experiment, with the models that fit, and with the published values if it shows such."""
+    block, declared = project.experiment(experiment), declared_figures()[figure]
+    cells, drawn = models_of(project, experiment), drawn_cells(project, experiment)
+    left_out = len({cell["run"] for cell in cells if cell["cell"] not in drawn})
+    return {
+        "figure": figure,
+        "version": declared.version,
+        "experiment": experiment,
+        "cells": [cell for cell in cells if cell["cell"] in drawn],
+        "style": block["figures"],
+        **({"left_out": left_out} if left_out else {}),
+        **({"published": block["published"]} if declared.published else {}),
+    }
 
 
-def whole_figure_settings(project: Project, experiment: str) -> dict[str, Any]:
-    """A figure of all models of an experiment, whose numbers other stages read."""
-    style = project.experiment(experiment)["figures"]
-    return {"experiment": experiment, "cells": models_of(project, experiment), "style": style}
+def probed_models_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """The table of what the layers contribute to the probes of an experiment."""
+    return {"experiment": experiment, "cells": models_of(project, experiment)}
 
 
-def compared_figure_settings(project: Project, experiment: str) -> dict[str, Any]:
-    """A figure that shows published values, too."""
-    return {**figure_settings(project, experiment), "published": project.experiment(experiment)["published"]}
-
-
-def _figure(name: str, version: int, settings: Any) -> Stage:
-    return Stage(
-        name=name,
-        version=version,
-        settings=settings,
+STAGES = (
+    Stage(
+        name="draw_figure",
+        # What all figures share; each has a version of its own, in its file.
+        version=1,
+        settings=figure_settings,
+        arguments=lambda layout, experiment, figure: {
+            "results": layout.drawn(experiment, figure),
+            "published": layout.marked(experiment, figure),
+        },
         environment="analysis",
         sort="local",
         memory_mb=2000,
         minutes=10,
-    )
-
-
-STAGES = (
-    _figure("plot_learning_curves", 2, figure_settings),
-    _figure("plot_layer_weights", 2, figure_settings),
-    _figure("plot_phenomena", 3, compared_figure_settings),
-    _figure("plot_task_scores", 2, compared_figure_settings),
-    _figure("plot_bias_violins", 2, compared_figure_settings),
-    _figure("plot_feature_dots", 2, compared_figure_settings),
-    _figure("plot_layer_contributions", 3, whole_figure_settings),
+    ),
+    Stage(
+        name="tabulate_layer_contributions",
+        version=1,
+        settings=probed_models_settings,
+        arguments=lambda layout, experiment: {"finetuning": layout.probed(experiment)},
+        environment="analysis",
+        sort="local",
+        memory_mb=2000,
+        minutes=10,
+    ),
 )

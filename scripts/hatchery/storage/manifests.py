@@ -36,6 +36,8 @@ FORCED = "HATCHERY_FORCED"
 PACKAGES = ("torch", "deepspeed", "tokenizers", "polars", "pyarrow", "lxml", "numpy", "snakemake", "matplotlib")
 
 PROVENANCE = "provenance.json"
+SHORT_DIGEST = 12
+"""Hexadecimal digits of a manifest's SHA-256 by which tables and pages call it."""
 REMEDY = "remove it to have it made again"
 
 
@@ -59,6 +61,11 @@ class Manifest:
     outputs: list[OutputFile]
     measures: dict[str, Any]
     digest: str
+
+    @property
+    def short(self) -> str:
+        """The beginning of the digest, as tables and pages print it."""
+        return self.digest[:SHORT_DIGEST]
 
     @property
     def folder(self) -> Path:

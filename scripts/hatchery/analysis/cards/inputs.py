@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hatchery.analysis.tables import Row
 from hatchery.corpora.documents import SPLITS
 from hatchery.errors import CorpusError, ManifestError
+from hatchery.storage.csv_tables import Row
 from hatchery.storage.manifests import Manifest
 
 MEASURES = ("documents", "sentences", "words", "characters")

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from hatchery.analysis.settings import Style
 from hatchery.errors import ConfigError
+from hatchery.rendering.style import Style
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hatchery.analysis.cards.inputs import Counts, Selection
-from hatchery.analysis.tables import Row, read_rows
 from hatchery.corpora.documents import SPLITS
+from hatchery.storage.csv_tables import Row, read_rows
 
 ALL = "(all)"
 PUBLISHED_COLUMNS = ("paper", "table", "corpus", "source", "split", "measure", "value", "unit", "note")

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from hatchery.analysis.cards.vocabulary import VocabularyFacts
-from hatchery.analysis.figures.drawing import (
+from hatchery.rendering.drawing import (
     DASHES,
     GREYS,
     MUTED,
@@ -26,7 +26,7 @@ from hatchery.analysis.figures.drawing import (
     legend_columns,
     save_drawings,
 )
-from hatchery.analysis.settings import Style
+from hatchery.rendering.style import Style
 
 ALL_LINE = {"color": MUTED, "linestyle": (0, (1, 1)), "linewidth": 2.6}
 

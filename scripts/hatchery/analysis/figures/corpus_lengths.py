@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from hatchery.analysis.cards.lengths import Bin, LengthFacts
 from hatchery.analysis.figures.corpus_growth import logarithmic_axis, plain, source_styles
-from hatchery.analysis.figures.drawing import MUTED, is_narrow, save_drawings
-from hatchery.analysis.settings import Style
+from hatchery.rendering.drawing import MUTED, is_narrow, save_drawings
+from hatchery.rendering.style import Style
 
 KINDS = ("sentences", "documents")
 Lengths = Mapping[tuple[str, str], tuple[Sequence[Bin], LengthFacts | None]]

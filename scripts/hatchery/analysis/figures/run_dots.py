@@ -11,9 +11,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from hatchery.analysis.figures.drawing import GRID, MUTED, ModelStyle, outline
 from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.settings import Style
+from hatchery.rendering.drawing import GRID, MUTED, ModelStyle, outline
+from hatchery.rendering.style import Style
 
 FAILED_LABEL = "failed run"
 NO_VALUE = "no\nvalue"

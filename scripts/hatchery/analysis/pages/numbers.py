@@ -19,8 +19,8 @@ from hatchery.analysis.measurements import (
 )
 from hatchery.analysis.pages.document import scrolling_table
 from hatchery.analysis.summary_layout import readable
+from hatchery.analysis.summary_rows import NumberedRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC
-from hatchery.provenance.summary_rows import NumberedRow
 
 VERDICTS = ("within", "above", "below", "not comparable")
 # Models side by side in one table.

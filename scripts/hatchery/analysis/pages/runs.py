@@ -15,8 +15,7 @@ from hatchery.analysis.pages.links import address
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
 from hatchery.analysis.run_cards.continuation import tokens_seen
 from hatchery.errors import ConfigError
-from hatchery.provenance.chain import SHOWN_DIGITS, volatile_facts
-from hatchery.storage.manifests import read_manifest
+from hatchery.storage.manifests import read_manifest, volatile_facts
 
 _HEADER = (
     *("run", "parameters", "steps", "tokens seen"),
@@ -41,7 +40,7 @@ def runs(pretraining: Mapping[str, Path], cards: Mapping[str, Path], provenance:
         counts = [_count(manifest.measures.get(key)) for key in ("parameters", "steps")]
         counts.append(html_text(tokens_seen(manifest)))
         losses = [_last(points, key) for key in ("loss", "development_loss", "development_perplexity")]
-        digest = manifest.digest[:SHOWN_DIGITS]
+        digest = manifest.short
         made_from = f'<a href="{address(provenance, page)}#m-{digest}">{digest}</a>'
         rows.append([name, *counts, *losses, made_from])
     return scrolling_table("Pretrained models; losses in nats per labelled token", _HEADER, rows, counts=True)

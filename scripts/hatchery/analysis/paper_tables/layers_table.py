@@ -10,8 +10,8 @@ from hatchery.analysis.paper_tables.layout import LayersLayout
 from hatchery.analysis.paper_tables.notes import common_notes
 from hatchery.analysis.paper_tables.printed import PrintedTable
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
-from hatchery.analysis.tables import read_rows
 from hatchery.errors import EvaluationError
+from hatchery.storage.csv_tables import read_rows
 from hatchery.storage.verified import vouched
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hatchery.analysis.published_values import PAPERS
-from hatchery.config.yaml_files import read_yaml
 from hatchery.errors import ConfigError
+from hatchery.storage.yaml_files import read_yaml
 from hatchery.typed import build
 
 

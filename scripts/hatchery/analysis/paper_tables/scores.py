@@ -18,9 +18,9 @@ from hatchery.analysis.suite_averages import (
     root_mean_square,
 )
 from hatchery.analysis.summary import COLUMNS
-from hatchery.analysis.tables import Row, read_rows
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
 from hatchery.errors import EvaluationError
+from hatchery.storage.csv_tables import Row, read_rows
 from hatchery.storage.verified import vouched
 
 LEADERBOARD = "leaderboard"

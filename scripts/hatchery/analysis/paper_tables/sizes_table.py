@@ -9,8 +9,8 @@ from hatchery.analysis.paper_tables.layout import SizeColumn, SizeRow, SizesLayo
 from hatchery.analysis.paper_tables.notes import common_notes
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.published_values import PAPERS
-from hatchery.analysis.tables import read_rows
 from hatchery.errors import ConfigError
+from hatchery.storage.csv_tables import read_rows
 from hatchery.storage.manifests import read_manifest
 
 CARD_KEY = ("source", "split")

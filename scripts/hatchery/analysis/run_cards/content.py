@@ -15,7 +15,7 @@ from hatchery.analysis.run_cards.continuation import continuation_rows
 from hatchery.analysis.run_cards.curves import DIVERGENCES, caption_of, has_curves, measured_divergences
 from hatchery.analysis.run_cards.facts import RunFacts
 from hatchery.evaluation.filled_sentences.results import read_filled_sentences, text_of_sentences
-from hatchery.provenance.setting_texts import flatten
+from hatchery.rendering.setting_texts import flatten
 from hatchery.units import duration, mebibytes, number, percent, power
 
 NOT_RECORDED = "not recorded"

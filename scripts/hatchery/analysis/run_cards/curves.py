@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from hatchery.analysis.figures.drawing import OKABE_ITO, abbreviated, grid_shape, is_narrow, save_drawings
 from hatchery.analysis.figures.learning_curves import interval_means
 from hatchery.analysis.run_cards.facts import RunFacts
-from hatchery.analysis.settings import Style
+from hatchery.rendering.drawing import OKABE_ITO, abbreviated, grid_shape, is_narrow, save_drawings
+from hatchery.rendering.style import Style
 
 DIVERGENCES = {
     "kl_unigram": "KL(unigram, model)",

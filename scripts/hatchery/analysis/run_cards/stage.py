@@ -12,7 +12,7 @@ from hatchery.analysis.cards.html import card_html, card_markdown
 from hatchery.analysis.run_cards import content
 from hatchery.analysis.run_cards.curves import has_curves, plot_run_curves
 from hatchery.analysis.run_cards.facts import read_run
-from hatchery.analysis.settings import Style
+from hatchery.rendering.style import Style
 from hatchery.storage.atomic import write_text
 from hatchery.typed import build, stage_body
 

@@ -13,7 +13,7 @@ import torch
 from hatchery.evaluation.filled_sentences.choice import candidates, words_by_length
 from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, FilledSentence, Guess, write_sentences
 from hatchery.evaluation.pretrained import load_pretrained
-from hatchery.export.model_folder import position_limit
+from hatchery.modeling.families import position_limit
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.tokenizer_file import Tokenizer

@@ -7,7 +7,7 @@ reference tokenizer of a type. A cell is empty where the source prints nothing.
 from collections.abc import Mapping
 from pathlib import Path
 
-from hatchery.analysis.tables import read_rows
+from hatchery.storage.csv_tables import read_rows
 
 PRETRAINED = "pretrained"
 VALUES = ("word_split_ratio", "esms", "frequency_at_95_percent", "selected_within_type", "final_choice")

@@ -7,8 +7,8 @@ What cannot be carried out is refused before anything is trained.
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hatchery.analysis.settings import Style
 from hatchery.errors import ConfigError
+from hatchery.rendering.style import Style
 from hatchery.tokenization.trainer import TokenizerSettings
 from hatchery.typed import build
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from hatchery.analysis.figures.tokenizer_sweep import SweepPoint, plot_tokenizer_sweep
 from hatchery.errors import ConfigError, SourceError
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
@@ -20,6 +19,7 @@ from hatchery.storage.raw_source import open_source
 from hatchery.tokenization.selection.backends import open_backend, read_definition
 from hatchery.tokenization.selection.candidates import Candidates, Corpus, open_corpus
 from hatchery.tokenization.selection.choice import chosen_rows
+from hatchery.tokenization.selection.figure import SweepPoint, plot_tokenizer_sweep
 from hatchery.tokenization.selection.frequency_rule import (
     SearchResult,
     frequency_of_rule,

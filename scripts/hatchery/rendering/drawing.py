@@ -1,0 +1,224 @@
+"""What all figures share: colours that colour-blind readers tell apart, one font size, and files without a date.
+
+A figure of a page is drawn twice, for wide screens and for phones; both drawings are in its one file.
+
+Colours are those of Okabe and Ito (Color Universal Design, 2008). An SVG of the same numbers has the same bytes:
+identifiers are hashed with a fixed salt, and neither time nor software version is written.
+"""
+
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+
+from hatchery.rendering.style import Style
+from hatchery.storage.atomic import write_text
+from hatchery.storage.verified import write_checksums
+
+# Yellow comes last: as a line on white it is the hardest to see.
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
+GREYS = ("#4D4D4D", "#808080", "#B3B3B3", "#262626", "#D9D9D9")
+HATCHES = ("", "//", "xx", "..", "\\\\", "++")
+Dashes = Literal["-", "--", ":", "-."]
+DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.")
+# Without diamonds, which mark published values.
+MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "*", "h")
+MUTED = "#595959"
+GRID = "#D9D9D9"
+LIGHT = 0.65
+# What a phone shows without making letters smaller.
+NARROW_INCHES = 3.8
+NARROW_ID = "narrow"
+
+
+@dataclass(frozen=True)
+class ModelStyle:
+    """How one model is drawn in every figure; hatch and dashes change when the colours start again.
+
+    The marker changes from model to model, so that dots are told apart in grey print as well.
+    """
+
+    colour: str
+    hatch: str
+    dashes: Dashes
+    marker: str = MARKERS[0]
+
+
+def model_styles(models: Sequence[str], style: Style) -> dict[str, ModelStyle]:
+    """A look for every model, by its place in the configuration."""
+    palette = OKABE_ITO if style.colours == "okabe_ito" else GREYS
+    # Greys are told apart by more than their shade from the first model on.
+    stride = len(palette) if style.colours == "okabe_ito" else 1
+    return {
+        model: ModelStyle(
+            palette[index % len(palette)],
+            HATCHES[index // stride % len(HATCHES)],
+            DASHES[index // stride % len(DASHES)],
+            MARKERS[index % len(MARKERS)],
+        )
+        for index, model in enumerate(models)
+    }
+
+
+def outline(colour: str) -> str:
+    """The colour as a line on white: darker where it is so light (yellow, light greys) that the line would be lost."""
+    red, green, blue = to_rgb(colour)
+    # Relative luminance (Rec. 709).
+    if 0.2126 * red + 0.7152 * green + 0.0722 * blue < LIGHT:
+        return colour
+    return to_hex((0.6 * red, 0.6 * green, 0.6 * blue))
+
+
+@contextmanager
+def figure_style(style: Style) -> Iterator[None]:
+    """Fonts, lines and SVG options for everything drawn and saved inside; nothing leaks out."""
+    size = style.font_size
+    parameters: Any = {
+        "font.family": "DejaVu Sans",
+        "font.size": size,
+        "axes.titlesize": size,
+        "axes.labelsize": size,
+        "xtick.labelsize": size * 0.9,
+        "ytick.labelsize": size * 0.9,
+        "legend.fontsize": size * 0.9,
+        "legend.frameon": False,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.linewidth": 0.8,
+        "axes.axisbelow": True,
+        "grid.color": GRID,
+        "grid.linewidth": 0.6,
+        "hatch.linewidth": 0.6,
+        "svg.hashsalt": "hatchery",
+        "svg.fonttype": "path",
+    }
+    with mpl.rc_context(parameters):
+        yield
+
+
+def is_narrow(style: Style) -> bool:
+    """Whether a figure of this width has no room for panels side by side."""
+    return style.width_inches < 1.5 * NARROW_INCHES
+
+
+def save_drawings(
+    draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, left_out: int = 0
+) -> None:
+    """Write what `draw` makes of `style` to `path`, and with it what it makes of a phone's width.
+
+    The file shows the first; the second stands in it as a `symbol`, which a page may show instead. There is none where
+    the figure is narrow as it is. A line above the drawing says how many models are left out, if any.
+    """
+    with figure_style(style):
+        wide = _svg(draw(style), title, left_out)
+        if not is_narrow(style):
+            narrow = _svg(draw(replace(style, width_inches=NARROW_INCHES)), title, left_out)
+            wide = _with_symbol(wide, narrow)
+    write_text(path, wide)
+
+
+def save_svg(figure: Figure, path: str | Path, title: str) -> None:
+    """Write the figure to `path` atomically; the bytes depend on nothing but the figure. Call inside `figure_style`."""
+    write_text(path, _svg(figure, title))
+
+
+def _svg(figure: Figure, title: str, left_out: int = 0) -> str:
+    if left_out:
+        figure.suptitle(f"{left_out:,} more models are not drawn: see summary.csv", fontsize="small", color=MUTED)
+    FigureCanvasSVG(figure)
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Title": title, "Creator": "Hatchery", "Date": None})
+    return buffer.getvalue()
+
+
+def _with_symbol(wide: str, narrow: str) -> str:
+    """The document `wide` with the drawing of `narrow` in a symbol; its ids must not be those of the other drawing."""
+    inside = prefixed_ids(narrow[narrow.index("<svg") :], f"{NARROW_ID}-")
+    sizes = re.search(r'<svg[^>]*?(viewBox="[^"]*")', inside)
+    assert sizes is not None
+    body = re.sub(r"<metadata>.*?</metadata>", "", inside[inside.index(">") + 1 : inside.rindex("</svg>")], flags=re.S)
+    symbol = f'<symbol id="{NARROW_ID}" {sizes[1]}>{body}</symbol>\n'
+    end = wide.rindex("</svg>")
+    return wide[:end] + symbol + wide[end:]
+
+
+def prefixed_ids(svg: str, prefix: str) -> str:
+    """The drawing with `prefix` before every id and every reference to one."""
+    return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", svg)
+
+
+def save_figure(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, left_out: int = 0) -> None:
+    """Write a figure of an experiment with `save_drawings`, and its checksum, with which its page compares it."""
+    save_drawings(draw, style, path, title, left_out)
+    write_checksums([path])
+
+
+def legend_columns(labels: Sequence[str], style: Style) -> int:
+    """How many legend entries fit side by side below a figure; a glyph is about 0.6 of the font size wide."""
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    entry_points = style.font_size * 0.9 * (0.6 * longest + 5)
+    return max(1, min(len(labels), int(style.width_inches * 72 / entry_points)))
+
+
+def legend_rows(handles: Sequence[Artist], style: Style) -> int:
+    """How many lines of text `legend_below` will use."""
+    labels = [_legend_label(handle, style) for handle in handles]
+    return -(-len(handles) // legend_columns(labels, style)) * most_lines(labels)
+
+
+def legend_below(figure: Figure, handles: Sequence[Artist], style: Style) -> None:
+    """One legend below the figure that is read row by row, in the order of `handles`."""
+    labels = [_legend_label(handle, style) for handle in handles]
+    for handle, label in zip(handles, labels, strict=True):
+        handle.set_label(label)
+    columns = legend_columns(labels, style)
+    rows = -(-len(handles) // columns)
+    # Matplotlib fills a legend column by column, the first columns one longer; hand it the entries transposed.
+    grid = [handles[row * columns : (row + 1) * columns] for row in range(rows)]
+    transposed = [line[column] for column in range(columns) for line in grid if column < len(line)]
+    figure.legend(handles=transposed, loc="outside lower center", ncols=columns)
+
+
+def _legend_label(handle: Artist, style: Style) -> str:
+    """The label of an entry, in several lines where one would be wider than the figure."""
+    size = style.font_size * 0.9
+    return wrapped(str(handle.get_label()), style.width_inches * 72 - 5 * size, size)
+
+
+def wrapped(text: str, width_points: float, font_size: float) -> str:
+    """Break a name after spaces, underscores and hyphens, so that its lines are at most about `width_points` wide."""
+    limit = max(8, int(width_points / (font_size * 0.58)))
+    lines = [""]
+    for piece in re.findall(r"[^ _-]*[ _-]?", text):
+        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > limit:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.strip() for line in lines)
+
+
+def most_lines(labels: Sequence[str]) -> int:
+    """The number of lines of the longest label."""
+    return max((label.count("\n") + 1 for label in labels), default=1)
+
+
+def abbreviated(value: float, _: int | None = None) -> str:
+    """A count for an axis, in thousands (k), millions (M) or billions (B)."""
+    for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
+
+
+def grid_shape(count: int, columns: int) -> tuple[int, int]:
+    """Rows and columns for `count` panels in at most `columns` columns."""
+    columns = max(1, min(count, columns))
+    return -(-count // columns), columns

@@ -1,0 +1,147 @@
+"""A sweep of tokenizer sizes: word-split ratio and ESMS against the size of the vocabulary, one line per type.
+
+Source: what Table 6 of the reduced-vocabulary study prints as numbers. The dashed lines are the references that each
+type is compared with; a ring marks the size chosen of each type, a filled star the final choice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from hatchery.rendering.drawing import (
+    MUTED,
+    ModelStyle,
+    abbreviated,
+    figure_style,
+    legend_below,
+    legend_columns,
+    model_styles,
+    save_svg,
+)
+from hatchery.rendering.style import Style
+
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+@dataclass(frozen=True)
+class SweepPoint:
+    """One tokenizer; `size` is None for the reference of a type, `esms` None where it is not known."""
+
+    type: str
+    size: int | None
+    ratio: float
+    esms: float | None
+    selected: bool = False
+    final: bool = False
+
+
+def plot_tokenizer_sweep(name: str, points: Sequence[SweepPoint], esms: str, style: Style, output: Path) -> None:
+    """Draw the sweep called `name` into `output` (SVG); `esms` says which reading of ESMS the points carry."""
+    with figure_style(style):
+        save_svg(draw_tokenizer_sweep(points, esms, style), output, f"Tokenizer sweep {name}")
+
+
+def draw_tokenizer_sweep(points: Sequence[SweepPoint], esms: str, style: Style) -> Figure:
+    """The figure: two panels, ratio and ESMS, over a common legend. `points` holds at least one tokenizer."""
+    types = list(dict.fromkeys(point.type for point in points))
+    looks = model_styles(types, style)
+    handles = _legend(types, looks, points, style)
+    rows = -(-len(handles) // legend_columns([str(handle.get_label()) for handle in handles], style))
+    height = style.width_inches * 0.38 + (3 + 1.6 * rows) * style.font_size / 72
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    ratios, scores = figure.subplots(1, 2)
+    for place, name in enumerate(types):
+        mine = [point for point in points if point.type == name]
+        # Dashes of one type fall into the gaps of the others, so that equal references are all seen.
+        dashes = (4.0 * place, (4.0, 4.0 * max(1, len(types) - 1)))
+        for axes, values in (
+            (ratios, [(point, point.ratio) for point in mine]),
+            (scores, [(point, point.esms) for point in mine if point.esms is not None]),
+        ):
+            _draw_type(axes, values, looks[name].colour, MARKERS[place % len(MARKERS)], dashes, style)
+    ratios.set_title("word-split ratio (tokens per word)", loc="left")
+    scores.set_title(f"ESMS ({esms})", loc="left")
+    for axes in (ratios, scores):
+        axes.set_xlabel("vocabulary size")
+        axes.grid(visible=True)
+        axes.margins(x=0.08, y=0.12)
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
+    scores.set_ylim(bottom=0)
+    legend_below(figure, handles, style)
+    return figure
+
+
+def _draw_type(
+    axes: Axes,
+    values: Sequence[tuple[SweepPoint, float]],
+    colour: str,
+    marker: str,
+    dashes: tuple[float, tuple[float, float]],
+    style: Style,
+) -> None:
+    sizes = [(point.size, number) for point, number in values if point.size is not None]
+    if sizes:
+        small = style.font_size * 0.45
+        axes.plot(*zip(*sizes, strict=True), color=colour, linewidth=1.5, marker=marker, markersize=small)
+    for point, number in values:
+        if point.size is None:
+            axes.axhline(number, color=colour, linestyle=dashes, linewidth=1.2)
+        elif point.final:
+            axes.plot([point.size], [number], **_star(style, colour))
+        elif point.selected:
+            axes.plot([point.size], [number], **_ring(style, colour))
+
+
+def _ring(style: Style, colour: str) -> dict[str, Any]:
+    return {
+        "marker": "o",
+        "markersize": style.font_size * 1.1,
+        "markerfacecolor": "none",
+        "markeredgecolor": colour,
+        "markeredgewidth": 1.6,
+        "linestyle": "none",
+        "zorder": 5,
+    }
+
+
+def _star(style: Style, colour: str) -> dict[str, Any]:
+    return {
+        "marker": "*",
+        "markersize": style.font_size * 1.6,
+        "markerfacecolor": colour,
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.8,
+        "linestyle": "none",
+        "zorder": 6,
+    }
+
+
+def _legend(
+    types: Sequence[str], looks: dict[str, ModelStyle], points: Sequence[SweepPoint], style: Style
+) -> list[Artist]:
+    handles: list[Artist] = [
+        Line2D(
+            [],
+            [],
+            color=looks[name].colour,
+            marker=MARKERS[index % len(MARKERS)],
+            linewidth=1.5,
+            markersize=style.font_size * 0.45,
+            label=name,
+        )
+        for index, name in enumerate(types)
+    ]
+    if any(point.size is None for point in points):
+        handles.append(Line2D([], [], color=MUTED, linestyle=(0, (4, 3)), linewidth=1.1, label="reference"))
+    if any(point.selected and not point.final for point in points):
+        handles.append(Line2D([], [], **_ring(style, MUTED), label="chosen size of the type"))
+    handles.append(Line2D([], [], **_star(style, MUTED), label="final choice"))
+    return handles
