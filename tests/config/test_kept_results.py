@@ -95,17 +95,17 @@ def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs
 def test_what_is_asked_for_after_the_start_is_written_at_once(folder: Path) -> None:
     running = layout()
     running.write_calls()
-    path = running.call("write_cost", experiment="tiny")
+    path = running.job("write_cost", experiment="tiny").path
     assert read_call(path).settings == running.settings("write_cost", experiment="tiny")
 
 
 def test_an_altered_settings_file_is_written_anew_when_the_workflow_starts(folder: Path) -> None:
     first = layout()
-    path = Path(first.call("write_cost", experiment="tiny"))
+    path = first.job("write_cost", experiment="tiny").path
     first.write_calls()
     path.write_text(path.read_text().replace("12", "13", 1))
     again = layout()
-    again.call("write_cost", experiment="tiny")
+    again.job("write_cost", experiment="tiny")
     again.write_calls()
     read_call(path)
 
