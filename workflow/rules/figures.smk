@@ -19,11 +19,9 @@ rule draw_figure:
             "results/{experiment}/figures/{figure}.svg",
             caption="../report/figure.rst",
             category="Figures",
-            labels={
-                "experiment": "{experiment}",
-                "figure": lambda wildcards: declared_figures()[
-                    wildcards.figure
-                ].title.lower(),
+            labels=lambda wildcards: {
+                "experiment": wildcards.experiment,
+                "figure": declared_figures()[wildcards.figure].title.lower(),
             },
         ),
         checksums="results/{experiment}/figures/{figure}.sha256",

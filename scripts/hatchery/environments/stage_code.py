@@ -24,8 +24,8 @@ LEDGER = Path("scripts/hatchery/environments/stage_code.json")
 def current_ledger(repository: Path) -> dict[str, dict[str, Any]]:
     """Version and code digest of every stage in the checkout, and of every figure, which has a version of its own."""
     scripts = repository / "scripts"
-    drawn = {name: figure for name, figure in declared_figures().items() if figure.needs}
-    of_figures = {name: import_closure(scripts / f"hatchery/analysis/figures/{name}.py", scripts) for name in drawn}
+    figures = declared_figures()
+    of_figures = {name: import_closure(scripts / f"hatchery/analysis/figures/{name}.py", scripts) for name in figures}
     entries = {}
     for stage, version in VERSIONS.items():
         files = import_closure(scripts / f"{stage}.py")
@@ -34,7 +34,7 @@ def current_ledger(repository: Path) -> dict[str, dict[str, Any]]:
             files = [path for path in files if not any(path in closure for closure in of_figures.values())]
         entries[stage] = {"version": version, "code": code_digest(files, scripts)}
     for name, files in of_figures.items():
-        entries[f"draw_figure {name}"] = {"version": drawn[name].version, "code": code_digest(files, scripts)}
+        entries[f"draw_figure {name}"] = {"version": figures[name].version, "code": code_digest(files, scripts)}
     return dict(sorted(entries.items()))
 
 
