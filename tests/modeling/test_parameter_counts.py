@@ -12,9 +12,9 @@ import pytest
 import torch
 import yaml
 
+from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.configuration import ModelConfig
 from hatchery.modeling.roberta.configuration import RobertaConfig
 from hatchery.modeling.roberta.parameters import embedding_parameters, roberta_parameters
 

@@ -15,10 +15,10 @@ import torch
 
 from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
 from hatchery.costs.planned_device import PlanSettings, check_plan, precision_and_peak
+from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of, model_config, training_flops_per_sequence
 from hatchery.modeling.flops import BACKWARD_FACTOR
 from hatchery.modeling.language_model import build_language_model
-from hatchery.modeling.ltg.configuration import ModelConfig
 from hatchery.pretraining.data_order import Phase, phases_from, training_phases
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.storage.manifests import read_manifest

@@ -14,9 +14,9 @@ from tokenizers import Tokenizer as Backend
 from hatchery.errors import ModelError
 from hatchery.export.bundle import bundle
 from hatchery.export.mask_token import with_mask_in_text
+from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.configuration import ModelConfig
 from hatchery.modeling.store import CONFIG_FILE, WEIGHTS_FILE
 from hatchery.storage.atomic import atomic_path, write_json, write_text
 from hatchery.tokenization.definitions import post_processor

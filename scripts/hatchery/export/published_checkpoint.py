@@ -17,8 +17,9 @@ from torch import Tensor
 
 from hatchery.errors import ConfigError, ModelError
 from hatchery.export.weight_files import read_weights
+from hatchery.modeling.configuration import LayerWeightingName
 from hatchery.modeling.language_model import LanguageModel, build_language_model
-from hatchery.modeling.ltg.configuration import LayerWeightingName, LtgBertConfig, PositionHeadLayout
+from hatchery.modeling.ltg.configuration import LtgBertConfig, PositionHeadLayout
 from hatchery.modeling.ltg.published_names import (
     OUTPUT_MATRIX,
     OUTPUT_MIXTURE,

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hatchery.errors import ModelError
+from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.family import Family
 from hatchery.modeling.flops import BACKWARD_FACTOR, PassShape
-from hatchery.modeling.ltg.configuration import ModelConfig
 from hatchery.modeling.ltg.family import LTG
 from hatchery.modeling.roberta.family import ROBERTA
 from hatchery.tokenization.special_tokens import SpecialTokens

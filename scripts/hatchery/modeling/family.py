@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.flops import PassShape
-from hatchery.modeling.ltg.configuration import ModelConfig
 
 if TYPE_CHECKING:
     from torch import nn

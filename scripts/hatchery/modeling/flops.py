@@ -6,7 +6,7 @@ left out) and is tested against torch's counter. The papers' own formulas stand 
 
 from dataclasses import dataclass
 
-from hatchery.modeling.ltg.configuration import ModelConfig
+from hatchery.modeling.configuration import ModelConfig
 
 BACKWARD_FACTOR = 2
 """Every product y = x w is followed by two in the backward pass, for the gradients of x and of w."""

@@ -13,10 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of
 from hatchery.modeling.layer_weighting import LayerWeighting
 from hatchery.modeling.layered_encoder import LayeredEncoder
-from hatchery.modeling.ltg.configuration import ModelConfig
 from hatchery.modeling.numerics import full_precision
 from hatchery.modeling.output_bias import vocabulary_head
 from hatchery.modeling.sentence_pair_head import SentencePairHead

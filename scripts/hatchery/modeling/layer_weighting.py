@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.ltg.configuration import LayerWeightingName
+from hatchery.modeling.configuration import LayerWeightingName
 
 
 @dataclass(frozen=True)

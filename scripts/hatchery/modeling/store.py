@@ -14,9 +14,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from hatchery.errors import ConfigError, ModelError
+from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, build_language_model
-from hatchery.modeling.ltg.configuration import ModelConfig
 from hatchery.storage.atomic import atomic_path, write_json
 
 WEIGHTS_FILE = "model.safetensors"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.errors import ConfigError
+from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.configuration import ModelConfig
 from hatchery.modeling.store import load_config, load_language_model
 from hatchery.pretraining.continuation_settings import FREE_KEYS
 from hatchery.pretraining.settings import PretrainSettings

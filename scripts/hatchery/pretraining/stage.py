@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import torch.distributed
 
 from hatchery.errors import ConfigError
+from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config, with_token_ids
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.modeling.layer_weighting import layer_weight_table
-from hatchery.modeling.ltg.configuration import ModelConfig
 from hatchery.modeling.store import save_model
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.continuation import (

@@ -8,7 +8,7 @@ models with equal configurations have the same parameters under the same names.
 from dataclasses import dataclass
 from typing import Literal
 
-from hatchery.modeling.ltg.configuration import LayerWeightingName, ModelConfig, require
+from hatchery.modeling.configuration import LayerWeightingName, ModelConfig, require
 
 PositionHeadLayout = Literal["bnc", "babylm"]
 Normalisation = Literal["normformer", "pre_norm", "post_norm"]

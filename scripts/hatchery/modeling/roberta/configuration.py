@@ -8,7 +8,7 @@ are values of one configuration; two models with equal configurations have the s
 from dataclasses import dataclass
 from typing import Literal
 
-from hatchery.modeling.ltg.configuration import LayerWeightingName, ModelConfig, require
+from hatchery.modeling.configuration import LayerWeightingName, ModelConfig, require
 
 PADDING_POSITION = 1
 """Row of the position table for padding; tokens count from the row behind it, and row 0 is never read."""
