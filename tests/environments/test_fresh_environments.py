@@ -22,13 +22,14 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from hatchery.environments.groups import COMMANDS_BY_ENVIRONMENT
 from hatchery.environments.imports import import_closure, imported_modules
 from hatchery.environments.installation import GPU_LOCK
 from hatchery.environments.lock import canonical_name, read_lock
+from hatchery.stages.registry import commands_by_environment
 
 pytestmark = pytest.mark.slow  # PyTorch is imported in a dozen processes, and pip fetches packages
 
+COMMANDS_BY_ENVIRONMENT = commands_by_environment()
 ENVIRONMENTS = sorted(COMMANDS_BY_ENVIRONMENT)
 SITE_PACKAGES = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
 
@@ -239,7 +240,7 @@ def test_a_package_left_out_is_noticed_and_nothing_comes_from_elsewhere(reposito
     failures = made.import_failures(repository / "scripts", ["matplotlib.pyplot", "numpy.linalg", "pytest"])
     assert failures.keys() == {"matplotlib.pyplot", "pytest"}
     assert failures["matplotlib.pyplot"] == "ModuleNotFoundError: No module named 'kiwisolver'"
-    assert made.run("scripts/plot_phenomena.py").returncode != 0
+    assert made.run("scripts/draw_figure.py").returncode != 0
 
 
 def test_programs_of_the_packages_run_with_the_fresh_python(fresh) -> None:

@@ -13,9 +13,9 @@ from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel
 from hatchery.evaluation.minimal_pairs.stage import pair_scores
-from hatchery.modeling.configuration import LtgBertConfig
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.published_names import from_published
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.published_names import from_published
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 CLS, SEP, MASK = 1, 2, 4
@@ -182,7 +182,7 @@ def test_the_same_sentence_scores_the_same_twice_because_nothing_is_dropped(mode
 
 def golden_model(golden_directory, vocabulary):
     config = json.loads((golden_directory / "blimp" / f"pll_vocab{vocabulary}.json").read_text())["config"]
-    network = MaskedLanguageModel(LtgBertConfig(**config, position_head_layout="bnc"))
+    network = LanguageModel(LtgBertConfig(**config, position_head_layout="bnc"))
     weights = np.load(golden_directory / "blimp" / f"weights_vocab{vocabulary}.npz")
     state = {name.removeprefix("state."): torch.from_numpy(weights[name]) for name in weights}
     network.load_state_dict(from_published(state), strict=False)
@@ -206,10 +206,10 @@ def test_scores_agree_with_the_published_scorer_token_by_token(golden_directory,
             assert total == pytest.approx(row[f"pll_{side}_float64"], abs=1e-4)
 
 
-def test_decisions_from_text_agree_with_the_published_ones(shared_directory, golden_directory):
+def test_decisions_from_text_agree_with_the_published_ones(golden_directory):
     rows = golden_rows(golden_directory, 4096)
     pairs = [MinimalPair(r["UID"], "f", str(i), r["sentence_good"], r["sentence_bad"]) for i, r in enumerate(rows)]
-    tokenizer = load_tokenizer(shared_directory / "data" / "ltg_bert_babylm_10m_tokenizer.json", recognise=())
+    tokenizer = load_tokenizer(golden_directory / "tokenizers/ltg_bert_babylm_10m.json", recognise=())
     scored = pair_scores(pairs, HatcheryModel(golden_model(golden_directory, 4096), tokenizer, CPU), "auto", 512)
     outcomes = [decide(pair, *score) for pair, score in zip(pairs, scored.scores, strict=True)]
     assert [outcome == "correct" for outcome in outcomes] == [row["correct"] for row in rows]

@@ -12,10 +12,11 @@ import pytest
 import torch
 import yaml
 
-from hatchery.modeling.families import ModelConfig, model_config
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.roberta_configuration import RobertaConfig
-from hatchery.modeling.roberta_parameters import embedding_parameters, roberta_parameters
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.families import model_config
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.roberta.configuration import RobertaConfig
+from hatchery.modeling.roberta.parameters import embedding_parameters, roberta_parameters
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODELS = REPOSITORY / "config" / "models"
@@ -66,7 +67,7 @@ def published_counts() -> list[PublishedCount]:
 def ours(size: Size) -> int:
     """Parameters of the model that would be trained; a shared matrix counts once."""
     with torch.device("meta"):
-        model = MaskedLanguageModel(size.config())
+        model = LanguageModel(size.config())
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -148,8 +149,8 @@ def model_sizes(config: ModelConfig) -> tuple[int, ...]:
     return config.embedding_width, config.hidden_size, config.intermediate_size, config.num_hidden_layers
 
 
-def test_our_table_has_the_logged_runs_with_their_families_and_sizes(shared_directory):
-    path = shared_directory / "reference" / "published" / "reduced_vocabulary_repo_runs_jan2023.csv"
+def test_our_table_has_the_logged_runs_with_their_families_and_sizes(golden_directory):
+    path = golden_directory / "published" / "reduced_vocabulary_repo_runs_jan2023.csv"
     with path.open(newline="") as file:
         runs = list(csv.DictReader(file))
     assert len(runs) == 42
@@ -169,8 +170,8 @@ def test_our_table_has_the_logged_runs_with_their_families_and_sizes(shared_dire
 
 
 @pytest.mark.parametrize("table", [3, 7])
-def test_our_table_has_the_printed_sizes_with_their_families(shared_directory, table):
-    path = shared_directory / "reference" / "published" / f"reduced_vocabulary_table{table}.csv"
+def test_our_table_has_the_printed_sizes_with_their_families(golden_directory, table):
+    path = golden_directory / "published" / f"reduced_vocabulary_table{table}.csv"
     with path.open(newline="") as file:
         printed = list(csv.DictReader(file))
     carried = [row for row in published_counts() if row.source == f"Table {table}"]

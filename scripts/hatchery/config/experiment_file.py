@@ -7,8 +7,8 @@ from annotated_types import MinLen
 
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
 from hatchery.evaluation.perplexity.settings import PerplexityChoice
-from hatchery.modeling.configuration import LtgBertSizes
-from hatchery.modeling.roberta_configuration import RobertaSizes
+from hatchery.modeling.ltg.configuration import LtgBertSizes
+from hatchery.modeling.roberta.configuration import RobertaSizes
 from hatchery.pretraining.settings import PretrainingSettings
 from hatchery.rendering.style import Style
 from hatchery.settings.base import Count, Natural, Settings

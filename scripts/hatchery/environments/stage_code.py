@@ -1,18 +1,20 @@
 """The ledger of stage code: a reminder to raise a stage's version when its code changes what it makes.
 
-For every stage the ledger keeps its declared version and a digest of the code that it may run, without comments and
-docstrings. A test compares it with the checkout. After an edit somebody decides: either the stage now makes something
-else, then its version in `hatchery/config/stages.py` is raised; or it does not. In both cases `make stage-ledger`
-records the new state.
+For every stage and figure the ledger keeps its declared version and a digest of the code that it may run, without
+comments and docstrings. A test compares it with the checkout. After an edit somebody decides: either the stage now
+makes something else, then its version is raised (in `hatchery/stages/`, or in the figure's file); or it does
+not. In both cases `make stage-ledger` records the new state.
 """
 
 import ast
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from hatchery.config.stages import VERSIONS
+from hatchery.analysis.figures.registry import declared_figures
 from hatchery.environments.imports import import_closure
+from hatchery.stages.registry import own_commands
 from hatchery.storage.atomic import write_json
 from hatchery.storage.checksums import digest
 
@@ -20,11 +22,20 @@ LEDGER = Path("scripts/hatchery/environments/stage_code.json")
 
 
 def current_ledger(repository: Path) -> dict[str, dict[str, Any]]:
-    """Version and code digest of every stage in the checkout."""
-    return {
-        stage: {"version": version, "code": code_digest(repository / f"scripts/{stage}.py")}
-        for stage, version in sorted(VERSIONS.items())
-    }
+    """Version and code digest of every stage in the checkout, and of every figure, which has a version of its own."""
+    scripts = repository / "scripts"
+    figures = declared_figures()
+    of_figures = {name: import_closure(scripts / f"hatchery/analysis/figures/{name}.py", scripts) for name in figures}
+    entries = {}
+    for command, stage in own_commands().items():
+        files = import_closure(scripts / f"{command}.py")
+        if command == "draw_figure":
+            # What a figure runs is told of the figure.
+            files = [path for path in files if not any(path in closure for closure in of_figures.values())]
+        entries[command] = {"version": stage.version, "code": code_digest(files, scripts)}
+    for name, files in of_figures.items():
+        entries[f"draw_figure {name}"] = {"version": figures[name].version, "code": code_digest(files, scripts)}
+    return dict(sorted(entries.items()))
 
 
 def read_ledger(repository: Path) -> dict[str, dict[str, Any]]:
@@ -37,9 +48,9 @@ def record_ledger(repository: Path) -> None:
     write_json(repository / LEDGER, current_ledger(repository))
 
 
-def code_digest(command: Path) -> str:
-    """Digest of the code that `scripts/<command>.py` may run; comments, docstrings and layout do not count."""
-    return digest({str(path.relative_to(command.parent)): _bare(path) for path in import_closure(command)})[:16]
+def code_digest(files: Iterable[Path], root: Path) -> str:
+    """Digest of the code in files below `root`; comments, docstrings and layout do not count."""
+    return digest({str(path.relative_to(root)): _bare(path) for path in files})[:16]
 
 
 def _bare(path: Path) -> str:

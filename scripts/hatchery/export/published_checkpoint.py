@@ -17,9 +17,10 @@ from torch import Tensor
 
 from hatchery.errors import ConfigError, ModelError
 from hatchery.export.weight_files import read_weights
-from hatchery.modeling.configuration import LayerWeightingName, LtgBertConfig, PositionHeadLayout
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.published_names import (
+from hatchery.modeling.configuration import LayerWeightingName
+from hatchery.modeling.language_model import LanguageModel, build_language_model
+from hatchery.modeling.ltg.configuration import LtgBertConfig, PositionHeadLayout
+from hatchery.modeling.ltg.published_names import (
     OUTPUT_MATRIX,
     OUTPUT_MIXTURE,
     POSITION_TABLE,
@@ -28,7 +29,7 @@ from hatchery.modeling.published_names import (
     from_published,
     published_name,
 )
-from hatchery.modeling.relative_positions import RelativePositions
+from hatchery.modeling.ltg.relative_positions import RelativePositions
 from hatchery.modeling.store import check_tensors, save_model
 from hatchery.storage.atomic import write_bytes
 from hatchery.storage.manifests import stage_run
@@ -129,12 +130,12 @@ def checkpoint_config(
         raise ModelError(f"{where}: {error}") from error
 
 
-def load_published(state: Mapping[str, Tensor], config: LtgBertConfig, where: str) -> MaskedLanguageModel:
+def load_published(state: Mapping[str, Tensor], config: LtgBertConfig, where: str) -> LanguageModel:
     """The model with the weights of `state`, in fp32. Raises ModelError naming `where` and the published tensor."""
     _check_tables(state, config, where)
     _check_output_matrix(state, where)
     tensors = from_published(state)
-    model = MaskedLanguageModel(config)
+    model = build_language_model(config)
     name_in_file = partial(published_name, n_layers=config.num_hidden_layers)
     check_tensors(model, tensors, where, name_in_file)
     for name, tensor in tensors.items():

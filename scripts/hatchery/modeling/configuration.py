@@ -1,8 +1,8 @@
-"""The sizes and choices that define a model of the LTG-BERT family, with the checks that refuse impossible ones.
+"""What the configurations of all families of models have in common: sizes, positions, rows of the vocabulary, checks.
 
-Source: LTG-BERT section 3, Tables 2 and 9, ELC-BERT Table 4, and the configuration files published with both. The
-defaults are the final model; every ablation of Table 2 that concerns the architecture is a value of one field. Two
-models with equal configurations have the same parameters under the same names.
+A family states its own keys in a class of sizes, which is what a file of config/models/ may say; its configuration is
+that and what the surroundings decide. Nothing here needs torch, so that planning can count a model's operations
+without loading it, and nothing but Python, so that an exported model carries it.
 """
 
 import dataclasses
@@ -12,8 +12,6 @@ from typing import Annotated, Any, Literal
 from hatchery.settings.base import Count, Positive, Range, Settings, ShareBelowOne, check_ranges, require
 
 LayerWeightingName = Literal["none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output"]
-PositionHeadLayout = Literal["bnc", "babylm"]
-Normalisation = Literal["normformer", "pre_norm", "post_norm"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +44,15 @@ class EncoderSizes(Settings):
     tie_word_embeddings: bool = True
     """Whether the output matrix is the word embedding."""
 
+    max_position_embeddings: Annotated[int, Range(ge=2)] = 512
+    """Most tokens of an input, [CLS] and [SEP] included."""
+
+    layer_norm_eps: Positive = 1e-7
+    """Added to the variance in every layer norm."""
+
+    family: str = "ltg"
+    """Tells the families of models apart."""
+
     def __post_init__(self) -> None:
         check_ranges(self)
         require(
@@ -60,14 +67,15 @@ class EncoderSizes(Settings):
         """Width of one attention head."""
         return self.hidden_size // self.num_attention_heads
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields, ready for JSON."""
-        return dataclasses.asdict(self)
+    @property
+    def embedding_width(self) -> int:
+        """Width of the embeddings."""
+        return self.hidden_size
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuiltModel(Settings):
-    """What a model's surroundings decide and its file does not say."""
+class ModelConfig(EncoderSizes):
+    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
 
     vocab_size: Count
     """Number of subwords, special tokens included."""
@@ -78,69 +86,16 @@ class BuiltModel(Settings):
     sentence_pair_head: bool = False
     """Whether the model predicts if two texts belong together; set by the objective."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class LtgBertSizes(EncoderSizes):
-    """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
-
-    max_position_embeddings: Annotated[int, Range(ge=2)] = 512
-    """Distances of this many tokens and more share the last position bucket; longer inputs are allowed. With absolute
-    positions it is the longest input."""
-
-    position_bucket_size: Annotated[int, Range(ge=2)] = 32
-    """Position buckets per direction: exact up to half of it, logarithmic beyond (2 * size - 1 rows in all)."""
-
-    layer_norm_eps: Positive = 1e-7
-    """Added to the variance in every layer norm (1e-7 in the published configurations; LTG-BERT Table 9 says 1e-5)."""
-
-    position_head_layout: PositionHeadLayout = "babylm"
-    """How heads share the projected relative positions; bnc only to reproduce the BNC checkpoints."""
-
-    position_embedding: Literal["relative", "absolute"] = "relative"
-    """Log-bucketed relative positions in every layer, or learned vectors added to the word embeddings (Table 2)."""
-
-    position_to_content_index: Literal["query_minus_key", "key_minus_query"] = "query_minus_key"
-    """Distance that looks up the position query for a key: the code's, one index for both terms, or the printed one."""
-
-    normalisation: Normalisation = "normformer"
-    """Where a layer normalises: before and inside both blocks, only before them, or only after the residual sums
-    (LTG-BERT, Table 2)."""
-
-    block_norm_affine: bool | None = None
-    """Whether the norms of pre_norm and post_norm layers have parameters; null: those of post_norm layers."""
-
-    feed_forward_activation: Literal["geglu", "gelu"] = "geglu"
-    """Gated or plain GELU; as many parameters need an `intermediate_size` 3/2 as large without the gate (Table 2)."""
-
-    feed_forward_bias: bool = False
-    """Whether both projections of the feed-forward block have biases."""
-
-    feed_forward_initial_scaling: bool = True
-    """Whether the feed-forward weights of layer l (from 0) start smaller by 1 / sqrt(2 (l + 1))."""
-
-    head_dropout: Literal["after_norm", "before_norm"] = "after_norm"
-    """Order in the language-model head: the BabyLM code drops after its second norm, the BNC training code before."""
-
-    family: Literal["ltg"] = "ltg"
-    """Tells the families of models apart."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.normalisation == "normformer":
-            # The final model's norms are what they are; a value that changes nothing would look like an ablation.
-            expected = "null with normalisation normformer"
-            require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, expected)
+    @property
+    def vocabulary_rows(self) -> int:
+        """Rows of the word embedding and of the output layer: the number of logits."""
+        return self.vocab_size
 
     @property
-    def affine_block_norms(self) -> bool:
-        """`block_norm_affine` with its default filled in.
+    def position_limit(self) -> int | None:
+        """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
+        return self.max_position_embeddings
 
-        The norm that closes a block is affine in the final model and those before blocks are not; each ablation keeps
-        what it keeps as it is there (the paper does not say).
-        """
-        return self.normalisation == "post_norm" if self.block_norm_affine is None else self.block_norm_affine
-
-
-@dataclass(frozen=True, kw_only=True)
-class LtgBertConfig(BuiltModel, LtgBertSizes):
-    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, ready for JSON."""
+        return dataclasses.asdict(self)

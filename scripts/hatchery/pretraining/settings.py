@@ -175,6 +175,15 @@ class TrainingSettings(Settings):
             "tokens per step",
         )
 
+    @property
+    def model_values(self) -> dict[str, Any]:
+        """The fields of the model's configuration, apart from what the tokenizer says."""
+        return {
+            **self.model,
+            "vocabulary_bias": self.output_bias.kind != "none",
+            "sentence_pair_head": self.objective.sentence_pairs != "none",
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingSettings(TrainingSettings):

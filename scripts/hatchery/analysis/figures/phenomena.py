@@ -6,9 +6,8 @@ diamond is the published accuracy of the model, if the experiment names a paper.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -17,7 +16,6 @@ from matplotlib.patches import Patch
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
 from hatchery.analysis.figures.published_marks import (
-    ComparedFigureSettings,
     Published,
     comparable_values,
     published_handle,
@@ -33,14 +31,13 @@ from hatchery.analysis.measurements import (
 )
 from hatchery.analysis.settings import (
     FigureSettings,
-    cells_by_name,
     evaluations_named,
     match_evaluations,
     models_in_order,
     models_with_counts,
+    runs_by_name,
 )
 from hatchery.analysis.summary_layout import readable
-from hatchery.errors import ConfigError
 from hatchery.rendering.drawing import (
     MUTED,
     ModelStyle,
@@ -49,13 +46,31 @@ from hatchery.rendering.drawing import (
     legend_rows,
     model_styles,
     most_lines,
-    save_figure,
     wrapped,
 )
+from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
-from hatchery.typed import build, stage_body
+
+FIGURE = Declaration(
+    title="Minimal pairs",
+    needs=("minimal_pairs",),
+    version=3,
+    caption="Accuracy on minimal pairs by phenomenon, their average below; the dashed line at 50 % is chance.",
+    explanation="""
+A bar is the share of minimal pairs, in percent, whose acceptable sentence gets the strictly higher
+pseudo-log-likelihood; ties count as wrong. With several pretraining seeds, the bar is their mean and the whisker is
+the sample standard deviation over them (the legend gives the number of seeds). With one seed there is no whisker. The
+bars of a phenomenon are in the order of the legend. The phenomenon average is set apart below them; it weighs all
+phenomena of a suite equally.
+
+Source: ``accuracy.csv`` of every model and suite.
+""",
+    published="The paradigm average, which weighs all paradigms equally, is drawn if the paper prints it. An open "
+    "diamond is a comparable published accuracy.",
+)
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
+LEVELS = ("phenomenon", "average")
 CHANCE = 50.0
 # Between the phenomena and their averages, in rows.
 AVERAGE_GAP = 0.6
@@ -81,31 +96,18 @@ class SuiteBars:
         return [place + (AVERAGE_GAP if place >= first else 0.0) for place in range(len(self.phenomena))]
 
 
-def plot_phenomena(
-    settings: Mapping[str, Any], minimal_pairs: Mapping[str, Path], output: Path, published: Path | None = None
-) -> None:
-    """Draw the accuracies behind the manifests named `CELL:SUITE` into `output` (SVG), a panel per suite.
+def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
+    """The figure of the scores named `CELL:SUITE=manifest`, a panel per suite.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
-    figure_settings = build(ComparedFigureSettings, stage_body(settings))
-    values = comparable_values(figure_settings, published)
-    cells = cells_by_name(figure_settings.cells)
-    suites = evaluations_named(minimal_pairs, "--minimal-pairs")
-    if not suites:
-        raise ConfigError("--minimal-pairs: no input is given, so there is nothing to draw")
-    inputs = match_evaluations(minimal_pairs, figure_settings.cells, suites, "--minimal-pairs")
+    values = comparable_values(settings, published)
+    runs = runs_by_name(settings.runs)
+    suites = evaluations_named(results, "--results")
     measurements: dict[str, list[Measurement]] = {suite: [] for suite in suites}
-    for (cell, suite), path in inputs.items():
-        measurements[suite] += minimal_pair_measurements(cells[cell], suite, read_verified(path))
-    panels = [suite_bars(suite, runs, values) for suite, runs in measurements.items()]
-    save_figure(
-        lambda style: draw_phenomena(replace(figure_settings, style=style), panels),
-        figure_settings.style,
-        output,
-        f"Minimal pairs of {figure_settings.experiment}",
-        figure_settings.left_out,
-    )
+    for (name, suite), path in match_evaluations(results, settings.runs, suites, "--results").items():
+        measurements[suite] += minimal_pair_measurements(runs[name], suite, read_verified(path))
+    return draw_phenomena(settings, [suite_bars(suite, runs, values) for suite, runs in measurements.items()])
 
 
 def suite_bars(suite: str, measurements: Sequence[Measurement], published: Published | None = None) -> SuiteBars:
@@ -115,7 +117,8 @@ def suite_bars(suite: str, measurements: Sequence[Measurement], published: Publi
     """
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for run in measurements:
-        groups.setdefault((run.task, run.cell.run), []).append(run)
+        if run.level in LEVELS and run.metric == ACCURACY:
+            groups.setdefault((run.task, run.run.model), []).append(run)
     values = {
         (task, model): published[model, suite, task, ACCURACY].mean
         for task, model in groups
@@ -131,7 +134,7 @@ def suite_bars(suite: str, measurements: Sequence[Measurement], published: Publi
 
 def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Figure:
     """The figure: a panel of grouped bars per suite below each other, one legend at the bottom."""
-    models = models_in_order(settings.cells)
+    models = models_in_order(settings.runs)
     styles = model_styles(models, settings.style)
     style = settings.style
     bar_inches = max(0.13, style.font_size * 0.95 / 72) if len(models) > 1 else style.font_size * 1.3 / 72
@@ -141,7 +144,7 @@ def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Fig
     line = style.font_size * 1.5 / 72
     handles: list[Artist] = [
         Patch(facecolor=styles[model].colour, hatch=styles[model].hatch, edgecolor="white", label=label)
-        for model, label in models_with_counts(settings.cells).items()
+        for model, label in models_with_counts(settings.runs).items()
     ]
     if any(panel.published for panel in panels):
         handles.append(published_handle(style))

@@ -1,0 +1,44 @@
+"""The registry of figures: each is one file of this folder, which says what it is (`FIGURE`) and draws it (`draw`)."""
+
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from hatchery.errors import ConfigError
+from hatchery.rendering.figures import Declaration, declaration_in
+
+Need = Literal["curves", "layer_weights", "minimal_pairs", "tasks", "ambiguous_tasks", "probes"]
+NEEDS: Mapping[Need, str] = {
+    "curves": "pretrained models",
+    "layer_weights": "pretrained models",
+    "minimal_pairs": "suites of minimal pairs",
+    "tasks": "fine-tuning tasks",
+    "ambiguous_tasks": "ambiguous tasks of MSGS",
+    "probes": "edge probing tasks",
+}
+"""What figures draw, and what a user calls it; in the order of the page."""
+
+
+@cache
+def declared_figures() -> dict[str, Declaration]:
+    """The figures that `draw_figure` draws, by name: in the order of what they need, then by name."""
+    found = {path.stem: declaration_in(path) for path in sorted(Path(__file__).parent.glob("*.py"))}
+    drawn = {name: declaration for name, declaration in found.items() if declaration is not None and declaration.needs}
+    places = {str(need): place for place, need in enumerate(NEEDS)}
+    return dict(sorted(drawn.items(), key=lambda item: ([places[need] for need in item[1].needs], item[0])))
+
+
+def figures_drawn_from(has: Collection[str]) -> dict[str, Declaration]:
+    """The figures that can be drawn from results of these kinds (`NEEDS`)."""
+    return {name: figure for name, figure in declared_figures().items() if set(figure.needs) <= set(has)}
+
+
+def require_figure(name: str, has: Collection[str], of: str) -> Declaration:
+    """The declaration of a figure of the experiment `of`. Raises ConfigError where it lacks what the figure needs."""
+    figure = declared_figures()[name]
+    lacking = [words for need, words in NEEDS.items() if need in figure.needs and need not in has]
+    if lacking:
+        drawn = ", ".join(figures_drawn_from(has))
+        raise ConfigError(f"the figure {name!r} of {of!r}: there are no {' and no '.join(lacking)}; it has: {drawn}")
+    return figure
