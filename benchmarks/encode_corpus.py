@@ -21,7 +21,6 @@ from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.parquet import ShardWriter
 from hatchery.tokenization.documents import read_batches, split_sentences
 from hatchery.tokenization.encoder import SENTENCES_PER_CALL, encode_corpus
-from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
 from hatchery.tokenization.threads import use_threads
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train_tokenizer
@@ -69,7 +68,7 @@ def main() -> int:
         corpus = write_documents(folder / "corpus", arguments.words)
         tokenizer = folder / "tokenizer" / "manifest.json"
         training = {"kind": "wordpiece", "vocabulary_size": VOCABULARY_SIZE, "min_frequency": 10}
-        train_tokenizer({**training, "special_tokens": list(SPECIAL_TOKENS)}, corpus, tokenizer)
+        train_tokenizer({**training, "special_tokens": "babylm"}, corpus, tokenizer)
         texts = [
             text
             for path in read_manifest(corpus).files(".parquet")

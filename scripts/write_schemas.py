@@ -3,7 +3,7 @@
 python scripts/write_schemas.py
 """
 
-from hatchery.config.kinds import SCHEMAS, schema_texts
+from hatchery.config.schema_files import SCHEMAS, schema_texts
 from hatchery.storage.atomic import write_text
 
 

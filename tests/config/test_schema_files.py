@@ -8,7 +8,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from hatchery.config.kinds import FILES, FOLDERS, SCHEMAS, schema_texts
+from hatchery.config.kinds import FILES, FOLDERS
+from hatchery.config.schema_files import SCHEMAS, schema_texts
 from hatchery.settings.base import Settings
 from hatchery.settings.fields import hints_of
 from hatchery.settings.walk import metadata

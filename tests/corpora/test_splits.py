@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hatchery.corpora.settings import SplitSettings
 from hatchery.corpora.splits import Splitter, draw, smallest
 from hatchery.errors import ConfigError, CorpusError
+from hatchery.typed import build
 
 
 def test_shares_are_those_of_the_settings() -> None:
@@ -32,7 +33,7 @@ def test_another_seed_draws_another_split() -> None:
 @pytest.mark.parametrize("fractions", [(-0.1, 0.0), (0.7, 0.7), (0.0, 1.5)])
 def test_impossible_fractions_are_refused(fractions: tuple[float, float]) -> None:
     with pytest.raises(ConfigError, match="fraction"):
-        SplitSettings(*fractions)
+        build(SplitSettings, dict(zip(("development_fraction", "test_fraction"), fractions, strict=True)))
 
 
 def test_an_exact_number_of_development_documents_is_met_whatever_the_order_and_the_parts() -> None:

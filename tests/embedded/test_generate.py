@@ -19,6 +19,7 @@ from hatchery.embedded.minimal_pairs import PARADIGMS
 from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.errors import ConfigError
 from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.typed import build
 
 SMALL = EmbeddedSettings(seed=5, documents=60, pairs_per_paradigm=6, examples_per_task=12, examples_per_suite_task=36)
 
@@ -75,11 +76,11 @@ def test_the_size_of_the_suites_changes_no_other_file(tmp_path: Path) -> None:
     assert all((two / folder).is_dir() for folder in suites)
 
 
-def test_counts_below_what_the_sources_need_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="examples_per_suite_task: got 3, at least 12"):
-        run_generator(tmp_path, replace(SMALL, examples_per_suite_task=3))
+def test_counts_below_what_the_sources_need_are_refused() -> None:
+    with pytest.raises(ConfigError, match="examples_per_suite_task: got 3, expected at least 12"):
+        build(EmbeddedSettings, {"examples_per_suite_task": 3})
     with pytest.raises(ConfigError, match="documents: got 3"):
-        run_generator(tmp_path, replace(SMALL, documents=3))
+        build(EmbeddedSettings, {"documents": 3})
 
 
 def test_the_raw_formats_parse(generated: Path) -> None:

@@ -25,7 +25,6 @@ from hatchery.modeling.store import save_model
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.parquet import ShardWriter
 from hatchery.tokenization.encoder import encode_corpus
-from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.trainer import train_tokenizer
 
@@ -64,7 +63,7 @@ class Text:
                 for path in writer.paths:
                     run.add_output(path)
         settings = {"kind": "wordpiece", "vocabulary_size": vocabulary_size, "min_frequency": 2}
-        more = {"special_tokens": list(SPECIAL_TOKENS), "sentences_limit": None}
+        more = {"special_tokens": "babylm", "sentences_limit": None}
         train_tokenizer({"stage": "train_tokenizer", "stage_version": 1, **settings, **more}, corpus, self.tokenizer)
         encode_corpus(
             {"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": 32},

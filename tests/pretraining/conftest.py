@@ -20,7 +20,6 @@ from hatchery.pretraining.topology import SINGLE_PROCESS
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.parquet import ShardWriter
 from hatchery.tokenization.encoder import encode_corpus
-from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
 from hatchery.tokenization.trainer import train_tokenizer
 
 SliceFactory = Callable[..., dict[str, Any]]
@@ -137,7 +136,7 @@ def token_data(tmp_path_factory: pytest.TempPathFactory) -> TokenData:
             "kind": "wordpiece",
             "vocabulary_size": 300,
             "min_frequency": 2,
-            "special_tokens": list(SPECIAL_TOKENS),
+            "special_tokens": "babylm",
             "sentences_limit": None,
         },
         corpus,

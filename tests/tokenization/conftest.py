@@ -11,7 +11,6 @@ from hatchery.corpora.documents import SCHEMA
 from hatchery.storage.manifests import stage_run
 from hatchery.storage.parquet import ShardWriter
 from hatchery.tokenization.encoder import encode_corpus
-from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.trainer import train_tokenizer
 
@@ -67,7 +66,7 @@ def tokenizer_settings(**changes: object) -> dict[str, object]:
         "kind": "wordpiece",
         "vocabulary_size": 400,
         "min_frequency": 2,
-        "special_tokens": list(SPECIAL_TOKENS),
+        "special_tokens": "babylm",
         "sentences_limit": None,
         **changes,
     }

@@ -208,14 +208,14 @@ def test_nfkc_makes_ligatures_plain(small: SimpleNamespace, tmp_path: Path) -> N
         ({"kind": "byte_bpe", "pre_tokenizer": "metaspace"}, "pre_tokenizer: byte_bpe needs byte_level"),
         ({"kind": "byte_bpe", "continuing_subword_prefix": "@@"}, "continuing_subword_prefix: only wordpiece"),
         ({"special_tokens": "bert"}, "special_tokens: got 'bert', allowed are: babylm, bnc, roberta"),
-        ({"splits": []}, "splits: expected at least one"),
-        ({"sources": ["a", "a"]}, "sources: expected at least one name and none twice"),
+        ({"splits": []}, "splits: expected at least 1 entry, got 0"),
+        ({"sources": ["a", "a"]}, "sources: got 'a' more than once"),
         ({"vocabulary_size": 262}, "vocabulary_size: 262 is too small"),
-        ({"special_tokens": ["[UNK]", "[PAD]"]}, "special_tokens: must be"),
+        ({"special_tokens": ["[UNK]", "[PAD]"]}, "special_tokens: got "),
         ({"kind": "unigram"}, "pre_tokenizer: unigram needs metaspace"),
         ({"kind": "bpe"}, "kind: got 'bpe'"),
-        ({"min_frequency": -1}, "min_frequency: expected at least 0"),
-        ({"sentences_limit": 0}, "sentences_limit: expected at least 1"),
+        ({"min_frequency": -1}, "min_frequency: got -1, expected at least 0"),
+        ({"sentences_limit": 0}, "sentences_limit: got 0, expected at least 1"),
         ({"vocab_size": 300}, "vocab_size: unknown key"),
     ],
 )
@@ -246,10 +246,10 @@ def test_a_corpus_without_training_text_is_refused(small: SimpleNamespace, tmp_p
 def test_the_command_tells_a_mistake_in_one_line(
     small: SimpleNamespace, corpus: Path, tmp_path: Path, repository: Path
 ) -> None:
-    settings = json.dumps(small.tokenizer_settings(vocabulary_size=3))
+    settings = json.dumps(small.tokenizer_settings(vocabulary_size=8))
     output = tmp_path / "manifest.json"
     command = [sys.executable, str(repository / "scripts/train_tokenizer.py"), "--settings", settings]
     done = subprocess.run([*command, "--corpus", str(corpus), "--output", str(output)], capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: vocabulary_size: 3 is too small")
+    assert done.stderr.startswith("error: vocabulary_size: 8 is too small")
     assert done.stderr.count("\n") == 1

@@ -1,6 +1,5 @@
 """The kinds of files below config/: in which folder each lies, and the class of settings that says what it holds."""
 
-from pathlib import Path
 from typing import Any
 
 from hatchery.config.evaluation_files import BaselineFile, SuiteFile, TaskFile
@@ -36,14 +35,3 @@ FILES: dict[str, Any] = {
     "baseline": BaselineFile,
 }
 """`config` is config/config.yaml itself."""
-
-SCHEMAS = Path(__file__).resolve().parents[3] / "workflow" / "schemas"
-
-
-def schema_texts() -> dict[Path, str]:
-    """The schema files for editors, by their paths, as they have to be."""
-    from hatchery.settings.schemas import as_yaml, json_schema
-
-    titles = {kind: f"config/{folder}/<name>.yaml" for kind, folder in FOLDERS.items()}
-    titles["config"] = "config/config.yaml"
-    return {SCHEMAS / f"{kind}.schema.yaml": as_yaml(json_schema(FILES[kind], titles[kind])) for kind in FILES}

@@ -9,10 +9,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from annotated_types import MaxLen, MinLen
+from annotated_types import MinLen
 
-from hatchery.settings.base import Count, Natural, Positive, Range, ReadingName, RefusedError, Settings, require
-from hatchery.settings.fields import Unique
+from hatchery.settings.base import Count, Natural, Positive, Range, ReadingName, RefusedError, Settings
+from hatchery.settings.fields import Text, Unique
 
 BabylmCorpus = Literal[
     "aochildes",
@@ -30,6 +30,7 @@ RawFormat = Literal["cbt", "json_lines", "parquet", "sentences", "text", "wikiex
 SplitName = Literal["train", "dev", "test"]
 Splits = Annotated[tuple[SplitName, ...], MinLen(1), Unique()]
 Patterns = Annotated[tuple[str, ...], MinLen(1)]
+Delimiter = Annotated[str, Text('^[^"\r\n]$', 'one character, such as ";" or "\\t"')]
 Amount = Natural | Annotated[float, Range(ge=0, lt=1)]
 
 
@@ -72,7 +73,7 @@ class ProseOptions(Settings):
     """minimal repairs encodings, full also the spaces and quotes of words written apart."""
     lines_per_document: Count | None = None
     """Cut documents after so many paragraphs or rows; null leaves it to the text, or to `cut_files`."""
-    minimum_words: Count = 1
+    minimum_words: Natural = 1
     """Documents with fewer words are left out and counted."""
 
 
@@ -91,7 +92,7 @@ class PlainTextOptions(ProseOptions):
     cut_files: Literal["auto", "always", "never"] = "auto"
     """Whether text files are cut into documents, at blank lines or else at line ends, where `lines_per_document` does
     not say how; auto cuts files of more than 1 MiB, and every file where there are fewer than 20."""
-    delimiter: Annotated[str, MinLen(1), MaxLen(1)] | None = None
+    delimiter: Delimiter | None = None
     """What separates the columns of a table, such as ";" or "\\t"; null is a tab for .tsv files, otherwise a comma."""
     column: str = "text"
     """Column or field with the text."""
@@ -107,8 +108,6 @@ class PlainTextOptions(ProseOptions):
     """Final mark by the value of that column; a full stop for other values."""
 
     def __post_init__(self) -> None:
-        usable = self.delimiter is None or self.delimiter not in '"\r\n'
-        require(usable, "delimiter", self.delimiter, 'one character, such as ";" or "\\t"')
         if self.punctuation_column and self.tagged:
             raise RefusedError("punctuation_column", "cannot be set beside `tagged`, whose text has marks of its own")
 

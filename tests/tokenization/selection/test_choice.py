@@ -28,12 +28,12 @@ def test_the_rule_chooses_from_the_published_table_what_the_paper_chose(reposito
         else:
             by_size[name, int(size)] = measures
     settings = SweepSettings(
-        "table 6",
-        tuple(
+        name="table 6",
+        types=tuple(
             CandidateType(
-                name,
-                {"kind": "byte_bpe", "min_frequency": 0},
-                tuple(size for of, size in by_size if of == name),
+                name=name,
+                definition={"kind": "byte_bpe", "min_frequency": 0},
+                sizes=tuple(size for of, size in by_size if of == name),
                 published_as=name,
             )
             for name in types

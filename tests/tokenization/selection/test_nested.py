@@ -8,20 +8,18 @@ import pytest
 from hatchery.errors import TokenizationError
 from hatchery.tokenization.selection.backends import open_backend, read_definition
 from hatchery.tokenization.selection.nested import cut_down, is_nested, smallest_size, vocabulary_size
-from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.trainer import TokenizerSettings, train
 from hatchery.tokenization.training_lines import training_lines
 from hatchery.typed import build
 
-ROBERTA, BNC = (list(SPECIAL_SETS[name].order) for name in ("roberta", "bnc"))
 KINDS: dict[str, dict[str, Any]] = {
     "byte_bpe": {"kind": "byte_bpe", "individual_digits": False},
-    "byte_bpe of the study": {"kind": "byte_bpe", "special_tokens": ROBERTA, "individual_digits": False},
+    "byte_bpe of the study": {"kind": "byte_bpe", "special_tokens": "roberta", "individual_digits": False},
     "byte-level WordPiece": {"kind": "wordpiece"},
     "observed bytes": {"kind": "wordpiece", "byte_alphabet": "observed"},
     "BNC WordPiece": {
         "kind": "wordpiece",
-        "special_tokens": BNC,
+        "special_tokens": "bnc",
         "continuing_subword_prefix": "@@",
         "normalizer": "ltg_bnc",
         "pre_tokenizer": "ltg_bnc",
@@ -80,5 +78,5 @@ def test_a_merge_into_an_entry_that_exists_already_makes_no_new_one() -> None:
 
 
 def test_unigram_is_not_nested() -> None:
-    unigram = {"kind": "unigram", "special_tokens": ROBERTA, "pre_tokenizer": "metaspace", "min_frequency": 0}
+    unigram = {"kind": "unigram", "special_tokens": "roberta", "pre_tokenizer": "metaspace", "min_frequency": 0}
     assert not is_nested(build(TokenizerSettings, {**unigram, "vocabulary_size": 400}))

@@ -159,15 +159,18 @@ def test_unigram_is_trained_in_every_size(corpus: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"types": []}, "types: the sweep lists no type"),
-        ({"types": [{**BPE, "sizes": [400, 300]}]}, "types.bpe.sizes: expected rising sizes"),
+        ({"types": []}, "types: expected at least 1 entry, got 0"),
+        ({"types": [{**BPE, "sizes": [400, 300]}]}, "types.0.sizes: got [400, 300], expected rising sizes"),
         ({"types": [{**BPE, "sizes": [100]}]}, "types.bpe: vocabulary_size: 100 is too small"),
         ({"types": [{**BPE, "definition": {"kind": "bpe", "min_frequency": 0}}]}, "types.bpe: kind: got 'bpe'"),
         ({"types": [BPE, BPE]}, "types: a name occurs twice among bpe, bpe"),
         ({"types": [BPE]}, "types.bpe: several sizes and nothing to compare them with"),
         ({"frequency_search": {"type": "x", "lowest": 300, "highest": 400}}, "frequency_search.type: got the type 'x'"),
-        ({"frequency_search": {"type": "bpe", "lowest": 400, "highest": 300}}, "frequency_search: expected lowest"),
-        ({"sample_splits": ["all"]}, "sample_splits: got"),
+        (
+            {"frequency_search": {"type": "bpe", "lowest": 400, "highest": 300}},
+            "frequency_search.lowest: got 400, expected at most highest (300)",
+        ),
+        ({"sample_splits": ["all"]}, "sample_splits.0: got 'all'"),
         ({"morphemes": None}, "--morphemes: got None"),
     ],
 )

@@ -8,14 +8,17 @@ import inspect
 import textwrap
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic.json_schema import GenerateJsonSchema
 
+from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.settings.fields import ABSENT
 from hatchery.typed import adapter
 
+SCHEMAS = Path(__file__).resolve().parents[3] / "workflow" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SWEEP = "#/$defs/with_sweep"
 _WITH_SWEEP = {
@@ -106,3 +109,10 @@ def as_yaml(schema: dict[str, Any]) -> str:
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+
+def schema_texts() -> dict[Path, str]:
+    """The schema files for editors, by their paths, as they have to be."""
+    titles = {kind: f"config/{folder}/<name>.yaml" for kind, folder in FOLDERS.items()}
+    titles["config"] = "config/config.yaml"
+    return {SCHEMAS / f"{kind}.schema.yaml": as_yaml(json_schema(FILES[kind], titles[kind])) for kind in FILES}
