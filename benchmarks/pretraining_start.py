@@ -20,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 import read_tokens
 
 LIMIT = 0.02
+# LTG-BERT base.
+MODEL = {"hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": 12, "num_attention_heads": 12}
 WAYS = ("without", "with", "one thread")
 
 
@@ -42,7 +44,7 @@ def measure(tokens: Path, way: str) -> None:
     shards = TokenShards.open(tokens, "train")
     opened = time.monotonic() - started
     BabylmSegments(shards, read_tokens.SEQUENCE_LENGTH)
-    initialise_(MaskedLanguageModel(model_config({"family": "ltg_bert", "vocab_size": shards.vocabulary_size}, "")), 1)
+    initialise_(MaskedLanguageModel(model_config({"family": "ltg", "vocab_size": shards.vocabulary_size, **MODEL}, "")), 1)
     print(json.dumps(opened))
 
 
