@@ -44,7 +44,8 @@ def measure(tokens: Path, way: str) -> None:
     shards = TokenShards.open(tokens, "train")
     opened = time.monotonic() - started
     BabylmSegments(shards, read_tokens.SEQUENCE_LENGTH)
-    initialise_(MaskedLanguageModel(model_config({"family": "ltg", "vocab_size": shards.vocabulary_size, **MODEL}, "")), 1)
+    config = model_config({"family": "ltg", "vocab_size": shards.vocabulary_size, **MODEL})
+    initialise_(MaskedLanguageModel(config), 1)
     print(json.dumps(opened))
 
 
