@@ -11,11 +11,11 @@ from hatchery.errors import ConfigError
 from hatchery.stages.record import Stage
 
 
-def models_of(project: Project, experiment: str) -> list[dict[str, Any]]:
-    """The pretrained models of an experiment: run, seed, and what tables call them."""
+def runs_of(project: Project, experiment: str) -> list[dict[str, Any]]:
+    """The pretrained models of an experiment: model, seed, and what tables call them."""
     labels = project.labels(experiment)
     return [
-        {"cell": cell.name, "run": cell.run, "seed": cell.seed, **_label(labels, cell.run)}
+        {"name": cell.name, "model": cell.run, "seed": cell.seed, **_label(labels, cell.run)}
         for cell in project.cells(experiment)
     ]
 
@@ -25,18 +25,24 @@ def _label(labels: Mapping[str, str], run: str) -> dict[str, str]:
     return {"label": labels[run]} if run in labels else {}
 
 
-def summary_settings(project: Project, experiment: str) -> dict[str, Any]:
-    """The table of an experiment."""
+def collect_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """The tidy tables of an experiment."""
     block = project.experiment(experiment)
     return {
         "experiment": experiment,
-        "cells": models_of(project, experiment),
+        "runs": runs_of(project, experiment),
         "suites": block["minimal_pairs"],
         "tasks": list(block["finetuning"]["tasks"]),
         "perplexity": bool(block["perplexity"]["splits"]),
         "baselines": block["baselines"],
-        "published": block["published"],
     }
+
+
+def summary_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """The table of an experiment."""
+    covered = collect_settings(project, experiment)
+    del covered["perplexity"]
+    return {**covered, "published": project.experiment(experiment)["published"]}
 
 
 def tables_settings(project: Project, experiment: str) -> dict[str, Any]:
@@ -50,7 +56,7 @@ def tables_settings(project: Project, experiment: str) -> dict[str, Any]:
         )
     return {
         "experiment": experiment,
-        "cells": models_of(project, experiment),
+        "runs": runs_of(project, experiment),
         "tasks": list(block["finetuning"]["tasks"]),
         "baselines": block["baselines"],
         **chosen,
@@ -62,7 +68,7 @@ def page_settings(project: Project, experiment: str) -> dict[str, Any]:
     return {
         "experiment": experiment,
         "description": project.experiment(experiment)["description"],
-        "cells": models_of(project, experiment),
+        "runs": runs_of(project, experiment),
     }
 
 
@@ -133,26 +139,31 @@ _view = partial(Stage, environment="analysis", sort="local", memory_mb=2000, min
 
 STAGES = (
     _view(
-        name="summarise",
-        version=2,
-        settings=summary_settings,
+        name="collect_measurements",
+        version=1,
+        settings=collect_settings,
         arguments=lambda layout, experiment: {
             "pretraining": layout.pretrained(experiment),
             "minimal_pairs": layout.minimal_pairs(experiment),
             "finetuning": layout.finetuned(experiment),
             "perplexity": layout.perplexities(experiment),
             "baseline": layout.baselines(experiment),
-            "published": layout.published(experiment),
+            "tokens": layout.experiment_tokens(experiment),
         },
+        minutes=30,
+    ),
+    _view(
+        name="summarise",
+        version=2,
+        settings=summary_settings,
+        arguments=lambda layout, experiment: {"published": layout.published(experiment)},
     ),
     _view(
         name="write_tables",
         version=2,
         settings=tables_settings,
         arguments=lambda layout, experiment: {
-            "finetuning": layout.finetuned(experiment),
             "card": {corpus: f"results/cards/{corpus}/statistics.csv" for corpus in layout.cards(experiment)},
-            "layer_contributions": layout.contribution_table(experiment),
         },
     ),
     _view(
