@@ -27,9 +27,9 @@ WAYS = ("without", "with", "one thread")
 
 def measure(tokens: Path, way: str) -> None:
     """Start a pretraining; print the seconds in which the shards are opened."""
-    from hatchery.modeling.family_configuration import model_config
+    from hatchery.modeling.families import model_config
     from hatchery.modeling.initialisation import initialise_
-    from hatchery.modeling.masked_language_model import MaskedLanguageModel
+    from hatchery.modeling.language_model import LanguageModel
     from hatchery.objectives.babylm_segments import BabylmSegments
     from hatchery.storage import manifests
     from hatchery.tokenization.token_reader import TokenShards
@@ -45,7 +45,7 @@ def measure(tokens: Path, way: str) -> None:
     opened = time.monotonic() - started
     BabylmSegments(shards, read_tokens.SEQUENCE_LENGTH)
     config = model_config({"family": "ltg", "vocab_size": shards.vocabulary_size, **MODEL})
-    initialise_(MaskedLanguageModel(config), 1)
+    initialise_(LanguageModel(config), 1)
     print(json.dumps(opened))
 
 
