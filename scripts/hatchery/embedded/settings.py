@@ -1,9 +1,13 @@
-"""How much of the generated miniature language there is."""
+"""How much of the generated miniature language there is; planning asks this, too, so it imports nothing of it."""
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Annotated
 
 from hatchery.settings.base import Natural, Range, Settings
+
+# Tasks with as many rows as `examples_per_task` says, the two from which a model can really learn.
+LONG_TASKS = ("acceptability", "entailment")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,3 +24,8 @@ class EmbeddedSettings(Settings):
     """Training rows of acceptability and entailment."""
     examples_per_suite_task: Annotated[int, Range(ge=12)] = 60
     """Training rows of every other task."""
+
+    def training_rows(self, file: str) -> int:
+        """About how many rows the generated training file of a task has."""
+        task = PurePath(file).name.partition(".")[0]
+        return self.examples_per_task if task in LONG_TASKS else self.examples_per_suite_task
