@@ -175,15 +175,6 @@ class TrainingSettings(Settings):
             "tokens per step",
         )
 
-    @property
-    def model_values(self) -> dict[str, Any]:
-        """The fields of the model's configuration, apart from what the tokenizer says."""
-        return {
-            **self.model,
-            "vocabulary_bias": self.output_bias.kind != "none",
-            "sentence_pair_head": self.objective.sentence_pairs != "none",
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingSettings(TrainingSettings):
@@ -202,6 +193,15 @@ class PretrainSettings(TrainingSettings):
     """Keys of a model's configuration except the vocabulary size, which the token shards know."""
     seed: Natural
     """Draws weights, masks, dropout and the order of the data."""
+
+    @property
+    def model_values(self) -> dict[str, Any]:
+        """The fields of the model's configuration, apart from what the tokenizer says."""
+        return {
+            **self.model,
+            "vocabulary_bias": self.output_bias.kind != "none",
+            "sentence_pair_head": self.objective.sentence_pairs != "none",
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
