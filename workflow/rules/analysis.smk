@@ -1,9 +1,11 @@
 localrules:
+    collect_measurements,
     summarise,
     write_tables,
 
 
-rule summarise:
+# The only rule whose job reads what single runs wrote; all views read its tables.
+rule collect_measurements:
     input:
         pretraining=lambda wildcards: LAYOUT.all_kept(
             LAYOUT.pretrained(wildcards.experiment)
@@ -18,6 +20,49 @@ rule summarise:
             LAYOUT.perplexities(wildcards.experiment)
         ),
         baselines=lambda wildcards: LAYOUT.baselines(wildcards.experiment).values(),
+        tokens=lambda wildcards: LAYOUT.experiment_tokens(wildcards.experiment),
+    output:
+        measurements="results/{experiment}/measurements.parquet",
+        runs="results/{experiment}/runs.parquet",
+        curves="results/{experiment}/curves.parquet",
+        layers="results/{experiment}/layers.parquet",
+        checksums=expand(
+            "results/{{experiment}}/{table}.sha256",
+            table=["measurements", "runs", "curves", "layers"],
+        ),
+    log:
+        "logs/collect_measurements/{experiment}.log",
+    benchmark:
+        "results/benchmarks/collect_measurements/{experiment}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    resources:
+        **LAYOUT.resources("collect_measurements"),
+    params:
+        settings=lambda wildcards: LAYOUT.settings(
+            "collect_measurements", experiment=wildcards.experiment
+        ),
+        call=lambda wildcards: LAYOUT.call(
+            "collect_measurements",
+            {
+                "pretraining": LAYOUT.pretrained(wildcards.experiment),
+                "minimal_pairs": LAYOUT.minimal_pairs(wildcards.experiment),
+                "finetuning": LAYOUT.finetuned(wildcards.experiment),
+                "perplexity": LAYOUT.perplexities(wildcards.experiment),
+                "baseline": LAYOUT.baselines(wildcards.experiment),
+                "tokens": LAYOUT.experiment_tokens(wildcards.experiment),
+            },
+            experiment=wildcards.experiment,
+        ),
+    shell:
+        "python scripts/collect_measurements.py @{params.call}"
+        " --measurements {output.measurements} --runs {output.runs}"
+        " --curves {output.curves} --layers {output.layers} 2>&1 | tee {log}"
+
+
+rule summarise:
+    input:
+        measurements="results/{experiment}/measurements.parquet",
         published=lambda wildcards: LAYOUT.published(wildcards.experiment),
     output:
         csv=report(
@@ -44,18 +89,11 @@ rule summarise:
         ),
         call=lambda wildcards: LAYOUT.call(
             "summarise",
-            {
-                "pretraining": LAYOUT.pretrained(wildcards.experiment),
-                "minimal_pairs": LAYOUT.minimal_pairs(wildcards.experiment),
-                "finetuning": LAYOUT.finetuned(wildcards.experiment),
-                "perplexity": LAYOUT.perplexities(wildcards.experiment),
-                "baseline": LAYOUT.baselines(wildcards.experiment),
-                "published": LAYOUT.published(wildcards.experiment),
-            },
+            {"published": LAYOUT.published(wildcards.experiment)},
             experiment=wildcards.experiment,
         ),
     shell:
-        "python scripts/summarise.py @{params.call}"
+        "python scripts/summarise.py @{params.call} --measurements {input.measurements}"
         " --output {output.csv} --parquet {output.parquet}"
         " --markdown {output.markdown} --text {output.text} 2>&1 | tee {log}"
 
@@ -65,10 +103,8 @@ rule write_tables:
         summary="results/{experiment}/summary.csv",
         published=lambda wildcards: LAYOUT.table_numbers(wildcards.experiment),
         layout=lambda wildcards: LAYOUT.table_layout(wildcards.experiment),
-        finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
-            wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
-        ),
-        layers=lambda wildcards: LAYOUT.contribution_table(wildcards.experiment),
+        measurements="results/{experiment}/measurements.parquet",
+        layers="results/{experiment}/layers.parquet",
         cards=lambda wildcards: LAYOUT.cards(wildcards.experiment).values(),
         sizes="config/published/corpora/sizes.csv",
     output:
@@ -94,16 +130,15 @@ rule write_tables:
         call=lambda wildcards: LAYOUT.call(
             "write_tables",
             {
-                "finetuning": LAYOUT.finetuned(wildcards.experiment),
                 "card": {
                     corpus: f"results/cards/{corpus}/statistics.csv"
                     for corpus in LAYOUT.cards(wildcards.experiment)
                 },
-                "layer_contributions": LAYOUT.contribution_table(wildcards.experiment),
             },
             experiment=wildcards.experiment,
         ),
     shell:
         "python scripts/write_tables.py @{params.call} --summary {input.summary}"
+        " --measurements {input.measurements} --layers {input.layers}"
         " --published {input.published} --layout {input.layout} --sizes {input.sizes}"
         " --output {output.manifest} 2>&1 | tee {log}"

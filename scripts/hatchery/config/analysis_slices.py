@@ -13,10 +13,10 @@ MOST_DRAWN = 40
 """Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""
 
 
-def _cells(project: Project, experiment: str) -> list[dict[str, Any]]:
+def _runs(project: Project, experiment: str) -> list[dict[str, Any]]:
     labels = project.labels(experiment)
     return [
-        {"cell": cell.name, "run": cell.run, "seed": cell.seed, **_label(labels, cell.run)}
+        {"name": cell.name, "model": cell.run, "seed": cell.seed, **_label(labels, cell.run)}
         for cell in project.cells(experiment)
     ]
 
@@ -26,18 +26,24 @@ def _label(labels: Mapping[str, str], run: str) -> dict[str, str]:
     return {"label": labels[run]} if run in labels else {}
 
 
-def summary_slice(project: Project, experiment: str) -> dict[str, Any]:
-    """The table of an experiment."""
+def collect_slice(project: Project, experiment: str) -> dict[str, Any]:
+    """The tidy tables of an experiment."""
     block = project.experiment(experiment)
     return {
         "experiment": experiment,
-        "cells": _cells(project, experiment),
+        "runs": _runs(project, experiment),
         "suites": block["minimal_pairs"],
         "tasks": list(block["finetuning"]["tasks"]),
         "perplexity": bool(block["perplexity"]["splits"]),
         "baselines": block["baselines"],
-        "published": block["published"],
     }
+
+
+def summary_slice(project: Project, experiment: str) -> dict[str, Any]:
+    """The table of an experiment."""
+    covered = collect_slice(project, experiment)
+    del covered["perplexity"]
+    return {**covered, "published": project.experiment(experiment)["published"]}
 
 
 def drawn_cells(project: Project, experiment: str) -> set[str]:
@@ -53,13 +59,13 @@ def figure_slice(project: Project, experiment: str, figure: str) -> dict[str, An
         declared_figures()[figure],
         drawn_cells(project, experiment),
     )
-    cells = _cells(project, experiment)
-    left_out = len({cell["run"] for cell in cells if cell["cell"] not in drawn})
+    runs = _runs(project, experiment)
+    left_out = len({run["model"] for run in runs if run["name"] not in drawn})
     return {
         "figure": figure,
         "version": declared.version,
         "experiment": experiment,
-        "cells": [cell for cell in cells if cell["cell"] in drawn],
+        "runs": [run for run in runs if run["name"] in drawn],
         "style": block["figures"],
         **({"left_out": left_out} if left_out else {}),
         **({"published": block["published"]} if declared.published else {}),
@@ -68,7 +74,7 @@ def figure_slice(project: Project, experiment: str, figure: str) -> dict[str, An
 
 def probed_models_slice(project: Project, experiment: str) -> dict[str, Any]:
     """The table of what the layers contribute to the probes of an experiment."""
-    return {"experiment": experiment, "cells": _cells(project, experiment)}
+    return {"experiment": experiment, "runs": _runs(project, experiment)}
 
 
 def tables_slice(project: Project, experiment: str) -> dict[str, Any]:
@@ -82,7 +88,7 @@ def tables_slice(project: Project, experiment: str) -> dict[str, Any]:
         )
     return {
         "experiment": experiment,
-        "cells": _cells(project, experiment),
+        "runs": _runs(project, experiment),
         "tasks": list(block["finetuning"]["tasks"]),
         "baselines": block["baselines"],
         **chosen,
@@ -94,7 +100,7 @@ def page_slice(project: Project, experiment: str) -> dict[str, Any]:
     return {
         "experiment": experiment,
         "description": project.experiment(experiment)["description"],
-        "cells": _cells(project, experiment),
+        "runs": _runs(project, experiment),
     }
 
 

@@ -36,6 +36,7 @@ DEMANDS: Mapping[str, Demand] = {
     "show_result": Demand("local", 100, 1),
     "register_source": Demand("local", 1500, 1440),
     "write_cost": Demand("local", 2000, 10),
+    "collect_measurements": Demand("local", 2000, 30),
     "summarise": Demand("local", 2000, 10),
     "draw_figure": Demand("local", 2000, 10),
     "tabulate_layer_contributions": Demand("local", 2000, 10),

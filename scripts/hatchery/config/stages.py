@@ -39,6 +39,7 @@ VERSIONS = {
     "measure_perplexity": 1,
     "finetune": 3,
     "finetune_tasks": 2,
+    "collect_measurements": 1,
     "summarise": 2,
     # What all figures share; each has a version of its own, in its file.
     "draw_figure": 1,
@@ -245,6 +246,7 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "measure_perplexity": _perplexity,
     "finetune": _finetuning,
     "finetune_tasks": _several_tasks,
+    "collect_measurements": analysis.collect_slice,
     "summarise": analysis.summary_slice,
     "draw_figure": analysis.figure_slice,
     "tabulate_layer_contributions": analysis.probed_models_slice,

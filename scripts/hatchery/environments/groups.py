@@ -22,6 +22,7 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
     ),
     "analysis": (
         "describe_corpus",
+        "collect_measurements",
         "summarise",
         "draw_figure",
         "tabulate_layer_contributions",
