@@ -1,6 +1,7 @@
 """An experiment whose outputs lie on disk as the stages write them, small enough to compute its summary by hand."""
 
 import csv
+import dataclasses
 import io
 import json
 import shutil
@@ -190,11 +191,13 @@ class Experiment:
         further: Mapping[str, Results] | None = None,
         transfer: Mapping[str, tuple[str, Sequence[str], Results]] | None = None,
         majority: Mapping[str, float] | None = None,
+        probe: str = "",
     ) -> Path:
         """`results` maps a run to its values in the order of `metrics`, and the reason of failure.
 
         A run is a fine-tuning seed, or a seed and a learning rate. `further` are more scored sets, `transfer` other
-        tasks by name (suite, metrics, results), `majority` accuracies of the most frequent label by scored set.
+        tasks by name (suite, metrics, results), `majority` accuracies of the most frequent label by scored set,
+        `probe` the text of `layer_weights.csv`.
         """
         transfer = transfer or {}
         sets = {"validation": (metrics, results), **{name: (metrics, more) for name, more in (further or {}).items()}}
@@ -216,7 +219,7 @@ class Experiment:
             ],
         }
         measures = {f"majority_accuracy_{name}": value for name, value in (majority or {}).items()}
-        files = {"results.csv": table(columns, rows)}
+        files = {"results.csv": table(columns, rows)} | ({"layer_weights.csv": probe} if probe else {})
         path = self._evaluation("finetuning", cell, task, settings, files, measures)
         self.finetuning[f"{cell}:{task}"] = path
         self.tasks = list(dict.fromkeys([*self.tasks, task]))
@@ -263,6 +266,11 @@ class Experiment:
         outputs = Outputs(*(self.folder / f"{name}.parquet" for name in names))
         collect_measurements(self.collect_settings(), self.inputs, outputs)
         return outputs
+
+    def tables(self, published: Path | None = None) -> dict[str, Path]:
+        """What a figure is given of what there is by now."""
+        collected = dataclasses.asdict(self.collected())
+        return collected if published is None else collected | {"published": published}
 
     def measurements(self) -> list[Measurement]:
         """What a view reads of what there is by now."""

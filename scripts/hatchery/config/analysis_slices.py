@@ -72,11 +72,6 @@ def figure_slice(project: Project, experiment: str, figure: str) -> dict[str, An
     }
 
 
-def probed_models_slice(project: Project, experiment: str) -> dict[str, Any]:
-    """The table of what the layers contribute to the probes of an experiment."""
-    return {"experiment": experiment, "runs": _runs(project, experiment)}
-
-
 def tables_slice(project: Project, experiment: str) -> dict[str, Any]:
     """The tables in the layout of a paper. Raises ConfigError for an experiment that repeats none."""
     block = project.experiment(experiment)

@@ -39,7 +39,6 @@ DEMANDS: Mapping[str, Demand] = {
     "collect_measurements": Demand("local", 2000, 30),
     "summarise": Demand("local", 2000, 10),
     "draw_figure": Demand("local", 2000, 10),
-    "tabulate_layer_contributions": Demand("local", 2000, 10),
     "write_page": Demand("local", 500, 10),
     "write_run_card": Demand("local", 1000, 10),
     "write_provenance": Demand("local", 1000, 10),

@@ -43,7 +43,6 @@ VERSIONS = {
     "summarise": 2,
     # What all figures share; each has a version of its own, in its file.
     "draw_figure": 1,
-    "tabulate_layer_contributions": 1,
     "write_tables": 2,
     "write_page": 5,
     "write_run_card": 3,
@@ -249,7 +248,6 @@ SLICES: dict[str, Callable[..., dict[str, Any]]] = {
     "collect_measurements": analysis.collect_slice,
     "summarise": analysis.summary_slice,
     "draw_figure": analysis.figure_slice,
-    "tabulate_layer_contributions": analysis.probed_models_slice,
     "write_tables": analysis.tables_slice,
     "write_page": analysis.page_slice,
     "write_run_card": analysis.run_card_slice,

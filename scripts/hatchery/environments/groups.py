@@ -25,7 +25,6 @@ COMMANDS_BY_ENVIRONMENT: dict[str, tuple[str, ...]] = {
         "collect_measurements",
         "summarise",
         "draw_figure",
-        "tabulate_layer_contributions",
         "write_tables",
         "write_page",
         "write_provenance",
