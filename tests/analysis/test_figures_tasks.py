@@ -112,7 +112,7 @@ def test_the_most_frequent_label_is_a_line_where_the_score_is_an_accuracy(glue: 
 
 def test_published_scores_stand_in_the_row_of_their_model_and_task(glue: Any, repository: Path) -> None:
     settings = typed(glue, choice("elc_bert", "strict", ROWS))
-    values = comparable_values(settings, table(repository, "elc_bert"))
+    values = comparable_values(settings, {"published": table(repository, "elc_bert")})
     axes = draw_task_scores(settings, suite_scores(settings, measured(glue, settings), values)).axes[0]
     names = [name.split(" (")[0] for name in row_names(axes)]
     marks = {(names[round(y)], y > round(y)): x for x, y in published(axes)}
