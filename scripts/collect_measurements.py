@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from hatchery.analysis.collect_measurements import Inputs, Outputs, collect_measurements
+from hatchery.analysis.collect_measurements import Inputs, collect_measurements
 from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
 
 
@@ -16,8 +16,7 @@ def main(arguments: argparse.Namespace) -> None:
         perplexity=named_paths(arguments.perplexity),
         tokens=arguments.tokens,
     )
-    outputs = Outputs(arguments.measurements, arguments.runs, arguments.curves, arguments.layers)
-    collect_measurements(load_settings(arguments.settings), inputs, outputs)
+    collect_measurements(load_settings(arguments.settings), inputs, arguments.output)
 
 
 if __name__ == "__main__":
@@ -36,6 +35,5 @@ if __name__ == "__main__":
     parser.add_argument("--finetuning", nargs="+", action="extend", metavar="RUN:TASK=MANIFEST")
     parser.add_argument("--perplexity", nargs="+", action="extend", metavar="RUN=MANIFEST", help="held-out text")
     parser.add_argument("--tokens", type=Path, help="manifest of the token shards that the models were trained on")
-    for name in ("measurements", "runs", "curves", "layers"):
-        parser.add_argument(f"--{name}", required=True, type=Path, help=f"the table of {name} to write (Parquet)")
+    parser.add_argument("--output", required=True, type=Path, help="measurements.parquet; the others lie beside it")
     run_command(main, parser)

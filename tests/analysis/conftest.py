@@ -1,7 +1,6 @@
 """An experiment whose outputs lie on disk as the stages write them, small enough to compute its summary by hand."""
 
 import csv
-import dataclasses
 import io
 import json
 import shutil
@@ -11,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.collect_measurements import Inputs, Outputs, collect_measurements
+from hatchery.analysis.collect_measurements import Inputs, collect_measurements
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import SummarySettings, baseline_runs
+from hatchery.analysis.tidy_tables import TABLES
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import stage_run
 from hatchery.typed import build, stage_body
@@ -260,23 +260,22 @@ class Experiment:
     def inputs(self) -> Inputs:
         return Inputs(self.pretraining, self.minimal_pairs, self.finetuning, self.perplexity)
 
-    def collected(self) -> Outputs:
-        """The tidy tables of what there is by now."""
-        names = ("measurements", "runs", "curves", "layers")
-        outputs = Outputs(*(self.folder / f"{name}.parquet" for name in names))
-        collect_measurements(self.collect_settings(), self.inputs, outputs)
-        return outputs
+    def collected(self) -> Path:
+        """The tidy table of measurements of what there is by now; the others lie beside it."""
+        collect_measurements(self.collect_settings(), self.inputs, self.folder / "measurements.parquet")
+        return self.folder / "measurements.parquet"
 
     def tables(self, published: Path | None = None) -> dict[str, Path]:
         """What a figure is given of what there is by now."""
-        collected = dataclasses.asdict(self.collected())
-        return collected if published is None else collected | {"published": published}
+        collected = self.collected()
+        found = {table.name: table.beside(collected) for table in TABLES}
+        return found if published is None else found | {"published": published}
 
     def measurements(self) -> list[Measurement]:
         """What a view reads of what there is by now."""
         settings = build(SummarySettings, stage_body(self.summary_settings()))
         runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
-        return read_measurements(self.collected().measurements, runs)
+        return read_measurements(self.collected(), runs)
 
     def summary_settings(self, published: dict[str, Any] | None = None) -> dict[str, Any]:
         return {

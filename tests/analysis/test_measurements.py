@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.collect_measurements import Outputs, collect_measurements
+from hatchery.analysis.collect_measurements import collect_measurements
 from hatchery.analysis.measurements import Measurement, minimal_pair_measurements, shown_pairs
 from hatchery.analysis.settings import SeededRun
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
@@ -141,9 +141,8 @@ def test_a_damaged_table_of_perplexities_names_file_and_line(experiment: Any, ro
 def test_a_perplexity_that_nobody_asked_for_is_refused(two_models: Any) -> None:
     two_models.add_perplexity("elc-s1", {"dev": (2.0, 7.4, 0.5)})
     settings = {**two_models.collect_settings(), "perplexity": False}
-    outputs = Outputs(*(two_models.folder / name for name in "abcd"))
     with pytest.raises(ConfigError, match="--perplexity: got elc-s1, but the settings ask for no perplexity"):
-        collect_measurements(settings, two_models.inputs, outputs)
+        collect_measurements(settings, two_models.inputs, two_models.folder / "measurements.parquet")
 
 
 def test_averages_with_ties_as_right_answers_come_for_all_models_where_one_has_a_tie(experiment: Any) -> None:

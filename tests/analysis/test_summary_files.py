@@ -28,7 +28,7 @@ def write(experiment: Any, folder: Path, published: Path | None = None, backward
     paths = [folder / name for name in NAMES]
     settings = experiment.summary_settings(None if published is None else CHOICE)
     csv_path, parquet, markdown, text = paths
-    write_summary(settings, experiment.collected().measurements, published, csv_path, parquet, markdown, text)
+    write_summary(settings, experiment.collected(), published, csv_path, parquet, markdown, text)
     return paths
 
 
@@ -133,7 +133,7 @@ def test_nothing_is_written_when_an_input_is_damaged(two_models: Any, tmp_path: 
 def test_a_table_of_published_values_must_be_handed_in_exactly_when_the_settings_name_one(
     two_models: Any, tmp_path: Path, published: Path
 ) -> None:
-    table = two_models.collected().measurements
+    table = two_models.collected()
     for choice, path in ((None, published), (CHOICE, None)):
         with pytest.raises(ConfigError, match="--published"):
             write_summary(two_models.summary_settings(choice), table, path, tmp_path / "summary.csv")

@@ -1,26 +1,15 @@
-localrules:
-    collect_measurements,
-    summarise,
-    write_tables,
+stage = LAYOUT.stage("collect_measurements")
 
 
 # The only rule whose job reads what single runs wrote; all views read its tables.
 rule collect_measurements:
     input:
-        pretraining=lambda wildcards: LAYOUT.all_kept(
-            LAYOUT.pretrained(wildcards.experiment)
-        ),
-        minimal_pairs=lambda wildcards: LAYOUT.all_kept(
-            LAYOUT.minimal_pairs(wildcards.experiment)
-        ),
-        finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
-            wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
-        ),
-        perplexity=lambda wildcards: LAYOUT.all_kept(
-            LAYOUT.perplexities(wildcards.experiment)
-        ),
-        baselines=lambda wildcards: LAYOUT.baselines(wildcards.experiment).values(),
-        tokens=lambda wildcards: LAYOUT.experiment_tokens(wildcards.experiment),
+        pretraining=stage.given("pretraining"),
+        minimal_pairs=stage.given("minimal_pairs"),
+        finetuning=stage.given("finetuning"),
+        perplexity=stage.given("perplexity"),
+        baselines=stage.given("baseline"),
+        tokens=stage.given("tokens"),
     output:
         measurements="results/{experiment}/measurements.parquet",
         runs="results/{experiment}/runs.parquet",
@@ -31,39 +20,27 @@ rule collect_measurements:
             table=["measurements", "runs", "curves", "layers"],
         ),
     log:
-        "logs/collect_measurements/{experiment}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/collect_measurements/{experiment}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("collect_measurements"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "collect_measurements", experiment=wildcards.experiment
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "collect_measurements",
-            {
-                "pretraining": LAYOUT.pretrained(wildcards.experiment),
-                "minimal_pairs": LAYOUT.minimal_pairs(wildcards.experiment),
-                "finetuning": LAYOUT.finetuned(wildcards.experiment),
-                "perplexity": LAYOUT.perplexities(wildcards.experiment),
-                "baseline": LAYOUT.baselines(wildcards.experiment),
-                "tokens": LAYOUT.experiment_tokens(wildcards.experiment),
-            },
-            experiment=wildcards.experiment,
-        ),
+        **stage.params,
     shell:
         "python scripts/collect_measurements.py @{params.call}"
-        " --measurements {output.measurements} --runs {output.runs}"
-        " --curves {output.curves} --layers {output.layers} 2>&1 | tee {log}"
+        " --output {output.measurements} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("summarise")
 
 
 rule summarise:
     input:
         measurements="results/{experiment}/measurements.parquet",
-        published=lambda wildcards: LAYOUT.published(wildcards.experiment),
+        published=stage.given("published"),
     output:
         csv=report(
             "results/{experiment}/summary.csv",
@@ -76,26 +53,22 @@ rule summarise:
         text="results/{experiment}/summary.txt",
         checksums="results/{experiment}/summary.sha256",
     log:
-        "logs/summarise/{experiment}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/summarise/{experiment}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("summarise"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "summarise", experiment=wildcards.experiment
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "summarise",
-            {"published": LAYOUT.published(wildcards.experiment)},
-            experiment=wildcards.experiment,
-        ),
+        **stage.params,
     shell:
         "python scripts/summarise.py @{params.call} --measurements {input.measurements}"
         " --output {output.csv} --parquet {output.parquet}"
         " --markdown {output.markdown} --text {output.text} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("write_tables")
 
 
 rule write_tables:
@@ -116,27 +89,15 @@ rule write_tables:
             labels={"experiment": "{experiment}", "table": "tables of the paper"},
         ),
     log:
-        "logs/write_tables/{experiment}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/write_tables/{experiment}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("write_tables"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "write_tables", experiment=wildcards.experiment
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "write_tables",
-            {
-                "card": {
-                    corpus: f"results/cards/{corpus}/statistics.csv"
-                    for corpus in LAYOUT.cards(wildcards.experiment)
-                },
-            },
-            experiment=wildcards.experiment,
-        ),
+        **stage.params,
     shell:
         "python scripts/write_tables.py @{params.call} --summary {input.summary}"
         " --measurements {input.measurements} --layers {input.layers}"

@@ -1,15 +1,11 @@
 from hatchery.analysis.figures.registry import declared_figures
 
-
-localrules:
-    draw_figure,
+stage = LAYOUT.stage("draw_figure")
 
 
 rule draw_figure:
     input:
-        lambda wildcards: LAYOUT.figure_tables(
-            wildcards.experiment, wildcards.figure
-        ).values(),
+        stage.given(),
     output:
         figure=report(
             "results/{experiment}/figures/{figure}.svg",
@@ -22,25 +18,17 @@ rule draw_figure:
         ),
         checksums="results/{experiment}/figures/{figure}.sha256",
     log:
-        "logs/draw_figure/{experiment}/{figure}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/draw_figure/{experiment}/{figure}.tsv"
+        stage.benchmark
     wildcard_constraints:
         figure="|".join(declared_figures()),
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("draw_figure"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "draw_figure", experiment=wildcards.experiment, figure=wildcards.figure
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "draw_figure",
-            {"tables": LAYOUT.figure_tables(wildcards.experiment, wildcards.figure)},
-            experiment=wildcards.experiment,
-            figure=wildcards.figure,
-        ),
+        **stage.params,
         text=lambda wildcards: LAYOUT.figure_text(
             wildcards.experiment, wildcards.figure
         ),

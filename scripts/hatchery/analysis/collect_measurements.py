@@ -47,18 +47,8 @@ class Inputs:
     tokens: Path | None = None
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """The four Parquet files; the checksum of each is written beside it."""
-
-    measurements: Path
-    runs: Path
-    curves: Path
-    layers: Path
-
-
-def collect_measurements(settings: Mapping[str, Any], inputs: Inputs, outputs: Outputs) -> None:
-    """Write the tidy tables of the experiment of `settings`.
+def collect_measurements(settings: Mapping[str, Any], inputs: Inputs, output: Path) -> None:
+    """Write the tidy tables of the experiment of `settings`: measurements to `output`, the others beside it.
 
     Raises ConfigError when the inputs are not those that the settings ask for, ManifestError when a file is not what
     its manifest says or an evaluation belongs to another model, EvaluationError when a table is invalid. Until
@@ -71,7 +61,7 @@ def collect_measurements(settings: Mapping[str, Any], inputs: Inputs, outputs: O
     runs: list[dict[str, Any]] = []
     layers: list[dict[str, Any]] = []
     measurements: list[Measurement] = []
-    with growing(outputs.curves, CURVES) as curves:
+    with growing(CURVES.beside(output), CURVES) as curves:
         for name, path in match_runs(inputs.pretraining, chosen.runs, "--pretraining").items():
             trained[name] = manifest = read_manifest(path)
             run, place = pretrained_run(manifest, words_per_token), _place(chosen.experiment, named[name])
@@ -83,9 +73,9 @@ def collect_measurements(settings: Mapping[str, Any], inputs: Inputs, outputs: O
         measurements += evaluated
         layers += [_place(chosen.experiment, named[name]) | row for name, rows in probes.items() for row in rows]
     # Together only once all inputs are sound.
-    write_rows(outputs.runs, RUNS, runs)
-    write_rows(outputs.layers, LAYERS, layers)
-    write_rows(outputs.measurements, MEASUREMENTS, [_row(chosen.experiment, run) for run in measurements])
+    write_rows(RUNS.beside(output), RUNS, runs)
+    write_rows(LAYERS.beside(output), LAYERS, layers)
+    write_rows(output, MEASUREMENTS, [_row(chosen.experiment, run) for run in measurements])
 
 
 def _words_per_token(tokens: Manifest) -> float | None:

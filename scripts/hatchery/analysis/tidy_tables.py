@@ -41,6 +41,10 @@ class TidyTable:
     key: tuple[str, ...]
     columns: tuple[Column, ...]
 
+    def beside(self, other: str | Path) -> Path:
+        """Where this table of an experiment lies, given another one of it."""
+        return Path(other).with_name(f"{self.name}.parquet")
+
     @property
     def names(self) -> list[str]:
         """The columns in their order."""

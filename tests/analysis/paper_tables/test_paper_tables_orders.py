@@ -55,7 +55,7 @@ def lists(experiment: Any, **more: Any) -> tuple[dict[str, list[float]], dict[st
     settings = build(
         PaperTablesSettings, {k: v for k, v in settings_of(experiment, **more).items() if "stage" not in k}
     )
-    return lists_of_models(read_runs(settings, experiment.collected().measurements), settings, MSGS_AMBIGUOUS_TASKS)
+    return lists_of_models(read_runs(settings, experiment.collected()), settings, MSGS_AMBIGUOUS_TASKS)
 
 
 def test_a_score_is_the_mean_of_a_run_over_the_ambiguous_tasks_collapsed_ones_included(msgs: Any) -> None:
@@ -94,7 +94,7 @@ def write(repository: Path, experiment: Any, folder: Path, hash_seed: str) -> di
         encoding="utf-8",
     )
     write_checksums([summary])
-    tables = experiment.collected()
+    table = experiment.collected()
     result = subprocess.run(
         [
             *(sys.executable, str(repository / "scripts/write_tables.py")),
@@ -102,7 +102,7 @@ def write(repository: Path, experiment: Any, folder: Path, hash_seed: str) -> di
             *("--published", str(repository / "config/published/values/elc_bert.csv")),
             *("--layout", str(repository / "config/paper_tables/elc_bert.yaml")),
             *("--sizes", str(repository / "config/published/corpora/sizes.csv")),
-            *("--measurements", str(tables.measurements), "--layers", str(tables.layers)),
+            *("--measurements", str(table), "--layers", str(table.with_name("layers.parquet"))),
             *("--output", str(folder / "manifest.json")),
         ],
         capture_output=True,

@@ -11,8 +11,9 @@ from hatchery.rendering.figures import Declaration, declaration_in
 Tables = Mapping[str, Path]
 """What a figure is given: the tidy tables that it needs, of one experiment or of several, and `published` values."""
 
-Need = Literal["curves", "layer_weights", "minimal_pairs", "tasks", "ambiguous_tasks", "probes"]
+Need = Literal["runs", "curves", "layer_weights", "minimal_pairs", "tasks", "ambiguous_tasks", "probes"]
 NEEDS: Mapping[Need, tuple[str, str]] = {
+    "runs": ("runs", "pretrained models"),
     "curves": ("curves", "pretrained models"),
     "layer_weights": ("layers", "pretrained models"),
     "minimal_pairs": ("measurements", "suites of minimal pairs"),

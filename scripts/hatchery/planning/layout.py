@@ -6,10 +6,10 @@ Where results are kept that experiments share is in `kept_results.py`.
 from hatchery.analysis.figures.registry import Need, figures_drawn_from, require_figure, tables_of
 from hatchery.analysis.msgs_features import bias_features
 from hatchery.config.continuation import origin_of, path_of
-from hatchery.config.data_layout import DataLayout
 from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.paper_tables import paper_of_tables
+from hatchery.planning.data_layout import DataLayout
 from hatchery.rendering.figures import Declaration
 
 
@@ -184,6 +184,7 @@ class Layout(DataLayout):
 
     def _drawable(self, experiment: str) -> list[Need]:
         results: dict[Need, dict[str, str]] = {
+            "runs": self.pretrained(experiment),
             "curves": self.pretrained(experiment),
             "layer_weights": self.pretrained(experiment),
             "minimal_pairs": self.minimal_pairs(experiment),

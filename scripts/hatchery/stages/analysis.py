@@ -1,19 +1,17 @@
-"""What the stages that read results depend on: tables, figures, pages, exported models. See `stages.py`."""
+"""Stages that read results: tables, pages, cards, exported models."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from hatchery.analysis.figures.registry import declared_figures
 from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
 from hatchery.config.terms import raw_inputs
 from hatchery.errors import ConfigError
-
-MOST_DRAWN = 40
-"""Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""
+from hatchery.stages.record import Stage
 
 
-def _runs(project: Project, experiment: str) -> list[dict[str, Any]]:
+def runs_of(project: Project, experiment: str) -> list[dict[str, Any]]:
+    """The pretrained models of an experiment: model, seed, and what tables call them."""
     labels = project.labels(experiment)
     return [
         {"name": cell.name, "model": cell.run, "seed": cell.seed, **_label(labels, cell.run)}
@@ -26,12 +24,12 @@ def _label(labels: Mapping[str, str], run: str) -> dict[str, str]:
     return {"label": labels[run]} if run in labels else {}
 
 
-def collect_slice(project: Project, experiment: str) -> dict[str, Any]:
+def collect_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The tidy tables of an experiment."""
     block = project.experiment(experiment)
     return {
         "experiment": experiment,
-        "runs": _runs(project, experiment),
+        "runs": runs_of(project, experiment),
         "suites": block["minimal_pairs"],
         "tasks": list(block["finetuning"]["tasks"]),
         "perplexity": bool(block["perplexity"]["splits"]),
@@ -39,40 +37,14 @@ def collect_slice(project: Project, experiment: str) -> dict[str, Any]:
     }
 
 
-def summary_slice(project: Project, experiment: str) -> dict[str, Any]:
+def summary_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The table of an experiment."""
-    covered = collect_slice(project, experiment)
+    covered = collect_settings(project, experiment)
     del covered["perplexity"]
     return {**covered, "published": project.experiment(experiment)["published"]}
 
 
-def drawn_cells(project: Project, experiment: str) -> set[str]:
-    """The cells of the models that figures show: the first of the experiment, at most MOST_DRAWN."""
-    drawn = list(dict.fromkeys(cell.run for cell in project.cells(experiment)))[:MOST_DRAWN]
-    return {cell.name for cell in project.cells(experiment) if cell.run in drawn}
-
-
-def figure_slice(project: Project, experiment: str, figure: str) -> dict[str, Any]:
-    """A figure of an experiment, with the models that fit, and with the published values if it shows such."""
-    block, declared, drawn = (
-        project.experiment(experiment),
-        declared_figures()[figure],
-        drawn_cells(project, experiment),
-    )
-    runs = _runs(project, experiment)
-    left_out = len({run["model"] for run in runs if run["name"] not in drawn})
-    return {
-        "figure": figure,
-        "version": declared.version,
-        "experiment": experiment,
-        "runs": [run for run in runs if run["name"] in drawn],
-        "style": block["figures"],
-        **({"left_out": left_out} if left_out else {}),
-        **({"published": block["published"]} if declared.published else {}),
-    }
-
-
-def tables_slice(project: Project, experiment: str) -> dict[str, Any]:
+def tables_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The tables in the layout of a paper. Raises ConfigError for an experiment that repeats none."""
     block = project.experiment(experiment)
     chosen = paper_tables(project, experiment)
@@ -83,23 +55,23 @@ def tables_slice(project: Project, experiment: str) -> dict[str, Any]:
         )
     return {
         "experiment": experiment,
-        "runs": _runs(project, experiment),
+        "runs": runs_of(project, experiment),
         "tasks": list(block["finetuning"]["tasks"]),
         "baselines": block["baselines"],
         **chosen,
     }
 
 
-def page_slice(project: Project, experiment: str) -> dict[str, Any]:
+def page_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The page of an experiment."""
     return {
         "experiment": experiment,
         "description": project.experiment(experiment)["description"],
-        "runs": _runs(project, experiment),
+        "runs": runs_of(project, experiment),
     }
 
 
-def run_card_slice(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+def run_card_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
     """The card of one pretraining run."""
     block = project.experiment(experiment)
     chosen = project.cell(experiment, cell)
@@ -114,13 +86,13 @@ def run_card_slice(project: Project, experiment: str, cell: str) -> dict[str, An
     }
 
 
-def provenance_slice(project: Project, experiment: str) -> dict[str, Any]:
+def provenance_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The page that leads from every number to its files. Raises ConfigError for an unknown experiment."""
     project.experiment(experiment)
     return {"experiment": experiment}
 
 
-def export_slice(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+def export_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
     """A model as a folder for the `transformers` library."""
     block = project.experiment(experiment)
     chosen = project.cell(experiment, cell)
@@ -143,7 +115,7 @@ def export_slice(project: Project, experiment: str, cell: str) -> dict[str, Any]
     }
 
 
-def filled_sentences_slice(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+def filled_sentences_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
     """What a model writes into gaps: model and corpus alone. Raises ConfigError for an unknown model."""
     project.cell(experiment, cell)
     return {}
@@ -155,7 +127,112 @@ def _hub_dataset(project: Project, source: str) -> str | None:
     return None if data["hub"] is None or data["path"] is not None else data["hub"]["dataset"]
 
 
-def exports_slice(project: Project, experiment: str) -> dict[str, Any]:
+def exports_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The list of exported models."""
     names = [cell.name for cell in project.cells(experiment)]
     return {"experiment": experiment, "description": project.experiment(experiment)["description"], "cells": names}
+
+
+STAGES = (
+    Stage(
+        name="collect_measurements",
+        version=1,
+        settings=collect_settings,
+        arguments=lambda layout, experiment: {
+            "pretraining": layout.pretrained(experiment),
+            "minimal_pairs": layout.minimal_pairs(experiment),
+            "finetuning": layout.finetuned(experiment),
+            "perplexity": layout.perplexities(experiment),
+            "baseline": layout.baselines(experiment),
+            "tokens": layout.experiment_tokens(experiment),
+        },
+        environment="analysis",
+        sort="local",
+        memory_mb=2000,
+        minutes=30,
+    ),
+    Stage(
+        name="summarise",
+        version=2,
+        settings=summary_settings,
+        arguments=lambda layout, experiment: {"published": layout.published(experiment)},
+        environment="analysis",
+        sort="local",
+        memory_mb=2000,
+        minutes=10,
+    ),
+    Stage(
+        name="write_tables",
+        version=2,
+        settings=tables_settings,
+        arguments=lambda layout, experiment: {
+            "card": {corpus: f"results/cards/{corpus}/statistics.csv" for corpus in layout.cards(experiment)},
+        },
+        environment="analysis",
+        sort="local",
+        memory_mb=2000,
+        minutes=10,
+    ),
+    Stage(
+        name="write_page",
+        version=5,
+        settings=page_settings,
+        arguments=lambda layout, experiment: {
+            "card": layout.cards(experiment),
+            "pretraining": layout.pretrained(experiment),
+            "run_card": layout.run_cards(experiment),
+            "tables": layout.paper_tables(experiment),
+            "filled": layout.filled_sentences(experiment),
+        },
+        environment="analysis",
+        sort="local",
+        memory_mb=500,
+        minutes=10,
+    ),
+    Stage(
+        name="write_run_card",
+        version=3,
+        settings=run_card_settings,
+        environment="analysis",
+        sort="local",
+        memory_mb=1000,
+        minutes=10,
+    ),
+    Stage(
+        name="write_provenance",
+        version=3,
+        settings=provenance_settings,
+        environment="analysis",
+        sort="local",
+        memory_mb=1000,
+        minutes=10,
+    ),
+    Stage(
+        name="export_model",
+        version=2,
+        settings=export_settings,
+        environment="evaluation",
+        sort="local",
+        memory_mb=3000,
+        minutes=10,
+    ),
+    Stage(
+        name="list_exported_models",
+        version=1,
+        settings=exports_settings,
+        arguments=lambda layout, experiment: {"model": layout.exported(experiment)},
+        environment="evaluation",
+        sort="local",
+        memory_mb=500,
+        minutes=10,
+    ),
+    Stage(
+        name="fill_sentences",
+        version=1,
+        settings=filled_sentences_settings,
+        environment="evaluation",
+        sort="local",
+        memory_mb=3000,
+        minutes=10,
+    ),
+)
