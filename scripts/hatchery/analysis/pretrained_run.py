@@ -18,7 +18,7 @@ from hatchery.analysis.pretraining_outputs import (
 )
 from hatchery.analysis.tidy_tables import CURVES
 from hatchery.errors import EvaluationError
-from hatchery.modeling.flops import training_flops_per_sequence
+from hatchery.modeling.families import training_flops_per_sequence
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.storage.manifests import Manifest, volatile_facts
