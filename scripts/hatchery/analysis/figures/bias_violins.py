@@ -71,7 +71,7 @@ a panel have the same area. The bar is the middle half of the runs, the white do
 the mean of the task means. Failed runs (Matthews correlation 0, one class for everything, not a number) are hollow
 dots and left out of all statistics. Failed runs without a value have a lane of their own.
 
-Source: ``results.csv`` of every model and ambiguous task.
+Source: ``measurements.parquet``.
 """,
     published="An open diamond is a comparable published mean over the same six tasks.",
 )

@@ -63,7 +63,7 @@ down.
 Failed runs (Matthews correlation 0, one class for everything, not a number) are hollow; those without a value have a
 lane of their own. The stroke is the mean of the other runs.
 
-Source: ``results.csv`` of every model and ambiguous task.
+Source: ``measurements.parquet``.
 """,
     published="An open diamond is a comparable published mean.",
 )

@@ -37,7 +37,7 @@ in percent, are the contributions. They are means over the runs of a probe, and 
 spans. The slope is that of the least-squares line over the layers. A negative slope means that a task is read from
 early layers. There is one panel per model, or one per task if there are fewer tasks than models.
 
-Source: ``layer_weights.csv`` of every probe; the numbers are in ``tables/layer_contributions.csv``.
+Source: ``layers.parquet``.
 """,
 )
 

@@ -41,7 +41,7 @@ the weighting of the model's output. For models with several pretraining seeds, 
 Weights of different layers are comparable only if the outputs are normalised. Otherwise a small weight may belong to
 an output of large magnitude.
 
-Source: ``layer_weights.json`` of every pretraining run.
+Source: ``layers.parquet``.
 """,
 )
 

@@ -39,7 +39,7 @@ The right panel shows the loss on the development split at each evaluation. The 
 start of training. The upper axes count optimiser steps; they are left out if the models see different numbers of
 tokens per step. Untrained models have no line.
 
-Source: ``metrics.jsonl`` of every pretraining run.
+Source: ``curves.parquet``.
 """,
 )
 

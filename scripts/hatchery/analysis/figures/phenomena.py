@@ -59,7 +59,7 @@ the sample standard deviation over them (the legend gives the number of seeds). 
 bars of a phenomenon are in the order of the legend. The phenomenon average is set apart below them; it weighs all
 phenomena of a suite equally.
 
-Source: ``accuracy.csv`` of every model and suite.
+Source: ``measurements.parquet``.
 """,
     published="The paradigm average, which weighs all paradigms equally, is drawn if the paper prints it. An open "
     "diamond is a comparable published accuracy.",

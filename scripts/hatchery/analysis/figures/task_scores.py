@@ -62,7 +62,7 @@ deviation. An average is the mean of the task means; its whisker is the root mea
 papers. Each panel has its own range, which need not begin at 0. If the metric is an accuracy, the dashed line is the
 accuracy of always choosing the most frequent label.
 
-Source: ``results.csv`` of every model and task.
+Source: ``measurements.parquet``.
 """,
     published="An open diamond is a comparable published mean.",
 )
