@@ -25,6 +25,7 @@ from hatchery.analysis.measurements import (
     ACCURACY,
     PARADIGM_AVERAGE,
     PHENOMENON_AVERAGE,
+    Level,
     Measurement,
 )
 from hatchery.analysis.read_tables import read_measurements
@@ -66,7 +67,7 @@ Source: ``measurements.parquet``.
 )
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
-LEVELS = ("phenomenon", "average")
+LEVELS: tuple[Level, ...] = ("phenomenon", "average")
 CHANCE = 50.0
 # Between the phenomena and their averages, in rows.
 AVERAGE_GAP = 0.6
