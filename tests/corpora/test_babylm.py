@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from hatchery.corpora.babylm.reader import NORMALISERS, BabylmOptions, CorpusName, files, output_lines, read
 from hatchery.corpora.babylm.treatment import Treatment
-from hatchery.corpora.documents import Reading, Rejections
+from hatchery.corpora.documents import ReaderContext, Rejections
 from hatchery.corpora.sentences import split_sentences
-from hatchery.corpora.text_files import open_lines
+from hatchery.corpora.text_files import Lines
 from hatchery.embedded import babylm as layouts
 from hatchery.storage.sources import open_source, register_source
 
@@ -78,7 +78,7 @@ def test_as_published_gives_the_bytes_of_the_published_script(
     corpus: CorpusName, golden_directory: Path, tmp_path: Path
 ) -> None:
     register_source("golden", golden_directory / "babylm" / f"{corpus}.in.txt", tmp_path / "golden.json")
-    raw = list(open_lines(open_source(tmp_path / "golden.json"), f"{corpus}.in.txt"))
+    raw = list(Lines(open_source(tmp_path / "golden.json"), f"{corpus}.in.txt"))
     written = "".join(f"{line}\n" for line in normalised(corpus, raw, corrected=False))
     assert written.encode() == (golden_directory / "babylm" / f"{corpus}.out.txt").read_bytes()
 
@@ -329,7 +329,7 @@ def test_embedded_corpus_becomes_clean_documents_of_both_splits(
     register_source("babylm", embedded_folder / "babylm", tmp_path / "babylm.json")
     source = open_source(tmp_path / "babylm.json")
     options = BabylmOptions(corpus, lines_per_document=50, reading=reading)  # type: ignore[arg-type]
-    told = Reading("x", options, Rejections(), split_sentences)
+    told = ReaderContext("x", options, Rejections(), split_sentences)
     documents = [document for file in files(source, options) for document in read(source, file, told)]
     assert {document.split for document in documents} == {"train", "dev"}
     assert len({document.doc_id for document in documents}) == len(documents)

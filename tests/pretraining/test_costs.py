@@ -13,14 +13,15 @@ import pytest
 import yaml
 
 from hatchery.config.project import Project
-from hatchery.config.stages import stage_settings
 from hatchery.costs.estimate import CellCost, CostSettings, ShardsOnDisk, cost_settings, estimate, shards_on_disk
 from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
 from hatchery.costs.planned_device import LTG_BERT_RUN
 from hatchery.costs.table import aligned, cost_csv, cost_markdown
 from hatchery.errors import ConfigError
+from hatchery.pretraining.run import build_model
 from hatchery.pretraining.settings import pretrain_settings
-from hatchery.pretraining.stage import build_model
+from hatchery.stages.registry import stage_settings
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.units import hours, power, rough_duration, scaled, size
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "config" / "experiments"
@@ -127,7 +128,7 @@ def test_parameters_are_those_of_the_model_that_the_run_trains(pretrain_slice):
         {"model__position_embedding": "absolute", "model__normalisation": "post_norm"},
     ):
         slice_ = pretrain_slice(**changes)
-        trained = build_model(pretrain_settings(slice_), 300, 3)
+        trained = build_model(pretrain_settings(slice_), 300, SPECIAL_SETS["bnc"])
         assert cost_of(slice_, 300).parameters == sum(parameter.numel() for parameter in trained.parameters())
 
 
@@ -319,7 +320,7 @@ def test_the_plan_of_the_configuration_reaches_the_estimate(repository):
 
 def test_planning_the_workflow_needs_no_torch(repository):
     code = (
-        "import sys; from hatchery.config.workflow import open_workflow; "
+        "import sys; from hatchery.planning.workflow import open_workflow; "
         "open_workflow('config', {}).settings('write_cost', experiment='strict'); sys.exit('torch' in sys.modules)"
     )
     environment = {"PYTHONPATH": str(repository / "scripts")}

@@ -21,8 +21,8 @@ from hatchery.pretraining.loop import train
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.precision import Precision, resolve_precision
 from hatchery.pretraining.record import RunRecord
+from hatchery.pretraining.run import build_model
 from hatchery.pretraining.settings import pretrain_settings, runtime_settings
-from hatchery.pretraining.stage import build_model
 from hatchery.pretraining.topology import SINGLE_PROCESS
 from hatchery.runs.checkpoints import checkpoint_folders
 from hatchery.tokenization.token_reader import TokenShards
@@ -38,7 +38,7 @@ class Run:
         self.settings = pretrain_settings(settings)
         options = runtime_settings(runtime, "lamb")
         self.shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
-        self.model = build_model(self.settings, self.shards.vocabulary_size, 3)
+        self.model = build_model(self.settings, self.shards.vocabulary_size, self.shards.special)
         self.optimizer = build_optimizer(self.model, self.settings.optimizer)
         self.make = examples_maker(self.shards, self.settings.objective)
         self.precision: Precision = resolve_precision(self.settings.precision, CPU)

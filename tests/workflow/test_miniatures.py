@@ -12,8 +12,8 @@ from lxml import etree
 from page_links import link_problems, read_page
 from projects import make_project, planned_rules, snakemake
 
-from hatchery.config.layout import Layout
 from hatchery.config.project import Project
+from hatchery.planning.layout import Layout
 from hatchery.storage.manifests import read_manifest
 
 pytestmark = pytest.mark.slow
@@ -161,7 +161,9 @@ def test_a_change_of_one_task_runs_its_job_again_and_trains_that_task_alone(fold
     changed_at = {manifest: manifest.stat().st_mtime_ns for manifest in manifests}
     path.write_text(before.replace("demo_babylm_wsc: {}", "demo_babylm_wsc: {epochs: 1}"), encoding="utf-8")
     try:
-        assert planned_rules(folder, f"results/{AGAIN}/summary.csv").keys() == {*("finetune_tasks", "summarise")}
+        assert planned_rules(folder, f"results/{AGAIN}/summary.csv").keys() == {
+            *("finetune_tasks", "collect_measurements", "summarise")
+        }
         result = snakemake(folder, "--cores", "2", f"results/{AGAIN}/summary.csv", timeout=1800)
         assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     finally:

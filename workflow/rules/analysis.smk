@@ -1,24 +1,46 @@
-localrules:
-    summarise,
-    write_tables,
+stage = LAYOUT.stage("collect_measurements")
+
+
+# The only rule whose job reads what single runs wrote; all views read its tables.
+rule collect_measurements:
+    input:
+        pretraining=stage.given("pretraining"),
+        minimal_pairs=stage.given("minimal_pairs"),
+        finetuning=stage.given("finetuning"),
+        perplexity=stage.given("perplexity"),
+        baselines=stage.given("baseline"),
+        tokens=stage.given("tokens"),
+    output:
+        measurements="results/{experiment}/measurements.parquet",
+        runs="results/{experiment}/runs.parquet",
+        curves="results/{experiment}/curves.parquet",
+        layers="results/{experiment}/layers.parquet",
+        checksums=expand(
+            "results/{{experiment}}/{table}.sha256",
+            table=["measurements", "runs", "curves", "layers"],
+        ),
+    log:
+        stage.log,
+    benchmark:
+        stage.benchmark
+    conda:
+        stage.conda
+    resources:
+        **stage.resources,
+    params:
+        **stage.params,
+    shell:
+        "python scripts/collect_measurements.py @{params.call}"
+        " --output {output.measurements} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("summarise")
 
 
 rule summarise:
     input:
-        pretraining=lambda wildcards: LAYOUT.all_kept(
-            LAYOUT.pretrained(wildcards.experiment)
-        ),
-        minimal_pairs=lambda wildcards: LAYOUT.all_kept(
-            LAYOUT.minimal_pairs(wildcards.experiment)
-        ),
-        finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
-            wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
-        ),
-        perplexity=lambda wildcards: LAYOUT.all_kept(
-            LAYOUT.perplexities(wildcards.experiment)
-        ),
-        baselines=lambda wildcards: LAYOUT.baselines(wildcards.experiment).values(),
-        published=lambda wildcards: LAYOUT.published(wildcards.experiment),
+        measurements="results/{experiment}/measurements.parquet",
+        published=stage.given("published"),
     output:
         csv=report(
             "results/{experiment}/summary.csv",
@@ -31,33 +53,22 @@ rule summarise:
         text="results/{experiment}/summary.txt",
         checksums="results/{experiment}/summary.sha256",
     log:
-        "logs/summarise/{experiment}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/summarise/{experiment}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("summarise"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "summarise", experiment=wildcards.experiment
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "summarise",
-            {
-                "pretraining": LAYOUT.pretrained(wildcards.experiment),
-                "minimal_pairs": LAYOUT.minimal_pairs(wildcards.experiment),
-                "finetuning": LAYOUT.finetuned(wildcards.experiment),
-                "perplexity": LAYOUT.perplexities(wildcards.experiment),
-                "baseline": LAYOUT.baselines(wildcards.experiment),
-                "published": LAYOUT.published(wildcards.experiment),
-            },
-            experiment=wildcards.experiment,
-        ),
+        **stage.params,
     shell:
-        "python scripts/summarise.py @{params.call}"
+        "python scripts/summarise.py @{params.call} --measurements {input.measurements}"
         " --output {output.csv} --parquet {output.parquet}"
         " --markdown {output.markdown} --text {output.text} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("write_tables")
 
 
 rule write_tables:
@@ -65,10 +76,8 @@ rule write_tables:
         summary="results/{experiment}/summary.csv",
         published=lambda wildcards: LAYOUT.table_numbers(wildcards.experiment),
         layout=lambda wildcards: LAYOUT.table_layout(wildcards.experiment),
-        finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
-            wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
-        ),
-        layers=lambda wildcards: LAYOUT.contribution_table(wildcards.experiment),
+        measurements="results/{experiment}/measurements.parquet",
+        layers="results/{experiment}/layers.parquet",
         cards=lambda wildcards: LAYOUT.cards(wildcards.experiment).values(),
         sizes="config/published/corpora/sizes.csv",
     output:
@@ -80,30 +89,17 @@ rule write_tables:
             labels={"experiment": "{experiment}", "table": "tables of the paper"},
         ),
     log:
-        "logs/write_tables/{experiment}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/write_tables/{experiment}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("write_tables"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "write_tables", experiment=wildcards.experiment
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "write_tables",
-            {
-                "finetuning": LAYOUT.finetuned(wildcards.experiment),
-                "card": {
-                    corpus: f"results/cards/{corpus}/statistics.csv"
-                    for corpus in LAYOUT.cards(wildcards.experiment)
-                },
-                "layer_contributions": LAYOUT.contribution_table(wildcards.experiment),
-            },
-            experiment=wildcards.experiment,
-        ),
+        **stage.params,
     shell:
         "python scripts/write_tables.py @{params.call} --summary {input.summary}"
+        " --measurements {input.measurements} --layers {input.layers}"
         " --published {input.published} --layout {input.layout} --sizes {input.sizes}"
         " --output {output.manifest} 2>&1 | tee {log}"

@@ -24,7 +24,7 @@ from hatchery.analysis.pages.links import address
 from hatchery.analysis.pages.markdown import anchor, introductions, rendered, section_of
 from hatchery.analysis.pages.numbers import VERDICTS, Key, Numbers, metric_name, name_of
 from hatchery.analysis.pages.runs import pretrained_on, runs
-from hatchery.analysis.settings import Cell, labels_of, models_in_order
+from hatchery.analysis.settings import SeededRun, labels_of, models_in_order
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.summary_rows import read_summary
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
@@ -61,11 +61,11 @@ tbody th { font-weight: 400; }
 
 @dataclass(frozen=True)
 class PageSettings:
-    """What the page says in words; `cells` give the order of the models."""
+    """What the page says in words; `runs` give the order of the models."""
 
     experiment: str
     description: str
-    cells: tuple[Cell, ...] = ()
+    runs: tuple[SeededRun, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class PageInputs:
 
     `summary` is summary.csv, `markdown` summary.md with the notes on the numbers, `provenance` the page that every
     number leads to. `figures` are SVG files in their order, `cards` the manifests of corpus cards by corpus,
-    `pretraining` the manifests of the models and `run_cards` their pages, by cell; `tables` is the manifest of the
+    `pretraining` the manifests of the models and `run_cards` their pages, by name; `tables` is the manifest of the
     tables of a paper, where the experiment repeats one. `filled` are the manifests of the sentences that the models
-    filled in, by cell; `cost` is the estimate of the cost as text.
+    filled in, by name; `cost` is the estimate of the cost as text.
     """
 
     summary: Path
@@ -108,14 +108,14 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
     is missing or damaged, naming the file; then no page is written.
     """
     chosen = build(PageSettings, stage_body(settings))
-    numbers = Numbers(read_summary(inputs.summary), address(inputs.provenance, output), labels_of(chosen.cells))
+    numbers = Numbers(read_summary(inputs.summary), address(inputs.provenance, output), labels_of(chosen.runs))
     markdown = read_text(vouched(inputs.markdown))
     candidates = [
         _Section("What was asked", _question(chosen, numbers, inputs)),
         _Section("Results at a glance", _headline(numbers)),
         _Section("Tables of the paper", _paper_tables(inputs.tables, output)),
         _Section("Figures", "\n".join(figure_of(path) for path in inputs.figures)),
-        _Section("Try the models", filled_in(inputs.filled, chosen.cells)),
+        _Section("Try the models", filled_in(inputs.filled, chosen.runs)),
         _Section("All numbers", _all_numbers(numbers)),
         _Section("How to read the numbers", _notes(markdown)),
         _Section("Corpora", corpora(inputs.cards, output)),
@@ -139,12 +139,12 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
 
 
 def _question(settings: PageSettings, numbers: Numbers, inputs: PageInputs) -> str:
-    trained = models_in_order(settings.cells)
+    trained = models_in_order(settings.runs)
     others = [model for model in numbers.models if model not in trained] if trained else []
     suites = [readable(suite) for suite in numbers.suites if suite not in (PRETRAINING_SUITE, PERPLEXITY_SUITE)]
     sentences = [f"Compared are {_listed(map(numbers.label, trained or numbers.models))}"]
-    if len(settings.cells) > len(trained):
-        sentences[0] += f", pretrained {len(settings.cells)} times in all with different seeds"
+    if len(settings.runs) > len(trained):
+        sentences[0] += f", pretrained {len(settings.runs)} times in all with different seeds"
     if others:
         sentences.append(f"Scored beside them, but pretrained elsewhere: {_listed(others)}")
     if suites:

@@ -16,6 +16,7 @@ from hatchery.analysis.paper_tables.scores import LEADERBOARD_FILES, Score, lead
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.paper_tables.stage import Inputs, all_tables
 from hatchery.analysis.summary import COLUMNS
+from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.storage.verified import write_checksums
 from hatchery.typed import build
@@ -127,10 +128,14 @@ def tables_of(layout: dict[str, Any], repository: Path, folder: Path, **more: An
     write_checksums([summary])
     settings = {
         "experiment": "toy",
-        "cells": [{"cell": "mine-s1", "run": "mine", "seed": 1}],
+        "runs": [{"name": "mine-s1", "model": "mine", "seed": 1}],
         "published": {"paper": "elc_bert", "track": "strict", "rows": {"mine": "elc_bert_base"}},
     }
-    inputs = Inputs(summary, repository / "config/published/values/elc_bert.csv", path)
+    tidy = {table.name: folder / f"{table.name}.parquet" for table in (MEASUREMENTS, LAYERS)}
+    for table in (MEASUREMENTS, LAYERS):
+        write_rows(tidy[table.name], table, [])
+    sizes = repository / "config/published/corpora/sizes.csv"
+    inputs = Inputs(summary, repository / "config/published/values/elc_bert.csv", path, sizes=sizes, **tidy)
     return all_tables(build(PaperTablesSettings, {**settings, **more}), inputs)[0]
 
 
@@ -200,7 +205,7 @@ def test_a_layout_that_does_not_fit_the_printed_table_is_refused_in_one_line(
         ({"published": {"paper": "ltg_bert", "rows": {}}}, "the layout are those of elc_bert"),
         ({"experiment": "other"}, "experiment is 'toy', expected one of: other"),
         (
-            {"cells": [{"cell": "x-s1", "run": "x", "seed": 1}], "published": {"paper": "elc_bert", "rows": {}}},
+            {"runs": [{"name": "x-s1", "model": "x", "seed": 1}], "published": {"paper": "elc_bert", "rows": {}}},
             "'mine'",
         ),
     ],

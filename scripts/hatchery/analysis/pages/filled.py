@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hatchery.analysis.cards.tables import html_text
-from hatchery.analysis.settings import Cell
+from hatchery.analysis.settings import SeededRun
 from hatchery.evaluation.filled_sentences.results import (
     FilledSentence,
     Guess,
@@ -23,17 +23,17 @@ _INTRODUCTION = (
 )
 
 
-def filled_in(filled: Mapping[str, Path], cells: Sequence[Cell]) -> str:
-    """A table of sentences with a row for every model; `filled` are the manifests of the stage by cell.
+def filled_in(filled: Mapping[str, Path], runs: Sequence[SeededRun]) -> str:
+    """A table of sentences with a row for every model; `filled` are the manifests of the stage by the name of a run.
 
     Of a model with several pretraining seeds the first one speaks. Empty without sentences. Raises ManifestError and
     EvaluationError for a damaged result.
     """
     speakers: dict[str, str] = {}
-    for cell in cells:
-        if cell.cell in filled:
-            speakers.setdefault(cell.run, cell.cell)
-    said = {model: read_filled_sentences(filled[cell]) for model, cell in speakers.items()}
+    for run in runs:
+        if run.name in filled:
+            speakers.setdefault(run.model, run.name)
+    said = {model: read_filled_sentences(filled[name]) for model, name in speakers.items()}
     groups: dict[FilledSentence, dict[str, Sequence[Guess]]] = {}
     for model, sentences in said.items():
         for sentence in sentences:

@@ -1,0 +1,108 @@
+"""The language model: an encoder and a head that predicts a subword at every labelled position.
+
+What is labelled is the objective's affair: the subwords that a mask hides, or, of causal models, the next ones.
+
+Source: LTG-BERT sections 3.1 and 3.3, ELC-BERT section 3, after the published code. With a sentence-pair head the
+model also says whether the two texts of an input belong together. Losses are sums and not means, so that the training
+engine can divide by the counts of the global batch.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.families import family_of
+from hatchery.modeling.layer_weighting import LayerWeighting
+from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.numerics import full_precision
+from hatchery.modeling.output_bias import vocabulary_head
+from hatchery.modeling.sentence_pair_head import SentencePairHead
+
+UNLABELLED = -100
+
+
+def labelled_positions(labels: Tensor) -> Tensor:
+    """Flat positions int64 [M] (b * T + t) of `labels` int64 [B, T] at which there is something to predict."""
+    return (labels.flatten() != UNLABELLED).nonzero().squeeze(1)
+
+
+class LanguageModelOutput(NamedTuple):
+    """What one batch contributes to loss and accuracy; scalar tensors."""
+
+    loss_sum: Tensor
+    """Sum of the cross-entropies (nats) over the labelled positions, fp32."""
+    n_labelled: Tensor
+    """Number of labelled positions, int64."""
+    n_correct: Tensor
+    """Labelled positions at which the most probable subword is the right one, int64."""
+    pair_loss_sum: Tensor | None = None
+    """Sum of the binary cross-entropies (nats) over the inputs; None where no pairs are judged."""
+    n_pairs_correct: Tensor | None = None
+    """Inputs judged rightly, int64; None where no pairs are judged."""
+
+
+class LanguageModel(nn.Module):
+    """Encoder and heads; call `hatchery.modeling.initialisation.initialise_` before training it."""
+
+    def __init__(self, config: ModelConfig, weighting: LayerWeighting | None = None) -> None:
+        super().__init__()
+        self.config = config
+        modules = family_of(config).modules()
+        self.encoder: LayeredEncoder = modules.encoder(config, weighting)
+        self.head: nn.Module = modules.head(config)
+        self.pair_head: SentencePairHead | None = None
+        if config.sentence_pair_head:
+            self.pair_head = SentencePairHead(config.hidden_size, config.layer_norm_eps, config.hidden_dropout_prob)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        labels: Tensor,
+        pair_labels: Tensor | None = None,
+        labelled: Tensor | None = None,
+    ) -> LanguageModelOutput:
+        """Loss and accuracy of predicting `labels` int64 [B, T] (-100: nothing to predict).
+
+        `input_ids` int64 [B, T] and `attention_mask` are those of the encoder. `pair_labels` int64 [B] is 1 where the
+        two texts belong together; it needs the sentence-pair head. `labelled` are the `labelled_positions`, for callers
+        that have them already. A batch without labels has the loss 0, with a gradient of 0.
+        """
+        # Some 15 % of the positions are labelled, and the product with the vocabulary is the widest of the model.
+        labelled = labelled_positions(labels) if labelled is None else labelled
+        targets = labels.flatten()[labelled]
+        rows = labelled
+        if pair_labels is not None:
+            firsts = torch.arange(len(input_ids), device=input_ids.device) * input_ids.shape[1]
+            rows = torch.cat([labelled, firsts])
+        hidden = self.encoder.hidden_at(input_ids, attention_mask, rows)
+        logits = full_precision(self.logits_at(hidden[: len(labelled)]))
+        loss_sum = F.cross_entropy(logits, targets, reduction="sum")
+        n_correct = (logits.detach().argmax(dim=-1) == targets).sum()
+        output = LanguageModelOutput(loss_sum, torch.full_like(n_correct, len(targets)), n_correct)
+        if pair_labels is None:
+            return output
+        assert self.pair_head is not None, "the configuration has no sentence_pair_head"
+        pair_logits = self.pair_head(hidden[len(labelled) :])
+        pair_loss = F.binary_cross_entropy_with_logits(pair_logits, pair_labels.to(pair_logits), reduction="sum")
+        correct = ((pair_logits.detach() > 0) == pair_labels.bool()).sum()
+        return output._replace(pair_loss_sum=pair_loss, n_pairs_correct=correct)
+
+    @property
+    def output_layer(self) -> tuple[Tensor, Tensor | None]:
+        """Output matrix [V, D] and bias [V] (None: without) that are applied to the features of the head."""
+        head = vocabulary_head(self.head)
+        weight = self.encoder.word_embedding.weight if head.vocabulary_weight is None else head.vocabulary_weight
+        return weight, head.vocabulary_bias
+
+    def logits_at(self, hidden: Tensor) -> Tensor:
+        """Logits [..., V] of last hidden states [..., D]; softmax over the vocabulary gives the prediction."""
+        return self.head(hidden, self.encoder.word_embedding.weight)
+
+
+def build_language_model(config: ModelConfig) -> LanguageModel:
+    """The model that `config` describes, before `initialise_` or loading gives it its weights."""
+    return family_of(config).modules().model(config)

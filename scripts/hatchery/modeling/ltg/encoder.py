@@ -1,0 +1,86 @@
+"""The encoder of the LTG-BERT family: embedding, shared positions, disentangled attention, gated feed-forward blocks.
+
+Source: LTG-BERT section 3.1, Table 2 and Appendix C, ELC-BERT section 3, after the published code of both. The same
+class is LTG-BERT with all its ablations and every ELC-BERT variant.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from hatchery.errors import ModelError
+from hatchery.modeling.attention_inputs import AttentionInputs
+from hatchery.modeling.encoder_layer import EncoderLayer
+from hatchery.modeling.feed_forward import ltg_feed_forward
+from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
+from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.ltg.attention import DisentangledSelfAttention
+from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.relative_positions import RelativePositions
+from hatchery.modeling.numerics import Dropout, LayerNorm
+
+
+class Embedding(nn.Module):
+    """Word embeddings with layer norm and dropout, and the positions: a relative table, or vectors that are added.
+
+    The relative table is normalised once and shared by all layers.
+    """
+
+    def __init__(self, config: LtgBertConfig) -> None:
+        super().__init__()
+        size = config.hidden_size
+        self.word_embedding = nn.Embedding(config.vocab_size, size)
+        self.word_layer_norm = LayerNorm(size, config.layer_norm_eps)
+        self.dropout = Dropout(config.hidden_dropout_prob)
+        if config.position_embedding == "relative":
+            self.relative_embedding = nn.Parameter(torch.empty(2 * config.position_bucket_size - 1, size))
+            self.relative_layer_norm = LayerNorm(size, config.layer_norm_eps, affine=True)
+        else:
+            self.position_embedding = nn.Embedding(config.max_position_embeddings, size)
+        self.is_relative = config.position_embedding == "relative"
+
+    def forward(self, input_ids: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Embed `input_ids` int64 [B, T]; returns tokens [B, T, D] and relative positions [2 * bucket_size - 1, D].
+
+        The latter is None with absolute positions. Raises ModelError when there are more of those than vectors.
+        """
+        if self.is_relative:
+            tokens = self.dropout(self.word_layer_norm(self.word_embedding(input_ids)))
+            return tokens, self.relative_layer_norm(self.relative_embedding)
+        length, most = input_ids.shape[1], self.position_embedding.num_embeddings
+        if length > most:
+            raise ModelError(f"a sequence of {length} tokens: the model has absolute positions for {most}")
+        summed = self.word_embedding(input_ids) + self.position_embedding.weight[:length]
+        return self.dropout(self.word_layer_norm(summed)), None
+
+
+class LtgEncoder(LayeredEncoder):
+    """LTG-BERT's and ELC-BERT's stack of layers.
+
+    `weighting` is the record that `config.layer_weighting` names; another record can be handed in to study a
+    connection of layers that has no name.
+    """
+
+    def __init__(self, config: LtgBertConfig, weighting: LayerWeighting | None = None) -> None:
+        super().__init__(weighting or LAYER_WEIGHTINGS[config.layer_weighting])
+        self.config = config
+        self.embedding = Embedding(config)
+        if config.position_embedding == "relative":
+            self.relative_positions = RelativePositions(config.position_bucket_size, config.max_position_embeddings)
+        self.add_layers(self._layer(config) for _ in range(config.num_hidden_layers))
+
+    def _layer(self, config: LtgBertConfig) -> EncoderLayer:
+        size, eps, affine = config.hidden_size, config.layer_norm_eps, config.affine_block_norms
+        norms = [LayerNorm(size, eps, affine) if config.normalisation == "post_norm" else None for _ in range(2)]
+        attention, feed_forward = DisentangledSelfAttention(config), ltg_feed_forward(config)
+        return EncoderLayer(attention, feed_forward, self.weighting, size, eps, *norms)
+
+    @property
+    def word_embedding(self) -> nn.Embedding:
+        """The word embedding [V, D]."""
+        return self.embedding.word_embedding
+
+    def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
+        """Embedded tokens [B, T, D] of int64 [B, T], and positions and mask for the layers."""
+        tokens, relative_embedding = self.embedding(input_ids)
+        positions = None if relative_embedding is None else self.relative_positions(input_ids.shape[1])
+        return tokens, AttentionInputs(relative_embedding, positions, attention_mask)

@@ -1,0 +1,68 @@
+"""Relative positions: which row of the relative embedding belongs to a query and a key that are some distance apart.
+
+Source: LTG-BERT section 3.1 (DeBERTa's log-bucketed distances) with the bucket function of the published code. Near
+distances have a row each, far ones share logarithmically growing buckets, and nothing ever points outside the table.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from hatchery.modeling.ltg.distance_buckets import bucket_of_distance
+
+
+class PositionIndices(NamedTuple):
+    """Where the score of query i and key j lies in the two score tables of a head, for one sequence length T.
+
+    A table has one row per token and one column per row of the relative embedding that occurs at this length:
+    `n_rows` of them from `first_row` on. The indices count within the flattened table [T * n_rows].
+    """
+
+    first_row: int
+    n_rows: int
+    by_query: Tensor
+    """int64 [T * T]: element i * T + j points at (row i, bucket of i - j)."""
+    by_key: Tensor
+    """int64 [T * T]: element i * T + j points at (row j, bucket of i - j)."""
+
+    def reached(self, relative_embedding: Tensor) -> Tensor:
+        """The rows [n_rows, D] of `relative_embedding` that distances below T can reach.
+
+        Only they take part; the others would get neither use nor gradient.
+        """
+        return relative_embedding[self.first_row : self.first_row + self.n_rows]
+
+    def columns(self, length: int) -> Tensor:
+        """int64 [T, T]: the column alone, of query i and key j; `length` is T."""
+        return self.by_query.view(length, length) % self.n_rows
+
+
+class RelativePositions(nn.Module):
+    """The bucket table of an encoder, shared by all its layers; it has no parameters and is not stored with them."""
+
+    def __init__(self, bucket_size: int, max_positions: int) -> None:
+        super().__init__()
+        self.bucket_size = bucket_size
+        self.buckets = tuple(bucket_of_distance(d, bucket_size, max_positions) for d in range(max_positions))
+        rows = [bucket_size - 1 - bucket for bucket in self.buckets[:0:-1]]
+        rows += [bucket_size - 1 + bucket for bucket in self.buckets]
+        # The explicit device keeps the table real where a model is built on the meta device and filled later.
+        self.register_buffer("row_of_distance", torch.tensor(rows, device="cpu"), persistent=False)
+        self.row_of_distance: Tensor
+
+    def rows(self, length: int) -> Tensor:
+        """int64 [length, length]: the row of the relative embedding for query i and key j (LTG-BERT: 31 + bucket)."""
+        farthest = len(self.buckets) - 1
+        position = torch.arange(length, device=self.row_of_distance.device)
+        distance = (position[:, None] - position[None, :]).clamp(-farthest, farthest)
+        return self.row_of_distance[distance + farthest]
+
+    def forward(self, length: int) -> PositionIndices:
+        """The indices for sequences of `length` tokens, on the device of this module."""
+        reach = self.buckets[min(length, len(self.buckets)) - 1]
+        first_row, n_rows = self.bucket_size - 1 - reach, 2 * reach + 1
+        columns = self.rows(length) - first_row
+        table_row = torch.arange(length, device=columns.device) * n_rows
+        by_query, by_key = columns + table_row[:, None], columns + table_row[None, :]
+        return PositionIndices(first_row, n_rows, by_query.flatten(), by_key.flatten())

@@ -1,0 +1,139 @@
+"""What the Snakefile holds in its hand: this checkout's configuration, with errors that are shown plainly."""
+
+import atexit
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from snakemake.io import strip_wildcard_constraints
+
+from hatchery.config.command_line import read_request
+from hatchery.config.missing_data import missing_sources, planned_sources
+from hatchery.config.plan_checks import collect_problems
+from hatchery.config.project import Project
+from hatchery.config.targets import check_targets
+from hatchery.errors import ConfigError, HatcheryError
+from hatchery.planning.compute import Compute
+from hatchery.planning.lost_outputs import watch_rules
+from hatchery.planning.rules import StageRule, error_lines, plainly
+from hatchery.running.slurm_commands import require_slurm
+from hatchery.running.summaries import show_summaries
+from hatchery.stages.registry import KEPT, STAGES, stage_of
+from hatchery.storage.manifests import FORCED
+from hatchery.storage.roots import check_roots, link_roots
+
+DEFAULT_RULE = "all"
+"""The rule of plain `snakemake`."""
+
+
+class Workflow(Compute):
+    """Layout and compute settings, together with the targets of plain `snakemake`."""
+
+    def stage(self, name: str) -> StageRule:
+        """What the rule of a stage takes from the stage's record."""
+        return StageRule(self, stage_of(name))
+
+    def local_rules(self) -> list[str]:
+        """The rules whose jobs run on this machine: light ones, and those that need the network."""
+        return [name for name, record in STAGES.items() if record.sort == "local"]
+
+    def notice_changes(self, workflow: Any) -> None:
+        """Have the plan notice raw files that were edited and outputs that were lost; after the last rule."""
+        self.is_planning = True
+        watch_rules(workflow, self.leads_elsewhere)
+
+    def default_pages(self) -> list[str]:
+        """Pages of the experiments that config.yaml names."""
+        return [f"results/{experiment}/index.html" for experiment in self.project.config["experiments"]]
+
+    def start(self, asked: Any) -> None:
+        """What the main process does before the first job, and not in a dry run; `asked` is its DAGSettings.
+
+        Writes the calls and links of what is planned, and tells the jobs where the user forces them to run.
+        """
+        os.environ[FORCED] = "1" if asked.forceall or asked.forcetargets or asked.forcerun else ""
+        self.write_calls()
+
+    def check_request(self, workflow: Any) -> None:
+        """Stop this call of Snakemake, before it plans, for everything that is known to be wrong with what it asks for.
+
+        A dry run ends with a list of the raw data that is missing. Raises ConfigError with one line for each problem.
+        """
+        request = read_request(sys.argv) if workflow.is_main_process else None
+        if request is None:
+            return
+        require_slurm(request.executor, request.dry_run)
+        targets = [target for target in request.targets if target != DEFAULT_RULE]
+        if not request.targets or len(targets) < len(request.targets):
+            targets += self.default_pages()
+        outputs = [strip_wildcard_constraints(str(output)) for rule in workflow.rules for output in rule.output]
+        patterns = [
+            output.replace("{kind}", kind) for output in outputs for kind in (KEPT if "{kind}" in output else "-")
+        ]
+        made = {target: _is_made(target, workflow) for target in targets}
+        asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, self.project)
+        collect_problems(self.project, asked, problems)
+        problems.raise_any()
+        if request.dry_run:
+            atexit.register(self._list_missing_data, workflow)
+
+    def require_raw_data(self, dag: Any) -> None:
+        """Raise ConfigError with one line for each raw input that the planned jobs need and that cannot be had."""
+        if lines := missing_sources(self.project, planned_sources(dag)):
+            raise ConfigError("\n".join(lines))
+
+    def _list_missing_data(self, workflow: Any) -> None:
+        try:
+            lines = missing_sources(self.project, planned_sources(workflow.dag))
+        except Exception:  # there is no plan, and why was said
+            return
+        for line in lines:
+            print(f"missing: {line}", file=sys.stderr)
+
+    def show_summaries(self) -> None:
+        """Print the tables of the experiments that this invocation looked at."""
+        paths = [Path(f"results/{experiment}/summary.txt") for experiment in self.project.loaded("experiment")]
+        show_summaries([path for path in paths if path.is_file()], sys.stderr)
+
+
+def _is_made(target: str, workflow: Any) -> bool:
+    """Whether Snakemake can do something with a target: a rule's name, a file that a rule makes or that is there."""
+    return (
+        workflow.is_rule(target) or Path(target).is_file() or any(rule.is_producer(target) for rule in workflow.rules)
+    )
+
+
+class _Guarded:
+    """A workflow whose configuration errors end the invocation with their own line.
+
+    Snakemake wraps every exception of an input function, its own WorkflowError too, in a message with a traceback;
+    only SystemExit passes through untouched.
+    """
+
+    def __init__(self, workflow: Workflow) -> None:
+        self._workflow = workflow
+
+    def __getattr__(self, name: str) -> Any:
+        return plainly(getattr(self._workflow, name))
+
+
+def open_workflow(
+    folder: str | Path, overrides: Mapping[str, Any], is_main_process: bool = True, is_real_run: bool = False
+) -> Any:
+    """The workflow configured in `folder`; an error of the configuration ends the program with one line.
+
+    The main configuration is checked at once, experiments when they are asked for. Only a real run makes anything. In
+    the process of one job of a cluster, calls are written as they are asked for.
+    """
+    project = Project(folder, overrides)
+    try:
+        told = (link_roots if is_real_run else check_roots)(project.config["storage_root"])
+        print("".join(f"{line}\n" for line in told), end="", file=sys.stderr)
+    except HatcheryError as error:
+        raise SystemExit(error_lines(error)) from None
+    workflow = Workflow(project, is_main_process)
+    if not is_main_process:
+        workflow.write_calls()
+    return _Guarded(workflow)

@@ -1,0 +1,200 @@
+"""Stages that read results: tables, pages, cards, exported models."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from hatchery.config.paper_tables import paper_tables
+from hatchery.config.project import Project
+from hatchery.config.terms import raw_inputs
+from hatchery.errors import ConfigError
+from hatchery.stages.record import Stage
+
+
+def runs_of(project: Project, experiment: str) -> list[dict[str, Any]]:
+    """The pretrained models of an experiment: model, seed, and what tables call them."""
+    labels = project.labels(experiment)
+    return [
+        {"name": cell.name, "model": cell.run, "seed": cell.seed, **_label(labels, cell.run)}
+        for cell in project.cells(experiment)
+    ]
+
+
+def _label(labels: Mapping[str, str], run: str) -> dict[str, str]:
+    """Only where there is one, so that the tables of experiments without sweeps stay as they are."""
+    return {"label": labels[run]} if run in labels else {}
+
+
+def collect_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """The tidy tables of an experiment."""
+    block = project.experiment(experiment)
+    return {
+        "experiment": experiment,
+        "runs": runs_of(project, experiment),
+        "suites": block["minimal_pairs"],
+        "tasks": list(block["finetuning"]["tasks"]),
+        "perplexity": bool(block["perplexity"]["splits"]),
+        "baselines": block["baselines"],
+    }
+
+
+def summary_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """The table of an experiment."""
+    covered = collect_settings(project, experiment)
+    del covered["perplexity"]
+    return {**covered, "published": project.experiment(experiment)["published"]}
+
+
+def tables_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """The tables in the layout of a paper. Raises ConfigError for an experiment that repeats none."""
+    block = project.experiment(experiment)
+    chosen = paper_tables(project, experiment)
+    if chosen is None:
+        raise ConfigError(
+            f"results/{experiment}/paper_tables: the experiment repeats no paper: it has neither `published` nor"
+            " `paper_tables`"
+        )
+    return {
+        "experiment": experiment,
+        "runs": runs_of(project, experiment),
+        "tasks": list(block["finetuning"]["tasks"]),
+        "baselines": block["baselines"],
+        **chosen,
+    }
+
+
+def page_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """The page of an experiment."""
+    return {
+        "experiment": experiment,
+        "description": project.experiment(experiment)["description"],
+        "runs": runs_of(project, experiment),
+    }
+
+
+def run_card_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+    """The card of one pretraining run."""
+    block = project.experiment(experiment)
+    chosen = project.cell(experiment, cell)
+    return {
+        "experiment": experiment,
+        "cell": cell,
+        "run": chosen.run,
+        "seed": chosen.seed,
+        **_label(project.labels(experiment), chosen.run),
+        "model_description": project.block("model", block["runs"][chosen.run]["model"])["description"],
+        "style": block["figures"],
+    }
+
+
+def provenance_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """The page that leads from every number to its files. Raises ConfigError for an unknown experiment."""
+    project.experiment(experiment)
+    return {"experiment": experiment}
+
+
+def export_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+    """A model as a folder for the `transformers` library."""
+    block = project.experiment(experiment)
+    chosen = project.cell(experiment, cell)
+    run = block["runs"][chosen.run]
+    corpus = project.block("corpus", block["corpus"])
+    sources = {source["name"]: source for source in raw_inputs(project, block["corpus"])}
+    return {
+        "experiment": experiment,
+        "description": block["description"],
+        "cell": cell,
+        "run": chosen.run,
+        "seed": chosen.seed,
+        "seeds": run["seeds"],
+        "model": run["model"],
+        "model_description": project.block("model", run["model"])["description"],
+        "corpus": block["corpus"],
+        "corpus_description": corpus["description"],
+        "languages": corpus["languages"],
+        "sources": [{**sources[name], "dataset": _hub_dataset(project, name)} for name in sorted(sources)],
+    }
+
+
+def filled_sentences_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+    """What a model writes into gaps: model and corpus alone. Raises ConfigError for an unknown model."""
+    project.cell(experiment, cell)
+    return {}
+
+
+def _hub_dataset(project: Project, source: str) -> str | None:
+    """The data set of the hub that a raw input comes from; None for embedded ones and where the user gives a path."""
+    data = project.config["data"].get(source, {"path": None, "hub": None})
+    return None if data["hub"] is None or data["path"] is not None else data["hub"]["dataset"]
+
+
+def exports_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """The list of exported models."""
+    names = [cell.name for cell in project.cells(experiment)]
+    return {"experiment": experiment, "description": project.experiment(experiment)["description"], "cells": names}
+
+
+# Views are light: minutes on the machine that submits.
+_view = partial(Stage, environment="analysis", sort="local", memory_mb=2000, minutes=10)
+
+STAGES = (
+    _view(
+        name="collect_measurements",
+        version=1,
+        settings=collect_settings,
+        arguments=lambda layout, experiment: {
+            "pretraining": layout.pretrained(experiment),
+            "minimal_pairs": layout.minimal_pairs(experiment),
+            "finetuning": layout.finetuned(experiment),
+            "perplexity": layout.perplexities(experiment),
+            "baseline": layout.baselines(experiment),
+            "tokens": layout.experiment_tokens(experiment),
+        },
+        minutes=30,
+    ),
+    _view(
+        name="summarise",
+        version=2,
+        settings=summary_settings,
+        arguments=lambda layout, experiment: {"published": layout.published(experiment)},
+    ),
+    _view(
+        name="write_tables",
+        version=2,
+        settings=tables_settings,
+        arguments=lambda layout, experiment: {
+            "card": {corpus: f"results/cards/{corpus}/statistics.csv" for corpus in layout.cards(experiment)},
+        },
+    ),
+    _view(
+        name="write_page",
+        version=5,
+        settings=page_settings,
+        arguments=lambda layout, experiment: {
+            "card": layout.cards(experiment),
+            "pretraining": layout.pretrained(experiment),
+            "run_card": layout.run_cards(experiment),
+            "tables": layout.paper_tables(experiment),
+            "filled": layout.filled_sentences(experiment),
+        },
+        memory_mb=500,
+    ),
+    _view(name="write_run_card", version=3, settings=run_card_settings, memory_mb=1000),
+    _view(name="write_provenance", version=3, settings=provenance_settings, memory_mb=1000),
+    _view(name="export_model", version=2, settings=export_settings, environment="evaluation", memory_mb=3000),
+    _view(
+        name="list_exported_models",
+        version=1,
+        settings=exports_settings,
+        arguments=lambda layout, experiment: {"model": layout.exported(experiment)},
+        environment="evaluation",
+        memory_mb=500,
+    ),
+    _view(
+        name="fill_sentences",
+        version=1,
+        settings=filled_sentences_settings,
+        environment="evaluation",
+        memory_mb=3000,
+    ),
+)
