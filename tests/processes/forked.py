@@ -25,6 +25,8 @@ SERVER = "HATCHERY_TESTS_FORK_SERVER"
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 STATUS = struct.Struct("i")
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
+# Beside what the scripts import at once.
+LOADED = ("torch._dynamo", "torch._inductor", "transformers", "snakemake.api", "snakemake.cli")
 # Settings of Python that change nothing that a test sees.
 HARMLESS = {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 
@@ -153,7 +155,7 @@ def _load() -> None:
     import runpy
 
     sys.path[0] = str(SCRIPTS)
-    for name in ("torch._dynamo", "torch._inductor", "transformers", "snakemake.cli", "snakemake.api", "matplotlib.backends.backend_svg"):
+    for name in LOADED:
         importlib.import_module(name)
     for script in sorted(SCRIPTS.glob("*.py")):
         runpy.run_path(str(script), run_name="imported")
