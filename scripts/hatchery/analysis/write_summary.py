@@ -9,6 +9,7 @@ from hatchery.analysis.read_measurements import read_measurements
 from hatchery.analysis.settings import SummarySettings
 from hatchery.analysis.summary import summarise
 from hatchery.analysis.summary_markdown import markdown_summary
+from hatchery.analysis.summary_notes import notes_json, notes_of
 from hatchery.analysis.summary_tables import write_csv, write_parquet
 from hatchery.analysis.summary_text import text_summary
 from hatchery.errors import ConfigError
@@ -28,6 +29,7 @@ def write_summary(
     markdown: Path | None = None,
     text: Path | None = None,
     perplexity: Mapping[str, Path] | None = None,
+    notes: Path | None = None,
 ) -> None:
     """Summarise the experiment of `settings` into `output` (CSV) and, where given, the other forms.
 
@@ -52,5 +54,8 @@ def write_summary(
         write_text(markdown, markdown_summary(summary))
     if text is not None:
         write_text(text, text_summary(summary))
+    if notes is not None:
+        write_text(notes, notes_json(notes_of(summary)))
+        write_checksums([notes])
     write_csv(output, summary.rows)
     write_checksums([output, *(path for path in (parquet, markdown, text) if path is not None)])

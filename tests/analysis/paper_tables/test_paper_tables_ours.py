@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from faults import DAMAGE
 
-from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Table
-from hatchery.analysis.paper_tables.markdown import markdown_table
+from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, PaperTable
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.paper_tables.stage import all_tables, write_tables
+from hatchery.analysis.paper_tables.views import markdown_table
 from hatchery.errors import ManifestError
 from hatchery.storage.verified import write_checksums
 from hatchery.typed import build
 
 STRICT = ("elc_bert", "strict")
-Drawn = Mapping[tuple[str, str], Mapping[str, Table]]
+Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]
 
 
 def cells_of(markdown: str, source: str) -> list[list[str]]:

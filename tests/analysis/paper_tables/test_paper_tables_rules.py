@@ -6,15 +6,14 @@ from typing import Any
 import pytest
 import yaml
 
-from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, Table, Value, with_best_bold
-from hatchery.analysis.paper_tables.latex import escaped as latex_escaped
-from hatchery.analysis.paper_tables.latex import latex_table
+from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value, with_best_bold
 from hatchery.analysis.paper_tables.layout import read_layout
-from hatchery.analysis.paper_tables.markdown import escaped as markdown_escaped
-from hatchery.analysis.paper_tables.markdown import markdown_table
 from hatchery.analysis.paper_tables.scores import LEADERBOARD_FILES, Score, leaderboard_scores
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.paper_tables.stage import Inputs, all_tables
+from hatchery.analysis.paper_tables.views import escaped as latex_escaped
+from hatchery.analysis.paper_tables.views import escaped as markdown_escaped
+from hatchery.analysis.paper_tables.views import latex_table, markdown_table
 from hatchery.analysis.summary import COLUMNS
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.storage.verified import write_checksums
@@ -84,7 +83,7 @@ def test_markdown_text_has_no_markup_in_it_that_was_not_meant() -> None:
 
 def test_a_table_of_names_full_of_markup_keeps_its_columns() -> None:
     lines = (Line("a|b_c&d", PUBLISHED, (Value(1.0, Digits()),)), Line("a|b_c&d", OURS, (None,), "x|y"))
-    table = Table("elc_bert", "2", "50% & more", "model", ("h|1",), (Block("", lines),))
+    table = PaperTable("elc_bert", "2", "50% & more", "model", ("h|1",), (Block("", lines),))
     assert markdown_table(table).splitlines()[4:] == [
         r"| model | numbers | n | h\|1 |",
         "| :-- | :-- | --: | --: |",
@@ -119,7 +118,7 @@ def layout(repository: Path) -> dict[str, Any]:
     return {"paper": "elc_bert", "tables": {"3": document["tables"]["3"]}}
 
 
-def tables_of(layout: dict[str, Any], repository: Path, folder: Path, **more: Any) -> list[Table]:
+def tables_of(layout: dict[str, Any], repository: Path, folder: Path, **more: Any) -> list[PaperTable]:
     path, summary = folder / "elc_bert.yaml", folder / "summary.csv"
     path.write_text(yaml.safe_dump(layout, sort_keys=False), encoding="utf-8")
     values = ("toy", "mine", "blimp_filtered", "phenomenon_average", "accuracy_percent", "80.0", "", "1", "0")
