@@ -13,7 +13,7 @@ from hatchery.cluster.planned_jobs import plan
 from hatchery.command import load_settings, run_command
 from hatchery.config.layout import Layout
 from hatchery.config.project import Project
-from hatchery.pretraining.cost import cost_settings, estimate
+from hatchery.costs.estimate import cost_settings, estimate
 
 
 def main(arguments: argparse.Namespace) -> None:

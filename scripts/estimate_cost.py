@@ -6,8 +6,8 @@ from pathlib import Path
 from hatchery.command import load_settings, run_command
 from hatchery.config.layout import Layout
 from hatchery.config.project import Project
-from hatchery.pretraining.cost import cost_settings, estimate, shards_on_disk
-from hatchery.pretraining.cost_table import cost_markdown
+from hatchery.costs.estimate import cost_settings, estimate, shards_on_disk
+from hatchery.costs.table import cost_markdown
 
 
 def main(arguments: argparse.Namespace) -> None:

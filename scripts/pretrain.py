@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, run_command
-from hatchery.pretraining.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted
 from hatchery.pretraining.stage import pretrain
+from hatchery.runs.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -33,7 +33,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FolderS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that no process is left with them at the end."""
+    """The longest first, so that no process is left with them at the end; tests on real data get their mark."""
+    for item in items:
+        if "real_data" in getattr(item, "fixturenames", ()):
+            item.add_marker("real_data")
     items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] != "workflow")
 
 
@@ -44,15 +47,15 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
-def shared_directory() -> Path:
-    """The folder of reference and real data beside the checkout; the test is skipped where it is missing."""
-    shared = REPOSITORY.parent / "shared"
-    if not (shared / "reference").is_dir():
-        pytest.skip("needs ../shared with the reference data, which is not part of the repository")
-    return shared
+def golden_directory() -> Path:
+    """What the authors' code gave on invented inputs, and what the papers print; see its README."""
+    return TESTS / "golden"
 
 
 @pytest.fixture(scope="session")
-def golden_directory(shared_directory: Path) -> Path:
-    """Inputs and outputs measured on the authors' models."""
-    return shared_directory / "reference" / "golden"
+def real_data() -> Path:
+    """Public corpora and benchmarks beside the checkout; tests with this fixture are marked `real_data`."""
+    folder = REPOSITORY.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("needs public corpora in ../shared/data, which are not passed on with the repository")
+    return folder

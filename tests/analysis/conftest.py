@@ -190,8 +190,9 @@ class Experiment:
             "baselines": self.baselines,
         }
 
-    def figure_settings(self, **style: Any) -> dict[str, Any]:
-        return {"stage": "plot", "stage_version": 1, "experiment": "demo", "cells": self.cells, "style": style}
+    def figure_settings(self, figure: str = "learning_curves", **style: Any) -> dict[str, Any]:
+        named = {"stage": "draw_figure", "stage_version": 1, "figure": figure, "version": 1}
+        return {**named, "experiment": "demo", "cells": self.cells, "style": style}
 
 
 @pytest.fixture

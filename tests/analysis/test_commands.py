@@ -55,21 +55,17 @@ def test_summarise_writes_the_same_five_files_whatever_the_hash_seed(
 
 
 @pytest.mark.parametrize(
-    ("command", "flag"),
-    [
-        ("plot_learning_curves", "--pretraining"),
-        ("plot_layer_weights", "--pretraining"),
-        ("plot_phenomena", "--minimal-pairs"),
-    ],
+    ("figure", "results"),
+    [("learning_curves", "pretraining"), ("layer_weights", "pretraining"), ("phenomena", "minimal_pairs")],
 )
-def test_a_plot_command_writes_one_svg_and_its_checksum(
-    two_models: Any, tmp_path: Path, repository: Path, command: str, flag: str
+def test_a_figure_is_one_svg_and_its_checksum(
+    two_models: Any, tmp_path: Path, repository: Path, figure: str, results: str
 ) -> None:
-    inputs = two_models.pretraining if flag == "--pretraining" else two_models.minimal_pairs
+    inputs = named("--results", getattr(two_models, results))
     settings = tmp_path / "settings.json"
-    settings.write_text(json.dumps(two_models.figure_settings()))
+    settings.write_text(json.dumps(two_models.figure_settings(figure)))
     output = tmp_path / "figures" / "figure.svg"
-    result = run(repository, command, "--settings", str(settings), *named(flag, inputs), "--output", str(output))
+    result = run(repository, "draw_figure", "--settings", str(settings), *inputs, "--output", str(output))
     assert (result.returncode, result.stderr) == (0, "")
     assert sorted(path.name for path in output.parent.iterdir()) == ["figure.sha256", "figure.svg"]
 
@@ -78,10 +74,10 @@ def test_a_damaged_input_ends_in_one_line_that_names_it(two_models: Any, tmp_pat
     two_models.pretraining["elc-s1"].write_text("{")
     arguments = [
         "--settings",
-        json.dumps(two_models.figure_settings()),
-        *named("--pretraining", two_models.pretraining),
+        json.dumps(two_models.figure_settings("layer_weights")),
+        *named("--results", two_models.pretraining),
     ]
-    result = run(repository, "plot_layer_weights", *arguments, "--output", str(tmp_path / "figure.svg"))
+    result = run(repository, "draw_figure", *arguments, "--output", str(tmp_path / "figure.svg"))
     assert result.returncode == 1
     assert result.stderr.startswith(f"error: {two_models.pretraining['elc-s1']}: ")
     assert result.stderr.count("\n") == 1

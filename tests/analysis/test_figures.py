@@ -8,21 +8,20 @@ import pytest
 from figure_readback import assert_nothing_overlaps
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.layer_weights import draw_layer_weights, panels_of, plot_layer_weights
+from hatchery.analysis.figures.layer_weights import draw_layer_weights, panels_of
 from hatchery.analysis.figures.learning_curves import (
     curve_of,
     draw_learning_curves,
     interval_means,
-    plot_learning_curves,
     tokens_per_step,
 )
 from hatchery.analysis.figures.phenomena import (
     AVERAGE_GAP,
     SuiteBars,
     draw_phenomena,
-    plot_phenomena,
     suite_bars,
 )
+from hatchery.analysis.figures.stage import draw_figure
 from hatchery.analysis.measurements import minimal_pair_measurements
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve, read_layer_weights
 from hatchery.analysis.settings import Cell, FigureSettings
@@ -44,14 +43,10 @@ def weights_of(experiment: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["learning_curves", "layer_weights", "phenomena"])
 def test_the_same_numbers_give_the_same_vector_file(two_models: Any, tmp_path: Path, name: str) -> None:
-    draw = {
-        "learning_curves": (plot_learning_curves, two_models.pretraining),
-        "layer_weights": (plot_layer_weights, two_models.pretraining),
-        "phenomena": (plot_phenomena, two_models.minimal_pairs),
-    }
-    plot, inputs = draw[name]
-    plot(two_models.figure_settings(width_inches=6, font_size=8), inputs, tmp_path / "a.svg")
-    plot(two_models.figure_settings(width_inches=6, font_size=8), dict(reversed(inputs.items())), tmp_path / "b.svg")
+    inputs = two_models.minimal_pairs if name == "phenomena" else two_models.pretraining
+    settings = two_models.figure_settings(name, width_inches=6, font_size=8)
+    draw_figure(settings, inputs, tmp_path / "a.svg")
+    draw_figure(settings, dict(reversed(inputs.items())), tmp_path / "b.svg")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
     assert "<image" not in text
@@ -199,12 +194,12 @@ def test_the_line_of_chance_crosses_no_number(experiment: Any) -> None:
 
 
 def test_a_figure_holds_a_second_drawing_for_phones_in_which_nothing_overlaps(two_models: Any, tmp_path: Path) -> None:
-    plot_learning_curves(two_models.figure_settings(), two_models.pretraining, tmp_path / "a.svg")
+    draw_figure(two_models.figure_settings(), two_models.pretraining, tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids)) and "narrow" in ids
     assert all(name in ids for name in re.findall(r'(?:href="#|url\(#)([^")]+)', text))
-    plot_learning_curves(two_models.figure_settings(width_inches=4), two_models.pretraining, tmp_path / "b.svg")
+    draw_figure(two_models.figure_settings(width_inches=4), two_models.pretraining, tmp_path / "b.svg")
     assert "<symbol" not in (tmp_path / "b.svg").read_text(encoding="utf-8")
     settings = typed(two_models, width_inches=drawing.NARROW_INCHES)
     points = {cell.cell: read_curve(read_manifest(two_models.pretraining[cell.cell])) for cell in settings.cells}
@@ -234,4 +229,4 @@ def test_a_legend_in_several_rows_is_read_in_the_configured_order() -> None:
 @pytest.mark.parametrize("style", [{"width_inches": 1}, {"font_size": 99}, {"colours": "rainbow"}, {"height": 3}])
 def test_a_style_that_cannot_be_drawn_is_refused(two_models: Any, style: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="style"):
-        plot_layer_weights(two_models.figure_settings(**style), two_models.pretraining, tmp_path / "a.svg")
+        draw_figure(two_models.figure_settings("layer_weights", **style), two_models.pretraining, tmp_path / "a.svg")

@@ -13,11 +13,13 @@ from faults import DAMAGE
 from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
 
 from hatchery.analysis.figures.bias_runs import read_bias_runs
-from hatchery.analysis.figures.bias_violins import draw_bias_violins, kernel_density, plot_bias_violins, violins
-from hatchery.analysis.figures.feature_dots import draw_feature_dots, plot_feature_dots
-from hatchery.analysis.figures.published_marks import ComparedFigureSettings, comparable_values
+from hatchery.analysis.figures.bias_violins import draw_bias_violins, kernel_density, violins
+from hatchery.analysis.figures.feature_dots import draw_feature_dots
+from hatchery.analysis.figures.published_marks import comparable_values
 from hatchery.analysis.figures.run_dots import BIAS_LANE, swarm_offsets
+from hatchery.analysis.figures.stage import draw_figure
 from hatchery.analysis.msgs_features import bias_features
+from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.errors import ConfigError, EvaluationError, ManifestError
 from hatchery.rendering.drawing import MARKERS, NARROW_INCHES, figure_style
@@ -55,11 +57,11 @@ def bimodal(experiment: Any) -> Any:
     return experiment
 
 
-def typed(experiment: Any, with_published: bool = False, **style: Any) -> ComparedFigureSettings:
+def typed(experiment: Any, with_published: bool = False, **style: Any) -> FigureSettings:
     settings = experiment.figure_settings(**style)
     if with_published:
         settings["published"] = {"paper": "elc_bert", "track": "strict", "rows": ROWS}
-    return build(ComparedFigureSettings, stage_body(settings))
+    return build(FigureSettings, stage_body(settings))
 
 
 def published_table(repository: Path) -> Path:
@@ -202,11 +204,11 @@ def test_dots_that_would_hide_each_other_are_moved_apart_but_not_beyond_the_limi
     assert max(map(abs, crowded)) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("plot", [plot_bias_violins, plot_feature_dots])
-def test_the_same_runs_give_the_same_vector_file(bimodal: Any, tmp_path: Path, plot: Any) -> None:
-    settings = bimodal.figure_settings(width_inches=6, font_size=8)
-    plot(settings, bimodal.finetuning, tmp_path / "a.svg")
-    plot(settings, dict(reversed(bimodal.finetuning.items())), tmp_path / "b.svg")
+@pytest.mark.parametrize("figure", ["bias_violins", "feature_dots"])
+def test_the_same_runs_give_the_same_vector_file(bimodal: Any, tmp_path: Path, figure: str) -> None:
+    settings = bimodal.figure_settings(figure, width_inches=6, font_size=8)
+    draw_figure(settings, bimodal.finetuning, tmp_path / "a.svg")
+    draw_figure(settings, dict(reversed(bimodal.finetuning.items())), tmp_path / "b.svg")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
     assert "<image" not in text
@@ -218,13 +220,13 @@ def test_inputs_without_a_bias_and_tables_without_a_paper_are_refused(bimodal: A
     output = Path("unused.svg")
     table = published_table(repository)
     with pytest.raises(ConfigError, match=r"--published is .*elc_bert.csv, but the settings say published: None"):
-        plot_feature_dots(bimodal.figure_settings(), bimodal.finetuning, output, table)
+        draw_figure(bimodal.figure_settings("feature_dots"), bimodal.finetuning, output, table)
     with pytest.raises(ConfigError, match="no input is given"):
-        plot_bias_violins(bimodal.figure_settings(), {}, output)
+        draw_figure(bimodal.figure_settings("bias_violins"), {}, output)
     for cell in bimodal.pretraining:
         bimodal.add_finetuning(cell, "msgs_main_verb_control", ("mcc",), {12: ((1.0,), "")}, suite="msgs")
     with pytest.raises(ConfigError, match="msgs_main_verb_control is no ambiguous task"):
-        plot_bias_violins(bimodal.figure_settings(), bimodal.finetuning, output)
+        draw_figure(bimodal.figure_settings("bias_violins"), bimodal.finetuning, output)
 
 
 def test_a_task_without_its_correlation_names_the_manifest(experiment: Any) -> None:
@@ -234,16 +236,16 @@ def test_a_task_without_its_correlation_names_the_manifest(experiment: Any) -> N
         read_bias_runs(typed(experiment), experiment.finetuning)
 
 
-@pytest.mark.parametrize("command", ["plot_bias_violins", "plot_feature_dots", "plot_task_scores"])
-def test_a_command_writes_one_svg_and_its_checksum(
-    bimodal: Any, tmp_path: Path, repository: Path, command: str
+@pytest.mark.parametrize("figure", ["bias_violins", "feature_dots", "task_scores"])
+def test_a_figure_with_published_values_is_one_svg_and_its_checksum(
+    bimodal: Any, tmp_path: Path, repository: Path, figure: str
 ) -> None:
-    settings = bimodal.figure_settings() | {"published": {"paper": "elc_bert", "track": "strict", "rows": ROWS}}
+    settings = bimodal.figure_settings(figure) | {"published": {"paper": "elc_bert", "track": "strict", "rows": ROWS}}
     output = tmp_path / "figures" / "figure.svg"
     result = subprocess.run(
         [
-            *(sys.executable, str(repository / "scripts" / f"{command}.py"), "--settings", json.dumps(settings)),
-            *(part for name, path in bimodal.finetuning.items() for part in ("--finetuning", f"{name}={path}")),
+            *(sys.executable, str(repository / "scripts/draw_figure.py"), "--settings", json.dumps(settings)),
+            *("--results", *(f"{name}={path}" for name, path in bimodal.finetuning.items())),
             *("--published", str(published_table(repository)), "--output", str(output)),
         ],
         capture_output=True,
@@ -255,10 +257,10 @@ def test_a_command_writes_one_svg_and_its_checksum(
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("draw", [plot_bias_violins, plot_feature_dots])
-def test_altered_results_are_named(draw: Any, damage: str, bimodal: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("figure", ["bias_violins", "feature_dots"])
+def test_altered_results_are_named(figure: str, damage: str, bimodal: Any, tmp_path: Path) -> None:
     results = next(iter(bimodal.finetuning.values())).with_name("results.csv")
     DAMAGE[damage](results)
     with pytest.raises(ManifestError, match=r"results\.csv: "):
-        draw(bimodal.figure_settings(), bimodal.finetuning, tmp_path / "figure.svg")
+        draw_figure(bimodal.figure_settings(figure), bimodal.finetuning, tmp_path / "figure.svg")
     assert not (tmp_path / "figure.svg").exists()

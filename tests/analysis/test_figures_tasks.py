@@ -8,12 +8,13 @@ import pytest
 from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
 from matplotlib.axes import Axes
 
-from hatchery.analysis.figures.phenomena import draw_phenomena, plot_phenomena, suite_bars
-from hatchery.analysis.figures.published_marks import ComparedFigureSettings, comparable_values
-from hatchery.analysis.figures.task_scores import draw_task_scores, plot_task_scores, suite_scores
+from hatchery.analysis.figures.phenomena import draw_phenomena, suite_bars
+from hatchery.analysis.figures.published_marks import comparable_values
+from hatchery.analysis.figures.stage import draw_figure
+from hatchery.analysis.figures.task_scores import draw_task_scores, suite_scores
 from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
 from hatchery.analysis.measurements import Measurement, minimal_pair_measurements
-from hatchery.analysis.settings import cells_by_name
+from hatchery.analysis.settings import FigureSettings, cells_by_name
 from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, PARADIGMS_OF_PHENOMENON
 from hatchery.errors import ConfigError
 from hatchery.rendering.drawing import MARKERS, NARROW_INCHES, figure_style
@@ -24,8 +25,8 @@ ROWS = {"ltg": "ltg_bert_base", "elc": "elc_bert_base"}
 SEEDS = (12, 13, 14)
 
 
-def typed(experiment: Any, published: dict[str, Any] | None = None, **style: Any) -> ComparedFigureSettings:
-    return build(ComparedFigureSettings, stage_body(experiment.figure_settings(**style) | {"published": published}))
+def typed(experiment: Any, published: dict[str, Any] | None = None, **style: Any) -> FigureSettings:
+    return build(FigureSettings, stage_body(experiment.figure_settings(**style) | {"published": published}))
 
 
 def choice(paper: str, track: str, rows: dict[str, str]) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def table(repository: Path, paper: str) -> Path:
     return repository / "config" / "published" / "values" / f"{paper}.csv"
 
 
-def measured(experiment: Any, settings: ComparedFigureSettings) -> list[Measurement]:
+def measured(experiment: Any, settings: FigureSettings) -> list[Measurement]:
     cells = cells_by_name(settings.cells)
     runs = []
     for name, path in experiment.finetuning.items():
@@ -175,21 +176,21 @@ def test_twelve_models_with_long_names_do_not_overlap(experiment: Any, style: di
 
 
 def test_the_same_scores_give_the_same_vector_file(glue: Any, tmp_path: Path, repository: Path) -> None:
-    settings = glue.figure_settings() | {"published": choice("elc_bert", "strict", ROWS)}
+    settings = glue.figure_settings("task_scores") | {"published": choice("elc_bert", "strict", ROWS)}
     paper = table(repository, "elc_bert")
-    plot_task_scores(settings, glue.finetuning, tmp_path / "a.svg", paper)
-    plot_task_scores(settings, dict(reversed(glue.finetuning.items())), tmp_path / "b.svg", paper)
+    draw_figure(settings, glue.finetuning, tmp_path / "a.svg", paper)
+    draw_figure(settings, dict(reversed(glue.finetuning.items())), tmp_path / "b.svg", paper)
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
     assert "<image" not in text
     assert not re.search(r"<dc:date>|20\d\d-\d\d-\d\d", text)
 
 
-@pytest.mark.parametrize("plot", [plot_task_scores, plot_phenomena])
-def test_a_paper_without_its_table_is_refused(glue: Any, plot: Any) -> None:
-    settings = glue.figure_settings() | {"published": choice("elc_bert", "strict", ROWS)}
+@pytest.mark.parametrize("figure", ["task_scores", "phenomena"])
+def test_a_paper_without_its_table_is_refused(glue: Any, figure: str) -> None:
+    settings = glue.figure_settings(figure) | {"published": choice("elc_bert", "strict", ROWS)}
     with pytest.raises(ConfigError, match="--published is None, but the settings say published"):
-        plot(settings, glue.finetuning, Path("unused.svg"))
+        draw_figure(settings, glue.finetuning, Path("unused.svg"))
 
 
 @pytest.fixture

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.layer_contributions import draw_layer_contributions, plot_layer_contributions
+from hatchery.analysis.figures.layer_contributions import draw_layer_contributions
+from hatchery.analysis.figures.stage import draw_figure
 from hatchery.analysis.layer_contribution import (
     LayerContribution,
     contributions_csv,
     layer_contributions,
     least_squares_slope,
     probe_shares,
+    tabulate_layer_contributions,
 )
 from hatchery.analysis.settings import Cell, FigureSettings
 from hatchery.errors import ConfigError, EvaluationError
@@ -41,8 +43,8 @@ def weights(*probes: tuple[int, list[list[float]]]) -> str:
     )
 
 
-def test_slopes_of_the_published_weights_are_the_published_ones(shared_directory: Path) -> None:
-    with (shared_directory / "reference" / "published" / "ltg_bert_table5.csv").open(encoding="utf-8") as handle:
+def test_slopes_of_the_published_weights_are_the_published_ones(golden_directory: Path) -> None:
+    with (golden_directory / "published" / "ltg_bert_table5.csv").open(encoding="utf-8") as handle:
         rows = list(csv.DictReader(handle))
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     assert tasks == ["POS", "DP", "SRL", "NER", "CR"]
@@ -107,15 +109,19 @@ def probes(tmp_path: Path) -> dict[str, Path]:
 
 def settings(**style: Any) -> dict[str, Any]:
     cells = [{"cell": f"{run}-s1", "run": run, "seed": 1} for run in ("plain", "deep")]
-    return {"stage": "plot", "stage_version": 1, "experiment": "demo", "cells": cells, "style": style}
+    named = {"stage": "draw_figure", "stage_version": 1, "figure": "layer_contributions"}
+    return {**named, "experiment": "demo", "cells": cells, "style": style}
 
 
 def test_the_same_probes_give_the_same_vector_file_and_table(probes: dict[str, Path], tmp_path: Path) -> None:
     for name, inputs in (("a", probes), ("b", dict(probes))):
-        plot_layer_contributions(settings(), inputs, tmp_path / f"{name}.svg", tmp_path / f"{name}.csv")
+        draw_figure(settings(), inputs, tmp_path / f"{name}.svg")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
     assert "<image" not in text and "of demo</dc:title>" in text
+    drawn = settings()
+    table = {"stage": "tabulate_layer_contributions", "experiment": "demo", "cells": drawn["cells"]}
+    tabulate_layer_contributions(table, probes, tmp_path / "a.csv")
     rows = list(csv.DictReader((tmp_path / "a.csv").open(encoding="utf-8")))
     assert [(row["model"], row["task"]) for row in rows[::2]][:2] == [("plain", "pos"), ("plain", "dependencies")]
     assert len(rows) == 2 * 2 + 2 * 3
@@ -154,6 +160,6 @@ def test_panels_are_models_or_tasks_whichever_are_fewer() -> None:
 def test_a_model_whose_probe_is_missing_is_named(probes: dict[str, Path], tmp_path: Path) -> None:
     del probes["deep-s1:pos"]
     with pytest.raises(ConfigError, match="no input is given for deep-s1:pos"):
-        plot_layer_contributions(settings(), probes, tmp_path / "a.svg", tmp_path / "a.csv")
+        draw_figure(settings(), probes, tmp_path / "a.svg")
     with pytest.raises(ConfigError, match="nothing to draw"):
-        plot_layer_contributions(settings(), {}, tmp_path / "a.svg", tmp_path / "a.csv")
+        draw_figure(settings(), {}, tmp_path / "a.svg")

@@ -9,8 +9,9 @@ import pytest
 from page_links import link_problems, read_page
 from page_site import Site
 
+from hatchery.analysis.figures.registry import declared_figures
 from hatchery.analysis.page import PageInputs, write_page
-from hatchery.analysis.pages.figures import CAPTIONS, MARKS, figure_of
+from hatchery.analysis.pages.figures import MARKS, figure_of
 from hatchery.analysis.summary_rows import row_anchor
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.storage.atomic import write_text
@@ -233,7 +234,8 @@ def test_captions_name_marks_only_where_the_drawing_has_them(tmp_path: Path) -> 
             write_text(tmp_path / "phenomena.svg", drawing.format(written))
             write_checksums([tmp_path / "phenomena.svg"])
             assert (sentence in figure_of(tmp_path / "phenomena.svg")) == (written == label)
-    assert not any("diamond" in caption or "hollow" in caption for caption in CAPTIONS.values())
+    captions = [declared.caption for declared in declared_figures().values()]
+    assert not any("diamond" in caption or "hollow" in caption for caption in captions)
 
 
 def test_text_from_data_stays_text(site: Site) -> None:
@@ -270,11 +272,11 @@ def test_of_when_and_where_results_were_made_the_page_tells_the_day_alone(site: 
 def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> None:
     site.write(ROWS)
     site.page.unlink()
-    broken = site.results / "broken.svg"
+    broken = site.results / "phenomena.svg"
     write_text(broken, "<html></html>")
     write_checksums([broken])
     inputs = PageInputs(site.results / "summary.csv", site.results / "summary.md", site.page, [broken])
-    with pytest.raises(EvaluationError, match=r"broken\.svg: not an SVG"):
+    with pytest.raises(EvaluationError, match=r"phenomena\.svg: not an SVG"):
         write_page({"experiment": "demo", "description": ""}, inputs, site.page)
     assert not site.page.exists()
 

@@ -143,9 +143,9 @@ Printed = dict[str, list[tuple[float, float]]]
 
 
 @pytest.fixture(scope="module")
-def published(shared_directory: Path) -> Callable[[int], list[dict[str, str]]]:
+def published(golden_directory: Path) -> Callable[[int], list[dict[str, str]]]:
     def read(table: int) -> list[dict[str, str]]:
-        path = shared_directory / "reference" / "published" / f"elc_bert_table{table}.csv"
+        path = golden_directory / "published" / f"elc_bert_table{table}.csv"
         with path.open(encoding="utf-8", newline="") as file:
             return [row for row in csv.DictReader(file) if row["track"] == "strict" and row["variant"] in VARIANTS]
 

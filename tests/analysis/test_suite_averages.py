@@ -65,12 +65,12 @@ PROBES = {"POS": "probe_pos", "DP": "probe_dp", "SRL": "probe_srl", "NER": "prob
 
 
 @pytest.fixture(scope="module")
-def published(shared_directory):
+def published(golden_directory):
     """Means and deviations of a table: model -> (task, metric) -> value."""
 
     def read(name, key):
         means, deviations = defaultdict(dict), defaultdict(dict)
-        path = shared_directory / "reference" / "published" / f"{name}.csv"
+        path = golden_directory / "published" / f"{name}.csv"
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 model, cell = tuple(row[column] for column in key), (row["task"], row["metric"])

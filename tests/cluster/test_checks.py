@@ -13,7 +13,7 @@ from hatchery.cluster.check_software import check_conda, check_software, made_en
 from hatchery.cluster.external import Answer
 from hatchery.cluster.findings import Finding, Level, failed, findings_text
 from hatchery.cluster.job_shapes import JobShape
-from hatchery.pretraining.cost import CellCost
+from hatchery.costs.estimate import CellCost
 
 PARTITIONS = (
     "PartitionName=main Default=YES MaxNodes=2 MaxTime=1-00:00:00 PreemptMode=CANCEL State=UP TotalNodes=2\n"

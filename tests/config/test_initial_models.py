@@ -77,7 +77,7 @@ def test_settings_of_runs_that_use_none_of_it_are_what_they_were(repository: Pat
 
 
 def test_the_cost_counts_only_the_steps_that_are_left(folder: Path) -> None:
-    from hatchery.pretraining.cost import cost_settings, estimate
+    from hatchery.costs.estimate import cost_settings, estimate
 
     project = add(
         folder,

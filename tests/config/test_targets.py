@@ -16,7 +16,7 @@ from hatchery.errors import ConfigError
 PATTERNS = [
     "results/{experiment}/summary.csv",
     "results/{experiment}/index.html",
-    "results/{experiment}/figures/phenomena.svg",
+    "results/{experiment}/figures/{figure}.svg",
     "results/{experiment}/run_cards/{cell}.html",
     "results/corpora/{corpus}/manifest.json",
     "results/tokens/{corpus}/{tokenizer}/manifest.json",

@@ -239,8 +239,8 @@ def test_embedded_sources_are_read(folder: str, embedded_folder: Path, tmp_path:
     assert all("\n" in text for text in texts)
 
 
-def test_real_zip_archives_are_read(shared_directory: Path, tmp_path: Path) -> None:
-    register_source("brown", shared_directory / "data" / "nltk" / "brown.zip", tmp_path / "brown.json")
+def test_real_zip_archives_are_read(real_data: Path, tmp_path: Path) -> None:
+    register_source("brown", real_data / "nltk" / "brown.zip", tmp_path / "brown.json")
     source = open_source(tmp_path / "brown.json")
     (text,) = texts_of(source, files="brown/ca01", format="text", tagged=True)
     assert text.startswith("The Fulton County Grand Jury said Friday an investigation of Atlanta's recent primary")

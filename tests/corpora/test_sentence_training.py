@@ -120,11 +120,12 @@ def test_marked_text_is_read_and_scored() -> None:
     assert boundary_scores(lambda text: [text], paragraphs) == BoundaryScores(right=0, wrong=0, missed=1)
 
 
-def test_the_pinned_model_is_good_on_text_that_it_has_not_seen(shared_directory: Path) -> None:
-    data = shared_directory / "data"
-    treebank = list(conllu_paragraphs((data / "ud_english_ewt" / "en_ewt-ud-dev.conllu").read_text(encoding="utf-8")))
+def test_the_pinned_model_is_good_on_text_that_it_has_not_seen(real_data: Path) -> None:
+    treebank = list(
+        conllu_paragraphs((real_data / "ud_english_ewt" / "en_ewt-ud-dev.conllu").read_text(encoding="utf-8"))
+    )
     text = next(text for text in read_recipe(MODEL_FOLDER / "recipe.json").texts if text.name == "brown")
-    with zipfile.ZipFile(data / "nltk" / "brown.zip") as archive:
+    with zipfile.ZipFile(real_data / "nltk" / "brown.zip") as archive:
         held_out = selected_members(archive, text)[1]
         brown = [p for name in held_out for p in brown_paragraphs(archive.read(name).decode(text.encoding))]
     for paragraphs, f1 in ((treebank, 0.89), (brown, 0.94)):
@@ -137,11 +138,9 @@ def test_the_pinned_model_is_good_on_text_that_it_has_not_seen(shared_directory:
 
 
 @pytest.mark.slow
-def test_training_on_the_public_texts_gives_the_pinned_files(shared_directory: Path, tmp_path: Path) -> None:
+def test_training_on_the_public_texts_gives_the_pinned_files(real_data: Path, tmp_path: Path) -> None:
     recipe = MODEL_FOLDER / "recipe.json"
-    archives = {
-        text.name: shared_directory / "data" / "nltk" / f"{text.name}.zip" for text in read_recipe(recipe).texts
-    }
+    archives = {text.name: real_data / "nltk" / f"{text.name}.zip" for text in read_recipe(recipe).texts}
     train_model(recipe, archives, tmp_path)
     for name in (path.name for path in tmp_path.iterdir()):
         assert (tmp_path / name).read_bytes() == (MODEL_FOLDER / name).read_bytes()

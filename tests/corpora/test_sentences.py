@@ -116,14 +116,24 @@ def test_every_decision_is_the_librarys(paragraph: str) -> None:
     assert ours.split(paragraph) == [" ".join(s.split()) for s in bare.tokenize(paragraph) if s.strip()]
 
 
-def test_real_text_is_cut_as_the_library_cuts_it(shared_directory: Path) -> None:
+def check_cuts(text: str) -> None:
     ours = pinned_splitter("as_published")
     bare = PunktSentenceTokenizer(ours.model.parameters())
-    with zipfile.ZipFile(shared_directory / "data" / "nltk" / "abc.zip") as archive:
-        text = archive.read("abc/science.txt").decode("latin-1")[:400_000]
     for line in text.split("\n"):
         for cased in (line, line.lower()):
             assert ours.tokenizer.tokenize(cased) == bare.tokenize(cased)
+
+
+def test_invented_text_is_cut_as_the_library_cuts_it(golden_directory: Path) -> None:
+    paths = sorted((golden_directory / "babylm").glob("*.txt"))
+    assert len(paths) == 20
+    for path in paths:
+        check_cuts(path.read_text(encoding="utf-8"))
+
+
+def test_real_text_is_cut_as_the_library_cuts_it(real_data: Path) -> None:
+    with zipfile.ZipFile(real_data / "nltk" / "abc.zip") as archive:
+        check_cuts(archive.read("abc/science.txt").decode("latin-1")[:400_000])
 
 
 def test_as_published_cuts_where_there_is_no_white_space_and_corrected_does_not() -> None:

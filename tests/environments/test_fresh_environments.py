@@ -239,7 +239,7 @@ def test_a_package_left_out_is_noticed_and_nothing_comes_from_elsewhere(reposito
     failures = made.import_failures(repository / "scripts", ["matplotlib.pyplot", "numpy.linalg", "pytest"])
     assert failures.keys() == {"matplotlib.pyplot", "pytest"}
     assert failures["matplotlib.pyplot"] == "ModuleNotFoundError: No module named 'kiwisolver'"
-    assert made.run("scripts/plot_phenomena.py").returncode != 0
+    assert made.run("scripts/draw_figure.py").returncode != 0
 
 
 def test_programs_of_the_packages_run_with_the_fresh_python(fresh) -> None:

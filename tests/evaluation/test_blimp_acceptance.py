@@ -42,9 +42,9 @@ IDENTICAL = {("passive_1", i) for i in ("324", "810")} | {
 
 
 @pytest.fixture(scope="module")
-def source(shared_directory, tmp_path_factory):
+def source(real_data, tmp_path_factory):
     manifest = tmp_path_factory.mktemp("blimp") / "blimp.json"
-    register_source("blimp", shared_directory / "data" / "blimp.zip", manifest)
+    register_source("blimp", real_data / "blimp.zip", manifest)
     return open_source(manifest)
 
 
@@ -75,8 +75,8 @@ class Unigrams:
 
 
 @pytest.fixture(scope="module")
-def encode(shared_directory):
-    tokenizer = load_tokenizer(shared_directory / "data" / "ltg_bert_babylm_10m_tokenizer.json", recognise=())
+def encode(golden_directory):
+    tokenizer = load_tokenizer(golden_directory / "tokenizers/ltg_bert_babylm_10m.json", recognise=())
 
     # A small vocabulary of ids modulo 256: the logits of a large one would take a minute.
     def ids_of(sentences):

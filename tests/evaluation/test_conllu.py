@@ -65,9 +65,9 @@ def test_a_file_without_words_is_refused(sentences) -> None:
         sentences("# nothing\n\n")
 
 
-def test_english_ewt_has_the_published_words_arcs_and_roots(shared_directory, tmp_path) -> None:
+def test_english_ewt_has_the_published_words_arcs_and_roots(real_data, tmp_path) -> None:
     name = "en_ewt-ud-dev.conllu"
-    register_source("ud", shared_directory / "data" / "ud_english_ewt", tmp_path / "source.json")
+    register_source("ud", real_data / "ud_english_ewt", tmp_path / "source.json")
     found = list(read_sentences(open_source(tmp_path / "source.json"), name))
     heads = [(i, head) for sentence in found for i, head in enumerate(sentence.heads())]
     assert len(found) == 2001

@@ -206,10 +206,10 @@ def test_scores_agree_with_the_published_scorer_token_by_token(golden_directory,
             assert total == pytest.approx(row[f"pll_{side}_float64"], abs=1e-4)
 
 
-def test_decisions_from_text_agree_with_the_published_ones(shared_directory, golden_directory):
+def test_decisions_from_text_agree_with_the_published_ones(golden_directory):
     rows = golden_rows(golden_directory, 4096)
     pairs = [MinimalPair(r["UID"], "f", str(i), r["sentence_good"], r["sentence_bad"]) for i, r in enumerate(rows)]
-    tokenizer = load_tokenizer(shared_directory / "data" / "ltg_bert_babylm_10m_tokenizer.json", recognise=())
+    tokenizer = load_tokenizer(golden_directory / "tokenizers/ltg_bert_babylm_10m.json", recognise=())
     scored = pair_scores(pairs, HatcheryModel(golden_model(golden_directory, 4096), tokenizer, CPU), "auto", 512)
     outcomes = [decide(pair, *score) for pair, score in zip(pairs, scored.scores, strict=True)]
     assert [outcome == "correct" for outcome in outcomes] == [row["correct"] for row in rows]

@@ -181,8 +181,8 @@ def test_our_tokenizers_tell_the_pieces_of_a_word_and_keep_punctuation_apart(mod
     assert [model.tokenizer.decode(ids).strip() for ids in pieces.values()] == ["She", "sleeps", "."]
 
 
-def test_a_leading_blank_changes_no_id_of_our_tokenizers(model_manifest, shared_directory):
-    files = [model_manifest.parent / "tokenizer.json", *sorted((shared_directory / "data").glob("*tokenizer*.json"))]
+def test_a_leading_blank_changes_no_id_of_our_tokenizers(model_manifest, golden_directory):
+    files = [model_manifest.parent / "tokenizer.json", *sorted((golden_directory / "tokenizers").glob("*.json"))]
     sentences = ["The cat sleeps.", "Who did she see?", "12 dogs' houses aren't old.", "What?\nNothing."]
     for file in files:
         tokenizer = load_tokenizer(file, recognise=())

@@ -273,8 +273,8 @@ def test_a_missing_file_and_a_file_on_both_sides_are_named_with_their_role(make_
         read_task(source, rows_task(files={"train": "mine.*", "validation": "mine.train.json"}))
 
 
-def test_the_real_rte_files_of_all_three_challenges_are_read(shared_directory, tmp_path):
-    register_source("rte", shared_directory / "data" / "nltk" / "rte.zip", tmp_path / "rte.json")
+def test_the_real_rte_files_of_all_three_challenges_are_read(real_data, tmp_path):
+    register_source("rte", real_data / "nltk" / "rte.zip", tmp_path / "rte.json")
     data = read_task(
         open_source(tmp_path / "rte.json"),
         rte([f"rte{i}_dev.xml" for i in (1, 2, 3)], [f"rte{i}_test.xml" for i in (1, 2, 3)]),

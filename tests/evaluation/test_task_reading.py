@@ -122,8 +122,8 @@ def test_an_empty_file_of_lines_is_named(make_source):
         read_task(make_source({"plot.txt": "\n \n", "quote.txt": "a\nb"}), lines_task())
 
 
-def test_the_real_subjectivity_data_gives_600_training_rows(shared_directory, tmp_path):
-    register_source("s", shared_directory / "data" / "nltk" / "subjectivity.zip", tmp_path / "s.json")
+def test_the_real_subjectivity_data_gives_600_training_rows(real_data, tmp_path):
+    register_source("s", real_data / "nltk" / "subjectivity.zip", tmp_path / "s.json")
     data = read_task(open_source(tmp_path / "s.json"), lines_task(train_limit=600, validation_limit=200))
     assert (len(data.train), len(data.scored["validation"])) == (600, 200)
     assert 200 < sum(example.label for example in data.train) < 400

@@ -148,8 +148,8 @@ def model_sizes(config: ModelConfig) -> tuple[int, ...]:
     return config.embedding_width, config.hidden_size, config.intermediate_size, config.num_hidden_layers
 
 
-def test_our_table_has_the_logged_runs_with_their_families_and_sizes(shared_directory):
-    path = shared_directory / "reference" / "published" / "reduced_vocabulary_repo_runs_jan2023.csv"
+def test_our_table_has_the_logged_runs_with_their_families_and_sizes(golden_directory):
+    path = golden_directory / "published" / "reduced_vocabulary_repo_runs_jan2023.csv"
     with path.open(newline="") as file:
         runs = list(csv.DictReader(file))
     assert len(runs) == 42
@@ -169,8 +169,8 @@ def test_our_table_has_the_logged_runs_with_their_families_and_sizes(shared_dire
 
 
 @pytest.mark.parametrize("table", [3, 7])
-def test_our_table_has_the_printed_sizes_with_their_families(shared_directory, table):
-    path = shared_directory / "reference" / "published" / f"reduced_vocabulary_table{table}.csv"
+def test_our_table_has_the_printed_sizes_with_their_families(golden_directory, table):
+    path = golden_directory / "published" / f"reduced_vocabulary_table{table}.csv"
     with path.open(newline="") as file:
         printed = list(csv.DictReader(file))
     carried = [row for row in published_counts() if row.source == f"Table {table}"]

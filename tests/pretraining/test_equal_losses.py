@@ -17,7 +17,6 @@ from safetensors.torch import load_file
 
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.pretraining.batches import TrainingBatches
-from hatchery.pretraining.checkpoints import MODEL, checkpoint_folder, checkpoint_folders
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.examples import TRAINING_SPLIT, examples_maker
 from hatchery.pretraining.parameter_groups import build_optimizer
@@ -25,6 +24,7 @@ from hatchery.pretraining.schedules import learning_rate
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.pretraining.stage import build_model
 from hatchery.pretraining.topology import Topology
+from hatchery.runs.checkpoints import MODEL, checkpoint_folder, checkpoint_folders
 from hatchery.tokenization.token_reader import TokenShards
 
 pytestmark = pytest.mark.slow

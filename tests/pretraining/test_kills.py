@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from hatchery.pretraining.checkpoints import MODEL, OPTIMIZER, checkpoint_folders, checkpoint_step
-from hatchery.pretraining.interruption import EXIT_STATUS_INTERRUPTED
-from hatchery.pretraining.run_folder import locked_run_folder, remove_run_folder
+from hatchery.runs.checkpoints import MODEL, OPTIMIZER, checkpoint_folders, checkpoint_step
+from hatchery.runs.folder import locked_run_folder, remove_run_folder
+from hatchery.runs.interruption import EXIT_STATUS_INTERRUPTED
 
 # One kill in every five steps; the last steps are left for the end of the run.
 STEPS, KILLS, STEPS_PER_KILL = 120, 20, 5

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.pretraining.batches import TrainingBatches
-from hatchery.pretraining.checkpoints import checkpoint_folders
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.divergences import MEASURES, DivergenceProbe, unigram_of_run
@@ -25,6 +24,7 @@ from hatchery.pretraining.record import RunRecord
 from hatchery.pretraining.settings import pretrain_settings, runtime_settings
 from hatchery.pretraining.stage import build_model
 from hatchery.pretraining.topology import SINGLE_PROCESS
+from hatchery.runs.checkpoints import checkpoint_folders
 from hatchery.tokenization.token_reader import TokenShards
 
 pytestmark = pytest.mark.usefixtures("single_process")

@@ -20,7 +20,7 @@ import torch
 from safetensors.torch import load_file
 
 from hatchery.modeling.store import load_masked_language_model
-from hatchery.pretraining.checkpoints import MODEL, checkpoint_folders, checkpoint_step
+from hatchery.runs.checkpoints import MODEL, checkpoint_folders, checkpoint_step
 from hatchery.storage.checksums import sha256_file
 from hatchery.storage.manifests import read_manifest
 

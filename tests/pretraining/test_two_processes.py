@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from hatchery.pretraining.interruption import EXIT_STATUS_INTERRUPTED
-from hatchery.pretraining.run_folder import locked_run_folder
-from hatchery.pretraining.run_lease import Owner
 from hatchery.pretraining.topology import FIRST_PORT
+from hatchery.runs.folder import locked_run_folder
+from hatchery.runs.interruption import EXIT_STATUS_INTERRUPTED
+from hatchery.runs.lease import Owner
 
 pytestmark = pytest.mark.slow
 

@@ -23,8 +23,8 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=24).filter(
 
 
 @pytest.fixture
-def published(shared_directory: Path) -> Path:
-    return shared_directory / "data" / "ltg_bert_babylm_10m_tokenizer.json"
+def published(golden_directory: Path) -> Path:
+    return golden_directory / "tokenizers/ltg_bert_babylm_10m.json"
 
 
 @pytest.fixture

@@ -104,9 +104,9 @@ def test_the_order_of_documents_and_the_size_of_shards_do_not_change_the_vocabul
 
 
 def test_all_parts_but_vocabulary_and_post_processor_equal_the_published_tokenizer(
-    shared_directory: Path, tokenizer_manifests: dict[str, Path]
+    golden_directory: Path, tokenizer_manifests: dict[str, Path]
 ) -> None:
-    published = json.loads((shared_directory / "data/ltg_bert_babylm_10m_tokenizer.json").read_text("utf-8"))
+    published = json.loads((golden_directory / "tokenizers/ltg_bert_babylm_10m.json").read_text("utf-8"))
     ours = json.loads((tokenizer_manifests["wordpiece"].parent / "tokenizer.json").read_text("utf-8"))
     for definition in (published, ours):
         del definition["model"]["vocab"], definition["post_processor"]

@@ -150,19 +150,18 @@ def test_a_vocabulary_file_that_was_changed_is_refused(vocabulary_of: Callable[.
 
 
 def test_real_transcripts_give_released_words_only_and_reject_no_released_word(
-    tmp_path: Path, shared_directory: Path, register: Register, build: Build
+    tmp_path: Path, real_data: Path, register: Register, build: Build
 ) -> None:
-    data = shared_directory / "data"
-    source = register("childes", data / "aochildes.zip")
-    dictionary = register("words", data / "nltk" / "words.zip")
-    released = register("released", data / "aochildes_word_frequency.csv")
+    source = register("childes", real_data / "aochildes.zip")
+    dictionary = register("words", real_data / "nltk" / "words.zip")
+    released = register("released", real_data / "aochildes_word_frequency.csv")
     folder = build(tmp_path / "v", source, dictionary, released, reading="as_published", appended_words=APPENDED)
     found = {row["measure"]: int(row["value"]) for row in rows(folder / "comparison.csv")}
     # These are 21 of the 37 corpora: a subset of the words, none of them more frequent than in all 37.
     assert found["found"] == found["built_words"] > 8000
     assert found["extra"] == found["higher_frequency"] == 0
     # The dictionary is the right one: no word that it rejects is in the released list.
-    known = {row["word"] for row in rows(data / "aochildes_word_frequency.csv")}
+    known = {row["word"] for row in rows(real_data / "aochildes_word_frequency.csv")}
     rejected = {row["word"] for row in rows(folder / "rejected.csv")}
     assert rejected & known == {"nan"} & rejected
     assert len(rejected) > 2000

@@ -121,14 +121,23 @@ def test_the_characters_after_an_end_are_those_of_nltk(punkt: PunktSentenceToken
     assert found == PUNCTUATION_AFTER_END
 
 
-def test_sentence_spans_of_real_text_are_those_of_punkt(shared_directory: Path) -> None:
+def check_spans(texts: dict[str, str]) -> None:
     fast, plain = SentenceSpans(pinned_splitter().tokenizer), PUNKTS["pinned"]()
+    for name, text in texts.items():
+        for version in (text, text.lower()):
+            assert fast.spans(version) == list(plain.span_tokenize(version)), name
+
+
+def test_sentence_spans_of_invented_text_are_those_of_punkt(golden_directory: Path) -> None:
+    paths = sorted((golden_directory / "babylm").glob("*.txt"))
+    assert len(paths) == 20
+    check_spans({path.name: path.read_text(encoding="utf-8") for path in paths})
+
+
+def test_sentence_spans_of_real_text_are_those_of_punkt(real_data: Path) -> None:
     for corpus in ("webtext", "abc"):
-        with zipfile.ZipFile(shared_directory / "data" / "nltk" / f"{corpus}.zip") as archive:
-            for name in archive.namelist():
-                text = archive.read(name).decode("latin-1")[:150_000]
-                for version in (text, text.lower()):
-                    assert fast.spans(version) == list(plain.span_tokenize(version)), name
+        with zipfile.ZipFile(real_data / "nltk" / f"{corpus}.zip") as archive:
+            check_spans({name: archive.read(name).decode("latin-1")[:150_000] for name in archive.namelist()})
 
 
 @pytest.mark.parametrize("reading", READINGS)

@@ -52,7 +52,7 @@ def snakemake(folder: Path, *arguments: str, timeout: float = 1800) -> subproces
 
 
 def planned_rules(folder: Path, *targets: str) -> dict[str, int]:
-    """Rules that a dry run for `targets` would run, with the number of their jobs."""
+    """Rules that a dry run for `targets` would run, with the number of their jobs; each figure counts as one."""
     result = snakemake(folder, "--dry-run", *targets)
     assert result.returncode == 0, result.stdout + result.stderr
     output = result.stdout + result.stderr
@@ -61,4 +61,6 @@ def planned_rules(folder: Path, *targets: str) -> dict[str, int]:
     table = output.rsplit("Job stats:", 1)[1]
     rows = re.findall(r"^(\w+) +(\d+)$", table, flags=re.MULTILINE)
     assert ("total") in dict(rows), output
-    return {name: int(count) for name, count in rows if name != "total"}
+    figures = re.findall(r"^ +output: results/\w+/figures/(\w+)\.svg", output, flags=re.MULTILINE)
+    counts = {name: int(count) for name, count in rows if name not in ("total", "draw_figure")}
+    return counts | {f"draw_figure {name}": figures.count(name) for name in figures}

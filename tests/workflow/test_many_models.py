@@ -42,11 +42,12 @@ def test_what_a_page_and_a_summary_are_given_lies_in_files(folder: Path, monkeyp
 
 def test_figures_show_the_models_that_fit_and_are_told_how_many_do_not(folder: Path) -> None:
     layout = Workflow(Project(folder / "config"))
-    settings = json.loads(layout.settings("plot_phenomena", experiment="many"))
-    assert len(settings["cells"]) == MOST_DRAWN and settings["left_out"] == MODELS - MOST_DRAWN
-    assert {name.split(":")[0] for name in layout.drawn("many", layout.minimal_pairs("many"))} == {
-        cell["cell"] for cell in settings["cells"]
-    }
-    assert "left_out" not in json.loads(layout.settings("plot_phenomena", experiment="tiny"))
-    # Tables of papers read the numbers of this one.
-    assert len(json.loads(layout.settings("plot_layer_contributions", experiment="many"))["cells"]) == MODELS
+    for figure in layout.figures("many"):
+        settings = json.loads(layout.settings("draw_figure", experiment="many", figure=figure))
+        assert len(settings["cells"]) == MOST_DRAWN and settings["left_out"] == MODELS - MOST_DRAWN
+        assert {name.split(":")[0] for name in layout.drawn("many", figure)} == {
+            cell["cell"] for cell in settings["cells"]
+        }
+        assert "left_out" not in json.loads(layout.settings("draw_figure", experiment="tiny", figure=figure))
+    # Tables of papers read this one.
+    assert len(json.loads(layout.settings("tabulate_layer_contributions", experiment="many"))["cells"]) == MODELS

@@ -7,18 +7,32 @@ over both poolers of a task with two spans the mean; the slope is that of the le
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from hatchery.analysis.settings import Cell
+from hatchery.analysis.measurements import read_verified
+from hatchery.analysis.settings import Cell, evaluations_named, match_evaluations
 from hatchery.errors import EvaluationError
 from hatchery.harmless_text import csv_text
+from hatchery.storage.atomic import write_text
 from hatchery.storage.csv_tables import read_rows
 from hatchery.storage.manifests import Manifest
+from hatchery.storage.verified import write_checksums
+from hatchery.typed import build, stage_body
 
 WEIGHTS_FILE = "layer_weights.csv"
 WEIGHT_COLUMNS = ("seed", "learning_rate", "span", "layer", "weight")
 TABLE_COLUMNS = ("model", "task", "layer", "percent", "slope")
 # Weights are stored with about seven digits.
 SUM_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class ProbedModels:
+    """Whose probes the table of an experiment tells of."""
+
+    experiment: str
+    cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
@@ -68,6 +82,25 @@ def probe_shares(manifest: Manifest) -> list[tuple[float, ...]]:
 def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
     """The mean of equally long rows, column by column."""
     return tuple(math.fsum(column) / len(rows) for column in zip(*rows, strict=True))
+
+
+def tabulate_layer_contributions(settings: Mapping[str, Any], finetuning: Mapping[str, Path], output: Path) -> None:
+    """Write the contributions of the probes behind the manifests named `CELL:TASK` to `output` (CSV).
+
+    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
+    """
+    chosen = build(ProbedModels, stage_body(settings))
+    write_text(output, contributions_csv(contributions_of(chosen.cells, finetuning, "--finetuning")))
+    write_checksums([output])
+
+
+def contributions_of(cells: Sequence[Cell], finetuning: Mapping[str, Path], flag: str) -> list[LayerContribution]:
+    """The contributions of the probes behind the manifests named `CELL:TASK`, which were given as `flag`.
+
+    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
+    """
+    inputs = match_evaluations(finetuning, cells, evaluations_named(finetuning, flag), flag)
+    return layer_contributions({key: read_verified(path) for key, path in inputs.items()}, cells)
 
 
 def layer_contributions(

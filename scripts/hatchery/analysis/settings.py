@@ -54,11 +54,15 @@ class SummarySettings:
 
 @dataclass(frozen=True)
 class FigureSettings:
-    """What one figure of an experiment shows."""
+    """What one figure of an experiment shows; `figure` and `version` are those of the registry of figures."""
 
     experiment: str
     cells: tuple[Cell, ...]
     style: Style = field(default_factory=Style)
+    figure: str = ""
+    version: int = 1
+    # The paper whose values are marked, in the figures that have such marks.
+    published: PublishedChoice | None = None
     # Models of the experiment that are not drawn, because there are too many for one figure.
     left_out: int = 0
 

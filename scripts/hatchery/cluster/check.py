@@ -16,7 +16,7 @@ from hatchery.cluster.findings import Finding
 from hatchery.cluster.job_shapes import job_shapes
 from hatchery.cluster.planned_jobs import ClusterPlan, PlannedJob
 from hatchery.cluster.probe_jobs import probes, run_probes
-from hatchery.pretraining.cost import CellCost
+from hatchery.costs.estimate import CellCost
 
 RESULTS = Path("results")
 

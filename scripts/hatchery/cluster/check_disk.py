@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hatchery.cluster import findings
 from hatchery.cluster.findings import Finding
-from hatchery.pretraining.cost import CellCost
+from hatchery.costs.estimate import CellCost
 
 SPARE_BYTES = 5 * 10**9
 """Room for corpora, tokens, logs and results, which the estimate does not know: unmeasured, meant as a floor."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from hatchery.analysis.figures.registry import declared_figures
 from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
 from hatchery.config.terms import raw_inputs
@@ -45,23 +46,29 @@ def drawn_cells(project: Project, experiment: str) -> set[str]:
     return {cell.name for cell in project.cells(experiment) if cell.run in drawn}
 
 
-def figure_slice(project: Project, experiment: str) -> dict[str, Any]:
-    """A figure of an experiment, with the models that fit."""
-    whole, drawn = whole_figure_slice(project, experiment), drawn_cells(project, experiment)
-    left_out = len({cell["run"] for cell in whole["cells"] if cell["cell"] not in drawn})
-    cells = [cell for cell in whole["cells"] if cell["cell"] in drawn]
-    return {**whole, "cells": cells, **({"left_out": left_out} if left_out else {})}
+def figure_slice(project: Project, experiment: str, figure: str) -> dict[str, Any]:
+    """A figure of an experiment, with the models that fit, and with the published values if it shows such."""
+    block, declared, drawn = (
+        project.experiment(experiment),
+        declared_figures()[figure],
+        drawn_cells(project, experiment),
+    )
+    cells = _cells(project, experiment)
+    left_out = len({cell["run"] for cell in cells if cell["cell"] not in drawn})
+    return {
+        "figure": figure,
+        "version": declared.version,
+        "experiment": experiment,
+        "cells": [cell for cell in cells if cell["cell"] in drawn],
+        "style": block["figures"],
+        **({"left_out": left_out} if left_out else {}),
+        **({"published": block["published"]} if declared.published else {}),
+    }
 
 
-def whole_figure_slice(project: Project, experiment: str) -> dict[str, Any]:
-    """A figure of all models of an experiment, whose numbers other stages read."""
-    style = project.experiment(experiment)["figures"]
-    return {"experiment": experiment, "cells": _cells(project, experiment), "style": style}
-
-
-def compared_figure_slice(project: Project, experiment: str) -> dict[str, Any]:
-    """A figure that shows published values, too."""
-    return {**figure_slice(project, experiment), "published": project.experiment(experiment)["published"]}
+def probed_models_slice(project: Project, experiment: str) -> dict[str, Any]:
+    """The table of what the layers contribute to the probes of an experiment."""
+    return {"experiment": experiment, "cells": _cells(project, experiment)}
 
 
 def tables_slice(project: Project, experiment: str) -> dict[str, Any]:

@@ -142,6 +142,14 @@ class KeptResults(Layout):
         self.all_kept(finetuned)
         return self.all_kept(declared_outputs(self.project, experiment, finetuned))
 
+    def figure_inputs(self, experiment: str, figure: str) -> list[str]:
+        """What to ask for to have what a figure draws."""
+        drawn = self.drawn(experiment, figure)
+        finetuned = self.finetuned(experiment).values()
+        if all(path in finetuned for path in drawn.values()):
+            return self.finetuning_inputs(experiment, drawn)
+        return self.all_kept(drawn)
+
     def look_at(self, experiments: Iterable[str]) -> None:
         """Learn what the addresses of all results of these experiments stand for."""
         for experiment in experiments:

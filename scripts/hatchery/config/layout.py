@@ -3,6 +3,7 @@
 Where results are kept that experiments share is in `kept_results.py`.
 """
 
+from hatchery.analysis.figures.registry import Declaration, Need, figures_drawn_from, require_figure
 from hatchery.analysis.msgs_features import bias_features
 from hatchery.config.analysis_slices import drawn_cells
 from hatchery.config.continuation import origin_of, path_of
@@ -142,11 +143,6 @@ class Layout(DataLayout):
         """The layers' contributions to the probes of an experiment, if it has probes."""
         return [f"results/{experiment}/tables/layer_contributions.csv"] if self.probed(experiment) else []
 
-    def drawn(self, experiment: str, named: dict[str, str]) -> dict[str, str]:
-        """Those of the results by `CELL` or `CELL:...` whose models the figures of an experiment show."""
-        cells = drawn_cells(self.project, experiment)
-        return {name: path for name, path in named.items() if name.split(":")[0] in cells}
-
     def exported(self, experiment: str) -> dict[str, str]:
         """Manifests of an experiment's models as folders for `transformers`, by cell."""
         return {
@@ -171,14 +167,36 @@ class Layout(DataLayout):
         return [] if chosen is None else [f"config/published/values/{chosen['paper']}.csv"]
 
     def figures(self, experiment: str) -> dict[str, str]:
-        """The figures of an experiment by name: those that its evaluations give something to draw for."""
-        names = ["learning_curves", "layer_weights"]
-        if self.project.experiment(experiment)["minimal_pairs"]:
-            names.append("phenomena")
-        if self.finetuned(experiment):
-            names.append("task_scores")
-        if self.ambiguous(experiment):
-            names += ["bias_violins", "feature_dots"]
-        if self.probed(experiment):
-            names.append("layer_contributions")
-        return {name: f"results/{experiment}/figures/{name}.svg" for name in names}
+        """The figures of an experiment by name: those that its results give something to draw for."""
+        has = [need for need, results in self._drawable(experiment).items() if results]
+        return {name: f"results/{experiment}/figures/{name}.svg" for name in figures_drawn_from(has)}
+
+    def figure(self, experiment: str, figure: str) -> Declaration:
+        """What a figure of an experiment is. Raises ConfigError where the experiment has nothing to draw in it."""
+        has = [need for need, results in self._drawable(experiment).items() if results]
+        return require_figure(figure, has, experiment)
+
+    def drawn(self, experiment: str, figure: str) -> dict[str, str]:
+        """What a figure of an experiment draws: manifests by `CELL` or `CELL:...` of the models that it shows."""
+        drawable, cells = self._drawable(experiment), drawn_cells(self.project, experiment)
+        found = {name: path for need in self.figure(experiment, figure).needs for name, path in drawable[need].items()}
+        return {name: path for name, path in found.items() if name.split(":")[0] in cells}
+
+    def marked(self, experiment: str, figure: str) -> list[str]:
+        """The published numbers that a figure of an experiment marks, if any."""
+        return self.published(experiment) if self.figure(experiment, figure).published else []
+
+    def figure_text(self, experiment: str, figure: str) -> str:
+        """What the report says of a figure of an experiment."""
+        return self.figure(experiment, figure).report_text(experiment, bool(self.published(experiment)))
+
+    def _drawable(self, experiment: str) -> dict[Need, dict[str, str]]:
+        pretrained, finetuned = self.pretrained(experiment), self.finetuned(experiment)
+        return {
+            "curves": pretrained,
+            "layer_weights": pretrained,
+            "minimal_pairs": self.minimal_pairs(experiment),
+            "tasks": finetuned,
+            "ambiguous_tasks": self.ambiguous(experiment),
+            "probes": self.probed(experiment),
+        }

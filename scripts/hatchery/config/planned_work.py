@@ -1,6 +1,6 @@
 """How long the jobs of an experiment will take, from the work that its settings name and the device it is planned for.
 
-Operations are those of the cost estimate (`pretraining/flops.py`, `pretraining/cost_evaluation.py`), the pace is the
+Operations are those of the cost estimate (`modeling/flops.py`, `costs/evaluation.py`), the pace is the
 device's peak times `cluster.planned_mfu`. The estimate asks a cluster for time and decides nothing else: a pretraining
 or fine-tuning that is stopped at its limit goes on in the next attempt. The factors below are assumptions with room to
 spare, not measurements; `results/benchmarks/` holds what jobs really took.
@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Any
 
 from hatchery.config.cluster import ClusterSettings
+from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
+from hatchery.costs.planned_device import PlanSettings, precision_and_peak
 from hatchery.errors import ConfigError
-from hatchery.pretraining.cost_evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
+from hatchery.modeling.flops import BACKWARD_FACTOR, training_flops_per_sequence
 from hatchery.pretraining.data_order import phases_from, training_phases
-from hatchery.pretraining.flops import BACKWARD_FACTOR, training_flops_per_sequence
-from hatchery.pretraining.planned_device import PlanSettings, precision_and_peak
 from hatchery.pretraining.settings import pretrain_settings
 
 RESERVE = 1.5

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
+from hatchery.analysis.figures.registry import declared_figures
 from hatchery.config.names import is_name, misnamed_file
 from hatchery.config.problems import Problems
 from hatchery.config.project import FOLDERS, Project
@@ -111,8 +112,8 @@ def _filled(pattern: str, given: str, project: Project) -> str:
     values = found.groupdict() if (found := _loose(pattern).fullmatch(given)) else {}
     for wildcard, value in values.items():
         kind = _kind(wildcard)
-        near = difflib.get_close_matches(value, project.names(kind), n=1) if kind is not None else [value]
-        if near:
+        known = declared_figures() if wildcard == "figure" else None if kind is None else project.names(kind)
+        if near := [value] if known is None else difflib.get_close_matches(value, known, n=1):
             pattern = pattern.replace(f"{{{wildcard}}}", near[0])
     return pattern
 

@@ -28,9 +28,9 @@ def third_party_imports(command: Path) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def import_closure(command: Path) -> list[Path]:
-    """The files of Hatchery that `command` may run, itself first."""
-    root = command.parent
+def import_closure(command: Path, root: Path | None = None) -> list[Path]:
+    """The files of Hatchery that `command` may run, itself first; `root` is its folder, or that of the packages."""
+    root = root or command.parent
     seen: dict[Path, None] = {}
     waiting = [command]
     while waiting:

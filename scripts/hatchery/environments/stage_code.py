@@ -1,30 +1,44 @@
 """The ledger of stage code: a reminder to raise a stage's version when its code changes what it makes.
 
-For every stage the ledger keeps its declared version and a digest of the code that it may run, without comments and
-docstrings. A test compares it with the checkout. After an edit somebody decides: either the stage now makes something
-else, then its version in `hatchery/config/stages.py` is raised; or it does not. In both cases `make stage-ledger`
-records the new state.
+For every stage and figure the ledger keeps its declared version and a digest of the code that it may run, without
+comments and docstrings. A test compares it with the checkout. After an edit somebody decides: either the stage now
+makes something else, then its version is raised (in `hatchery/config/stages.py`, or in the figure's file); or it does
+not. In both cases `make stage-ledger` records the new state.
 """
 
 import ast
 import json
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from hatchery.analysis.figures.registry import declared_figures
 from hatchery.config.stages import VERSIONS
 from hatchery.environments.imports import import_closure
 from hatchery.storage.atomic import write_json
 from hatchery.storage.checksums import digest
 
+TEMPLATES = "templates"
+_NAMED = re.compile(r'"([\w.]+\.(?:j2|css))"')
 LEDGER = Path("scripts/hatchery/environments/stage_code.json")
 
 
 def current_ledger(repository: Path) -> dict[str, dict[str, Any]]:
-    """Version and code digest of every stage in the checkout."""
-    return {
-        stage: {"version": version, "code": code_digest(repository / f"scripts/{stage}.py")}
-        for stage, version in sorted(VERSIONS.items())
-    }
+    """Version and code digest of every stage in the checkout, and of every figure, which has a version of its own."""
+    scripts = repository / "scripts"
+    drawn = {name: figure for name, figure in declared_figures().items() if figure.needs}
+    of_figures = {name: import_closure(scripts / f"hatchery/analysis/figures/{name}.py", scripts) for name in drawn}
+    entries = {}
+    for stage, version in VERSIONS.items():
+        files = import_closure(scripts / f"{stage}.py")
+        if stage == "draw_figure":
+            # What a figure runs is told of the figure.
+            files = [path for path in files if not any(path in closure for closure in of_figures.values())]
+        entries[stage] = {"version": version, "code": code_digest(files, scripts)}
+    for name, files in of_figures.items():
+        entries[f"draw_figure {name}"] = {"version": drawn[name].version, "code": code_digest(files, scripts)}
+    return dict(sorted(entries.items()))
 
 
 def read_ledger(repository: Path) -> dict[str, dict[str, Any]]:
@@ -37,9 +51,24 @@ def record_ledger(repository: Path) -> None:
     write_json(repository / LEDGER, current_ledger(repository))
 
 
-def code_digest(command: Path) -> str:
-    """Digest of the code that `scripts/<command>.py` may run; comments, docstrings and layout do not count."""
-    return digest({str(path.relative_to(command.parent)): _bare(path) for path in import_closure(command)})[:16]
+def code_digest(files: Iterable[Path], root: Path) -> str:
+    """Digest of the code in files below `root`; comments, docstrings and layout do not count."""
+    return digest({str(path.relative_to(root)): _bare(path) for path in files})[:16]
+
+
+def templates_of(modules: Iterable[Path]) -> list[Path]:
+    """The templates that the modules name, and those that these take in: files of `rendering/templates/`."""
+    folders = {path.with_name(TEMPLATES) for path in modules if path.with_name(TEMPLATES).is_dir()}
+    there = {path.name: path for folder in folders for path in folder.iterdir()}
+    found: dict[str, Path] = {}
+    waiting = list(modules)
+    while waiting:
+        text = waiting.pop().read_text(encoding="utf-8")
+        for name in _NAMED.findall(text):
+            if name in there and name not in found:
+                found[name] = there[name]
+                waiting.append(there[name])
+    return [found[name] for name in sorted(found)]
 
 
 def _bare(path: Path) -> str:

@@ -14,15 +14,15 @@ from hatchery.errors import ConfigError
 from hatchery.modeling.families import ModelConfig
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.store import load_config, load_masked_language_model
-from hatchery.pretraining.checkpoints import (
+from hatchery.pretraining.continuation_settings import FREE_KEYS
+from hatchery.pretraining.settings import PretrainSettings
+from hatchery.runs.checkpoints import (
     Position,
     checkpoint_folder,
     checkpoint_folders,
     read_position,
     verify_checkpoint,
 )
-from hatchery.pretraining.continuation_settings import FREE_KEYS
-from hatchery.pretraining.settings import PretrainSettings
 from hatchery.storage.manifests import Manifest, read_manifest
 
 TOKENIZER_FILE = "tokenizer.json"

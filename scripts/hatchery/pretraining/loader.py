@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from hatchery.errors import HatcheryError, TrainingError
 from hatchery.pretraining.batches import StepBatch, TrainingBatches
-from hatchery.pretraining.interruption import SIGNALS
+from hatchery.runs.interruption import SIGNALS
 
 # Batches that are drawn while one is trained on, and those of each worker process.
 AHEAD = 2

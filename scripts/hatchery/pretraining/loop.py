@@ -17,14 +17,13 @@ from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.divergences import DivergenceProbe, is_logged
 from hatchery.pretraining.early_stopping import EarlyStopping
 from hatchery.pretraining.engine import Engine
-from hatchery.pretraining.interruption import stop_request
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.measures import LossAverage, Measured, StepMeasures, divisors, loss_of, sums_of
 from hatchery.pretraining.processes import sum_over_processes
 from hatchery.pretraining.record import RunRecord
 from hatchery.pretraining.schedules import learning_rate
 from hatchery.pretraining.settings import PretrainSettings
-from hatchery.pretraining.time_limit import Deadline
+from hatchery.runs.interruption import Deadline, stop_request
 
 
 def train(

@@ -16,9 +16,17 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import CheckpointError
+from hatchery.modeling.flops import PassShape, training_flops
 from hatchery.pretraining.batches import StepBatch
-from hatchery.pretraining.checkpoint_writer import CheckpointWriter
-from hatchery.pretraining.checkpoints import (
+from hatchery.pretraining.early_stopping import BestWeights
+from hatchery.pretraining.engine import Engine
+from hatchery.pretraining.precision import Precision
+from hatchery.pretraining.processes import from_first_process
+from hatchery.pretraining.settings import RuntimeSettings
+from hatchery.pretraining.topology import Topology
+from hatchery.progress import Progress
+from hatchery.runs.checkpoint_writer import CheckpointWriter
+from hatchery.runs.checkpoints import (
     Position,
     checkpoint_folder,
     checkpoint_folders,
@@ -27,17 +35,10 @@ from hatchery.pretraining.checkpoints import (
     milestone_steps,
     newest_sound_checkpoint,
 )
-from hatchery.pretraining.early_stopping import BestWeights
-from hatchery.pretraining.engine import Engine
-from hatchery.pretraining.flops import PassShape, peak_flops_of, training_flops
-from hatchery.pretraining.precision import Precision
-from hatchery.pretraining.processes import from_first_process
-from hatchery.pretraining.run_lease import RunLease
-from hatchery.pretraining.settings import RuntimeSettings
-from hatchery.pretraining.sinks import open_sinks
-from hatchery.pretraining.telemetry import Speedometer, Telemetry
-from hatchery.pretraining.topology import Topology
-from hatchery.progress import Progress
+from hatchery.runs.lease import RunLease
+from hatchery.runs.peaks import peak_flops_of
+from hatchery.runs.speed import Speedometer
+from hatchery.runs.telemetry import Telemetry, open_sinks
 
 FROM_THE_START = Position(step=0, tokens=0)
 SKIPPED_STEPS = "skipped_steps"

@@ -24,7 +24,6 @@ from hatchery.modeling.layer_weighting import layer_weight_table
 from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.store import save_model
 from hatchery.pretraining.batches import TrainingBatches
-from hatchery.pretraining.checkpoints import checkpoint_folder, checkpoint_step, load_model, verify_checkpoint
 from hatchery.pretraining.continuation import (
     check_initial_config,
     check_initial_model,
@@ -55,11 +54,12 @@ from hatchery.pretraining.processes import (
     tell,
 )
 from hatchery.pretraining.record import RunRecord
-from hatchery.pretraining.run_folder import locked_run_folder, remove_run_folder
-from hatchery.pretraining.run_lease import Owner, RunLease
 from hatchery.pretraining.settings import PretrainSettings, RuntimeSettings, pretrain_settings, runtime_settings
-from hatchery.pretraining.time_limit import Deadline
 from hatchery.pretraining.topology import Topology, read_topology
+from hatchery.runs.checkpoints import checkpoint_folder, checkpoint_step, load_model, verify_checkpoint
+from hatchery.runs.folder import locked_run_folder, remove_run_folder
+from hatchery.runs.interruption import Deadline
+from hatchery.runs.lease import Owner, RunLease
 from hatchery.storage.atomic import write_bytes, write_json, write_text
 from hatchery.storage.checksums import digest
 from hatchery.storage.manifests import StageRun, is_made_from, read_manifest, stage_run, take_finished

@@ -91,9 +91,9 @@ def zero_initialised_glue() -> list[str]:
 
 @pytest.mark.parametrize("number", ["1", "2", "3", "7", "8", "9", "10"])
 def test_the_bold_face_of_the_printed_lines_is_that_of_the_paper(
-    number: str, strict: Any, drawn: Drawn, shared_directory: Path
+    number: str, strict: Any, drawn: Drawn, golden_directory: Path
 ) -> None:
-    path = shared_directory / "reference/published" / f"elc_bert_table{number}.csv"
+    path = golden_directory / "published" / f"elc_bert_table{number}.csv"
     with path.open(encoding="utf-8", newline="") as file:
         bold = [line for line in csv.DictReader(file) if line["note"].startswith("bold")]
     expected = Counter((line["track"].replace("-", "_"), Decimal(line["mean"])) for line in bold)

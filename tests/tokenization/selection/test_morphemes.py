@@ -1,5 +1,6 @@
 """Lists of morphemes: the shipped ones are sound, broken ones are refused with file and line."""
 
+import csv
 import zipfile
 from pathlib import Path
 
@@ -10,9 +11,14 @@ from hatchery.storage.sources import register_source
 from hatchery.tokenization.selection.morphemes import Word, parse_words, shipped_words, source_words
 
 
-def test_the_shipped_lists_are_marked_and_sound() -> None:
-    assert len(shipped_words("public_13")) == 13
-    assert Word("concentric", ("con", "centr", "ic")) in shipped_words("public_13")
+def test_the_public_list_is_what_the_paper_prints(golden_directory: Path) -> None:
+    text = (golden_directory / "published/reduced_vocabulary_table5_words.csv").read_text(encoding="utf-8")
+    printed = [Word(row["word"], tuple(row["morphemes"].split())) for row in csv.DictReader(text.splitlines())]
+    assert shipped_words("public_13") == printed
+    assert len(printed) == 13
+
+
+def test_our_own_list_is_marked_and_sound() -> None:
     own = shipped_words("own")
     assert len(own) == 127
     assert all(len(word.morphemes) in (2, 3) for word in own)

@@ -28,8 +28,6 @@ pytestmark = pytest.mark.slow
 ELSEWHERE = {
     "select_tokenizer": "tests/tokenization/test_altered_shards.py::test_an_altered_document_shard_is_named",
     "finetune_tasks": "tests/evaluation/test_several_tasks.py::test_altered_models_and_data_are_named",
-    "plot_bias_violins": "tests/analysis/test_figures_bias.py::test_altered_results_are_named",
-    "plot_feature_dots": "tests/analysis/test_figures_bias.py::test_altered_results_are_named",
     "write_tables": "tests/analysis/paper_tables/test_paper_tables_ours.py::test_altered_inputs_are_named",
 }
 WRITTEN = ("--output", "--parquet", "--markdown", "--text", "--table", "--drawing", "--checkpoints", "--fetched")

@@ -12,18 +12,18 @@ pytestmark = pytest.mark.slow
 
 EXPERIMENT = "config/experiments/tiny.yaml"
 FIGURES = {
-    "plot_learning_curves",
-    "plot_layer_weights",
-    "plot_phenomena",
-    "plot_task_scores",
-    "plot_layer_contributions",
+    "draw_figure learning_curves",
+    "draw_figure layer_weights",
+    "draw_figure phenomena",
+    "draw_figure task_scores",
+    "draw_figure layer_contributions",
 }
 EXPORT = {"export_model", "list_exported_models"}
 SUMMARY = {"summarise", "write_provenance", "write_page", *EXPORT}
 # The estimate of the cost is on the cards of the runs.
 COST = {"write_cost", "write_run_card", "write_page"}
-FINETUNE = {"finetune", "plot_layer_contributions", "plot_task_scores", *SUMMARY}
-FINETUNE_TEXTS = {"finetune", "plot_task_scores", *SUMMARY}
+FINETUNE = {"finetune", "draw_figure layer_contributions", "draw_figure task_scores", *SUMMARY}
+FINETUNE_TEXTS = {"finetune", "draw_figure task_scores", *SUMMARY}
 AFTER_PRETRAINING = {
     *("write_run_card", "fill_sentences", "score_minimal_pairs", "measure_perplexity", "finetune"),
     *(*FIGURES, *SUMMARY),
@@ -66,6 +66,18 @@ CHANGES = {
     "figure width": Change(
         EXPERIMENT, "width_inches: 8", "width_inches: 7", {*FIGURES, "write_run_card", "write_page"}
     ),
+    "version of a figure": Change(
+        "scripts/hatchery/analysis/figures/phenomena.py",
+        "    version=",
+        "    version=1",
+        {"draw_figure phenomena", "write_page"},
+    ),
+    "caption of a figure": Change(
+        "scripts/hatchery/analysis/figures/phenomena.py",
+        "Accuracy on",
+        "The accuracy on",
+        {"draw_figure phenomena", "write_page"},
+    ),
     "fine-tuning rate": Change(EXPERIMENT, "learning_rates: [5.0e-4]", "learning_rates: [6.0e-4]", FINETUNE_TEXTS),
     "a fine-tuning seed removed": Change(EXPERIMENT, "seeds: [1, 2]", "seeds: [2]", {*FINETUNE_TEXTS, *COST}),
     "a named protocol": Change("config/protocols/ltg_bert_probing.yaml", "dropout: 0.25", "dropout: 0.2", FINETUNE),
@@ -83,7 +95,7 @@ CHANGES = {
         "config/suites/tiny_pairs.yaml",
         "paradigm: 6",
         "paradigm: 5",
-        {"score_minimal_pairs", "plot_phenomena", *SUMMARY, *COST},
+        {"score_minimal_pairs", "draw_figure phenomena", *SUMMARY, *COST},
     ),
     "pretraining steps": Change(EXPERIMENT, "steps: 12", "steps: 13", {*AFTER_TOKENS, *COST}),
     "dropout of the model": Change(

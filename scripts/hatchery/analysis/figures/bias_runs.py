@@ -32,21 +32,19 @@ BiasRuns = Mapping[BiasTask, Mapping[str, Sequence[Measurement]]]
 
 
 def read_bias_runs(
-    settings: FigureSettings, finetuning: Mapping[str, Path]
+    settings: FigureSettings, results: Mapping[str, Path]
 ) -> dict[BiasTask, dict[str, list[Measurement]]]:
     """The runs behind the manifests named `CELL:TASK`, by task and model.
 
     Raises ConfigError for a task that is not ambiguous, ManifestError or EvaluationError naming the input at fault.
     """
     cells = cells_by_name(settings.cells)
-    tasks = evaluations_named(finetuning, "--finetuning")
-    if not tasks:
-        raise ConfigError("--finetuning: no input is given, so there is nothing to draw")
+    tasks = evaluations_named(results, "--results")
     found: dict[BiasTask, dict[str, list[Measurement]]] = {}
-    for (name, task), path in match_evaluations(finetuning, settings.cells, tasks, "--finetuning").items():
+    for (name, task), path in match_evaluations(results, settings.cells, tasks, "--results").items():
         features = bias_features(task)
         if features is None:
-            raise ConfigError(f"--finetuning: {task} is no ambiguous task of MSGS, so it has no bias between features")
+            raise ConfigError(f"--results: {task} is no ambiguous task of MSGS, so it has no bias between features")
         measured = finetuning_measurements(cells[name], task, read_verified(path))
         runs = [run for run in measured if run.main and run.metric == METRIC]
         if not runs:

@@ -6,7 +6,7 @@ bandwidth for all models, reflected at -1 and 1, beyond which there are no score
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,12 @@ from matplotlib.lines import Line2D
 from hatchery.analysis.aggregates import aggregate_runs, average_of_tasks
 from hatchery.analysis.figures.bias_runs import BiasRuns, read_bias_runs, suites_of
 from hatchery.analysis.figures.published_marks import (
-    ComparedFigureSettings,
     Published,
     comparable_values,
     published_handle,
     published_mark,
 )
+from hatchery.analysis.figures.registry import Declaration
 from hatchery.analysis.figures.run_dots import (
     BIAS_LABEL,
     DotScale,
@@ -36,7 +36,7 @@ from hatchery.analysis.figures.run_dots import (
     run_mark,
 )
 from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.settings import models_in_order, models_with_counts
+from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
@@ -48,11 +48,33 @@ from hatchery.rendering.drawing import (
     model_styles,
     most_lines,
     outline,
-    save_figure,
     wrapped,
 )
 from hatchery.rendering.style import Style
-from hatchery.typed import build, stage_body
+
+FIGURE = Declaration(
+    title="Linguistic bias",
+    needs=("ambiguous_tasks",),
+    version=2,
+    caption="Linguistic Bias Score of every run on the ambiguous tasks of MSGS: +1 follows the linguistic feature, "
+    "-1 the surface feature.",
+    explanation="""
+After Figure 2 of *Not all layers are equally as important: Every Layer Counts BERT* (Charpentier and Samuel, 2023).
+
+The score is the Matthews correlation of the predictions with the linguistic label on the disambiguating rows of the
+ambiguous tasks of MSGS. At +1 a model follows the linguistic feature, at -1 the surface feature. A violin shows the
+runs of all fine-tuning seeds and learning rates on all ambiguous tasks. Their number is on the right, and each run is
+a dot below its violin. The outcomes are bimodal, so look at the dots and not only at the mean.
+
+The violin is a Gaussian kernel density of bandwidth 0.1 (the paper gives none), reflected at -1 and 1. All violins of
+a panel have the same area. The bar is the middle half of the runs, the white dot is their median, and the stroke is
+the mean of the task means. Failed runs (Matthews correlation 0, one class for everything, not a number) are hollow
+dots and left out of all statistics. Failed runs without a value have a lane of their own.
+
+Source: ``results.csv`` of every model and ambiguous task.
+""",
+    published="An open diamond is a comparable published mean over the same six tasks.",
+)
 
 # The paper gives none; this one keeps the two modes apart where Scott's rule would join them.
 BANDWIDTH = 0.1
@@ -82,26 +104,16 @@ class Violin:
         return [run.value / 100 for run in self.runs if run.value is not None and not run.failed]
 
 
-def plot_bias_violins(
-    settings: Mapping[str, Any], finetuning: Mapping[str, Path], output: Path, published: Path | None = None
-) -> None:
-    """Draw the bias of the models behind the manifests named `CELL:TASK` into `output` (SVG).
+def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
+    """The figure of the scores named `CELL:TASK=manifest`, a panel per suite.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
-    figure_settings = build(ComparedFigureSettings, stage_body(settings))
-    values = comparable_values(figure_settings, published)
-    panels = violins(figure_settings, read_bias_runs(figure_settings, finetuning), values)
-    save_figure(
-        lambda style: draw_bias_violins(replace(figure_settings, style=style), panels),
-        figure_settings.style,
-        output,
-        f"Linguistic bias of {figure_settings.experiment}",
-        figure_settings.left_out,
-    )
+    values = comparable_values(settings, published)
+    return draw_bias_violins(settings, violins(settings, read_bias_runs(settings, results), values))
 
 
-def violins(settings: ComparedFigureSettings, runs: BiasRuns, published: Published) -> dict[str, list[Violin]]:
+def violins(settings: FigureSettings, runs: BiasRuns, published: Published) -> dict[str, list[Violin]]:
     """The rows of every suite, models in the order of the configuration."""
     panels: dict[str, list[Violin]] = {}
     for suite in suites_of(runs):
@@ -129,7 +141,7 @@ def kernel_density(values: Sequence[float], places: np.ndarray) -> np.ndarray:
     return kernels.sum(axis=1) / len(values)
 
 
-def draw_bias_violins(settings: ComparedFigureSettings, panels: Mapping[str, Sequence[Violin]]) -> Figure:
+def draw_bias_violins(settings: FigureSettings, panels: Mapping[str, Sequence[Violin]]) -> Figure:
     """The figure: a panel per suite, a row per model, scores from -1 to 1 from left to right."""
     style = settings.style
     rows = [violin for panel in panels.values() for violin in panel]

@@ -5,9 +5,7 @@ per model. The runs of all seeds and learning rates are drawn, none is selected.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -17,12 +15,12 @@ from matplotlib.lines import Line2D
 from hatchery.analysis.aggregates import aggregate_runs
 from hatchery.analysis.figures.bias_runs import METRIC, BiasRuns, BiasTask, read_bias_runs, suites_of
 from hatchery.analysis.figures.published_marks import (
-    ComparedFigureSettings,
     Published,
     comparable_values,
     published_handle,
     published_mark,
 )
+from hatchery.analysis.figures.registry import Declaration
 from hatchery.analysis.figures.run_dots import (
     DotScale,
     bias_axis,
@@ -34,7 +32,7 @@ from hatchery.analysis.figures.run_dots import (
 )
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.msgs_features import LINGUISTIC_FEATURES, SURFACE_FEATURES
-from hatchery.analysis.settings import models_in_order, models_with_counts
+from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.analysis.summary_layout import readable
 from hatchery.rendering.drawing import (
     MUTED,
@@ -44,33 +42,43 @@ from hatchery.rendering.drawing import (
     legend_rows,
     model_styles,
     most_lines,
-    save_figure,
     wrapped,
 )
 from hatchery.rendering.style import Style
-from hatchery.typed import build, stage_body
+
+FIGURE = Declaration(
+    title="Linguistic bias by features",
+    needs=("ambiguous_tasks",),
+    version=2,
+    caption="Linguistic Bias Score by pair of features, one dot per run.",
+    explanation="""
+After Figure 3 of *Not all layers are equally as important: Every Layer Counts BERT* (Charpentier and Samuel, 2023).
+
+Each panel is an ambiguous task of MSGS: its training data can be explained by a linguistic feature (rows of panels)
+or by a surface feature (columns). A dot is one run: one pretraining seed, one fine-tuning seed and one learning rate.
+Its place is the Matthews correlation with the linguistic label on the disambiguating rows. At +1 the run follows the
+linguistic feature, at -1 the surface feature. No run is selected. Dots that would hide each other are moved up or
+down.
+
+Failed runs (Matthews correlation 0, one class for everything, not a number) are hollow; those without a value have a
+lane of their own. The stroke is the mean of the other runs.
+
+Source: ``results.csv`` of every model and ambiguous task.
+""",
+    published="An open diamond is a comparable published mean.",
+)
 
 
-def plot_feature_dots(
-    settings: Mapping[str, Any], finetuning: Mapping[str, Path], output: Path, published: Path | None = None
-) -> None:
-    """Draw the runs behind the manifests named `CELL:TASK` into `output` (SVG).
+def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
+    """The figure of the scores named `CELL:TASK=manifest`, a panel per pair of features.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
-    figure_settings = build(ComparedFigureSettings, stage_body(settings))
-    values = comparable_values(figure_settings, published)
-    runs = read_bias_runs(figure_settings, finetuning)
-    save_figure(
-        lambda style: draw_feature_dots(replace(figure_settings, style=style), runs, values),
-        figure_settings.style,
-        output,
-        f"Linguistic bias by features of {figure_settings.experiment}",
-        figure_settings.left_out,
-    )
+    values = comparable_values(settings, published)
+    return draw_feature_dots(settings, read_bias_runs(settings, results), values)
 
 
-def draw_feature_dots(settings: ComparedFigureSettings, runs: BiasRuns, published: Published) -> Figure:
+def draw_feature_dots(settings: FigureSettings, runs: BiasRuns, published: Published) -> Figure:
     """The figure: for every suite a grid of linguistic by surface features; pairs that were not run stay empty."""
     style = settings.style
     models = models_in_order(settings.cells)

@@ -7,9 +7,7 @@ colour-blind readers order the same way.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,21 +16,29 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.layer_contribution import LayerContribution, contributions_csv, layer_contributions
-from hatchery.analysis.measurements import read_verified
-from hatchery.analysis.settings import (
-    FigureSettings,
-    evaluations_named,
-    match_evaluations,
-    models_in_order,
-    models_with_counts,
-)
+from hatchery.analysis.figures.registry import Declaration
+from hatchery.analysis.layer_contribution import LayerContribution, contributions_of
+from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.analysis.summary_layout import readable
-from hatchery.errors import ConfigError
-from hatchery.rendering.drawing import GRID, MUTED, save_figure
-from hatchery.storage.atomic import write_text
-from hatchery.storage.verified import write_checksums
-from hatchery.typed import build, stage_body
+from hatchery.rendering.drawing import GRID, MUTED
+
+FIGURE = Declaration(
+    title="Layer contributions",
+    needs=("probes",),
+    version=4,
+    caption="Weights of the layers in the probes, in percent: means over runs.",
+    explanation="""
+After Table 5 of *Trained on 100 million words and still in shape: BERT meets British National Corpus* (Samuel et al.,
+2023).
+
+A probe reads a learned convex combination of the layer outputs of the frozen model. The weights of this combination,
+in percent, are the contributions. They are means over the runs of a probe, and over both poolers if a task has two
+spans. The slope is that of the least-squares line over the layers. A negative slope means that a task is read from
+early layers. There is one panel per model, or one per task if there are fewer tasks than models.
+
+Source: ``layer_weights.csv`` of every probe; the numbers are in ``tables/layer_contributions.csv``.
+""",
+)
 
 COLOURS = {"okabe_ito": "Blues", "grey": "Greys"}
 LARGEST_AT_LEAST = 20.0
@@ -46,28 +52,12 @@ MOST_HIGH_ROWS = 24
 Rows = Sequence[tuple[str, LayerContribution]]
 
 
-def plot_layer_contributions(
-    settings: Mapping[str, Any], finetuning: Mapping[str, Path], output: Path, table: Path
-) -> None:
-    """Draw the probes behind the manifests named `CELL:TASK` into `output` (SVG), their numbers into `table` (CSV).
+def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
+    """The figure of the probes named `CELL:TASK=manifest`.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
-    figure_settings = build(FigureSettings, stage_body(settings))
-    tasks = evaluations_named(finetuning, "--finetuning")
-    if not tasks:
-        raise ConfigError("--finetuning: no input is given, so there is nothing to draw")
-    inputs = match_evaluations(finetuning, figure_settings.cells, tasks, "--finetuning")
-    manifests = {key: read_verified(path) for key, path in inputs.items()}
-    contributions = layer_contributions(manifests, figure_settings.cells)
-    write_text(table, contributions_csv(contributions))
-    write_checksums([table])
-    save_figure(
-        lambda style: draw_layer_contributions(replace(figure_settings, style=style), contributions),
-        figure_settings.style,
-        output,
-        f"Layer contributions of {figure_settings.experiment}",
-    )
+    return draw_layer_contributions(settings, contributions_of(settings.cells, results, "--results"))
 
 
 def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> Figure:

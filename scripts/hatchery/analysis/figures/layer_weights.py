@@ -7,9 +7,8 @@ scale: what a model takes more or less of than a residual stream stands out.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,12 +17,33 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from hatchery.analysis.figures.registry import Declaration
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import LayerWeights, read_layer_weights
 from hatchery.analysis.settings import FigureSettings, match_cells, models_with_counts
 from hatchery.errors import EvaluationError
-from hatchery.rendering.drawing import GRID, grid_shape, is_narrow, most_lines, save_figure
-from hatchery.typed import build, stage_body
+from hatchery.rendering.drawing import GRID, grid_shape, is_narrow, most_lines
+
+FIGURE = Declaration(
+    title="Layer weights",
+    needs=("layer_weights",),
+    version=2,
+    caption="Learned layer weights: the share with which each layer reads the outputs of the layers before it, "
+    "times the number of those outputs, so that 1 is the even share; the plain model adds all with weight 1.",
+    explanation="""
+After Figure 1 of *Not all layers are equally as important: Every Layer Counts BERT* (Charpentier and Samuel, 2023).
+
+The cell in row *n* and column *i* is *n* times the weight that layer *n* gives to the output of layer *i*; layer 0 is
+the embedding. A plain transformer adds all outputs with weight 1. Models of that kind share the first panel, and 1 is
+the middle of the colour scale. Each row of the other panels sums to *n*. Some models have a row after the last layer:
+the weighting of the model's output. For models with several pretraining seeds, the mean is shown.
+
+Weights of different layers are comparable only if the outputs are normalised. Otherwise a small weight may belong to
+an output of large magnitude.
+
+Source: ``layer_weights.json`` of every pretraining run.
+""",
+)
 
 COLOURS = {"okabe_ito": "PuOr_r", "grey": "Greys"}
 SCALE = ("layer weight × number of inputs", "(1 = plain residual stream)")
@@ -47,24 +67,16 @@ class Panel:
         return max(self.table.scaled)[0]
 
 
-def plot_layer_weights(settings: Mapping[str, Any], pretraining: Mapping[str, Path], output: Path) -> None:
-    """Draw the layer weights of the models named `CELL=manifest` into `output` (SVG).
+def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
+    """The figure of the models named `CELL=manifest`.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
-    figure_settings = build(FigureSettings, stage_body(settings))
     tables = {
         name: read_layer_weights(read_verified(path))
-        for name, path in match_cells(pretraining, figure_settings.cells, "--pretraining").items()
+        for name, path in match_cells(results, settings.cells, "--results").items()
     }
-    panels = panels_of(figure_settings, tables)
-    save_figure(
-        lambda style: draw_layer_weights(replace(figure_settings, style=style), panels),
-        figure_settings.style,
-        output,
-        f"Layer weights of {figure_settings.experiment}",
-        figure_settings.left_out,
-    )
+    return draw_layer_weights(settings, panels_of(settings, tables))
 
 
 def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> list[Panel]:

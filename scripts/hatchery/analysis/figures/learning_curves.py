@@ -6,9 +6,8 @@ their mean is drawn; development losses are drawn as they were measured. Every p
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from hatchery.analysis.figures.registry import Declaration
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
 from hatchery.analysis.settings import (
@@ -26,16 +26,24 @@ from hatchery.analysis.settings import (
     models_in_order,
     models_with_counts,
 )
-from hatchery.rendering.drawing import (
-    MUTED,
-    abbreviated,
-    is_narrow,
-    legend_below,
-    legend_columns,
-    model_styles,
-    save_figure,
+from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns, model_styles
+
+FIGURE = Declaration(
+    title="Learning curves",
+    needs=("curves",),
+    version=2,
+    caption="Loss of masked language modelling per labelled token against the tokens seen: training loss, and "
+    "development loss on sequences with fixed masks.",
+    explanation="""
+One line per pretrained model; the legend gives the seeds of each. The left panel shows the training loss: the
+masked-language-modelling loss in nats per masked token, averaged in at most 200 equal intervals of optimiser steps.
+The right panel shows the loss on the development split at each evaluation. The lower axes count tokens since the
+start of training. The upper axes count optimiser steps; they are left out if the models see different numbers of
+tokens per step. Untrained models have no line.
+
+Source: ``metrics.jsonl`` of every pretraining run.
+""",
 )
-from hatchery.typed import build, stage_body
 
 INTERVALS = 200
 # Batches of real text differ a little in tokens; beyond this fraction a second axis of steps would mislead.
@@ -51,26 +59,18 @@ class Curve:
     development: list[tuple[float, float]]
 
 
-def plot_learning_curves(settings: Mapping[str, Any], pretraining: Mapping[str, Path], output: Path) -> None:
-    """Draw the curves of the models named `CELL=manifest` into `output` (SVG).
+def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
+    """The figure of the models named `CELL=manifest`.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
-    figure_settings = build(FigureSettings, stage_body(settings))
-    cells = cells_by_name(figure_settings.cells)
+    cells = cells_by_name(settings.cells)
     points = {
         name: read_curve(read_verified(path))
-        for name, path in match_cells(pretraining, figure_settings.cells, "--pretraining").items()
+        for name, path in match_cells(results, settings.cells, "--results").items()
     }
     curves = [curve_of(cells[name], rows) for name, rows in points.items()]
-    step_tokens = tokens_per_step(list(points.values()))
-    save_figure(
-        lambda style: draw_learning_curves(replace(figure_settings, style=style), curves, step_tokens),
-        figure_settings.style,
-        output,
-        f"Learning curves of {figure_settings.experiment}",
-        figure_settings.left_out,
-    )
+    return draw_learning_curves(settings, curves, tokens_per_step(list(points.values())))
 
 
 def curve_of(cell: Cell, points: Sequence[CurvePoint]) -> Curve:

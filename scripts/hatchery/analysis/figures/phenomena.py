@@ -6,9 +6,8 @@ diamond is the published accuracy of the model, if the experiment names a paper.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -17,12 +16,12 @@ from matplotlib.patches import Patch
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
 from hatchery.analysis.figures.published_marks import (
-    ComparedFigureSettings,
     Published,
     comparable_values,
     published_handle,
     published_mark,
 )
+from hatchery.analysis.figures.registry import Declaration
 from hatchery.analysis.measurements import (
     ACCURACY,
     PARADIGM_AVERAGE,
@@ -40,7 +39,6 @@ from hatchery.analysis.settings import (
     models_with_counts,
 )
 from hatchery.analysis.summary_layout import readable
-from hatchery.errors import ConfigError
 from hatchery.rendering.drawing import (
     MUTED,
     ModelStyle,
@@ -49,11 +47,27 @@ from hatchery.rendering.drawing import (
     legend_rows,
     model_styles,
     most_lines,
-    save_figure,
     wrapped,
 )
 from hatchery.rendering.style import Style
-from hatchery.typed import build, stage_body
+
+FIGURE = Declaration(
+    title="Minimal pairs",
+    needs=("minimal_pairs",),
+    version=3,
+    caption="Accuracy on minimal pairs by phenomenon, their average below; the dashed line at 50 % is chance.",
+    explanation="""
+A bar is the share of minimal pairs, in percent, whose acceptable sentence gets the strictly higher
+pseudo-log-likelihood; ties count as wrong. With several pretraining seeds, the bar is their mean and the whisker is
+the sample standard deviation over them (the legend gives the number of seeds). With one seed there is no whisker. The
+bars of a phenomenon are in the order of the legend. The phenomenon average is set apart below them; it weighs all
+phenomena of a suite equally.
+
+Source: ``accuracy.csv`` of every model and suite.
+""",
+    published="The paradigm average, which weighs all paradigms equally, is drawn if the paper prints it. An open "
+    "diamond is a comparable published accuracy.",
+)
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
 CHANCE = 50.0
@@ -81,31 +95,18 @@ class SuiteBars:
         return [place + (AVERAGE_GAP if place >= first else 0.0) for place in range(len(self.phenomena))]
 
 
-def plot_phenomena(
-    settings: Mapping[str, Any], minimal_pairs: Mapping[str, Path], output: Path, published: Path | None = None
-) -> None:
-    """Draw the accuracies behind the manifests named `CELL:SUITE` into `output` (SVG), a panel per suite.
+def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
+    """The figure of the scores named `CELL:SUITE=manifest`, a panel per suite.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
-    figure_settings = build(ComparedFigureSettings, stage_body(settings))
-    values = comparable_values(figure_settings, published)
-    cells = cells_by_name(figure_settings.cells)
-    suites = evaluations_named(minimal_pairs, "--minimal-pairs")
-    if not suites:
-        raise ConfigError("--minimal-pairs: no input is given, so there is nothing to draw")
-    inputs = match_evaluations(minimal_pairs, figure_settings.cells, suites, "--minimal-pairs")
+    values = comparable_values(settings, published)
+    cells = cells_by_name(settings.cells)
+    suites = evaluations_named(results, "--results")
     measurements: dict[str, list[Measurement]] = {suite: [] for suite in suites}
-    for (cell, suite), path in inputs.items():
+    for (cell, suite), path in match_evaluations(results, settings.cells, suites, "--results").items():
         measurements[suite] += minimal_pair_measurements(cells[cell], suite, read_verified(path))
-    panels = [suite_bars(suite, runs, values) for suite, runs in measurements.items()]
-    save_figure(
-        lambda style: draw_phenomena(replace(figure_settings, style=style), panels),
-        figure_settings.style,
-        output,
-        f"Minimal pairs of {figure_settings.experiment}",
-        figure_settings.left_out,
-    )
+    return draw_phenomena(settings, [suite_bars(suite, runs, values) for suite, runs in measurements.items()])
 
 
 def suite_bars(suite: str, measurements: Sequence[Measurement], published: Published | None = None) -> SuiteBars:

@@ -4,7 +4,6 @@ Only values that are comparable with ours are marked; what else is printed stand
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from hatchery.analysis.published import PublishedValue
 from hatchery.analysis.published_values import Key, for_experiment, read_numbers
-from hatchery.analysis.settings import FigureSettings, PublishedChoice
+from hatchery.analysis.settings import FigureSettings
 from hatchery.errors import ConfigError
 from hatchery.rendering.style import Style
 
@@ -21,14 +20,7 @@ Published = Mapping[Key, PublishedValue]
 """Published values by (our model, suite, task, metric)."""
 
 
-@dataclass(frozen=True)
-class ComparedFigureSettings(FigureSettings):
-    """A figure in which published values are marked, if the experiment names a paper."""
-
-    published: PublishedChoice | None = None
-
-
-def comparable_values(settings: ComparedFigureSettings, table: Path | None) -> dict[Key, PublishedValue]:
+def comparable_values(settings: FigureSettings, table: Path | None) -> dict[Key, PublishedValue]:
     """The values of `table` that the models of the experiment are set beside; none without a paper.
 
     Raises ConfigError when settings and table do not belong together, EvaluationError for an invalid table.

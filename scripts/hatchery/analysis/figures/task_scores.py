@@ -6,7 +6,7 @@ frequent label, where the score is an accuracy; the open diamond is the publishe
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,17 @@ from matplotlib.ticker import MaxNLocator
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
 from hatchery.analysis.figures.published_marks import (
-    ComparedFigureSettings,
     Published,
     comparable_values,
     published_handle,
     published_mark,
 )
+from hatchery.analysis.figures.registry import Declaration
 from hatchery.analysis.figures.run_dots import failed_handle, run_mark
 from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
 from hatchery.analysis.measurements import ACCURACY, Measurement, read_verified
 from hatchery.analysis.settings import (
+    FigureSettings,
     cells_by_name,
     evaluations_named,
     match_evaluations,
@@ -36,7 +37,6 @@ from hatchery.analysis.settings import (
 )
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
-from hatchery.errors import ConfigError
 from hatchery.rendering.drawing import (
     GRID,
     MUTED,
@@ -46,11 +46,29 @@ from hatchery.rendering.drawing import (
     model_styles,
     most_lines,
     outline,
-    save_figure,
     wrapped,
 )
 from hatchery.rendering.style import Style
-from hatchery.typed import build, stage_body
+
+FIGURE = Declaration(
+    title="Task scores",
+    needs=("tasks",),
+    version=2,
+    caption="Scores of the fine-tuned tasks: means and deviations over runs, single runs as small marks; the "
+    "dashed line is the score of always answering the most frequent label.",
+    explanation="""
+There is one panel per suite. A large mark is the mean of a model over its runs (pretraining seeds, fine-tuning seeds
+and learning rates). It shows the first metric of the task, in percent; a Matthews correlation is multiplied by 100.
+The whisker is the sample standard deviation. The small marks are the single runs. Runs that failed (one class for
+everything, Matthews correlation 0, not a number) are hollow, counted on the right, and left out of mean and
+deviation. An average is the mean of the task means; its whisker is the root mean square of their deviations, as in
+papers. Each panel has its own range, which need not begin at 0. If the metric is an accuracy, the dashed line is the
+accuracy of always choosing the most frequent label.
+
+Source: ``results.csv`` of every model and task.
+""",
+    published="An open diamond is a comparable published mean.",
+)
 
 # All metrics are percentages or correlations times 100.
 BEST = 100.0
@@ -80,36 +98,23 @@ class TaskScores:
     average: bool = False
 
 
-def plot_task_scores(
-    settings: Mapping[str, Any], finetuning: Mapping[str, Path], output: Path, published: Path | None = None
-) -> None:
-    """Draw the scores behind the manifests named `CELL:TASK` into `output` (SVG), a panel per suite.
+def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
+    """The figure of the scores named `CELL:TASK=manifest`, a panel per suite.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
-    figure_settings = build(ComparedFigureSettings, stage_body(settings))
-    values = comparable_values(figure_settings, published)
-    cells = cells_by_name(figure_settings.cells)
-    tasks = evaluations_named(finetuning, "--finetuning")
-    if not tasks:
-        raise ConfigError("--finetuning: no input is given, so there is nothing to draw")
+    values = comparable_values(settings, published)
+    cells = cells_by_name(settings.cells)
     measured: list[Measurement] = []
     # Task by task, so that the order of the panels does not depend on that of the cells.
-    inputs = match_evaluations(finetuning, figure_settings.cells, sorted(tasks), "--finetuning")
-    for (name, task), path in inputs.items():
+    tasks = sorted(evaluations_named(results, "--results"))
+    for (name, task), path in match_evaluations(results, settings.cells, tasks, "--results").items():
         measured += finetuning_measurements(cells[name], task, read_verified(path))
-    panels = suite_scores(figure_settings, with_distinct_tasks(measured), values)
-    save_figure(
-        lambda style: draw_task_scores(replace(figure_settings, style=style), panels),
-        figure_settings.style,
-        output,
-        f"Task scores of {figure_settings.experiment}",
-        figure_settings.left_out,
-    )
+    return draw_task_scores(settings, suite_scores(settings, with_distinct_tasks(measured), values))
 
 
 def suite_scores(
-    settings: ComparedFigureSettings, measurements: Sequence[Measurement], published: Published
+    settings: FigureSettings, measurements: Sequence[Measurement], published: Published
 ) -> dict[str, list[TaskScores]]:
     """For every suite its tasks by name, each by its first metric, then the averages over them that can be taken."""
     models = models_in_order(settings.cells)
@@ -149,7 +154,7 @@ def _published(published: Published, model: str, suite: str, task: str, metric: 
     return None if value is None else value.mean
 
 
-def draw_task_scores(settings: ComparedFigureSettings, panels: Mapping[str, Sequence[TaskScores]]) -> Figure:
+def draw_task_scores(settings: FigureSettings, panels: Mapping[str, Sequence[TaskScores]]) -> Figure:
     """The figure: panels below each other, each with its own range of scores, over one legend."""
     style = settings.style
     models = models_in_order(settings.cells)
@@ -278,7 +283,7 @@ def _text(aggregate: Aggregate) -> str:
 
 
 def _legend(
-    settings: ComparedFigureSettings,
+    settings: FigureSettings,
     looks: Mapping[str, ModelStyle],
     panels: Mapping[str, Sequence[TaskScores]],
 ) -> list[Artist]:

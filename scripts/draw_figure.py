@@ -1,0 +1,22 @@
+"""Draw one figure of an experiment; its settings say which."""
+
+import argparse
+from pathlib import Path
+
+from hatchery.analysis.figures.stage import draw_figure
+from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Draw the figure that the arguments ask for."""
+    results = named_paths(arguments.results)
+    draw_figure(load_settings(arguments.settings), results, arguments.output, arguments.published)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_settings_argument(parser)
+    parser.add_argument("--results", nargs="+", action="extend", required=True, metavar="NAME=MANIFEST")
+    parser.add_argument("--published", type=Path, help="table of published values to mark")
+    parser.add_argument("--output", required=True, type=Path, help="the figure as SVG")
+    run_command(main, parser)

@@ -1,0 +1,1 @@
+"""What an experiment will cost: operations, time and disk, reckoned before there is any run."""

@@ -1,0 +1,212 @@
+"""What an experiment will cost, reckoned from its settings alone, before there is any data or any run.
+
+Operations are those of `modeling.flops`; beside them stand the counts of the papers (LTG-BERT reference, section 5.8,
+and reduced-vocabulary reference, section 7). Padding counts as text and no step is lost, so the numbers are upper
+bounds of the work, and the time is as good as the stated share of the device's peak (MFU). Equal settings give equal
+estimates.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
+from hatchery.costs.paper_formulas import kaplan_flops, reduced_vocabulary_flops
+from hatchery.costs.planned_device import PlanSettings, check_plan, precision_and_peak
+from hatchery.modeling.families import ModelConfig, model_config
+from hatchery.modeling.flops import BACKWARD_FACTOR, training_flops_per_sequence
+from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.roberta_configuration import RobertaConfig
+from hatchery.pretraining.data_order import Phase, phases_from, training_phases
+from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
+from hatchery.storage.manifests import read_manifest
+from hatchery.typed import build, stage_body
+
+BYTES_PER_VALUE = 4
+OPTIMIZER_MOMENTS = 2
+"""LAMB and AdamW both keep a mean and a mean square of every gradient, in fp32 like the parameters."""
+
+
+@dataclass(frozen=True)
+class CellSettings:
+    """One pretraining: its name and the slice of its settings."""
+
+    cell: str
+    pretraining: dict[str, Any]
+    # Steps that another run has done for it.
+    first_step: int = 0
+
+
+@dataclass(frozen=True)
+class CostSettings:
+    """What the cost of an experiment depends on."""
+
+    experiment: str
+    # Entries that the tokenizer is asked for; it may come out smaller where its settings allow that.
+    vocabulary_size: int
+    plan: PlanSettings
+    cells: list[CellSettings]
+    suites: list[SuiteSettings]
+    tasks: list[TaskSettings]
+
+
+@dataclass(frozen=True)
+class CellCost:
+    """The cost of one pretraining and, roughly, of evaluating its model; operations are those of the model alone."""
+
+    cell: str
+    parameters: int
+    steps: int
+    sequences: int
+    # Positions of all sequences, padding included.
+    tokens: int
+    # Forward and backward, over both sequence lengths.
+    training_flops: float
+    # Forward passes over the development sequences.
+    development_flops: float
+    # What the family's paper would count, and how.
+    paper_flops: float
+    paper_formula: str
+    precision: str
+    # Of all devices together.
+    peak_flops_per_second: float
+    wall_seconds: float
+    device_hours: float
+    # Rough, of all suites and of all tasks with all their seeds.
+    minimal_pairs_flops: float
+    finetuning_flops: float
+    checkpoint_bytes: int
+    # Most that lies in the run folder at once; it is removed when the run is over.
+    run_folder_bytes: int
+    # The pretrained model, and its copy as a folder for `transformers`.
+    model_bytes: int
+    export_bytes: int
+
+
+@dataclass(frozen=True)
+class ShardsOnDisk:
+    """Token shards that are there already."""
+
+    bytes: int
+    training_tokens: int
+
+
+def cost_settings(settings: Mapping[str, Any]) -> CostSettings:
+    """The typed settings. Raises ConfigError for an unknown, missing or impossible value."""
+    result = build(CostSettings, stage_body(settings), "cost")
+    check_plan(result.plan)
+    return result
+
+
+def estimate(settings: CostSettings) -> list[CellCost]:
+    """The cost of every cell, in the order of the experiment.
+
+    Raises ConfigError and ModelError for an impossible run or model, and ConfigError for a precision that the planned
+    device does not have.
+    """
+    return [_cell_cost(cell, settings) for cell in settings.cells]
+
+
+def parameters_of(config: ModelConfig) -> int:
+    """Parameters of a model, shared ones once, from the modules themselves but without memory for their values."""
+    with torch.device("meta"):
+        model = MaskedLanguageModel(config)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
+    """Size of the token shards of a manifest; None where there is none yet. Raises ManifestError when it is damaged."""
+    if not manifest.is_file():
+        return None
+    read = read_manifest(manifest)
+    training = read.measures.get("splits", {}).get("train", {}).get("subwords", 0)
+    return ShardsOnDisk(sum(output.bytes for output in read.outputs), int(training))
+
+
+def _cell_cost(cell: CellSettings, settings: CostSettings) -> CellCost:
+    run, plan = pretrain_settings(cell.pretraining), settings.plan
+    model = _model_values(run)
+    config = model_config({**model, "vocab_size": settings.vocabulary_size}, f"cost.cells.{cell.cell}.model")
+    phases = phases_from(training_phases(run), cell.first_step)
+    parameters = parameters_of(config)
+    sequences = sum(_sequences(phase) for phase in phases)
+    tokens = sum(_sequences(phase) * phase.sequence_length for phase in phases)
+
+    def per_sequence(length: int, labelled_share: float) -> float:
+        return training_flops_per_sequence(model, settings.vocabulary_size, length, labelled_share)
+
+    labelled = run.objective.mask_probability
+    training = sum(_sequences(phase) * per_sequence(phase.sequence_length, labelled) for phase in phases)
+    # The development set keeps the short length, so that its curve is comparable over the whole run.
+    development = (
+        _evaluations(run, cell.first_step)
+        * run.evaluation_sequences
+        * per_sequence(run.sequence_length, labelled)
+        / (1 + BACKWARD_FACTOR)
+    )
+    precision, peak = precision_and_peak(run.precision, plan)
+    wall = (training + development) / (peak * plan.mfu)
+    paper, formula = _paper_flops(config, parameters, phases)
+    model_bytes = parameters * BYTES_PER_VALUE
+    # A model that is not trained has none.
+    checkpoint = model_bytes * (1 + OPTIMIZER_MOMENTS) if run.steps else 0
+    # One more than is kept: an old checkpoint goes when the new one is complete.
+    most = plan.keep_checkpoints + 1 + len(plan.milestones)
+    return CellCost(
+        cell=cell.cell,
+        parameters=parameters,
+        steps=run.steps - cell.first_step,
+        sequences=sequences,
+        tokens=tokens,
+        training_flops=training,
+        development_flops=development,
+        paper_flops=paper,
+        paper_formula=formula,
+        precision=precision,
+        peak_flops_per_second=peak,
+        wall_seconds=wall,
+        device_hours=wall * plan.devices / 3600,
+        minimal_pairs_flops=sum(minimal_pairs_flops(suite, per_sequence) for suite in settings.suites),
+        finetuning_flops=sum(finetuning_flops(task, per_sequence) for task in settings.tasks),
+        checkpoint_bytes=checkpoint,
+        run_folder_bytes=most * checkpoint,
+        model_bytes=model_bytes,
+        export_bytes=model_bytes,
+    )
+
+
+def _model_values(run: PretrainSettings) -> dict[str, Any]:
+    """The model as `stage.build_model` makes it, apart from what the tokenizer says; a test compares the two."""
+    return {
+        **run.model,
+        "vocabulary_bias": run.output_bias.kind != "none",
+        "sentence_pair_head": run.objective.sentence_pairs != "none",
+    }
+
+
+def _sequences(phase: Phase) -> int:
+    return (phase.last_step - phase.first_step) * phase.batch_size
+
+
+def _evaluations(run: PretrainSettings, first_step: int) -> int:
+    """Every interval and after the last step."""
+    return -(-run.steps // run.evaluation_interval_steps) - first_step // run.evaluation_interval_steps
+
+
+def _paper_flops(config: ModelConfig, parameters: int, phases: list[Phase]) -> tuple[float, str]:
+    if isinstance(config, RobertaConfig):
+        sizes = (config.embedding_width, config.hidden_size, config.intermediate_size)
+        depth = (config.num_hidden_layers, config.num_attention_heads)
+        total = sum(
+            _sequences(phase)
+            * reduced_vocabulary_flops(
+                *sizes, *depth, vocabulary_rows=config.vocabulary_rows, sequence_length=phase.sequence_length
+            )
+            for phase in phases
+        )
+        return total, "study"
+    tokens = sum(_sequences(phase) * phase.sequence_length for phase in phases)
+    return kaplan_flops(parameters, tokens), "6 N D"

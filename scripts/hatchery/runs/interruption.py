@@ -1,0 +1,186 @@
+"""A polite end: a signal or a time limit lets the current step finish and a checkpoint be saved.
+
+The signals are SIGTERM (Slurm's time limit, a preemption), SIGUSR1 (`sbatch --signal=USR1@300`) and Ctrl-C. The command
+then leaves with status 75 (`EX_TEMPFAIL`: try again later), which Snakemake's `retries` counts as a failure to try
+again, and running it again goes on where it stopped. A second Ctrl-C ends the process at once; a second SIGTERM does
+not, because Slurm sends several to a job that is to end, while the checkpoint is being written, and SIGKILL at last.
+
+The time limit is the end of the Slurm job, or one that the settings name: a run that is killed there loses the steps
+since its last checkpoint. Only clocks of this process are read; that several processes stop after the same step is the
+training loop's agreement. Newer Slurm tells the end of the job in a variable; otherwise its queue is asked, since
+neither is left to Snakemake's jobs.
+"""
+
+import re
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Self
+
+from hatchery.errors import ConfigError
+from hatchery.slurm_time import seconds_of
+
+# sysexits.h: the work is not done, and the same command will go on with it.
+EXIT_STATUS_INTERRUPTED = 75
+SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+# Steps whose longest stands for the next one: enough to contain most of the slow ones, few enough to forget the first
+# one, in which kernels are compiled.
+RECENT_STEPS = 100
+SLURM_END, SLURM_JOB = "SLURM_JOB_END_TIME", "SLURM_JOB_ID"
+# Of a Slurm job whose time is short the grace time takes at most this share: it would else train for one step.
+LARGEST_GRACE = 0.25
+QUEUE_TIMEOUT_SECONDS = 60
+
+
+def ask_queue(job: str) -> str | None:
+    """What Slurm's queue says is left of the time of a job, such as `1-02:03:04`; null where it cannot be asked."""
+    command = ["squeue", "--noheader", "--jobs", job, "--format", "%L"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=QUEUE_TIMEOUT_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip()
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The moment `at` on the clock of `time.monotonic()`, and the seconds before it that stopping may take."""
+
+    at: float
+    grace_seconds: float
+
+    @classmethod
+    def from_environment(
+        cls,
+        environment: Mapping[str, str],
+        time_limit_minutes: float | None,
+        grace_seconds: float,
+        time_left: Callable[[str], str | None] = ask_queue,
+    ) -> Self | None:
+        """The sooner of the limit, counted from now, and the end of the Slurm job; null where there is neither.
+
+        Slurm tells the end in SLURM_JOB_END_TIME, as seconds since 1970, or by `time_left` of the job's number; a
+        limit that is changed while the job runs is not seen. Raises ConfigError when a value cannot be used.
+        """
+        if not 0 <= grace_seconds < float("inf"):
+            raise ConfigError(f"runtime.grace_seconds: got {grace_seconds!r}, expected a number of seconds, 0 or more")
+        remaining: list[tuple[float, float]] = []
+        if time_limit_minutes is not None:
+            # Otherwise every attempt would stop after one step.
+            if not grace_seconds < 60 * time_limit_minutes < float("inf"):
+                raise ConfigError(
+                    f"runtime.time_limit_minutes: got {time_limit_minutes!r}, expected more than the grace time "
+                    f"(runtime.grace_seconds: {grace_seconds!r})"
+                )
+            remaining.append((60 * time_limit_minutes, grace_seconds))
+        left = _left_of_slurm_job(environment, time_left)
+        if left is not None:
+            remaining.append((left, min(grace_seconds, max(0.0, LARGEST_GRACE * left))))
+        if not remaining:
+            return None
+        seconds, grace = min(remaining)
+        return cls(time.monotonic() + seconds, grace)
+
+    def is_near(self, step_seconds: float) -> bool:
+        """Whether one more step of `step_seconds` would begin the grace time; asked once per step."""
+        return self.remaining_seconds() - step_seconds < self.grace_seconds
+
+    def remaining_seconds(self) -> float:
+        """Seconds until the deadline, negative after it."""
+        return self.at - time.monotonic()
+
+
+def _left_of_slurm_job(environment: Mapping[str, str], time_left: Callable[[str], str | None]) -> float | None:
+    if SLURM_END in environment:
+        end = environment[SLURM_END]
+        if not re.fullmatch(r"\d{1,12}", end):
+            raise ConfigError(f"environment: {SLURM_END} is {end!r}, expected seconds since 1970")
+        return int(end) - time.time()
+    if SLURM_JOB not in environment:
+        return None
+    told = time_left(environment[SLURM_JOB])
+    return None if told is None else seconds_of(told)
+
+
+class TrainingInterrupted(Exception):  # noqa: N818 - not an error: the run can go on
+    """Training stopped on request, with a checkpoint saved; the message says how to go on."""
+
+
+class StopRequest:
+    """Whether a signal or the time limit asks this process to stop."""
+
+    def __init__(
+        self,
+        deadline: Deadline | None = None,
+        steps_until_heeded: int = 1,
+        is_wanted: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Without a deadline only signals count.
+
+        `steps_until_heeded` is how many steps may pass until the training loop acts on a request: more than 1 where
+        several processes agree at intervals only. `is_wanted` tells whether another attempt asks for the run folder.
+        """
+        self.signal_name: str | None = None
+        self._is_wanted = is_wanted
+        self._deadline, self._limit_is_near = deadline, False
+        self._steps_until_heeded = steps_until_heeded
+        self._step_seconds: deque[float] = deque([0.0], maxlen=max(RECENT_STEPS, steps_until_heeded))
+        self._step_began = time.monotonic()
+
+    @property
+    def is_made(self) -> bool:
+        """Whether to stop after this step; once made, a request stays. To be asked once per step, before its end."""
+        if self._deadline is not None and self._deadline.is_near(self._expected_seconds()):
+            self._limit_is_near = True
+        return self.signal_name is not None or self._limit_is_near or self._is_wanted()
+
+    def step_finished(self) -> None:
+        """Note that a step is over, with its evaluation and checkpoint: the next one is expected to take as long."""
+        now = time.monotonic()
+        self._step_seconds.append(now - self._step_began)
+        self._step_began = now
+
+    def interruption(self, step: int, steps: int, run_folder: Path) -> TrainingInterrupted:
+        """What to raise once the checkpoint after `step` of `steps` is safe in `run_folder`."""
+        if self.signal_name is not None:
+            reason = self.signal_name
+        elif self._limit_is_near:
+            reason = "the time limit"
+        elif self._is_wanted():
+            reason = "another attempt of the same job"
+        else:
+            reason = "a signal or the time limit of another process"
+        return TrainingInterrupted(
+            f"stopped by {reason} after step {step} of {steps}; a checkpoint is saved in {run_folder}: "
+            "run the same command again to go on"
+        )
+
+    def _expected_seconds(self) -> float:
+        """Until a request of the next step would be heeded, judged by the steps before."""
+        return max(*self._step_seconds, sum(list(self._step_seconds)[-self._steps_until_heeded :]))
+
+
+@contextmanager
+def stop_request(
+    deadline: Deadline | None = None, steps_until_heeded: int = 1, is_wanted: Callable[[], bool] = lambda: False
+) -> Iterator[StopRequest]:
+    """Collect signals, the nearness of `deadline` and other requests; former handlers come back afterwards."""
+    request = StopRequest(deadline, steps_until_heeded, is_wanted)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        request.signal_name = signal.Signals(number).name
+        if number == signal.SIGINT:
+            signal.signal(number, signal.SIG_DFL)
+
+    former = {number: signal.signal(number, note) for number in SIGNALS}
+    try:
+        yield request
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
