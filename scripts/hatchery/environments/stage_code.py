@@ -52,8 +52,14 @@ def record_ledger(repository: Path) -> None:
 
 
 def code_digest(files: Iterable[Path], root: Path) -> str:
-    """Digest of the code in files below `root`; comments, docstrings and layout do not count."""
-    return digest({str(path.relative_to(root)): _bare(path) for path in files})[:16]
+    """Digest of the code in files below `root`, and of the templates that it names.
+
+    Comments, docstrings and layout of code do not count.
+    """
+    modules = list(files)
+    code = {str(path.relative_to(root)): _bare(path) for path in modules}
+    texts = {path.name: path.read_text(encoding="utf-8") for path in templates_of(modules)}
+    return digest({**code, **texts})[:16]
 
 
 def templates_of(modules: Iterable[Path]) -> list[Path]:

@@ -1,7 +1,7 @@
 """What a run card says, section by section: settings, cost, curves, checkpoints, machine and files.
 
 Every section is a table of names and values for people. What changes when the same run is done again (times, hosts,
-versions) stands in the sections `What it took` and `Where it ran` and nowhere else.
+versions) stands in the sections `Resources used` and `Hardware and software` and nowhere else.
 """
 
 from collections.abc import Iterable, Mapping
