@@ -59,7 +59,7 @@ def test_html_escapes_everything_but_markup_and_names_its_columns() -> None:
     rows = [Row([Cell("<i>", link='a"b', spoken="<s>", code=True), Markup("<em>x</em>")], anchor="r<1")]
     text = table(["m_n", "x"], rows, label="l", stacked=True).html()
     assert '<tr id="r&lt;1"><th scope="row"><a href="a&#34;b" title="&lt;s&gt;"><code>&lt;i&gt;</code></a></th>' in text
-    assert '<td class="number" data-label="x"><em>x</em></td>' in text
+    assert '<td data-label="x"><em>x</em></td>' in text
     assert 'aria-label="l"' in text
     assert "<caption>" not in text
     assert "learning_<wbr>rate" in table(["k", "v"], [["learning_rate", "1"]], names=True).html()

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from hatchery.errors import ConfigError
 from hatchery.harmless_text import visible
 
-_OWN_MARKDOWN = re.compile(r"([\\|*<`])")
+_OWN_MARKDOWN = re.compile(r"([\\|*`]|<(?=[A-Za-z/!?]))")
 _FOREIGN_MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~$@]|:(?=//)|(?<=www)\.)")
 _BLOCK = re.compile(r"^(\d*)([-#+=.)])")
 _LATEX = {

@@ -12,9 +12,9 @@ from hatchery.storage.verified import vouched
 def show_summaries(paths: Iterable[str | Path], stream: TextIO) -> None:
     """Print every `summary.txt` in `paths`, in the given order, to `stream`.
 
-    A file that cannot be read, or is not what its checksum says, is told in one line instead of raised: this runs after the work is done, and must not
-    turn a finished workflow into a failed one. Characters that the stream cannot show become question marks, those that
-    would steer a terminal U+FFFD.
+    A file that cannot be read, or is not what its checksum says, is told in one line instead of raised: this runs after
+    the work is done, and must not turn a finished workflow into a failed one. Characters that the stream cannot show
+    become question marks, those that would steer a terminal U+FFFD.
     """
     for path in paths:
         try:
