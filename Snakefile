@@ -19,7 +19,7 @@ if refused := writing_refused(Path()):
     raise SystemExit(f"error: {refused}")
 
 from hatchery.config.frozen_configuration import frozen_configuration
-from hatchery.config.workflow import open_workflow
+from hatchery.planning.workflow import open_workflow
 from hatchery.running.call import begin_jobs, is_real_run, prepare_call
 
 prepare_call(workflow, lambda wildcards: LAYOUT.words(wildcards))
@@ -52,28 +52,26 @@ wildcard_constraints:
 report: "workflow/report/workflow.rst"
 
 
-include: "workflow/rules/kept_results.smk"
+# Every rule takes what is the same in all of them (log, benchmark, environment, threads, resources, settings and the
+# file with its call) from the record of its stage in scripts/hatchery/stages/.
+
+
 include: "workflow/rules/sources.smk"
-include: "workflow/rules/vocabulary.smk"
 include: "workflow/rules/corpora.smk"
 include: "workflow/rules/tokenization.smk"
-include: "workflow/rules/tokenizer_selection.smk"
-include: "workflow/rules/cost.smk"
 include: "workflow/rules/pretraining.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analysis.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/pages.smk"
-include: "workflow/rules/export.smk"
-include: "workflow/rules/filled_sentences.smk"
+
+
+# Light ones, and those that need the network, run on the machine where this command runs.
+workflow.localrules("all", *LAYOUT.local_rules())
 
 
 if workflow.is_main_process:
     LAYOUT.notice_changes(workflow)
-
-
-localrules:
-    all,
 
 
 rule all:

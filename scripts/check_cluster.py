@@ -11,9 +11,9 @@ from hatchery.cluster.external import ask
 from hatchery.cluster.findings import failed, findings_text
 from hatchery.cluster.planned_jobs import plan
 from hatchery.command import load_settings, run_command
-from hatchery.config.layout import Layout
 from hatchery.config.project import Project
 from hatchery.costs.estimate import cost_settings, estimate
+from hatchery.planning.layout import Layout
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -8,9 +8,9 @@ import signal
 from pathlib import Path
 
 from hatchery.command import run_command
-from hatchery.config.kept_results import KeptResults
 from hatchery.config.missing_data import REGISTER, missing_sources
 from hatchery.config.project import Project
+from hatchery.planning.kept_results import KeptResults
 from hatchery.provenance.plan import dry_run
 from hatchery.provenance.planned_cost import planned_cost_text, planned_costs
 from hatchery.provenance.reasons import by_rule, reasons_text

@@ -58,11 +58,14 @@ class Call:
             pass
         write_bytes(self.path, self.content)
 
-    def paths(self, name: str) -> list[str]:
-        """The paths of an argument, each once; none where the call has no such argument."""
-        value = self.arguments.get(name, [])
-        found = [value] if isinstance(value, str) else value.values() if isinstance(value, dict) else value
-        return list(dict.fromkeys(found))
+    def paths(self, *names: str) -> list[str]:
+        """The paths of these arguments, or of all of them, each once; none where the call has no such argument."""
+        found: dict[str, None] = {}
+        for name in names or self.arguments:
+            value = self.arguments.get(name, [])
+            paths = [value] if isinstance(value, str) else value.values() if isinstance(value, dict) else value
+            found |= dict.fromkeys(paths)
+        return list(found)
 
     def command_line(self) -> list[str]:
         """The words of the command line that the file stands for."""

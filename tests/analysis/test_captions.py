@@ -10,7 +10,6 @@ from jinja2 import Environment, StrictUndefined
 from hatchery.analysis.figures.registry import declared_figures
 
 CAPTIONS = ("pretraining", "summary", "workflow", "run_card", "provenance", "paper_tables")
-OF_EXPERIMENTS = {name: declared for name, declared in declared_figures().items() if declared.needs}
 
 
 class Inputs(list):
@@ -37,17 +36,17 @@ def test_a_caption_renders_without_complaint(repository: Path, name: str) -> Non
     assert ("demo" in body(repository, name)) == (name != "workflow")
 
 
-@pytest.mark.parametrize("name", OF_EXPERIMENTS)
+@pytest.mark.parametrize("name", declared_figures())
 def test_the_report_says_of_a_figure_what_its_page_says_and_more(repository: Path, name: str) -> None:
-    declared = OF_EXPERIMENTS[name]
+    declared = declared_figures()[name]
     html = body(repository, "figure", params=SimpleNamespace(text=declared.report_text("demo", False)))
     assert f"<strong>{declared.title} of</strong>" in html and "demo" in html
     assert " ".join(declared.caption.split()) in " ".join(html.split())
     assert "Source: " in html
 
 
-@pytest.mark.parametrize("name", OF_EXPERIMENTS)
+@pytest.mark.parametrize("name", declared_figures())
 def test_a_caption_names_diamonds_only_where_published_values_are_drawn(name: str) -> None:
-    declared = OF_EXPERIMENTS[name]
+    declared = declared_figures()[name]
     assert "diamond" not in declared.report_text("demo", False)
     assert ("diamond" in declared.report_text("demo", True)) == bool(declared.published)

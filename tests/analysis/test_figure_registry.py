@@ -9,12 +9,12 @@ import pytest
 
 from hatchery.analysis.figures.registry import (
     NEEDS,
-    declaration_in,
     declared_figures,
     figures_drawn_from,
     require_figure,
 )
 from hatchery.errors import ConfigError
+from hatchery.rendering.figures import declaration_in
 
 
 @pytest.mark.parametrize("name", declared_figures())

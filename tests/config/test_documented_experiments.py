@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.config.layout import Layout
 from hatchery.config.project import Project
-from hatchery.config.stages import stage_settings
+from hatchery.planning.layout import Layout
+from hatchery.stages.registry import stage_settings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 # A block of YAML whose first line is the name of its file.

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from hatchery.config.project import Project
-from hatchery.config.stages import stage_settings
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.schedules import learning_rate, warmup_steps
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
+from hatchery.stages.registry import stage_settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = Project(REPOSITORY / "config")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.config.finetuning_jobs import declared_outputs, task_batch, task_batches
-from hatchery.config.layout import Layout
+from hatchery.config.finetuning_jobs import task_batch, task_batches
 from hatchery.config.project import Project
-from hatchery.config.stages import stage_settings
 from hatchery.errors import ConfigError
+from hatchery.planning.kept_results import KeptResults
+from hatchery.stages.registry import stage_settings
 
 
 @pytest.fixture
@@ -34,20 +34,24 @@ def test_jobs_have_several_tasks_only_where_there_would_be_thousands_of_jobs() -
     assert [len(tasks) for tasks in task_batches(finetuning, 1000).values()] == [10] * 4
 
 
-def test_jobs_of_one_task_declare_its_own_manifest(project: Project) -> None:
-    finetuned = Layout(project).finetuned("strict")
-    assert declared_outputs(project, "strict", finetuned) == list(finetuned.values())
+def test_jobs_of_one_task_make_its_manifest_alone(project: Project) -> None:
+    layout = KeptResults(project)
+    finetuned = layout.finetuned("strict")
+    assert layout.all_kept(finetuned) == [layout.kept(path) for path in finetuned.values()]
 
 
 def test_jobs_of_several_tasks_are_asked_for_once(project: Project) -> None:
-    layout = Layout(project)
-    outputs = declared_outputs(project, "bnc_mini", layout.finetuned("bnc_mini"))
+    layout = KeptResults(project)
     cells = [cell.name for cell in project.cells("bnc_mini")]
-    assert outputs == [f"results/bnc_mini/finetuning_jobs/{cell}/batch_1/manifest.json" for cell in cells]
+
+    def jobs(batch: str) -> list[str]:
+        return [layout.kept(f"results/bnc_mini/finetuning_jobs/{cell}/{batch}/manifest.json") for cell in cells]
+
+    assert layout.all_kept(layout.finetuned("bnc_mini")) == jobs("batch_1")
     # The figures of the probes need the jobs in which the probes are, and no others.
     project.experiment("bnc_mini")["finetuning"]["tasks_per_job"] = 14
-    outputs = declared_outputs(project, "bnc_mini", layout.probed("bnc_mini"))
-    assert outputs == [f"results/bnc_mini/finetuning_jobs/{cell}/batch_2/manifest.json" for cell in cells]
+    layout = KeptResults(project)
+    assert layout.all_kept(layout.probed("bnc_mini")) == jobs("batch_2")
 
 
 def test_a_job_hands_every_task_the_settings_of_a_job_of_its_own(project: Project) -> None:

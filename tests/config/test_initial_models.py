@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from hatchery.config.kept_results import KeptResults
-from hatchery.config.layout import Layout
 from hatchery.config.project import Project
-from hatchery.config.stages import stage_settings
 from hatchery.errors import ConfigError
+from hatchery.planning.kept_results import KeptResults
+from hatchery.planning.layout import Layout
+from hatchery.stages.registry import stage_settings
 
 
 @pytest.fixture
@@ -43,8 +43,10 @@ def test_a_run_starts_from_the_manifest_of_another_run(folder: Path) -> None:
     layout = KeptResults(add(folder, later=start(run="ltg_bert")))
     assert layout.initial_model("demo", "later-s42") == [layout.pretrained("demo")["ltg_bert-s42"]]
     later, earlier = (Path(layout.kept_manifest("demo", "pretraining", cell)) for cell in ("later-s42", "ltg_bert-s42"))
-    assert layout.given(later.parent.name, "initial_model") == [str(earlier)]
-    assert layout.initial_model("demo", "ltg_bert-s42") == layout.given(earlier.parent.name, "initial_model") == []
+    assert layout.job_at(later.parent.name).paths("initial_model") == [str(earlier)]
+    assert (
+        layout.initial_model("demo", "ltg_bert-s42") == layout.job_at(earlier.parent.name).paths("initial_model") == []
+    )
 
 
 def test_a_run_starts_from_a_run_of_another_experiment_with_the_same_seed(folder: Path) -> None:
@@ -62,7 +64,7 @@ def test_a_path_may_name_the_folder_of_an_imported_model(folder: Path, tmp_path:
     layout = KeptResults(add(folder, later=start(path=str(manifest.parent))))
     assert layout.initial_model("demo", "later-s42") == [str(manifest)]
     address = Path(layout.kept_manifest("demo", "pretraining", "later-s42")).parent.name
-    assert layout.given(address, "initial_model") == [str(manifest)]
+    assert layout.job_at(address).paths("initial_model") == [str(manifest)]
 
 
 def test_where_the_initial_model_lies_is_no_setting_of_the_result(folder: Path) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from hatchery.call import read_call
-from hatchery.config.kept_results import KeptResults
 from hatchery.config.project import Project
-from hatchery.config.workflow import Workflow
 from hatchery.errors import ConfigError
+from hatchery.planning.kept_results import KeptResults
+from hatchery.planning.workflow import Workflow
 
 CELL = "ltg_bert-s42"
 KINDS = ("pretraining", "perplexity", "minimal_pairs/{}/tiny_pairs", "finetuning/{}/demo_acceptability")
@@ -81,10 +81,12 @@ def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs
     model, address = places[PLACES[3]].split("/")[2:4]
     # The process of a job knows the addresses of its rule and no experiment.
     job = layout()
-    assert job.settings_of(model) == planned.settings("pretrain", experiment="tiny", cell=CELL)
-    assert job.given(model, "tokens") == [planned.experiment_tokens("tiny")]
-    assert job.given(address, "source") == list(dict.fromkeys(planned.task_sources("demo_acceptability").values()))
-    assert read_call(job.call_of(address)).settings == planned.settings(
+    assert job.job_at(model).settings == planned.settings("pretrain", experiment="tiny", cell=CELL)
+    assert job.job_at(model).paths("tokens") == [planned.experiment_tokens("tiny")]
+    assert job.job_at(address).paths("source") == list(
+        dict.fromkeys(planned.task_sources("demo_acceptability").values())
+    )
+    assert read_call(job.job_at(address).path).settings == planned.settings(
         "finetune", experiment="tiny", task="demo_acceptability"
     )
     assert job.title(model) == CELL
@@ -93,24 +95,24 @@ def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs
 def test_what_is_asked_for_after_the_start_is_written_at_once(folder: Path) -> None:
     running = layout()
     running.write_calls()
-    path = running.call("write_cost", experiment="tiny")
+    path = running.job("write_cost", experiment="tiny").path
     assert read_call(path).settings == running.settings("write_cost", experiment="tiny")
 
 
 def test_an_altered_settings_file_is_written_anew_when_the_workflow_starts(folder: Path) -> None:
     first = layout()
-    path = Path(first.call("write_cost", experiment="tiny"))
+    path = first.job("write_cost", experiment="tiny").path
     first.write_calls()
     path.write_text(path.read_text().replace("12", "13", 1))
     again = layout()
-    again.call("write_cost", experiment="tiny")
+    again.job("write_cost", experiment="tiny")
     again.write_calls()
     read_call(path)
 
 
 def test_an_address_that_nobody_asked_for_is_one_line_that_says_what_to_ask_for(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"tiny-0123456789abcdef: nothing that was asked for .*; ask for results/"):
-        layout().given("tiny-0123456789abcdef", "tokens")
+        layout().job_at("tiny-0123456789abcdef")
 
 
 def test_unknown_models_and_tasks_are_named_with_the_nearest_match(folder: Path) -> None:
@@ -138,7 +140,7 @@ def test_names_of_folders_that_hold_shared_results_are_no_names_of_experiments(f
 
 def test_results_of_a_job_of_several_tasks_are_linked_for_the_views_that_read_them(folder: Path) -> None:
     planned = KeptResults(Project("config"))
-    planned.finetuning_inputs("strict_mini", planned.ambiguous("strict_mini"))
+    planned.all_kept(planned.ambiguous("strict_mini"))
     planned.write_calls()
     for place in planned.ambiguous("strict_mini").values():
         assert Path(place).parent.is_symlink()

@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from hatchery.config.launch import (
-    KEYS,
+from hatchery.planning.launch import (
     is_slurm_job,
     launch_command,
-    pretraining_resources,
     shape_of,
 )
 
@@ -62,15 +60,3 @@ def test_a_main_process_inside_an_allocation_is_no_slurm_job() -> None:
     assert is_slurm_job(is_main_process=False, environment=job)
     assert not is_slurm_job(is_main_process=True, environment=job)
     assert not is_slurm_job(is_main_process=False, environment={})
-
-
-def test_the_rule_asks_for_each_key_by_wildcards_and_attempt() -> None:
-    asked = []
-
-    def resource(key: str, wildcards: Any, attempt: int) -> None:
-        asked.append((key, wildcards, attempt))
-
-    functions = pretraining_resources(resource)
-    for function in functions.values():
-        assert function("cell", 3) is None
-    assert tuple(functions) == KEYS and asked == [(key, "cell", 3) for key in KEYS]

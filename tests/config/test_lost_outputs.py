@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.config.lost_outputs import lost_output
+from hatchery.planning.lost_outputs import lost_output
 from hatchery.storage.manifests import stage_run
 from hatchery.storage.sources import register_source
 
@@ -15,7 +15,7 @@ SNAKEFILE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {scripts!r})
-from hatchery.config.lost_outputs import watch_rules
+from hatchery.planning.lost_outputs import watch_rules
 from hatchery.storage.manifests import stage_run
 
 rule page:

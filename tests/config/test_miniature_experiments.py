@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hatchery.config.project import Project
-from hatchery.config.stages import stage_settings
 from hatchery.config.terms import raw_inputs
+from hatchery.stages.registry import stage_settings
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
 TWINS = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]

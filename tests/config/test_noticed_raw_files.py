@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from snakemake.io import is_flagged
 
-from hatchery.config.layout import Layout
 from hatchery.config.project import Project
+from hatchery.planning.layout import Layout
 from hatchery.storage.sources import register_source
 
 MANIFEST = Path("resources/sources/my_text.json")

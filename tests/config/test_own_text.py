@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from hatchery.config.layout import Layout
 from hatchery.config.own_text import check_own_text
 from hatchery.config.project import Project
 from hatchery.config.terms import raw_inputs
 from hatchery.errors import ConfigError
+from hatchery.planning.layout import Layout
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

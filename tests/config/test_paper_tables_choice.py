@@ -9,11 +9,11 @@ import yaml
 
 from hatchery.analysis.paper_tables.layout import LayersLayout, OrderLayout, ScoreLayout, read_layout
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
-from hatchery.config.layout import Layout
 from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
-from hatchery.config.stages import stage_settings
 from hatchery.errors import ConfigError
+from hatchery.planning.layout import Layout
+from hatchery.stages.registry import stage_settings
 from hatchery.typed import build
 
 REPOSITORY = Path(__file__).resolve().parents[2]

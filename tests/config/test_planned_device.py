@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from hatchery.config import planned_device as module
-from hatchery.config.compute import Compute
 from hatchery.config.project import Project
+from hatchery.planning.compute import Compute
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from hatchery.config.project import Project
-from hatchery.config.stages import stage_settings
 from hatchery.errors import ConfigError
+from hatchery.stages.registry import stage_settings
 
 
 @pytest.fixture

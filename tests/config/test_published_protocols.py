@@ -6,11 +6,11 @@ import pytest
 
 from hatchery.config.project import Project
 from hatchery.config.protocols import resolve_protocol
-from hatchery.config.stages import _task
 from hatchery.evaluation.finetuning.settings import ProtocolSettings, check_protocol
 from hatchery.evaluation.tasks.checks import check_task
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.modeling.heads.registry import HEADS
+from hatchery.stages.evaluation import task_settings
 from hatchery.typed import build
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -226,7 +226,7 @@ def test_studies_that_share_glue_s_files_do_not_share_heads_and_normalisation(pr
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_task_is_possible(project, name):
-    task = build(TaskSettings, _task(project, name))
+    task = build(TaskSettings, task_settings(project, name))
     check_task(task)
     build(HEADS[task.head.kind].options, task.head.options)
     assert project.block("task", name)["description"]

@@ -1,6 +1,5 @@
 """What each rule's job asks for, in every shape of pretraining, at every attempt, and for values that cannot be."""
 
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,12 +7,17 @@ from typing import Any
 import pytest
 
 from hatchery.config.cluster import ClusterSettings, cluster_settings
-from hatchery.config.compute import KINDS, SIZED
 from hatchery.config.project import Project
-from hatchery.config.resources import DEMANDS, JobFacts, job_resources
 from hatchery.config.schema import validate
-from hatchery.config.workflow import Workflow
 from hatchery.errors import ConfigError
+from hatchery.planning.resources import JobFacts, Resource
+from hatchery.planning.resources import job_resources as resources_of
+from hatchery.planning.workflow import Workflow
+from hatchery.stages.registry import STAGES, stage_of
+
+
+def job_resources(rule: str, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:
+    return resources_of(stage_of(rule), cluster, facts, attempt)
 
 
 def cluster(**values: Any) -> ClusterSettings:
@@ -87,7 +91,7 @@ def test_what_is_not_configured_is_no_resource():
 
 def test_local_rules_ask_for_nothing_of_a_cluster():
     settings = cluster(partition="cpu", account="a", gpus_per_node=2)
-    for rule, need in DEMANDS.items():
+    for rule, need in STAGES.items():
         if need.sort == "local":
             assert job_resources(rule, settings, JobFacts(1), attempt=3).keys() == {"mem_mb", "runtime"}
 
@@ -108,7 +112,7 @@ def test_the_pieces_of_a_long_pretraining_ask_for_no_more_memory_than_the_first_
     assert [job_resources("pretrain", settings, JobFacts(1), attempt)["mem_mb"] for attempt in (1, 2, 6)] == [
         128000
     ] * 3
-    assert job_resources("finetune", settings, JobFacts(1), attempt=2)["mem_mb"] == 2 * DEMANDS["finetune"].memory_mb
+    assert job_resources("finetune", settings, JobFacts(1), attempt=2)["mem_mb"] == 2 * STAGES["finetune"].memory_mb
 
 
 def test_the_time_of_a_pretraining_is_the_configured_one_else_the_estimate_else_a_day():
@@ -121,7 +125,7 @@ def test_the_time_of_a_pretraining_is_the_configured_one_else_the_estimate_else_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("pretrian", JobFacts(1), 1), "got the rule 'pretrian', .*did you mean 'pretrain'"),
+        (("pretrian", JobFacts(1), 1), "got the stage 'pretrian', .*did you mean 'pretrain'"),
         (("finetune", JobFacts(0), 1), "threads: got 0, expected 1 or more"),
         (("finetune", JobFacts(1), 0), "attempt: got 0, expected 1 or more"),
         (("finetune", JobFacts(1, -1.0), 1), "minutes: got -1.0, expected 0 or more"),
@@ -167,33 +171,8 @@ def test_a_mistake_in_the_block_is_told_with_its_key_and_what_is_expected(mistak
 # The workflow's side.
 
 
-def rules_of(repository: Path) -> dict[str, str]:
-    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted((repository / "workflow/rules").glob("*.smk")))
-    parts = re.split(r"^rule (\w+):\n", text, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
-
-
-def test_every_rule_has_a_demand_and_every_demand_a_rule(repository):
-    assert set(rules_of(repository)) == set(DEMANDS)
-
-
-def test_the_rules_take_resources_and_threads_from_the_one_function(repository):
-    for rule, text in rules_of(repository).items():
-        block = text.split("    resources:\n", 1)[1].split("    params:\n", 1)[0].strip()
-        threads = re.search(r"^    threads: (.+)$", text, flags=re.MULTILINE)
-        assert (threads.group(1) if threads else None) == (
-            f'LAYOUT.threads("{KINDS[rule]}")' if rule in KINDS else None
-        )
-        if rule != "pretrain":
-            assert block == f'**LAYOUT.resources("{rule}"),'
-
-
-def test_rules_with_a_local_demand_are_exactly_the_local_rules(repository):
-    texts = [path.read_text(encoding="utf-8") for path in (repository / "workflow/rules").glob("*.smk")]
-    blocks = [block for text in texts for block in re.findall(r"^localrules:\n((?:    \w+,\n)+)", text, re.MULTILINE)]
-    local = {name for block in blocks for name in re.findall(r"\w+", block)}
-    assert local == {rule for rule, need in DEMANDS.items() if need.sort == "local"}
-    assert "register_source" in local, "the only rule that downloads must run where the network is"
+def test_what_downloads_runs_where_the_network_is():
+    assert STAGES["register_source"].sort == "local"
 
 
 def addresses(workflow: Any, place: str) -> SimpleNamespace:
@@ -214,15 +193,15 @@ def test_sized_jobs_ask_for_time_by_their_work(repository):
     assert minutes("finetune", task="babylm_cola") < minutes("finetune", task="babylm_mnli")
     assert minutes("score_minimal_pairs", suite="blimp_filtered") < 480
     # An experiment can be asked for a suite that it does not name: then the rule's own time holds.
-    assert minutes("score_minimal_pairs", suite="demo_pairs") == DEMANDS["score_minimal_pairs"].minutes
-    assert all(callable(workflow.resources(rule)["runtime"]) for rule in SIZED)
+    assert minutes("score_minimal_pairs", suite="demo_pairs") == STAGES["score_minimal_pairs"].minutes
 
 
 def test_the_time_of_a_pretraining_shrinks_with_the_gpus_and_grows_without(repository):
     def resource(key: str, attempt: int = 1, **values: Any) -> Any:
         workflow = layout(repository, **values)
         cell = next(iter(workflow.pretrained("strict")))
-        return workflow.pretraining_resource(key, addresses(workflow, f"strict/pretraining/{cell}"), attempt)
+        value = workflow.resources("pretrain").get(key)
+        return value(addresses(workflow, f"strict/pretraining/{cell}"), attempt) if callable(value) else value
 
     def minutes(**values: Any) -> Any:
         return resource("runtime", max_minutes=10**9, **values)
@@ -239,7 +218,7 @@ def test_a_precision_that_the_planned_device_does_not_have_leaves_the_time_open(
     text = workflow.settings("write_cost", experiment="demo").replace('"precision":"auto"', '"precision":"bf16"')
     wildcards = addresses(workflow, f"demo/pretraining/{next(iter(workflow.pretrained('demo')))}")
     monkeypatch.setattr(workflow, "settings", lambda stage, **wildcards: text)
-    assert workflow.pretraining_resource("runtime", wildcards) == 1440
+    assert workflow.resources("pretrain")["runtime"](wildcards, 1) == 1440
 
 
 def test_commands_claim_gpus_only_where_they_may_compute_on_them(repository):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.config.project import Project
-from hatchery.config.workflow import Workflow
+from hatchery.planning.workflow import Workflow
 from hatchery.storage.raw_source import location_of
 
 CLUSTER = """cluster:

@@ -10,8 +10,9 @@ from snakemake_executor_plugin_slurm.utils import set_gres_string
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
 from hatchery.config.cluster import cluster_settings
-from hatchery.config.resources import DEMANDS, JobFacts, job_resources
 from hatchery.config.schema import validate
+from hatchery.planning.resources import JobFacts, job_resources
+from hatchery.stages.registry import STAGES
 
 
 class Resources(dict[str, Any]):
@@ -31,7 +32,7 @@ class Job:
 def line(rule: str, threads: int = 1, minutes: float | None = None, **values: Any) -> str:
     """What the executor writes behind the job's name and log, without the command."""
     cluster = cluster_settings(validate({"cluster": values}, "config", "config.yaml")["cluster"])
-    resources = job_resources(rule, cluster, JobFacts(threads, minutes))
+    resources = job_resources(STAGES[rule], cluster, JobFacts(threads, minutes))
     job = Job(resources, threads)
     validate_slurm_extra(job)
     parameters = {"run_uuid": "u", "slurm_logfile": Path("l"), "comment_str": "c", "workdir": None}
@@ -58,7 +59,7 @@ def test_the_line_of_each_shape_of_pretraining(shape):
     assert line("pretrain", threads=2, minutes=30, nodes=nodes, gpus_per_node=gpus) == expected
 
 
-@pytest.mark.parametrize("rule", DEMANDS)
+@pytest.mark.parametrize("rule", STAGES)
 @pytest.mark.parametrize("gpus", [0, 4])
 def test_no_line_contradicts_itself(rule, gpus):
     got = line(rule, nodes=3, gpus_per_node=gpus, extra="--exclusive", partition="main")
@@ -66,5 +67,5 @@ def test_no_line_contradicts_itself(rule, gpus):
     assert len(options) == len(set(options)), got
     assert not {"--ntasks", "--ntasks-per-node"} <= set(options)
     assert "--gpus" not in options
-    if DEMANDS[rule].sort != "local":
+    if STAGES[rule].sort != "local":
         assert got.startswith("-p main ") and "--exclusive" in got

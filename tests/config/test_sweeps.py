@@ -9,12 +9,12 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from hatchery.config.layout import Layout
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
-from hatchery.config.stages import stage_settings
 from hatchery.errors import ConfigError
+from hatchery.planning.layout import Layout
+from hatchery.stages.registry import stage_settings
 
 RATES = {"optimizer": {"learning_rate": {"sweep": [0.005, 0.01]}}}
 

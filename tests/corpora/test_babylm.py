@@ -12,7 +12,7 @@ from hatchery.corpora.babylm.reader import NORMALISERS, BabylmOptions, CorpusNam
 from hatchery.corpora.babylm.treatment import Treatment
 from hatchery.corpora.documents import Reading, Rejections
 from hatchery.corpora.sentences import split_sentences
-from hatchery.corpora.text_files import open_lines
+from hatchery.corpora.text_files import Lines
 from hatchery.embedded import babylm as layouts
 from hatchery.storage.sources import open_source, register_source
 
@@ -78,7 +78,7 @@ def test_as_published_gives_the_bytes_of_the_published_script(
     corpus: CorpusName, golden_directory: Path, tmp_path: Path
 ) -> None:
     register_source("golden", golden_directory / "babylm" / f"{corpus}.in.txt", tmp_path / "golden.json")
-    raw = list(open_lines(open_source(tmp_path / "golden.json"), f"{corpus}.in.txt"))
+    raw = list(Lines(open_source(tmp_path / "golden.json"), f"{corpus}.in.txt"))
     written = "".join(f"{line}\n" for line in normalised(corpus, raw, corrected=False))
     assert written.encode() == (golden_directory / "babylm" / f"{corpus}.out.txt").read_bytes()
 

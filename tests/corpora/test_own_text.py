@@ -90,7 +90,7 @@ def test_files_are_cut_where_there_are_few_of_them_or_when_they_are_long(source_
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def set_to(size: int) -> None:
-        for module in ("document_parts", "plain_text"):
+        for module in ("document_parts", "text_files"):
             monkeypatch.setattr(f"hatchery.corpora.{module}.PIECE_BYTES", size)
 
     return set_to
@@ -143,7 +143,7 @@ def test_a_large_file_is_divided_in_any_archive_and_encoding(
 
 
 def test_a_piece_that_changed_under_the_conversion_is_told(source_of: Sources) -> None:
-    from hatchery.corpora.plain_text import divide, read_piece
+    from hatchery.corpora.plain_text import divide
 
     source = source_of(a__txt=PARAGRAPH * 300)
     options = PlainTextOptions()
@@ -151,7 +151,7 @@ def test_a_piece_that_changed_under_the_conversion_is_told(source_of: Sources) -
     path = source.root / "a.txt"
     path.write_bytes(path.read_bytes().replace(b"letter", b"latter"))
     with pytest.raises(SourceError, match=r"'a\.txt': has the SHA-256 \w+, expected \w+"):
-        list(read_piece(source, "a.txt", Reading("mine", options, Rejections(), lambda text: [text], 1), piece))
+        list(read(source, "a.txt", Reading("mine", options, Rejections(), lambda text: [text], 1, piece)))
 
 
 def test_a_wrong_byte_deep_in_a_large_file_is_named_by_its_offset(

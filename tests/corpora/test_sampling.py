@@ -137,6 +137,21 @@ def test_new_splits_are_drawn_apart_from_the_sample(tmp_path: Path) -> None:
     assert exact.measures["train"]["documents"] == sum(counts) - 7
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_new_splits_hold_out_one_document_at_least(seed: int, tmp_path: Path) -> None:
+    source = corpus(tmp_path / "all", articles())
+    split = {"development_fraction": 0.001, "seed": seed}
+    sample = sampled(tmp_path / "a", source, characters=1000, split=split)
+    assert sample.measures["dev"]["documents"] == 1
+    assert sample.measures["train"]["documents"] > 1
+
+
+def test_a_sample_of_one_document_says_what_to_do(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "all", articles())
+    with pytest.raises(CorpusError, match=r"one document only.*draw more characters.*development_fraction to 0"):
+        sampled(tmp_path / "a", source, characters=1, split={"development_fraction": 0.05})
+
+
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30)), min_size=1, max_size=40), st.integers(1, 700))
 def test_the_last_point_is_where_the_sum_is_reached(documents: list[tuple[int, int]], wanted: int) -> None:
     drawing = Drawing()

@@ -22,13 +22,14 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from hatchery.environments.groups import COMMANDS_BY_ENVIRONMENT
 from hatchery.environments.imports import import_closure, imported_modules
 from hatchery.environments.installation import GPU_LOCK
 from hatchery.environments.lock import canonical_name, read_lock
+from hatchery.stages.registry import commands_by_environment
 
 pytestmark = pytest.mark.slow  # PyTorch is imported in a dozen processes, and pip fetches packages
 
+COMMANDS_BY_ENVIRONMENT = commands_by_environment()
 ENVIRONMENTS = sorted(COMMANDS_BY_ENVIRONMENT)
 SITE_PACKAGES = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
 

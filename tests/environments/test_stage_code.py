@@ -13,7 +13,7 @@ def test_changed_code_of_a_stage_was_looked_at(repository: Path) -> None:
     changed = [stage for stage in current if recorded[stage] != current[stage]]
     assert not changed, (
         f"the code or version of {', '.join(changed)} changed: if the stage now makes something else, raise its "
-        "version in scripts/hatchery/config/stages.py, or in the figure's file; then run `make stage-ledger`"
+        "version in its record in scripts/hatchery/stages, or in the figure's file; then run `make stage-ledger`"
     )
 
 

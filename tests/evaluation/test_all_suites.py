@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from hatchery.config.layout import Layout
 from hatchery.config.project import Project
-from hatchery.config.stages import stage_settings
 from hatchery.embedded.generate import EmbeddedSettings, generate
 from hatchery.evaluation.finetuning.stage import finetune
 from hatchery.evaluation.metrics.registry import METRICS
 from hatchery.evaluation.minimal_pairs.stage import score_minimal_pairs
+from hatchery.planning.layout import Layout
+from hatchery.stages.registry import stage_settings
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.sources import register_source
 

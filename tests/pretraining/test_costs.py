@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from hatchery.config.project import Project
-from hatchery.config.stages import stage_settings
 from hatchery.costs.estimate import CellCost, CostSettings, ShardsOnDisk, cost_settings, estimate, shards_on_disk
 from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
 from hatchery.costs.planned_device import LTG_BERT_RUN
@@ -21,6 +20,7 @@ from hatchery.costs.table import cost_csv, cost_markdown
 from hatchery.errors import ConfigError
 from hatchery.pretraining.settings import pretrain_settings
 from hatchery.pretraining.stage import build_model
+from hatchery.stages.registry import stage_settings
 from hatchery.units import hours, power, rough_duration, scaled, size
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "config" / "experiments"
@@ -309,7 +309,7 @@ def test_the_plan_of_the_configuration_reaches_the_estimate(repository):
 
 def test_planning_the_workflow_needs_no_torch(repository):
     code = (
-        "import sys; from hatchery.config.workflow import open_workflow; "
+        "import sys; from hatchery.planning.workflow import open_workflow; "
         "open_workflow('config', {}).settings('write_cost', experiment='strict'); sys.exit('torch' in sys.modules)"
     )
     environment = {"PYTHONPATH": str(repository / "scripts")}

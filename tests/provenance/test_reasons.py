@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hatchery.command import load_settings
-from hatchery.config.kept_results import KeptResults
 from hatchery.config.project import Project
+from hatchery.planning.kept_results import KeptResults
 from hatchery.provenance.plan import PlannedJob
 from hatchery.provenance.planned_cost import planned_cost_text, planned_costs
 from hatchery.provenance.reasons import by_rule, reasons_text
@@ -40,7 +40,7 @@ def finetune(layout: KeptResults, cell: str, task: str) -> PlannedJob:
 
 def finished(folder: Path, job: PlannedJob, layout: KeptResults, **changes: Any) -> None:
     """What the job left behind when the settings were those of now with `changes`."""
-    settings = load_settings(layout.settings_of(job.wildcards.get("address", job.wildcards["model"])))
+    settings = load_settings(layout.job_at(job.wildcards.get("address", job.wildcards["model"])).settings)
     with stage_run(folder / job.outputs[0], {**settings, **changes}):
         pass
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hatchery.config.layout import Layout
 from hatchery.config.project import Project
-from hatchery.config.stages import stage_settings
 from hatchery.errors import ConfigError, TokenizationError
+from hatchery.planning.layout import Layout
+from hatchery.stages.registry import stage_settings
 from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.imported_tokenizer import import_tokenizer, is_imported
 from hatchery.tokenization.tokenizer_file import load_tokenizer

@@ -95,18 +95,6 @@ def test_an_unknown_experiment_names_the_nearest(project: Path) -> None:
     assert "did you mean 'strict'?" in result.stderr
 
 
-def test_every_rule_names_its_environment_log_benchmark_and_resources(repository: Path) -> None:
-    for path in sorted((repository / "workflow/rules").glob("*.smk")):
-        blocks = ("\n" + path.read_text(encoding="utf-8")).split("\nrule ")[1:]
-        assert blocks, f"{path} holds no rule"
-        for block in blocks:
-            name = block.split(":", 1)[0]
-            for directive in ("conda:", "log:", "benchmark:", "resources:", "shell:"):
-                assert f"\n    {directive}" in block, f"rule {name} in {path.name} has no {directive}"
-            environment = block.split("conda:", 1)[1].split('"')[1]
-            assert (path.parent / environment).is_file(), f"rule {name}: {environment} is missing"
-
-
 def test_the_default_profile_leaves_the_resources_of_the_cluster_alone(repository: Path) -> None:
     profile = yaml.safe_load((repository / "workflow/profiles/default/config.yaml").read_text(encoding="utf-8"))
     assert "default-resources" not in profile

@@ -8,9 +8,9 @@ import yaml
 from projects import make_project, snakemake
 
 from hatchery.call import read_call
-from hatchery.config.analysis_slices import MOST_DRAWN
 from hatchery.config.project import Project
-from hatchery.config.workflow import Workflow
+from hatchery.planning.workflow import Workflow
+from hatchery.stages.figures import MOST_DRAWN
 
 MODELS = 120
 

@@ -12,8 +12,8 @@ from lxml import etree
 from page_links import link_problems, read_page
 from projects import make_project, planned_rules, snakemake
 
-from hatchery.config.layout import Layout
 from hatchery.config.project import Project
+from hatchery.planning.layout import Layout
 from hatchery.storage.manifests import read_manifest
 
 pytestmark = pytest.mark.slow

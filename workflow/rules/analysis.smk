@@ -1,24 +1,14 @@
-localrules:
-    summarise,
-    write_tables,
+stage = LAYOUT.stage("summarise")
 
 
 rule summarise:
     input:
-        pretraining=lambda wildcards: LAYOUT.all_kept(
-            LAYOUT.pretrained(wildcards.experiment)
-        ),
-        minimal_pairs=lambda wildcards: LAYOUT.all_kept(
-            LAYOUT.minimal_pairs(wildcards.experiment)
-        ),
-        finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
-            wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
-        ),
-        perplexity=lambda wildcards: LAYOUT.all_kept(
-            LAYOUT.perplexities(wildcards.experiment)
-        ),
-        baselines=lambda wildcards: LAYOUT.baselines(wildcards.experiment).values(),
-        published=lambda wildcards: LAYOUT.published(wildcards.experiment),
+        pretraining=stage.given("pretraining"),
+        minimal_pairs=stage.given("minimal_pairs"),
+        finetuning=stage.given("finetuning"),
+        perplexity=stage.given("perplexity"),
+        baselines=stage.given("baseline"),
+        published=stage.given("published"),
     output:
         csv=report(
             "results/{experiment}/summary.csv",
@@ -33,33 +23,22 @@ rule summarise:
         checksums="results/{experiment}/summary.sha256",
         notes_checksums="results/{experiment}/summary_notes.sha256",
     log:
-        "logs/summarise/{experiment}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/summarise/{experiment}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("summarise"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "summarise", experiment=wildcards.experiment
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "summarise",
-            {
-                "pretraining": LAYOUT.pretrained(wildcards.experiment),
-                "minimal_pairs": LAYOUT.minimal_pairs(wildcards.experiment),
-                "finetuning": LAYOUT.finetuned(wildcards.experiment),
-                "perplexity": LAYOUT.perplexities(wildcards.experiment),
-                "baseline": LAYOUT.baselines(wildcards.experiment),
-                "published": LAYOUT.published(wildcards.experiment),
-            },
-            experiment=wildcards.experiment,
-        ),
+        **stage.params,
     shell:
         "python scripts/summarise.py @{params.call}"
         " --output {output.csv} --parquet {output.parquet}"
         " --markdown {output.markdown} --text {output.text} --notes {output.notes} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("write_tables")
 
 
 rule write_tables:
@@ -67,10 +46,8 @@ rule write_tables:
         summary="results/{experiment}/summary.csv",
         published=lambda wildcards: LAYOUT.table_numbers(wildcards.experiment),
         layout=lambda wildcards: LAYOUT.table_layout(wildcards.experiment),
-        finetuning=lambda wildcards: LAYOUT.finetuning_inputs(
-            wildcards.experiment, LAYOUT.finetuned(wildcards.experiment)
-        ),
-        layers=lambda wildcards: LAYOUT.contribution_table(wildcards.experiment),
+        finetuning=stage.given("finetuning"),
+        layers=stage.given("layer_contributions"),
         cards=lambda wildcards: LAYOUT.cards(wildcards.experiment).values(),
         sizes="config/published/corpora/sizes.csv",
     output:
@@ -82,29 +59,15 @@ rule write_tables:
             labels={"experiment": "{experiment}", "table": "tables of the paper"},
         ),
     log:
-        "logs/write_tables/{experiment}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/write_tables/{experiment}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("write_tables"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "write_tables", experiment=wildcards.experiment
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "write_tables",
-            {
-                "finetuning": LAYOUT.finetuned(wildcards.experiment),
-                "card": {
-                    corpus: f"results/cards/{corpus}/statistics.csv"
-                    for corpus in LAYOUT.cards(wildcards.experiment)
-                },
-                "layer_contributions": LAYOUT.contribution_table(wildcards.experiment),
-            },
-            experiment=wildcards.experiment,
-        ),
+        **stage.params,
     shell:
         "python scripts/write_tables.py @{params.call} --summary {input.summary}"
         " --published {input.published} --layout {input.layout} --sizes {input.sizes}"

@@ -1,100 +1,130 @@
+stage = LAYOUT.stage("build_vocabulary")
+
+
+rule build_vocabulary:
+    input:
+        stage.given(),
+    output:
+        "results/vocabularies/{vocabulary}/manifest.json",
+    log:
+        stage.log,
+    benchmark:
+        stage.benchmark
+    conda:
+        stage.conda
+    resources:
+        **stage.resources,
+    params:
+        **stage.params,
+    shell:
+        "python scripts/build_vocabulary.py @{params.call} --output {output}"
+        " 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("select_text")
+
+
+rule select_text:
+    input:
+        stage.given(),
+    output:
+        "results/selections/{selection}/manifest.json",
+    log:
+        stage.log,
+    benchmark:
+        stage.benchmark
+    conda:
+        stage.conda
+    threads: stage.threads
+    resources:
+        **stage.resources,
+    params:
+        **stage.params,
+    shell:
+        "python scripts/select_text.py @{params.call} --workers {threads}"
+        " --output {output} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("convert_corpus")
+
+
 rule convert_corpus:
     input:
         sources=lambda wildcards: LAYOUT.corpus_sources(wildcards.corpus).values(),
-        sentence_model=lambda wildcards: LAYOUT.sentence_model(wildcards.corpus),
+        sentence_model=stage.given("sentence_model"),
     output:
         "results/corpora/{corpus}/manifest.json",
     log:
-        "logs/convert_corpus/{corpus}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/convert_corpus/{corpus}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/corpora.yaml"
-    threads: LAYOUT.threads("corpus")
+        stage.conda
+    threads: stage.threads
     resources:
-        **LAYOUT.resources("convert_corpus"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "convert_corpus", corpus=wildcards.corpus
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "convert_corpus",
-            {
-                "source": LAYOUT.corpus_sources(wildcards.corpus),
-                "sentence_model": LAYOUT.sentence_model(wildcards.corpus),
-            },
-            corpus=wildcards.corpus,
-        ),
+        **stage.params,
     shell:
         "python scripts/convert_corpus.py @{params.call}"
         " --workers {threads} --output {output} 2>&1 | tee {log}"
 
 
+stage = LAYOUT.stage("sample_corpus")
+
+
 rule sample_corpus:
     input:
-        lambda wildcards: LAYOUT.sampled_corpora(wildcards.corpus).values(),
+        stage.given(),
     output:
         "results/samples/{corpus}/manifest.json",
     log:
-        "logs/sample_corpus/{corpus}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/sample_corpus/{corpus}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/corpora.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("sample_corpus"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "sample_corpus", corpus=wildcards.corpus
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "sample_corpus",
-            LAYOUT.sampled_corpora(wildcards.corpus),
-            corpus=wildcards.corpus,
-        ),
+        **stage.params,
     shell:
         "python scripts/sample_corpus.py @{params.call} --output {output}"
         " 2>&1 | tee {log}"
 
 
+stage = LAYOUT.stage("group_sequences")
+
+
 rule group_sequences:
     input:
-        selections=lambda wildcards: LAYOUT.grouped_selections(
-            wildcards.corpus
-        ).values(),
-        held_out=lambda wildcards: LAYOUT.held_out(wildcards.corpus),
+        selections=stage.given("selection"),
+        held_out=stage.given("held_out"),
     output:
         "results/sequences/{corpus}/manifest.json",
     log:
-        "logs/group_sequences/{corpus}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/group_sequences/{corpus}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/corpora.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("group_sequences"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "group_sequences", corpus=wildcards.corpus
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "group_sequences",
-            {
-                "selection": LAYOUT.grouped_selections(wildcards.corpus),
-                "held_out": LAYOUT.held_out(wildcards.corpus),
-            },
-            corpus=wildcards.corpus,
-        ),
+        **stage.params,
     shell:
         "python scripts/group_sequences.py @{params.call}"
         " --output {output} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("describe_corpus")
 
 
 rule describe_corpus:
     input:
         corpus=lambda wildcards: LAYOUT.corpus_manifest(wildcards.corpus),
         published="config/published/corpora/sizes.csv",
-        tokens=lambda wildcards: LAYOUT.card_tokens(wildcards.corpus),
+        tokens=stage.given("tokens"),
     output:
         manifest="results/cards/{corpus}/manifest.json",
         card=report(
@@ -116,22 +146,15 @@ rule describe_corpus:
             labels={"corpus": "{corpus}", "item": "lengths"},
         ),
     log:
-        "logs/describe_corpus/{corpus}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/describe_corpus/{corpus}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("describe_corpus"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "describe_corpus", corpus=wildcards.corpus
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "describe_corpus",
-            {"tokens": LAYOUT.card_tokens(wildcards.corpus)},
-            corpus=wildcards.corpus,
-        ),
+        **stage.params,
     shell:
         "python scripts/describe_corpus.py @{params.call} --corpus {input.corpus}"
         " --published {input.published} --output {output.manifest} 2>&1 | tee {log}"

@@ -1,28 +1,31 @@
+stage = LAYOUT.stage("score_minimal_pairs")
+
+
 # Places of results are named by what they are made from: the model, and the settings and data of the measurement.
 # results/<experiment>/minimal_pairs/<model>/<suite> and the like are links to them.
 rule score_minimal_pairs:
     input:
         model="results/models/{model}/manifest.json",
-        source=lambda wildcards: LAYOUT.given(wildcards.address, "source"),
+        source=stage.given("source"),
     output:
         "results/minimal_pairs/{model}/{address}/manifest.json",
     log:
-        "logs/score_minimal_pairs/{model}/{address}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/score_minimal_pairs/{model}/{address}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/evaluation.yaml"
-    threads: LAYOUT.threads("evaluation")
+        stage.conda
+    threads: stage.threads
     resources:
-        **LAYOUT.resources("score_minimal_pairs"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings_of(wildcards.address),
-        call=lambda wildcards: LAYOUT.call_of(wildcards.address),
-        runtime=lambda wildcards, resources: LAYOUT.runtime("score_minimal_pairs"),
-        claim=lambda wildcards, resources: LAYOUT.gpu_claim(resources),
+        **stage.params,
     shell:
         "{params.claim}python scripts/score_minimal_pairs.py @{params.call} --runtime {params.runtime:q}"
         " --model {input.model} --output {output} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("score_baseline")
 
 
 # A model that others pretrained belongs to no experiment, so its scores are shared by all.
@@ -33,78 +36,74 @@ rule score_baseline:
     output:
         "results/baselines/{baseline}/{suite}/manifest.json",
     log:
-        "logs/score_baseline/{baseline}/{suite}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/score_baseline/{baseline}/{suite}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/evaluation.yaml"
-    threads: LAYOUT.threads("evaluation")
+        stage.conda
+    threads: stage.threads
     resources:
-        **LAYOUT.resources("score_baseline"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "score_minimal_pairs", suite=wildcards.suite, baseline=wildcards.baseline
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "score_minimal_pairs", suite=wildcards.suite, baseline=wildcards.baseline
-        ),
-        runtime=lambda wildcards, resources: LAYOUT.runtime("score_minimal_pairs"),
-        claim=lambda wildcards, resources: LAYOUT.gpu_claim(resources),
+        **stage.params,
     shell:
         "{params.claim}python scripts/score_minimal_pairs.py @{params.call} --runtime {params.runtime:q}"
         " --model {input.model} --source {input.source} --output {output} 2>&1 | tee {log}"
 
 
+stage = LAYOUT.stage("measure_perplexity")
+
+
 rule measure_perplexity:
     input:
         model="results/models/{model}/manifest.json",
-        tokens=lambda wildcards: LAYOUT.given(wildcards.address, "tokens"),
+        tokens=stage.given("tokens"),
     output:
         "results/perplexity/{model}/{address}/manifest.json",
     log:
-        "logs/measure_perplexity/{model}/{address}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/measure_perplexity/{model}/{address}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/evaluation.yaml"
-    threads: LAYOUT.threads("evaluation")
+        stage.conda
+    threads: stage.threads
     resources:
-        **LAYOUT.resources("measure_perplexity"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings_of(wildcards.address),
-        call=lambda wildcards: LAYOUT.call_of(wildcards.address),
-        runtime=lambda wildcards, resources: LAYOUT.runtime("score_minimal_pairs"),
-        claim=lambda wildcards, resources: LAYOUT.gpu_claim(resources),
+        **stage.params,
     shell:
         "{params.claim}python scripts/measure_perplexity.py @{params.call} --runtime {params.runtime:q}"
         " --model {input.model} --output {output} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("finetune")
 
 
 # One job runs all seeds of a task and model: many small jobs cost more in starting than in work.
 rule finetune:
     input:
         model="results/models/{model}/manifest.json",
-        sources=lambda wildcards: LAYOUT.given(wildcards.address, "source"),
-        vocabulary=lambda wildcards: LAYOUT.given(wildcards.address, "vocabulary"),
+        sources=stage.given("source"),
+        vocabulary=stage.given("vocabulary"),
     output:
         "results/finetuning/{model}/{address}/manifest.json",
     log:
-        "logs/finetune/{model}/{address}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/finetune/{model}/{address}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/evaluation.yaml"
-    threads: LAYOUT.threads("evaluation")
+        stage.conda
+    threads: stage.threads
     resources:
-        **LAYOUT.resources("finetune"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings_of(wildcards.address),
-        call=lambda wildcards: LAYOUT.call_of(wildcards.address),
-        runtime=lambda wildcards, resources: LAYOUT.runtime("finetune"),
-        claim=lambda wildcards, resources: LAYOUT.gpu_claim(resources),
+        **stage.params,
     shell:
         "{params.claim}python scripts/finetune.py @{params.call} --runtime {params.runtime:q} --model {input.model}"
         " --checkpoints results/finetuning_runs --output {output} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("finetune_tasks")
 
 
 # For experiments whose processes would take longer to start than to work. The folders of the tasks are no declared
@@ -112,25 +111,49 @@ rule finetune:
 rule finetune_tasks:
     input:
         model="results/models/{model}/manifest.json",
-        sources=lambda wildcards: LAYOUT.given(wildcards.address, "source"),
-        vocabularies=lambda wildcards: LAYOUT.given(wildcards.address, "vocabulary"),
+        sources=stage.given("source"),
+        vocabularies=stage.given("vocabulary"),
     output:
         "results/finetuning_jobs/{model}/{address}/manifest.json",
     log:
-        "logs/finetune_tasks/{model}/{address}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/finetune_tasks/{model}/{address}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/evaluation.yaml"
-    threads: LAYOUT.threads("evaluation")
+        stage.conda
+    threads: stage.threads
     resources:
-        **LAYOUT.resources("finetune_tasks"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings_of(wildcards.address),
-        call=lambda wildcards: LAYOUT.call_of(wildcards.address),
-        runtime=lambda wildcards, resources: LAYOUT.runtime("finetune"),
-        claim=lambda wildcards, resources: LAYOUT.gpu_claim(resources),
+        **stage.params,
         results="results/finetuning/{model}",
     shell:
         "{params.claim}python scripts/finetune_tasks.py @{params.call} --runtime {params.runtime:q} --model {input.model}"
         " --checkpoints results/finetuning_runs --results {params.results} --output {output} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("show_result")
+
+
+# So that results can be asked for by their readable names, which are links to where they are kept. A link is made when
+# the workflow starts, so there is nothing left to do; `update` keeps Snakemake from deleting the file behind it.
+rule show_result:
+    input:
+        lambda wildcards: LAYOUT.kept_manifest(**wildcards),
+    output:
+        update("results/{experiment}/{kind}/{place}/manifest.json"),
+    log:
+        stage.log,
+    benchmark:
+        stage.benchmark
+    wildcard_constraints:
+        kind=LAYOUT.kept_kinds(),
+        place=r"[A-Za-z0-9][A-Za-z0-9_]*-s[0-9]+(/[A-Za-z0-9][A-Za-z0-9_]*)?",
+    conda:
+        stage.conda
+    resources:
+        **stage.resources,
+    params:
+        kept=lambda wildcards: LAYOUT.kept_manifest(**wildcards),
+    shell:
+        "printf '%s is %s\\n' {output:q} {params.kept:q} 2>&1 | tee {log}"

@@ -1,19 +1,12 @@
 from hatchery.analysis.figures.registry import declared_figures
 
-
-localrules:
-    draw_figure,
-    tabulate_layer_contributions,
+stage = LAYOUT.stage("draw_figure")
 
 
 rule draw_figure:
     input:
-        results=lambda wildcards: LAYOUT.figure_inputs(
-            wildcards.experiment, wildcards.figure
-        ),
-        published=lambda wildcards: LAYOUT.marked(
-            wildcards.experiment, wildcards.figure
-        ),
+        results=stage.given("results"),
+        published=stage.given("published"),
     output:
         figure=report(
             "results/{experiment}/figures/{figure}.svg",
@@ -26,28 +19,17 @@ rule draw_figure:
         ),
         checksums="results/{experiment}/figures/{figure}.sha256",
     log:
-        "logs/draw_figure/{experiment}/{figure}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/draw_figure/{experiment}/{figure}.tsv"
+        stage.benchmark
     wildcard_constraints:
         figure="|".join(declared_figures()),
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("draw_figure"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "draw_figure", experiment=wildcards.experiment, figure=wildcards.figure
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "draw_figure",
-            {
-                "results": LAYOUT.drawn(wildcards.experiment, wildcards.figure),
-                "published": LAYOUT.marked(wildcards.experiment, wildcards.figure),
-            },
-            experiment=wildcards.experiment,
-            figure=wildcards.figure,
-        ),
+        **stage.params,
         text=lambda wildcards: LAYOUT.figure_text(
             wildcards.experiment, wildcards.figure
         ),
@@ -56,31 +38,25 @@ rule draw_figure:
         " 2>&1 | tee {log}"
 
 
+stage = LAYOUT.stage("tabulate_layer_contributions")
+
+
 rule tabulate_layer_contributions:
     input:
-        lambda wildcards: LAYOUT.finetuning_inputs(
-            wildcards.experiment, LAYOUT.probed(wildcards.experiment)
-        ),
+        stage.given(),
     output:
         table="results/{experiment}/tables/layer_contributions.csv",
         checksums="results/{experiment}/tables/layer_contributions.sha256",
     log:
-        "logs/tabulate_layer_contributions/{experiment}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/tabulate_layer_contributions/{experiment}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("tabulate_layer_contributions"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "tabulate_layer_contributions", experiment=wildcards.experiment
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "tabulate_layer_contributions",
-            {"finetuning": LAYOUT.probed(wildcards.experiment)},
-            experiment=wildcards.experiment,
-        ),
+        **stage.params,
     shell:
         "python scripts/tabulate_layer_contributions.py @{params.call}"
         " --output {output.table} 2>&1 | tee {log}"

@@ -1,7 +1,4 @@
-localrules:
-    write_page,
-    write_run_card,
-    write_provenance,
+stage = LAYOUT.stage("write_page")
 
 
 rule write_page:
@@ -11,43 +8,31 @@ rule write_page:
         notes="results/{experiment}/summary_notes.json",
         provenance="results/{experiment}/provenance.html",
         figures=lambda wildcards: LAYOUT.figures(wildcards.experiment).values(),
-        cards=lambda wildcards: LAYOUT.cards(wildcards.experiment).values(),
-        pretraining=lambda wildcards: LAYOUT.all_kept(
-            LAYOUT.pretrained(wildcards.experiment)
-        ),
-        run_cards=lambda wildcards: LAYOUT.run_cards(wildcards.experiment).values(),
-        tables=lambda wildcards: LAYOUT.paper_tables(wildcards.experiment),
-        filled=lambda wildcards: LAYOUT.filled_sentences(wildcards.experiment).values(),
+        cards=stage.given("card"),
+        pretraining=stage.given("pretraining"),
+        run_cards=stage.given("run_card"),
+        tables=stage.given("tables"),
+        filled=stage.given("filled"),
         cost="results/{experiment}/cost.md",
     output:
         "results/{experiment}/index.html",
     log:
-        "logs/write_page/{experiment}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/write_page/{experiment}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("write_page"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "write_page", experiment=wildcards.experiment
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "write_page",
-            {
-                "card": LAYOUT.cards(wildcards.experiment),
-                "pretraining": LAYOUT.pretrained(wildcards.experiment),
-                "run_card": LAYOUT.run_cards(wildcards.experiment),
-                "tables": LAYOUT.paper_tables(wildcards.experiment),
-                "filled": LAYOUT.filled_sentences(wildcards.experiment),
-            },
-            experiment=wildcards.experiment,
-        ),
+        **stage.params,
     shell:
         "python scripts/write_page.py @{params.call} --summary {input.summary}"
         " --markdown {input.markdown} --notes {input.notes} --provenance {input.provenance} --figures {input.figures} --cost {input.cost}"
         " --output {output} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("write_run_card")
 
 
 rule write_run_card:
@@ -67,24 +52,22 @@ rule write_run_card:
         markdown="results/{experiment}/run_cards/{cell}.md",
         drawing="results/{experiment}/run_cards/{cell}.svg",
     log:
-        "logs/write_run_card/{experiment}/{cell}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/write_run_card/{experiment}/{cell}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("write_run_card"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "write_run_card", experiment=wildcards.experiment, cell=wildcards.cell
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "write_run_card", experiment=wildcards.experiment, cell=wildcards.cell
-        ),
+        **stage.params,
     shell:
         "python scripts/write_run_card.py @{params.call} --pretraining {input.pretraining}"
         " --cost {input.cost} --filled {input.filled} --output {output.page} --markdown {output.markdown} --drawing {output.drawing}"
         " 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("write_provenance")
 
 
 rule write_provenance:
@@ -99,20 +82,91 @@ rule write_provenance:
             labels={"experiment": "{experiment}", "page": "every number"},
         ),
     log:
-        "logs/write_provenance/{experiment}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/write_provenance/{experiment}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/analysis.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("write_provenance"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "write_provenance", experiment=wildcards.experiment
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "write_provenance", experiment=wildcards.experiment
-        ),
+        **stage.params,
     shell:
         "python scripts/write_provenance.py @{params.call} --summary {input}"
         " --output {output} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("fill_sentences")
+
+
+rule fill_sentences:
+    input:
+        pretraining=lambda wildcards: LAYOUT.kept_manifest(
+            wildcards.experiment, "pretraining", wildcards.cell
+        ),
+        corpus=lambda wildcards: LAYOUT.experiment_corpus(wildcards.experiment),
+    output:
+        "results/{experiment}/filled_sentences/{cell}/manifest.json",
+    log:
+        stage.log,
+    benchmark:
+        stage.benchmark
+    conda:
+        stage.conda
+    resources:
+        **stage.resources,
+    params:
+        **stage.params,
+    shell:
+        "python scripts/fill_sentences.py @{params.call} --pretraining {input.pretraining}"
+        " --corpus {input.corpus} --output {output} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("export_model")
+
+
+rule export_model:
+    input:
+        pretraining=lambda wildcards: LAYOUT.kept_manifest(
+            wildcards.experiment, "pretraining", wildcards.cell
+        ),
+        summary="results/{experiment}/summary.csv",
+        filled="results/{experiment}/filled_sentences/{cell}/manifest.json",
+    output:
+        "results/{experiment}/export/{cell}/manifest.json",
+    log:
+        stage.log,
+    benchmark:
+        stage.benchmark
+    conda:
+        stage.conda
+    resources:
+        **stage.resources,
+    params:
+        **stage.params,
+    shell:
+        "python scripts/export_model.py @{params.call} --pretraining {input.pretraining}"
+        " --summary {input.summary} --filled {input.filled} --output {output} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("list_exported_models")
+
+
+rule list_exported_models:
+    input:
+        stage.given(),
+    output:
+        "results/{experiment}/export/README.md",
+    log:
+        stage.log,
+    benchmark:
+        stage.benchmark
+    conda:
+        stage.conda
+    resources:
+        **stage.resources,
+    params:
+        **stage.params,
+    shell:
+        "python scripts/list_exported_models.py @{params.call} --output {output}"
+        " 2>&1 | tee {log}"

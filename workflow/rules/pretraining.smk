@@ -1,11 +1,38 @@
+stage = LAYOUT.stage("write_cost")
+
+
+# Reads settings only, so that the cost of an experiment is known before any of its data is there.
+rule write_cost:
+    output:
+        csv="results/{experiment}/cost.csv",
+        markdown="results/{experiment}/cost.md",
+        checksums="results/{experiment}/cost.sha256",
+    log:
+        stage.log,
+    benchmark:
+        stage.benchmark
+    conda:
+        stage.conda
+    resources:
+        **stage.resources,
+    params:
+        **stage.params,
+    shell:
+        "python scripts/write_cost.py @{params.call} --output {output.csv}"
+        " --markdown {output.markdown} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("pretrain")
+
+
 # The run folder with the checkpoints is no declared output: Snakemake deletes those before every attempt, and a killed
 # job is to go on where it stopped. What is declared is the manifest of the exported model. Its place is named by what
 # the model is made from: results/<experiment>/pretraining/<model> is a link to it.
 rule pretrain:
     input:
-        tokens=lambda wildcards: LAYOUT.given(wildcards.model, "tokens"),
-        tokenizer=lambda wildcards: LAYOUT.given(wildcards.model, "tokenizer"),
-        initial=lambda wildcards: LAYOUT.given(wildcards.model, "initial_model"),
+        tokens=stage.given("tokens"),
+        tokenizer=stage.given("tokenizer"),
+        initial=stage.given("initial_model"),
     output:
         report(
             "results/models/{model}/manifest.json",
@@ -15,24 +42,19 @@ rule pretrain:
             labels=lambda wildcards: {"model": LAYOUT.title(wildcards.model)},
         ),
     log:
-        "logs/pretrain/{model}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/pretrain/{model}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/pretraining.yaml"
-    threads: LAYOUT.threads("pretraining")
+        stage.conda
+    threads: stage.threads
     resources:
-        **LAYOUT.resources_of_pretraining(),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings_of(wildcards.model),
-        call=lambda wildcards: LAYOUT.call_of(wildcards.model),
+        **stage.params,
         # What asks for resources, Snakemake does not record: how to compute, and what a result is called, is no part
         # of it.
         name=lambda wildcards, resources: LAYOUT.title(wildcards.model),
-        runtime=lambda wildcards, resources: LAYOUT.runtime("pretrain"),
-        launch=lambda wildcards, resources: LAYOUT.launch(
-            resources, workflow.is_main_process
-        ),
     # Slurm sends its signals to every process of a job: what is said while a checkpoint is saved has to reach the log.
     shell:
         "{params.launch} scripts/pretrain.py @{params.call} --name {params.name:q} --runtime {params.runtime:q}"

@@ -1,23 +1,24 @@
-localrules:
-    register_source,
+stage = LAYOUT.stage("generate_embedded_sources")
 
 
 rule generate_embedded_sources:
     output:
         "resources/embedded/manifest.json",
     log:
-        "logs/generate_embedded_sources.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/generate_embedded_sources.tsv"
+        stage.benchmark
     conda:
-        "../../envs/sources.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("generate_embedded_sources"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings("generate_embedded_sources"),
-        call=lambda wildcards: LAYOUT.call("generate_embedded_sources"),
+        **stage.params,
     shell:
         "python scripts/generate_embedded_sources.py @{params.call} --output {output} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("register_source")
 
 
 rule register_source:
@@ -27,18 +28,15 @@ rule register_source:
         manifest="resources/sources/{source}.json",
         location="resources/sources/{source}.location.json",
     log:
-        "logs/register_source/{source}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/register_source/{source}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/sources.yaml"
+        stage.conda
     resources:
-        **LAYOUT.resources("register_source"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "register_source", source=wildcards.source
-        ),
-        call=lambda wildcards: LAYOUT.call("register_source", source=wildcards.source),
+        **stage.params,
         # An edited, added or removed file is noticed when the workflow is planned.
         listing=lambda wildcards: LAYOUT.source_listing(wildcards.source),
         # Asks for resources, so Snakemake does not record it: no result depends on these words.

@@ -1,28 +1,29 @@
+stage = LAYOUT.stage("train_tokenizer")
+
+
 rule train_tokenizer:
     input:
         corpora=lambda wildcards: LAYOUT.tokenizer_corpora(wildcards.tokenizer),
     output:
         "results/tokenizers/{tokenizer}/manifest.json",
     log:
-        "logs/train_tokenizer/{tokenizer}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/train_tokenizer/{tokenizer}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/tokenization.yaml"
-    threads: LAYOUT.threads("tokenization")
+        stage.conda
+    threads: stage.threads
     resources:
-        **LAYOUT.resources("train_tokenizer"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "train_tokenizer", tokenizer=wildcards.tokenizer
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "train_tokenizer", tokenizer=wildcards.tokenizer
-        ),
+        **stage.params,
     shell:
         "python scripts/train_tokenizer.py @{params.call} --corpus {input.corpora}"
         " --threads {threads} --output {output}"
         " 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("encode_corpus")
 
 
 rule encode_corpus:
@@ -32,21 +33,52 @@ rule encode_corpus:
     output:
         "results/tokens/{corpus}/{tokenizer}/manifest.json",
     log:
-        "logs/encode_corpus/{corpus}/{tokenizer}.log",
+        stage.log,
     benchmark:
-        "results/benchmarks/encode_corpus/{corpus}/{tokenizer}.tsv"
+        stage.benchmark
     conda:
-        "../../envs/tokenization.yaml"
-    threads: LAYOUT.threads("tokenization")
+        stage.conda
+    threads: stage.threads
     resources:
-        **LAYOUT.resources("encode_corpus"),
+        **stage.resources,
     params:
-        settings=lambda wildcards: LAYOUT.settings(
-            "encode_corpus", corpus=wildcards.corpus, tokenizer=wildcards.tokenizer
-        ),
-        call=lambda wildcards: LAYOUT.call(
-            "encode_corpus", corpus=wildcards.corpus, tokenizer=wildcards.tokenizer
-        ),
+        **stage.params,
     shell:
         "python scripts/encode_corpus.py @{params.call} --corpus {input.corpus}"
         " --tokenizer {input.tokenizer} --threads {threads} --output {output} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("select_tokenizer")
+
+
+rule select_tokenizer:
+    input:
+        corpus=lambda wildcards: LAYOUT.sweep_corpus(wildcards.sweep),
+        morphemes=stage.given("morphemes"),
+        references=stage.given("reference"),
+        published=stage.given("published"),
+    output:
+        manifest="results/tokenizer_sweeps/{sweep}/manifest.json",
+        csv="results/tokenizer_sweeps/{sweep}/selection.csv",
+        markdown="results/tokenizer_sweeps/{sweep}/selection.md",
+        tokenizer="results/tokenizer_sweeps/{sweep}/tokenizer.json",
+        figure=report(
+            "results/tokenizer_sweeps/{sweep}/tokenizer_sweep.svg",
+            caption="../report/tokenizer_sweep.rst",
+            category="Tokenizers",
+            labels={"sweep": "{sweep}", "figure": "word-split ratio and ESMS"},
+        ),
+    log:
+        stage.log,
+    benchmark:
+        stage.benchmark
+    conda:
+        stage.conda
+    threads: stage.threads
+    resources:
+        **stage.resources,
+    params:
+        **stage.params,
+    shell:
+        "python scripts/select_tokenizer.py @{params.call} --corpus {input.corpus}"
+        " --threads {threads} --output {output.manifest} 2>&1 | tee {log}"

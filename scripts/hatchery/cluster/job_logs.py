@@ -18,9 +18,10 @@ from snakemake.io import glob_wildcards
 from hatchery.cluster.external import Ask
 from hatchery.cluster.planned_jobs import opened
 from hatchery.cluster.slurm_text import pairs, table
-from hatchery.config.kept_results import KINDS, KeptResults
 from hatchery.config.project import Project
 from hatchery.errors import HatcheryError
+from hatchery.planning.kept_results import KeptResults
+from hatchery.stages.registry import KEPT
 from hatchery.storage.links import links_to
 
 SLURM_LOGS = Path(".snakemake/slurm_logs")
@@ -75,7 +76,7 @@ def kept_place(target: str) -> str:
     A link of an experiment says what it last was, the present configuration what it would be; else `target` itself.
     """
     rule, _, names = target.partition("/")
-    kind = next((kind for kind, (maker, _) in KINDS.items() if maker == rule), None)
+    kind = next((kind for kind, (maker, _) in KEPT.items() if maker.name == rule), None)
     experiment, _, rest = names.partition("/")
     readable = f"results/{experiment}/{kind}/{rest}" if kind and rest else target
     path = Path(readable)
@@ -91,11 +92,11 @@ def kept_place(target: str) -> str:
 
 def readable_places(job: "RuleLogs") -> list[str]:
     """The experiments' names of a result that is kept under an address, as their links tell."""
-    kind = next((kind for kind, (maker, _) in KINDS.items() if maker == job.rule), None)
+    kind = next((kind for kind, (maker, _) in KEPT.items() if maker.name == job.rule), None)
     if kind is None or not job.wildcards:
         return []
     folder = "models" if kind == "pretraining" else kind
-    depth = "/*" * (1 + len(KINDS[kind][1]))
+    depth = "/*" * (1 + len(KEPT[kind][1].names))
     places = links_to("/".join(["results", folder, *job.wildcards.values()]), Path("results").glob(f"*/{kind}{depth}"))
     return [place.relative_to("results").as_posix() for place in places]
 

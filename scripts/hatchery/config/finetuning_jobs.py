@@ -42,11 +42,6 @@ def _batches(project: Project, experiment: str) -> dict[str, list[str]]:
     return task_batches(project.experiment(experiment)["finetuning"], len(project.cells(experiment)))
 
 
-def declared_outputs(project: Project, experiment: str, finetuned: Mapping[str, str]) -> list[str]:
-    """What the workflow asks for to have the given results, manifests by `CELL:TASK`: their own, or their jobs'."""
-    jobs = {task: name for name, tasks in _batches(project, experiment).items() for task in tasks}
-    outputs: dict[str, None] = {}
-    for name, manifest in finetuned.items():
-        cell, task = name.split(":")
-        outputs[f"results/{experiment}/finetuning_jobs/{cell}/{jobs[task]}/manifest.json" if jobs else manifest] = None
-    return list(outputs)
+def batches_by_task(project: Project, experiment: str) -> dict[str, str]:
+    """The job that works on each task; none where every task has its own."""
+    return {task: name for name, tasks in _batches(project, experiment).items() for task in tasks}

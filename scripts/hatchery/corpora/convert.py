@@ -16,7 +16,7 @@ from hatchery.corpora.document_parts import FileGroup, file_groups, rejections_o
 from hatchery.corpora.documents import Rejections
 from hatchery.corpora.registry import reader_and_options
 from hatchery.corpora.sentences import SentenceReading
-from hatchery.corpora.splits import SplitSettings, Splitter
+from hatchery.corpora.splits import SplitSettings, Splitter, splitter_of
 from hatchery.errors import ConfigError, CorpusError
 from hatchery.progress import Progress
 from hatchery.storage.manifests import StageRun
@@ -116,12 +116,8 @@ def _splitter(settings: SplitSettings, parts: list[Part]) -> Splitter:
     if settings.development_documents is None and any(part.facts["development"] for part in parts):
         return Splitter(settings)
     points = [point for part in parts for point in part.facts["points"]]
-    if points and settings.development_documents is None and sum(part.facts["documents"] for part in parts) == 1:
-        raise CorpusError(
-            "the corpus has one document only, so there is none to hold out for development: bring more text, "
-            f"cut it into documents ({CUTTING}), or set split.development_fraction to 0"
-        )
-    return Splitter(settings, points)
+    documents = sum(part.facts["documents"] for part in parts)
+    return splitter_of(settings, points, documents, f"bring more text, cut it into documents ({CUTTING})")
 
 
 def _with_places(parts: Iterator[Part], groups: list[FileGroup]) -> Iterator[Part]:

@@ -1,17 +1,17 @@
-"""Where a text without marked documents is cut, so that a book, a log or a whole library in one file can be split.
+"""Where files are divided: a text without marked documents into documents, a large file into pieces between documents.
 
-A document ends at the first blank line after SHORTEST bytes; where none comes, at the first end of a line after LONGEST
-bytes; in a text of endless lines at white space, and in one without any between two characters. The cut looks at bytes
-only and remembers nothing but the beginning of the document at hand. So a file of any size passes in flat memory, and
-the documents are the same in whatever pieces a file is handed to processes: pieces begin where a document begins.
+A document of an unmarked text ends at the first blank line after SHORTEST bytes; where none comes, at the first end of
+a line after LONGEST bytes; in a text of endless lines at white space, and in one without any between two characters.
+The cut looks at bytes only and remembers nothing but the beginning of the document at hand. So a file of any size
+passes in flat memory. Pieces of any file begin where a document begins, so the documents are the same in whatever
+pieces it is handed to processes.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 # Files above this are divided: two processes come to their ends at nearly the same time, and progress is seen to move.
 PIECE_BYTES = 8 << 20
@@ -41,11 +41,20 @@ class Piece:
 
     start: int
     end: int
-    """Bytes of the text, decompressed, from `start` to before `end`."""
+    """Bytes of the text, decompressed, from `start` to before `end`; of a Parquet file, its share of the file."""
+    line: int
+    """Lines of the file before it."""
     first: int
-    """Number of its first document in the file."""
-    sha256: str
-    """Checksum of its documents, one after the other."""
+    """Records of the file before it that are kept: documents, rows, texts or paragraphs."""
+    count: int
+    """Records of it that are kept."""
+
+
+class Reached(Protocol):
+    """How far a file has been read: bytes of its text, and lines."""
+
+    offset: int
+    line: int
 
 
 def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
@@ -91,12 +100,29 @@ def pieces_of(blocks: Iterable[bytes], piece_bytes: int) -> Iterator[Piece]:
 
     Together the pieces cover the text up to the end of its last document.
     """
-    checksum, start, end, first = hashlib.sha256(), 0, 0, 0
+    start = end = first = number = 0
     for number, cut in enumerate(cut_text(blocks)):
         # Never a piece without a document, as before one that begins with much white space.
         if number > first and cut.offset - start >= piece_bytes:
-            yield Piece(start, end, first, checksum.hexdigest())
-            checksum, start, first = hashlib.sha256(), cut.offset, number
-        checksum.update(cut.content)
+            yield Piece(start, end, 0, first, number - first)
+            start, first = cut.offset, number
         end = cut.offset + len(cut.content)
-    yield Piece(start, end, first, checksum.hexdigest())
+    yield Piece(start, end, 0, first, number + 1 - first)
+
+
+def pieces_between(records: Iterable[bool], reached: Reached, piece_bytes: int, every: int = 1) -> Iterator[Piece]:
+    """A file divided into pieces of about `piece_bytes` where a document begins: with each `every`-th kept record.
+
+    `records` says of each record whether it is kept, and `reached` where it ends as soon as it is read. So what reads
+    the file for its documents finds the boundaries, too, and they cannot fall inside a quoted field or an article.
+    """
+    start = end = (reached.offset, reached.line)
+    first = kept = 0
+    for is_kept in records:
+        if is_kept:
+            if kept > first and kept % every == 0 and end[0] - start[0] >= piece_bytes:
+                yield Piece(start[0], end[0], start[1], first, kept - first)
+                start, first = end, kept
+            kept += 1
+        end = (reached.offset, reached.line)
+    yield Piece(start[0], reached.offset, start[1], first, kept - first)

@@ -18,7 +18,9 @@ from hatchery.corpora.documents import SCHEMA, Reading, Rejections
 from hatchery.corpora.registry import reader_and_options
 from hatchery.corpora.sentences import SentenceReading, open_splitter
 from hatchery.corpora.splits import SplitSettings, draw, smallest
+from hatchery.corpora.text_files import unpacked_bytes
 from hatchery.errors import CorpusError
+from hatchery.progress import Progress
 from hatchery.storage.checksums import digest
 from hatchery.storage.parquet import TableWriter
 from hatchery.storage.sources import RawSource, open_source
@@ -105,7 +107,7 @@ def file_groups(
     size = 0
     for file in names:
         if chosen.divide is not None and source.files[file][0] > PIECE_BYTES:
-            pieces = list(chosen.divide(source, file, built, len(names)))
+            pieces = list(_counted(chosen.divide(source, file, built, len(names)), source, file))
             if pieces:
                 if files:
                     yield group(files=tuple(files))
@@ -122,6 +124,14 @@ def file_groups(
         yield group(files=tuple(files))
 
 
+def _counted(pieces: Iterator[Piece], source: RawSource, file: str) -> Iterator[Piece]:
+    total = unpacked_bytes(source, file) // 1000
+    with Progress(total, f"find the documents of {file}", "kB") as progress:
+        for piece in pieces:
+            progress.update(min((piece.end - piece.start) // 1000, total - progress.done))
+            yield piece
+
+
 def write_documents(group: FileGroup, path: Path) -> dict[str, Any]:
     """Read the group's files and write their documents to `path`.
 
@@ -134,17 +144,13 @@ def write_documents(group: FileGroup, path: Path) -> dict[str, Any]:
     model = None if group.sentence_model is None else opened(group.sentence_model)
     splitter = open_splitter(model, group.sentence_reading)
     rejections = Rejections()
-    reading = Reading(group.name, options, rejections, splitter.split, group.count)
+    reading = Reading(group.name, options, rejections, splitter.split, group.count, group.piece)
     points: list[int] = []
     development = 0
     with TableWriter(path, SCHEMA) as table:
         for file in group.files:
-            if group.piece is not None and reader.read_piece is not None:
-                documents = reader.read_piece(source, file, reading, group.piece)
-            else:
-                documents = reader.read(source, file, reading)
             seen: set[str] = set()
-            for document in documents:
+            for document in reader.read(source, file, reading):
                 if document.doc_id in seen:
                     raise CorpusError(
                         f"source {group.name!r}: {file}: the document name {document.doc_id!r} occurs twice"

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from hatchery.corpora.cutting import Piece
+
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 SAMPLES_KEPT = 5
@@ -81,6 +83,13 @@ class Reading:
     """The sentences of one paragraph."""
     files: int | None = None
     """How many files of the source are read; None where nobody counted."""
+    piece: Piece | None = None
+    """The part of its file that is read; None for the whole file."""
+
+    @property
+    def before(self) -> int:
+        """How many records its file has before that part."""
+        return 0 if self.piece is None else self.piece.first
 
 
 def document_text(paragraphs: Iterable[Sequence[str]]) -> str:

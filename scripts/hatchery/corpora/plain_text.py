@@ -6,38 +6,43 @@ some can be held out. Encoding, columns and grouping are options, and what does 
 """
 
 import dataclasses
-import hashlib
 import json
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
-from hatchery.corpora.cutting import PIECE_BYTES, Piece, cut_text, pieces_of
+from hatchery.corpora.cutting import Piece, cut_text, pieces_between, pieces_of
 from hatchery.corpora.documents import RawDocument, Reading
-from hatchery.corpora.prose import Paragraph, ProseOptions, blocks_of, documents_of, finished, paragraphs_of, pieces
-from hatchery.corpora.rows import Row, cell, csv_rows, field, has_surplus, json_rows, kind_of
+from hatchery.corpora.prose import (
+    Named,
+    Paragraph,
+    ProseOptions,
+    blocks_of,
+    documents_of,
+    finished,
+    paragraphs_of,
+    pieces,
+)
+from hatchery.corpora.rows import Row, cell, csv_rows, field, has_surplus, json_lines, json_rows, kind_of
 from hatchery.corpora.tagged_text import tagged_sentence
 from hatchery.corpora.text_files import (
+    Lines,
     decoded_lines,
-    is_direct,
     matching_names,
-    open_lines,
+    piece_bytes,
     text_blocks,
     uncompressed_suffix,
-    where_in,
 )
-from hatchery.errors import ConfigError, SourceError
+from hatchery.errors import ConfigError
 from hatchery.storage.sources import RawSource
 
 Format = Literal["text", "csv", "jsonl"]
-Named = tuple[tuple[str, ...], list[Paragraph]]
 _FORMATS: dict[str, Format] = {".txt": "text", ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
 # A twentieth of fewer text files, the default development split, is less than one.
 FEW_FILES = 20
 LONG_FILE_BYTES = 1 << 20
-_PACKED_PIECES = 16
 _FINAL_MARKS = (".", "?", "!", ":", ";", ",", '"')
 
 
@@ -96,22 +101,24 @@ def read(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument
 
 
 def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) -> Iterator[Piece]:
-    """The pieces of a text file that is cut into documents; none of another file. It is read once, to its end.
+    """The pieces of a file; none of a text that is one document. It is read once, to its end.
 
     Raises SourceError where it cannot be read.
     """
-    if _format_of(file, options) != "text" or not is_cut(source, file, options, count):
-        return
-    # To begin in the middle of a compressed file, all before it is decompressed: then a few large pieces are better.
-    stored = source.kind != "zip" and PurePosixPath(file).suffix == uncompressed_suffix(file)
-    unpacked = source.files[file][0] * (1 if source.kind == "zip" else 4)
-    size = PIECE_BYTES if stored and is_direct(options.encoding) else max(PIECE_BYTES, unpacked // _PACKED_PIECES)
-    yield from pieces_of(text_blocks(source, file, options.encoding), size)
-
-
-def read_piece(source: RawSource, file: str, reading: Reading, piece: Piece) -> Iterator[RawDocument]:
-    """The documents of a piece of a text file. Raises SourceError where it is not what it was when it was divided."""
-    return documents_of(file, _cut(source, file, reading, piece), reading, reading.options.minimum_words)
+    size = piece_bytes(source, file, options.encoding)
+    every = options.lines_per_document
+    if _format_of(file, options) != "text":
+        lines = _table_lines(source, file, options, None)
+        if options.document_column is not None:
+            yield from _closed_pieces(lines, options.document_column, options, size)
+        else:
+            kept = (not _kept(row, place, options)[1] for place, row in _rows(lines, options))
+            yield from pieces_between(kept, lines, size, every or 1)
+    elif is_cut(source, file, options, count):
+        yield from pieces_of(text_blocks(source, file, options.encoding), size)
+    elif every is not None:
+        lines = Lines(source, file, options.encoding)
+        yield from pieces_between((True for _ in blocks_of(lines, options)), lines, size, every)
 
 
 def is_cut(source: RawSource, file: str, options: PlainTextOptions, count: int | None) -> bool:
@@ -136,41 +143,46 @@ def _delimiter(file: str, options: PlainTextOptions) -> str:
 def _text(source: RawSource, file: str, reading: Reading) -> Iterator[Named]:
     options: PlainTextOptions = reading.options
     if is_cut(source, file, options, reading.files):
-        return _cut(source, file, reading, None)
-    paragraphs = _paragraphs(open_lines(source, file, options.encoding), reading)
-    return pieces((), ([paragraph] for paragraph in paragraphs), options.lines_per_document)
+        return _cut(source, file, reading)
+    paragraphs = _paragraphs(Lines(source, file, options.encoding, reading.piece), reading)
+    return pieces((), ([paragraph] for paragraph in paragraphs), options.lines_per_document, reading.before)
 
 
-def _cut(source: RawSource, file: str, reading: Reading, piece: Piece | None) -> Iterator[Named]:
+def _cut(source: RawSource, file: str, reading: Reading) -> Iterator[Named]:
     """The numbered documents of a text file, or of a piece of it."""
-    options: PlainTextOptions = reading.options
-    start, end, first = (0, None, 0) if piece is None else (piece.start, piece.end, piece.first)
-    checksum = hashlib.sha256()
-    blocks = text_blocks(source, file, options.encoding, start, end)
-    for number, (offset, content) in enumerate(cut_text(blocks, start), first):
-        checksum.update(content)
-        lines = decoded_lines(source, file, options.encoding, offset, content)
+    encoding = reading.options.encoding
+    start, end = (0, None) if reading.piece is None else (reading.piece.start, reading.piece.end)
+    cuts = cut_text(text_blocks(source, file, encoding, start, end), start)
+    for number, (offset, content) in enumerate(cuts, reading.before):
+        lines = decoded_lines(source, file, encoding, offset, content)
         yield (f"{number:06d}",), list(_paragraphs(lines, reading))
-    if piece is not None and checksum.hexdigest() != piece.sha256:
-        raise SourceError(f"{where_in(source, file)}: has changed since this conversion began; start it again")
+
+
+def _table_lines(source: RawSource, file: str, options: PlainTextOptions, piece: Piece | None) -> Lines:
+    is_json = _format_of(file, options) == "jsonl"
+    return (json_lines if is_json else Lines)(source, file, options.encoding, piece)
+
+
+def _rows(lines: Lines, options: PlainTextOptions) -> Iterator[Row]:
+    if _format_of(lines.name, options) == "jsonl":
+        return json_rows(lines)
+    return csv_rows(lines, _delimiter(lines.name, options))
 
 
 def _table(source: RawSource, file: str, reading: Reading) -> Iterator[Named]:
     options: PlainTextOptions = reading.options
 
     def rows() -> Iterator[Row]:
-        if _format_of(file, options) == "jsonl":
-            return json_rows(source, file, options.encoding)
-        return csv_rows(source, file, options.encoding, _delimiter(file, options))
+        return _rows(_table_lines(source, file, options, reading.piece), options)
 
     if options.document_column is not None:
         yield from _grouped(rows, options.document_column, reading)
         return
     kept = (row for _, row in _row_paragraphs(rows(), reading) if row is not None)
     if options.lines_per_document is not None:
-        yield from pieces((), kept, options.lines_per_document)
+        yield from pieces((), kept, options.lines_per_document, reading.before)
         return
-    for index, paragraphs in enumerate(kept):
+    for index, paragraphs in enumerate(kept, reading.before):
         yield (f"{index:06d}",), paragraphs
 
 
@@ -194,33 +206,55 @@ def _grouped(rows: Callable[[], Iterator[Row]], column: str, reading: Reading) -
             current = next(waiting, None)
 
 
+def _closed_pieces(lines: Lines, column: str, options: PlainTextOptions, piece_bytes: int) -> Iterator[Piece]:
+    """The pieces of a table with documents of several rows: one begins where no document before it has a row left."""
+    last: dict[str, int] = {}
+    begins = array("Q")
+    offset, line, rows = 0, 0, 0
+    for place, row in _rows(lines, options):
+        key = cell(row, column, place) or ""
+        if key not in last:
+            begins.extend((offset, line, rows))
+        last[key] = rows
+        offset, line, rows = lines.offset, lines.line, rows + 1
+    start = (0, 0, 0)
+    done = -1
+    for index, end in enumerate(last.values()):
+        offset, line, row_number = begins[3 * index : 3 * index + 3]
+        if row_number > done and offset - start[0] >= piece_bytes:
+            yield Piece(start[0], offset, start[1], start[2], row_number - start[2])
+            start = (offset, line, row_number)
+        done = max(done, end)
+    yield Piece(start[0], lines.offset, start[1], start[2], rows - start[2])
+
+
 def _row_paragraphs(rows: Iterable[Row], reading: Reading) -> Iterator[tuple[str, list[Paragraph] | None]]:
     """The key of its document and the paragraphs of each row; None for a row that is left out."""
     options: PlainTextOptions = reading.options
     for place, row in rows:
         key = "" if options.document_column is None else cell(row, options.document_column, place) or ""
-        text = field(row, options.column, place)
-        if has_surplus(row):
-            reading.rejections.count(
-                "row with more fields than the header: quote texts with the delimiter", sample=text
-            )
-            yield key, None
-            continue
-        if not isinstance(text, str | None):
-            reading.rejections.count(f"row whose text is {kind_of(text)}", sample=json.dumps(text, ensure_ascii=False))
-            yield key, None
-            continue
-        if any(cell(row, column, place) not in values for column, values in options.keep.items()):
-            reading.rejections.count("row not kept by the option `keep`", sample=text)
-            yield key, None
-            continue
-        if text is None or not text.strip():
-            reading.rejections.count("row without text")
+        text, reason = _kept(row, place, options)
+        if reason or text is None:
+            reading.rejections.count(reason, sample=text)
             yield key, None
             continue
         if options.punctuation_column is not None:
             text = _with_mark(text, options.punctuation.get(cell(row, options.punctuation_column, place) or "", "."))
         yield key, list(_paragraphs(text.split("\n"), reading))
+
+
+def _kept(row: Mapping[str, Any], place: str, options: PlainTextOptions) -> tuple[str | None, str]:
+    """The text of a row, and why it is left out, which is empty for one that is kept."""
+    text = field(row, options.column, place)
+    if has_surplus(row):
+        return text, "row with more fields than the header: quote texts with the delimiter"
+    if not isinstance(text, str | None):
+        return json.dumps(text, ensure_ascii=False), f"row whose text is {kind_of(text)}"
+    if any(cell(row, column, place) not in values for column, values in options.keep.items()):
+        return text, "row not kept by the option `keep`"
+    if text is None or not text.strip():
+        return None, "row without text"
+    return text, ""
 
 
 def _with_mark(text: str, mark: str) -> str:

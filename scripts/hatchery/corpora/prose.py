@@ -13,6 +13,8 @@ from hatchery.corpora.documents import RawDocument, Reading, count_words, docume
 from hatchery.errors import ConfigError
 
 Paragraph = list[str]
+# Key and paragraphs of a document.
+Named = tuple[tuple[str, ...], list[Paragraph]]
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,15 @@ def finished(text: str, options: ProseOptions) -> str:
 
 
 def pieces(
-    key: tuple[str, ...], lines: Iterable[Iterable[Paragraph]], lines_per_document: int | None
-) -> Iterator[tuple[tuple[str, ...], list[Paragraph]]]:
+    key: tuple[str, ...], lines: Iterable[Iterable[Paragraph]], lines_per_document: int | None, before: int = 0
+) -> Iterator[Named]:
     """The document called `key`, or numbered pieces of `lines_per_document` lines (groups of paragraphs) of it.
 
     Pieces are streamed; only one of them is in memory. A text without a line is one empty piece, to be counted.
+    `before` is how many lines the text has before these, a multiple of `lines_per_document`.
     """
-    index = held = 0
+    first = index = before // (lines_per_document or 1)
+    held = 0
     piece: list[Paragraph] = []
     for line in lines:
         piece.extend(line)
@@ -86,13 +90,11 @@ def pieces(
             index, held, piece = index + 1, 0, []
     if lines_per_document is None:
         yield key, piece
-    elif held or not index:
+    elif held or index == first:
         yield (*key, f"{index:06d}"), piece
 
 
-def documents_of(
-    file: str, named: Iterable[tuple[tuple[str, ...], list[Paragraph]]], reading: Reading, minimum_words: int
-) -> Iterator[RawDocument]:
+def documents_of(file: str, named: Iterable[Named], reading: Reading, minimum_words: int) -> Iterator[RawDocument]:
     """Documents from names and paragraphs; those with fewer words than `minimum_words` are counted as rejected.
 
     A document without any word is never kept.

@@ -7,11 +7,15 @@ keeps apart becomes a Markdown heading.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
+from hatchery.corpora.cutting import Piece, pieces_between
 from hatchery.corpora.documents import RawDocument, Reading
-from hatchery.corpora.prose import Paragraph, ProseOptions, documents_of, finished, paragraphs_of, pieces
-from hatchery.corpora.raw_texts import RawTextOptions, raw_text_files, raw_texts
-from hatchery.errors import ConfigError
+from hatchery.corpora.prose import Named, ProseOptions, blocks_of, documents_of, finished, paragraphs_of, pieces
+from hatchery.corpora.raw_formats import parquet
+from hatchery.corpora.raw_texts import RawText, RawTextOptions, format_of, raw_lines, raw_text_files, texts_in
+from hatchery.corpora.text_files import Lines, piece_bytes
+from hatchery.errors import ConfigError, CorpusError
 from hatchery.storage.sources import RawSource
 
 
@@ -39,24 +43,76 @@ def files(source: RawSource, options: RawTextReaderOptions) -> list[str]:
 def read(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument]:
     """The documents of one file, streamed. Raises SourceError naming file and place of what is damaged."""
     options: RawTextReaderOptions = reading.options
-    named = (_joined if options.texts_are_sentences else _separate)(source, file, reading)
+    lines = raw_lines(source, file, options, reading.piece)
+    if options.texts_are_sentences:
+        named = _joined(lines, reading)
+    elif _is_stream(lines, options):
+        named = _streamed(lines, reading)
+    else:
+        named = _separate(lines, reading)
     return documents_of(file, named, reading, options.minimum_words)
 
 
-def _separate(source: RawSource, file: str, reading: Reading) -> Iterator[tuple[tuple[str, ...], list[Paragraph]]]:
+def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: int) -> Iterator[Piece]:
+    """The pieces of a file; none of one that is a single text. It is read once, to its end.
+
+    Raises SourceError where it cannot be read, and CorpusError for two articles with the same number.
+    """
+    lines = raw_lines(source, file, options)
+    name = format_of(source, file, options)
+    size = piece_bytes(source, file, options.encoding)
+    every = (options.lines_per_document or 1) if options.texts_are_sentences else 1
+    if name == "parquet":
+        yield from parquet.pieces_of(lines, options.field, size, every)
+    elif _is_stream(lines, options):
+        paragraphs = blocks_of(lines, options)
+        yield from pieces_between((True for _ in paragraphs), lines, size, options.lines_per_document or 1)
+    elif name != "text":
+        texts = texts_in(lines, options)
+        checked = _unique(texts, lines.where) if name == "wikiextractor" else texts
+        yield from pieces_between((True for _ in checked), lines, size, every)
+
+
+def _unique(texts: Iterator[RawText], where: str) -> Iterator[RawText]:
+    """Texts with numbers of their own. What reads a piece cannot notice one that is in another piece, too."""
+    seen: set[str] = set()
+    for text in texts:
+        if text.key in seen:
+            raise CorpusError(f"{where}: the document name {text.key!r} occurs twice")
+        seen.add(text.key)
+        yield text
+
+
+def _is_stream(lines: Lines, options: RawTextReaderOptions) -> bool:
+    """Whether the file is one text that is cut into documents."""
+    is_text = format_of(lines.source, lines.name, options) == "text"
+    return is_text and options.lines_per_document is not None and not options.texts_are_sentences
+
+
+def _streamed(lines: Lines, reading: Reading) -> Iterator[Named]:
     options: RawTextReaderOptions = reading.options
-    for key, text, title in raw_texts(source, file, options):
+    paragraphs = paragraphs_of(lines, options, reading.split_sentences)
+    first = next(paragraphs, None)
+    if first is None:
+        reading.rejections.count("text without content")
+        return
+    yield from pieces((), ([item] for item in chain([first], paragraphs)), options.lines_per_document, reading.before)
+
+
+def _separate(lines: Lines, reading: Reading) -> Iterator[Named]:
+    options: RawTextReaderOptions = reading.options
+    for key, text, title in texts_in(lines, options):
         if not text or text.isspace():
             # An article without text is a redirect or the like; its title alone would make a document of it.
             reading.rejections.count("text without content", sample=title or None)
             continue
-        lines = [[paragraph] for paragraph in paragraphs_of(text.split("\n"), options, reading.split_sentences)]
+        paragraphs = [[paragraph] for paragraph in paragraphs_of(text.split("\n"), options, reading.split_sentences)]
         heading = [[[f"# {finished(title, options)}"]]] if title and options.titles else []
-        yield from pieces((key,) if key else (), [*heading, *lines], options.lines_per_document)
+        yield from pieces((key,) if key else (), [*heading, *paragraphs], options.lines_per_document)
 
 
-def _joined(source: RawSource, file: str, reading: Reading) -> Iterator[tuple[tuple[str, ...], list[Paragraph]]]:
+def _joined(lines: Lines, reading: Reading) -> Iterator[Named]:
     options: RawTextReaderOptions = reading.options
-    sentences = ([[finished(text, options)]] for _, text, _ in raw_texts(source, file, options))
-    for key, paragraphs in pieces((), sentences, options.lines_per_document):
+    sentences = ([[finished(text, options)]] for _, text, _ in texts_in(lines, options))
+    for key, paragraphs in pieces((), sentences, options.lines_per_document, reading.before):
         yield key, [[sentence for paragraph in paragraphs for sentence in paragraph]]

@@ -8,15 +8,17 @@ corpora that come in two forms: fetched from the hub as Parquet, or in the files
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from hatchery.corpora.cutting import Piece
 from hatchery.corpora.raw_formats import cbt, json_lines, parquet, sentences, text, wikiextractor
 from hatchery.corpora.raw_formats.record import RawText
-from hatchery.corpora.text_files import matching_names, uncompressed_suffix, where_in
+from hatchery.corpora.rows import json_lines as json_lines_of
+from hatchery.corpora.text_files import Lines, matching_names, uncompressed_suffix, where_in
 from hatchery.errors import ConfigError, SourceError
 from hatchery.storage.sources import RawSource
 
 __all__ = ["BY_SUFFIX", "FORMATS", "RawText", "RawTextOptions", "raw_text_files", "raw_texts"]
 
-FORMATS: dict[str, Callable[[RawSource, str, str, str], Iterator[RawText]]] = {
+FORMATS: dict[str, Callable[[Lines, str], Iterator[RawText]]] = {
     "cbt": cbt.read,
     "json_lines": json_lines.read,
     "parquet": parquet.read,
@@ -60,10 +62,26 @@ def raw_texts(source: RawSource, file: str, options: RawTextOptions) -> Iterator
 
     Raises SourceError naming file and place of what is damaged, or a file whose suffix does not tell its format.
     """
+    return texts_in(raw_lines(source, file, options), options)
+
+
+def texts_in(lines: Lines, options: RawTextOptions) -> Iterator[RawText]:
+    """The texts in what `raw_lines` gives."""
+    return FORMATS[format_of(lines.source, lines.name, options)](lines, options.field)
+
+
+def raw_lines(source: RawSource, file: str, options: RawTextOptions, piece: Piece | None = None) -> Lines:
+    """What a format reads: the lines of a file, or of a piece of it."""
+    is_json = format_of(source, file, options) == "json_lines"
+    return (json_lines_of if is_json else Lines)(source, file, options.encoding, piece)
+
+
+def format_of(source: RawSource, file: str, options: RawTextOptions) -> str:
+    """The name of a file's format. Raises SourceError where its suffix should tell it and does not."""
     name = options.format
     if name == BY_SUFFIX:
         suffix = uncompressed_suffix(file)
         if suffix not in _SUFFIXES:
             raise SourceError(f"{where_in(source, file)}: the suffix does not tell the format; set the option `format`")
         name = _SUFFIXES[suffix]
-    return FORMATS[name](source, file, options.field, options.encoding)
+    return name

@@ -26,20 +26,18 @@ class Reader:
     files: Callable[[RawSource, Any], list[str]]
     """Names of the members that are read, in reading order. Raises SourceError when there is none."""
     read: Callable[[RawSource, str, Reading], Iterator[RawDocument]]
-    """The documents of one file. Raises SourceError or CorpusError naming file and place."""
+    """The documents of one file, or of its piece. Raises SourceError or CorpusError naming file and place."""
     divide: Callable[[RawSource, str, Any, int], Iterator[Piece]] | None = None
-    """The pieces of one of so many files of a source; none where the file is read as a whole."""
-    read_piece: Callable[[RawSource, str, Reading, Piece], Iterator[RawDocument]] | None = None
-    """The documents of a piece: together, those that `read` gives."""
+    """The pieces of one of so many files of a source, with the documents of the whole; none where it is not divided."""
 
 
 READERS: dict[str, Reader] = {
     "babylm": Reader(babylm.BabylmOptions, babylm.files, babylm.read),
     "bnc_xml": Reader(bnc_xml.BncOptions, bnc_xml.files, bnc_xml.read),
-    "plain_text": Reader(
-        plain_text.PlainTextOptions, plain_text.files, plain_text.read, plain_text.divide, plain_text.read_piece
+    "plain_text": Reader(plain_text.PlainTextOptions, plain_text.files, plain_text.read, plain_text.divide),
+    "raw_text": Reader(
+        raw_text_reader.RawTextReaderOptions, raw_text_reader.files, raw_text_reader.read, raw_text_reader.divide
     ),
-    "raw_text": Reader(raw_text_reader.RawTextReaderOptions, raw_text_reader.files, raw_text_reader.read),
 }
 
 

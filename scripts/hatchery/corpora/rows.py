@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hatchery.corpora.text_files import blocks, open_lines, where_in
-from hatchery.errors import ConfigError, SourceError
+from hatchery.corpora.cutting import Piece
+from hatchery.corpora.text_files import Lines
+from hatchery.errors import SourceError
 from hatchery.storage.sources import RawSource
 
 # The default limit (131,072 characters) is shorter than many web pages; none at all would let one quote that is never
@@ -26,21 +27,27 @@ _KINDS = {list: "a list", dict: "an object", bool: "true or false", int: "a numb
 SURPLUS = None
 
 
-def csv_rows(source: RawSource, name: str, encoding: str, delimiter: str = ",") -> Iterator[Row]:
+def csv_rows(lines: Lines, delimiter: str = ",") -> Iterator[Row]:
     """Pairs of a place for messages (file and line) and the row of a table with a header; see `has_surplus`.
 
     Raises SourceError for a table that is not well formed, such as one that ends inside quotes or names two columns
     alike.
     """
-    where = where_in(source, name)
-    lines = (f"{line}\n" for line in open_lines(source, name, encoding))
-    reader = csv.DictReader(lines, restkey=SURPLUS, strict=True, delimiter=delimiter)
+    header = None
     try:
-        _check_header(reader.fieldnames or (), where, delimiter)
+        if lines.offset:
+            whole = Lines(lines.source, lines.name, lines.encoding)
+            header = next(csv.reader(_with_ends(whole), strict=True, delimiter=delimiter))
+        reader = csv.DictReader(_with_ends(lines), header, restkey=SURPLUS, strict=True, delimiter=delimiter)
+        _check_header(reader.fieldnames or (), lines.where, delimiter)
         for row in reader:
-            yield f"{where}: line {reader.line_num}", row
+            yield f"{lines.where}: line {lines.line}", row
     except csv.Error as error:
-        raise SourceError(f"{where}: line {reader.line_num}: not a well-formed table: {error}") from error
+        raise SourceError(f"{lines.where}: line {lines.line}: not a well-formed table: {error}") from error
+
+
+def _with_ends(lines: Lines) -> Iterator[str]:
+    return (f"{line}\n" for line in lines)
 
 
 def _check_header(columns: Sequence[str], where: str, delimiter: str) -> None:
@@ -60,48 +67,31 @@ def has_surplus(row: Mapping[str, Any]) -> bool:
     return SURPLUS in row
 
 
-def json_rows(source: RawSource, name: str, encoding: str) -> Iterator[Row]:
+def json_lines(source: RawSource, name: str, encoding: str, piece: Piece | None = None) -> Lines:
+    """The lines of a file with a JSON value on each: other than in a text, only \\n ends one."""
+    return Lines(source, name, encoding, piece, longest=RECORD_BYTES)
+
+
+def json_rows(lines: Lines) -> Iterator[Row]:
     """Pairs of a place for messages (file and line) and the object of each line; reads compressed files too.
 
     Raises SourceError for a line that is not a JSON object or a damaged archive; blank lines are skipped. Half
     surrogates, which JSON can spell and Unicode text cannot hold, become U+FFFD.
     """
-    where = where_in(source, name)
     decode = json.JSONDecoder().decode
-    for number, line in enumerate(_byte_lines(source, name), start=1):
+    for line in lines:
+        if not line or line.isspace():
+            continue
+        place = f"{lines.where}: line {lines.line}"
         try:
-            text = line.decode(encoding)
-            if not text or text.isspace():
-                continue
-            value = decode(text)
-        except LookupError as error:
-            raise ConfigError(f"encoding: there is no encoding called {encoding!r}") from error
+            value = decode(line)
         except (ValueError, RecursionError) as error:
-            raise SourceError(f"{where}: line {number}: not a JSON object: {error}") from error
+            raise SourceError(f"{place}: not a JSON object: {error}") from error
         if not isinstance(value, dict):
-            raise SourceError(f"{where}: line {number}: not a JSON object: got {type(value).__name__}")
-        if b"\\ud" in line or b"\\uD" in line:
+            raise SourceError(f"{place}: not a JSON object: got {type(value).__name__}")
+        if "\\ud" in line or "\\uD" in line:
             value = {key: _without_half_surrogates(item) for key, item in value.items()}
-        yield f"{where}: line {number}", value
-
-
-def _byte_lines(source: RawSource, name: str) -> Iterator[bytes]:
-    """The lines of a file without their ends and without a byte-order mark, as bytes."""
-    rest: list[bytes] = []
-    rest_bytes, first = 0, True
-    for block in blocks(source, name):
-        if first:
-            block, first = block.removeprefix(b"\xef\xbb\xbf"), False
-        head, *lines = block.split(b"\n")
-        rest.append(head)
-        rest_bytes += len(head)
-        if rest_bytes > RECORD_BYTES:
-            raise SourceError(f"{where_in(source, name)}: a line is longer than {RECORD_BYTES:,} bytes")
-        if lines:
-            yield b"".join(rest)
-            yield from lines[:-1]
-            rest, rest_bytes = [lines[-1]], len(lines[-1])
-    yield b"".join(rest)
+        yield place, value
 
 
 def _without_half_surrogates(value: Any) -> Any:

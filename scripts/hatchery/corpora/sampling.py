@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from hatchery.corpora.corpus_writer import CorpusWriter
 from hatchery.corpora.documents import SPLITS, Split
-from hatchery.corpora.splits import SplitSettings, Splitter, draw, smallest
+from hatchery.corpora.splits import SplitSettings, Splitter, draw, smallest, splitter_of
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
 from hatchery.storage.manifests import Manifest, StageRun
@@ -155,13 +155,13 @@ def _point(doc_id: str, seed: int) -> int:
 def _splitter(settings: SampleSettings, corpus: Manifest, drawing: Drawing, last: int) -> Splitter | None:
     if settings.split is None:
         return None
-    if settings.split.development_documents is None:
-        return Splitter(settings.split)
     points: list[int] = []
+    documents = 0
     for index, doc_id in enumerate(doc_id for batch in _batches(corpus, ["doc_id"]) for doc_id in _lists(batch)[0]):
         if drawing.points[index] <= last:
             points = smallest([*points, draw(doc_id, settings.split.seed)], settings.split)
-    return Splitter(settings.split, points)
+            documents += 1
+    return splitter_of(settings.split, points, documents, "draw more characters")
 
 
 def _lists(batch: pa.RecordBatch, *columns: str) -> list[list[Any]]:

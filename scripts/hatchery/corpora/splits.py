@@ -48,6 +48,19 @@ def smallest(points: Iterable[int], settings: SplitSettings) -> list[int]:
     return heapq.nsmallest(int(settings.development_fraction > 0) if wanted is None else wanted, points)
 
 
+def splitter_of(settings: SplitSettings, points: list[int], documents: int, remedy: str) -> "Splitter":
+    """The splitter of so many documents, whose smallest draws are `points`.
+
+    Raises CorpusError, which ends with the remedy, where development would take the only document.
+    """
+    if points and settings.development_documents is None and documents == 1:
+        raise CorpusError(
+            f"the corpus has one document only, so there is none to hold out for development: {remedy}, "
+            "or set split.development_fraction to 0"
+        )
+    return Splitter(settings, points)
+
+
 class Splitter:
     """Assigns splits. `smallest_points` are those of all documents that `smallest` gave, in any order.
 

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from hatchery.corpora.cutting import PIECE_BYTES, Piece
 from hatchery.errors import ConfigError, SourceError
 from hatchery.storage.sources import RawSource
 
@@ -41,12 +42,29 @@ _OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, pa.ArrowException)
 _BLOCK_BYTES = 1 << 20
 _NAMES_SHOWN = 8
+_PACKED_PIECES = 16
 
 
 def uncompressed_suffix(name: str) -> str:
     """The suffix of a file's name without that of a compression: `.json` for `c4.json.gz`."""
     path = PurePosixPath(name)
     return PurePosixPath(path.stem).suffix if path.suffix in _OPENERS else path.suffix
+
+
+def piece_bytes(source: RawSource, name: str, encoding: str) -> int:
+    """Into pieces of how many bytes a large file is divided.
+
+    To begin in the middle of a compressed file, all before it is decompressed: then a few large pieces are better.
+    """
+    stored = source.kind != "zip" and PurePosixPath(name).suffix not in _OPENERS
+    if stored and is_direct(encoding):
+        return PIECE_BYTES
+    return max(PIECE_BYTES, unpacked_bytes(source, name) // _PACKED_PIECES)
+
+
+def unpacked_bytes(source: RawSource, name: str) -> int:
+    """About how many bytes a member has when it is decompressed: text is compressed to a quarter or so."""
+    return source.size(name) * (4 if PurePosixPath(name).suffix in _OPENERS else 1)
 
 
 @contextmanager
@@ -105,7 +123,7 @@ def is_direct(encoding: str) -> bool:
 def text_blocks(source: RawSource, name: str, encoding: str, start: int = 0, end: int | None = None) -> Iterator[bytes]:
     """The bytes of a text from `start` to before `end`, in blocks: as they are in a direct encoding, else in UTF-8.
 
-    Raises SourceError and ConfigError as `open_lines`, but leaves it to the caller to decode a direct encoding.
+    Raises SourceError and ConfigError as `Lines`, but leaves it to the caller to decode a direct encoding.
     """
     if is_direct(encoding):
         stream = blocks(source, name, start)
@@ -133,34 +151,103 @@ def decoded_lines(source: RawSource, name: str, encoding: str, offset: int, cont
     Raises SourceError naming the file and the offset of the first byte that the encoding cannot have.
     """
     try:
-        text = content.decode(encoding if is_direct(encoding) else "utf-8")
+        text = content.decode(_codec(encoding))
     except UnicodeDecodeError as error:
         raise _wrong_encoding(source, name, encoding, offset + error.start, error.reason) from error
     return _unified(text if offset else text.removeprefix("\ufeff")).split("\n")
 
 
-def open_lines(source: RawSource, name: str, encoding: str = "utf-8") -> Iterator[str]:
+@cache
+def _codec(encoding: str) -> str:
+    """The encoding of what `text_blocks` gives. A byte-order mark is one at the beginning of a file only."""
+    return encoding if is_direct(encoding) and codecs.lookup(encoding).name != "utf-8-sig" else "utf-8"
+
+
+class Lines:
     """The lines of a member without their ends (\\n, \\r\\n or \\r), without a byte-order mark, in flat memory.
 
-    Raises SourceError naming the file and the offset of the first byte that the encoding cannot have, or the place
-    where a compressed file is damaged; ConfigError for an unknown encoding.
+    Only those of `piece` where there is one. `offset` and `line` say how many bytes of the text and how many lines of
+    the file are done, so that a text can be divided where a record has just been read. With `longest`, only \\n ends a
+    line, and one of more bytes is an error.
+
+    Reading raises SourceError naming the file and the offset of the first byte that the encoding cannot have, or the
+    place where a compressed file is damaged; ConfigError for an unknown encoding.
     """
-    # What has come of the line at hand; joined once, or a file without line ends would be copied again and again.
-    begun: list[str] = []
-    held = ""
-    for text in _decoded(source, name, encoding):
-        # A \r at the end of a block may be half of \r\n.
-        text = held + text
-        held = "\r" if text.endswith("\r") else ""
-        first, *others = _unified(text[: len(text) - len(held)]).split("\n")
-        begun.append(first)
-        if others:
-            yield "".join(begun)
-            yield from others[:-1]
-            begun = [others[-1]]
-    last = "".join(begun)
-    if last or held:
-        yield last
+
+    def __init__(
+        self,
+        source: RawSource,
+        name: str,
+        encoding: str = "utf-8",
+        piece: Piece | None = None,
+        longest: int | None = None,
+    ) -> None:
+        self.source, self.name, self.encoding, self.piece = source, name, encoding, piece
+        self.where = where_in(source, name)
+        self.offset = 0 if piece is None else piece.start
+        self.line = 0 if piece is None else piece.line
+        self._longest = longest
+        self._length = 0
+
+    @property
+    def first(self) -> int:
+        """How many records the file has before these lines."""
+        return 0 if self.piece is None else self.piece.first
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        """In this context the line at hand is not done: it begins what comes next."""
+        self.offset, self.line = self.offset - self._length, self.line - 1
+        yield
+        self.offset, self.line = self.offset + self._length, self.line + 1
+
+    def __iter__(self) -> Iterator[str]:
+        codec = _codec(self.encoding)
+        for line in self._with_ends():
+            try:
+                text = line.decode(codec).rstrip("\r\n" if self._longest is None else "\n")
+            except UnicodeDecodeError as error:
+                raise _wrong_encoding(
+                    self.source, self.name, self.encoding, self.offset + error.start, error.reason
+                ) from error
+            if not self.offset:
+                text = text.removeprefix("\ufeff")
+                if not text and not line.endswith((b"\n", b"\r")):
+                    return
+            self._length = len(line)
+            self.offset += self._length
+            self.line += 1
+            yield text
+
+    def _with_ends(self) -> Iterator[bytes]:
+        end = None if self.piece is None else self.piece.end
+        # What has come of the line at hand; joined once, or a file without line ends would be copied again and again.
+        begun: list[bytes] = []
+        begun_bytes = 0
+        for block in text_blocks(self.source, self.name, self.encoding, self.offset, end):
+            # A \r at the end of a block may be half of \r\n.
+            if begun and begun[-1].endswith(b"\r"):
+                block = begun.pop() + block
+                begun_bytes = sum(map(len, begun))
+            first, *others = self._split(block)
+            begun.append(first)
+            begun_bytes += len(first)
+            if self._longest is not None and begun_bytes > self._longest:
+                raise SourceError(f"{self.where}: a line is longer than {self._longest:,} bytes")
+            if others or first.endswith(b"\n"):
+                yield b"".join(begun)
+                last = others.pop() if others and not others[-1].endswith(b"\n") else b""
+                yield from others
+                begun, begun_bytes = [last] if last else [], len(last)
+        if begun:
+            yield b"".join(begun)
+
+    def _split(self, block: bytes) -> list[bytes]:
+        if self._longest is None:
+            return block.splitlines(keepends=True)
+        lines = [line + b"\n" for line in block.split(b"\n")]
+        lines[-1] = lines[-1][:-1]
+        return lines if lines[-1] else lines[:-1]
 
 
 def _decoded(source: RawSource, name: str, encoding: str) -> Iterator[str]:

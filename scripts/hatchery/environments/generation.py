@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from hatchery.environments.conda import format_environment
-from hatchery.environments.groups import COMMANDS_BY_ENVIRONMENT
 from hatchery.environments.installation import BUILD_LOCK, CPU_LOCK, GPU_LOCK, MAIN_LOCK
 from hatchery.environments.lock import LockedPackage, format_lock, read_lock
 from hatchery.environments.resolution import resolve
 from hatchery.errors import ConfigError
+from hatchery.stages.registry import commands_by_environment
 from hatchery.storage.atomic import write_text
 
 PURPOSES = {
@@ -31,16 +31,16 @@ def conda_environments(repository: Path) -> dict[str, str]:
     """The text of every conda environment by name, from the locks and the scripts as they are now.
 
     What PyTorch's CUDA build needs is part of it: given hashes, pip refuses a requirement that nobody pinned. Raises
-    ConfigError when a command of `COMMANDS_BY_ENVIRONMENT` has no script.
+    ConfigError for a stage whose command has no script.
     """
     lock: dict[str, LockedPackage] = read_lock(repository / MAIN_LOCK) | read_lock(repository / GPU_LOCK)
     texts = {}
-    for environment, commands in COMMANDS_BY_ENVIRONMENT.items():
+    for environment, commands in commands_by_environment().items():
         scripts = [repository / "scripts" / f"{command}.py" for command in commands]
         for script in scripts:
             if not script.is_file():
                 raise ConfigError(
-                    f"{script}: named in COMMANDS_BY_ENVIRONMENT ({environment}), but there is no such file"
+                    f"{script}: the command of a stage in scripts/hatchery/stages, but there is no such file"
                 )
         texts[environment] = format_environment(scripts, lock)
     return texts

@@ -1,21 +1,17 @@
-"""From `requirements.in` to the lock files: uv resolves for all platforms at once, this module decides what to keep.
+"""From `requirements.in` to the lock files: uv resolves once for all platforms and lists the files of each.
 
-Kept are the wheels that CPython 3.11 can use on the supported platforms, and a source archive only where there is no
-such wheel. PyTorch exists in two builds of one version, so what only one of them needs has a lock of its own.
+A source archive is kept only where a platform has no wheel. PyTorch exists in two builds of one version, so what only
+one of them needs has a lock of its own.
 """
 
+import os
 import re
 import subprocess
 import tempfile
 import tomllib
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
-
-from packaging.markers import Marker
-from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from hatchery.environments.lock import LockedPackage, canonical_name
 from hatchery.errors import ConfigError
@@ -39,34 +35,16 @@ GPU_PACKAGE = re.compile(r"(nvidia|cuda)-.+|triton")
 BUILD_PACKAGES = ("setuptools",)
 
 
-@dataclass(frozen=True)
-class Platform:
-    """A kind of machine that the lock serves: its marker values (PEP 508) and the platform tags of its wheels."""
+# The machines that the locks serve, by uv's names. The wheels of newer systems are installed by newer systems only.
+PLATFORMS = {
+    "x86_64-manylinux_2_28": "Linux x86-64",
+    "aarch64-manylinux_2_28": "Linux aarch64",
+    "aarch64-apple-darwin": "macOS arm64",
+}
+MACOS = "14.0"
 
-    name: str
-    markers: dict[str, str]
-    wheel_platform: re.Pattern[str]
-
-
-def _platform(name: str, system: str, sys_platform: str, machine: str, wheel_platform: str) -> Platform:
-    markers = {
-        "implementation_name": "cpython",
-        "os_name": "posix",
-        "platform_machine": machine,
-        "platform_python_implementation": "CPython",
-        "platform_system": system,
-        "python_full_version": f"{PYTHON}.0",
-        "python_version": PYTHON,
-        "sys_platform": sys_platform,
-    }
-    return Platform(name, markers, re.compile(wheel_platform))
-
-
-PLATFORMS = (
-    _platform("Linux x86-64", "Linux", "linux", "x86_64", r"(manylinux.*|linux)_x86_64"),
-    _platform("Linux aarch64", "Linux", "linux", "aarch64", r"(manylinux.*|linux)_aarch64"),
-    _platform("macOS arm64", "Darwin", "darwin", "arm64", r"macosx_.*_(arm64|universal2)"),
-)
+# For each of PLATFORMS, the packages of its pylock.toml (PEP 751) by name and version.
+Listed = dict[str, dict[tuple[str, str], dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -90,41 +68,46 @@ def resolve(requirements: Path, previous: list[Path], uv: str) -> Locks:
         pins.write_text(
             "".join(path.read_text(encoding="utf-8") for path in previous if path.exists()), encoding="utf-8"
         )
-        _run_uv(uv, requirements, pins, "--no-header", "--annotation-style", "line")
-        _run_uv(uv, pins, files, "--format", "pylock.toml")
-        return split_packages(pins.read_text(encoding="utf-8"), tomllib.loads(files.read_text(encoding="utf-8")))
+        _run_uv(uv, requirements, pins, "--universal", "--no-header", "--annotation-style", "line")
+        listed: Listed = {}
+        for platform in PLATFORMS:
+            files.unlink(missing_ok=True)
+            _run_uv(uv, pins, files, "--python-platform", platform, "--format", "pylock.toml")
+            packages = tomllib.loads(files.read_text(encoding="utf-8"))["packages"]
+            listed[platform] = {(canonical_name(item["name"]), item["version"]): item for item in packages}
+        return split_packages(pins.read_text(encoding="utf-8"), listed)
 
 
 def _run_uv(uv: str, source: Path, output: Path, *options: str) -> None:
-    command = [uv, "pip", "compile", "--quiet", "--universal", "--python-version", PYTHON]
+    command = [uv, "pip", "compile", "--quiet", "--python-version", PYTHON]
     command += ["--output-file", str(output), *options, str(source)]
     try:
-        outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+        outcome = subprocess.run(
+            command, capture_output=True, text=True, check=False, env={**os.environ, "MACOSX_DEPLOYMENT_TARGET": MACOS}
+        )
     except FileNotFoundError as error:
         raise ConfigError(f"{uv}: not found; install uv (`python -m pip install uv`) or name it with --uv") from error
     if outcome.returncode != 0:
         raise ConfigError(f"{source.name}: uv finds no solution: {' '.join(outcome.stderr.split())}")
 
 
-def split_packages(pins: str, files: dict[str, Any]) -> Locks:
-    """Join uv's pins (versions, markers, reasons) with its list of files, and sort the packages into the locks.
+def split_packages(pins: str, listed: Listed) -> Locks:
+    """Join uv's pins (versions, markers, reasons) with the files of every platform; sort the packages into the locks.
 
-    `pins` is a requirements file with one `# via` comment per line, `files` a parsed pylock.toml (PEP 751).
+    `pins` is a requirements file with one `# via` comment per line.
     """
-    listed = {(canonical_name(package["name"]), package["version"]): package for package in files["packages"]}
     packages = []
     for line in pins.splitlines():
         requirement, _, reasons = line.partition("# via ")
         pin, _, marker = (part.strip() for part in requirement.partition(";"))
         name, _, version = pin.partition("==")
-        platforms = [platform for platform in PLATFORMS if not marker or Marker(marker).evaluate(platform.markers)]
-        if not name or not platforms:
+        found = {platform: files[name, version] for platform, files in listed.items() if (name, version) in files}
+        if not found:
             continue
         needed_by = tuple("requirements.in" if reason.startswith("-r ") else reason for reason in reasons.split(", "))
-        hashes = tuple(_hashes(name, version, listed[name, version], platforms))
-        packages.append(
-            LockedPackage(name, version, marker if len(platforms) < len(PLATFORMS) else "", hashes, needed_by)
-        )
+        if len(found) == len(listed):
+            marker = ""
+        packages.append(LockedPackage(name, version, marker, _hashes(name, version, found), needed_by))
     _check_cpu_build(packages)
     return Locks(
         build=[package for package in packages if package.name in BUILD_PACKAGES],
@@ -134,46 +117,15 @@ def split_packages(pins: str, files: dict[str, Any]) -> Locks:
     )
 
 
-def _hashes(name: str, version: str, package: dict[str, Any], platforms: list[Platform]) -> list[str]:
-    wheels = {_file_name(wheel): wheel["hashes"]["sha256"] for wheel in package.get("wheels", [])}
-    kept = {file for file in wheels if any(wheel_fits(file, platform) for platform in platforms)}
-    hashes = {wheels[file] for file in kept}
-    if name == CPU_BUILD.name:
-        hashes.update(CPU_BUILD.hashes)
-    if not all(any(wheel_fits(file, platform) for file in kept) for platform in platforms):
-        if "sdist" not in package:
-            raise ConfigError(f"{name}=={version}: no file fits one of {', '.join(item.name for item in platforms)}")
-        hashes.add(package["sdist"]["hashes"]["sha256"])
-    return sorted(hashes)
-
-
-def _file_name(wheel: dict[str, Any]) -> str:
-    return str(wheel.get("name") or PurePosixPath(unquote(urlsplit(wheel["url"]).path)).name)
-
-
-def wheel_fits(file: str, platform: Platform) -> bool:
-    """Whether CPython 3.11 on `platform` can install the wheel of this file name."""
-    try:
-        tags = parse_wheel_filename(file)[3]
-    except InvalidWheelFilename:
-        return False
-    return any(_python_fits(tag) and _platform_fits(tag, platform) for tag in tags)
-
-
-def _python_fits(tag: Tag) -> bool:
-    minor = int(PYTHON.split(".")[1])
-    found = re.fullmatch(r"(cp|py)3(\d*)", tag.interpreter)
-    if not found:
-        return False
-    if tag.abi == "abi3":
-        return found[1] == "cp" and found[2] != "" and int(found[2]) <= minor
-    if tag.abi == "none":
-        return found[2] == "" or (int(found[2]) <= minor if found[1] == "py" else int(found[2]) == minor)
-    return tag.interpreter == tag.abi == f"cp3{minor}"
-
-
-def _platform_fits(tag: Tag, platform: Platform) -> bool:
-    return tag.platform == "any" or bool(platform.wheel_platform.fullmatch(tag.platform))
+def _hashes(name: str, version: str, found: dict[str, dict[str, Any]]) -> tuple[str, ...]:
+    """The hashes of what may be installed: wheels, and a source archive only where a platform has no wheel."""
+    hashes = set(CPU_BUILD.hashes if name == CPU_BUILD.name else ())
+    for platform, package in found.items():
+        files = package.get("wheels") or [package[key] for key in ("sdist",) if key in package]
+        if not files:
+            raise ConfigError(f"{name}=={version}: no file fits {PLATFORMS[platform]}")
+        hashes.update(file["hashes"]["sha256"] for file in files)
+    return tuple(sorted(hashes))
 
 
 def _check_cpu_build(packages: list[LockedPackage]) -> None:

@@ -2,7 +2,7 @@
 
 For every stage and figure the ledger keeps its declared version and a digest of the code that it may run, without
 comments and docstrings. A test compares it with the checkout. After an edit somebody decides: either the stage now
-makes something else, then its version is raised (in `hatchery/config/stages.py`, or in the figure's file); or it does
+makes something else, then its version is raised (in `hatchery/stages/`, or in the figure's file); or it does
 not. In both cases `make stage-ledger` records the new state.
 """
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.figures.registry import declared_figures
-from hatchery.config.stages import VERSIONS
 from hatchery.environments.imports import import_closure
+from hatchery.stages.registry import own_commands
 from hatchery.storage.atomic import write_json
 from hatchery.storage.checksums import digest
 
@@ -27,17 +27,17 @@ LEDGER = Path("scripts/hatchery/environments/stage_code.json")
 def current_ledger(repository: Path) -> dict[str, dict[str, Any]]:
     """Version and code digest of every stage in the checkout, and of every figure, which has a version of its own."""
     scripts = repository / "scripts"
-    drawn = {name: figure for name, figure in declared_figures().items() if figure.needs}
-    of_figures = {name: import_closure(scripts / f"hatchery/analysis/figures/{name}.py", scripts) for name in drawn}
+    figures = declared_figures()
+    of_figures = {name: import_closure(scripts / f"hatchery/analysis/figures/{name}.py", scripts) for name in figures}
     entries = {}
-    for stage, version in VERSIONS.items():
-        files = import_closure(scripts / f"{stage}.py")
-        if stage == "draw_figure":
+    for command, stage in own_commands().items():
+        files = import_closure(scripts / f"{command}.py")
+        if command == "draw_figure":
             # What a figure runs is told of the figure.
             files = [path for path in files if not any(path in closure for closure in of_figures.values())]
-        entries[stage] = {"version": version, "code": code_digest(files, scripts)}
+        entries[command] = {"version": stage.version, "code": code_digest(files, scripts)}
     for name, files in of_figures.items():
-        entries[f"draw_figure {name}"] = {"version": drawn[name].version, "code": code_digest(files, scripts)}
+        entries[f"draw_figure {name}"] = {"version": figures[name].version, "code": code_digest(files, scripts)}
     return dict(sorted(entries.items()))
 
 

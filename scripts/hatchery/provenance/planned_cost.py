@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hatchery.command import load_settings
-from hatchery.config.kept_results import KeptResults
 from hatchery.config.planned_device import planned_device
 from hatchery.costs.estimate import CellCost, CostSettings, cost_settings, estimate
 from hatchery.costs.table import about
+from hatchery.planning.kept_results import KeptResults
 from hatchery.provenance.plan import PlannedJob
 from hatchery.rendering.table import table
 from hatchery.units import hours, percent, power, rough_duration

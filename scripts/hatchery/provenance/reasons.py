@@ -4,18 +4,17 @@ Snakemake's reason of a job that follows another one is only that other one, eve
 Therefore the settings in the manifest of every planned job are compared with those of the present configuration.
 """
 
-import inspect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hatchery.command import load_settings
-from hatchery.config.kept_results import KeptResults
-from hatchery.config.stages import SLICES
 from hatchery.errors import ManifestError
+from hatchery.planning.kept_results import KeptResults
 from hatchery.provenance.plan import PlannedJob
 from hatchery.rendering.setting_texts import Difference, differences, shorten
+from hatchery.stages.registry import STAGES
 from hatchery.storage.manifests import MANIFEST, read_manifest
 
 _REASON_ORDER = ("settings", "input", "missing", "after")
@@ -96,7 +95,7 @@ def setting_changes(job: PlannedJob, layout: KeptResults, project: Path) -> list
             recorded = read_manifest(manifest)
         except ManifestError as error:
             return [Difference("manifest", str(error), None)]
-        present = present_settings(recorded.stage, job.wildcards, layout)
+        present = present_settings(job.rule, job.wildcards, layout)
         return [] if present is None else differences(recorded.settings, load_settings(present))
     pair = job.changed_settings()
     return [] if pair is None else differences(*pair)
@@ -109,18 +108,12 @@ def _manifests(job: PlannedJob, layout: KeptResults) -> list[str]:
     return [*own, *(f"{place}/{MANIFEST}" for place in places)]
 
 
-def present_settings(stage: str, wildcards: Mapping[str, str], layout: KeptResults) -> str | None:
-    """Canonical settings of a job of `stage` in the present configuration; None for an unknown stage.
-
-    Of the wildcards, those are taken that the stage depends on.
-    """
+def present_settings(rule: str, wildcards: Mapping[str, str], layout: KeptResults) -> str | None:
+    """Canonical settings of a rule's job in the present configuration; None for a rule that is no stage."""
     if MODEL in wildcards:
         address = wildcards.get(ADDRESS, wildcards[MODEL])
-        return layout.settings_of(address) if layout.knows(address) else None
-    if stage not in SLICES:
-        return None
-    wanted = [name for name in inspect.signature(SLICES[stage]).parameters if name in wildcards]
-    return layout.settings(stage, **{name: wildcards[name] for name in wanted})
+        return layout.job_at(address).settings if layout.knows(address) else None
+    return layout.settings(rule, **wildcards) if rule in STAGES else None
 
 
 def _general(path: str, job: PlannedJob) -> str:

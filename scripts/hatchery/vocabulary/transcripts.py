@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from hatchery.corpora.rows import cell
-from hatchery.corpora.text_files import open_lines, where_in
+from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 from hatchery.storage.sources import RawSource
 
@@ -44,8 +44,9 @@ def table_rows(source: RawSource, file: str, encoding: str) -> Iterator[tuple[st
 
     Raises SourceError for a table without header or rows that do not fit it.
     """
-    where = where_in(source, file)
-    reader = csv.DictReader((f"{line}\n" for line in open_lines(source, file, encoding)), strict=True)
+    lines = Lines(source, file, encoding)
+    where = lines.where
+    reader = csv.DictReader((f"{line}\n" for line in lines), strict=True)
     try:
         if not reader.fieldnames:
             raise SourceError(f"{where}: line 1: the table is empty; expected a header")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hatchery.corpora.rows import cell
-from hatchery.corpora.text_files import open_lines
+from hatchery.corpora.text_files import Lines
 from hatchery.errors import ManifestError, SourceError
 from hatchery.storage.manifests import read_manifest
 from hatchery.storage.sources import RawSource
@@ -64,7 +64,7 @@ def dictionary_words(source: RawSource, encoding: str) -> frozenset[str]:
     Raises SourceError when there is no word.
     """
     files = [file for file in source.names() if not file.rsplit("/", 1)[-1].upper().startswith("README")]
-    words = frozenset(word for file in files for line in open_lines(source, file, encoding) if (word := line.strip()))
+    words = frozenset(word for file in files for line in Lines(source, file, encoding) if (word := line.strip()))
     if not words:
         raise SourceError(f"{source.root}: the dictionary holds no word; expected files with one word per line")
     return words

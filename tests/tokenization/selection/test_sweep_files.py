@@ -7,8 +7,8 @@ import pytest
 
 from hatchery.config.project import Project
 from hatchery.config.schema import validate
-from hatchery.config.stages import stage_settings
 from hatchery.errors import ConfigError
+from hatchery.stages.registry import stage_settings
 from hatchery.storage.yaml_files import read_yaml
 from hatchery.tokenization.selection.published import read_published_selection
 from hatchery.tokenization.selection.settings import SweepSettings

@@ -20,11 +20,12 @@ import pytest
 from faults import DAMAGE, damaged
 from projects import TINY, snakemake
 
-from hatchery.config.stages import VERSIONS
+from hatchery.stages.registry import own_commands
 
 pytestmark = pytest.mark.slow
 
 # Stages that the tiny experiment has no use for, and the test that damages what they read.
+VERSIONS = own_commands()
 ELSEWHERE = {
     "select_tokenizer": "tests/tokenization/test_altered_shards.py::test_an_altered_document_shard_is_named",
     "finetune_tasks": "tests/evaluation/test_several_tasks.py::test_altered_models_and_data_are_named",

@@ -13,6 +13,7 @@ from hatchery.analysis.cards.samples import Sample, shortened
 from hatchery.analysis.cards.settings import CardSettings
 from hatchery.analysis.cards.sizes import ALL, ComparedSize, SizeTable, sources_of, splits_of
 from hatchery.analysis.cards.vocabulary import VocabularyFacts
+from hatchery.analysis.figures import corpus_growth, corpus_lengths
 from hatchery.rendering.cards import Drawing, Section, Text
 from hatchery.rendering.table import Table, table
 from hatchery.units import count
@@ -28,24 +29,6 @@ VOCABULARY_NOTE = (
     "characters at its ends; what is nothing else, and the markers [UNK] and [TAB], is no word. Types are different "
     "words, hapaxes those that occur once; all splits count, in the order train, dev, test. The growth exponent is the "
     "slope of the curve over its last factor of ten: with 0.5, four times the text has twice the types."
-)
-GROWTH_CAPTION = (
-    "Types (different words) against running words, both on logarithmic axes; every source in the order of the corpus, "
-    "measured exactly at ten points per factor of ten. A dot marks the end of a source."
-)
-SCALED_CAPTION = " Every panel is scaled to its own highest bin; lengths share one axis."
-MIXED_CAPTION = (
-    " Dotted: all sources together with their words in random order (the expected number of types, computed from the "
-    "word frequencies), since in the order of the corpus every new source would make a step."
-)
-STOPPED_CAPTION = (
-    " A cross marks where measuring stopped because the number of types held in memory was reached; all sources "
-    "together are then what was measured of each."
-)
-LENGTH_CAPTION = (
-    "Lengths in words (pieces between white space) on logarithmic axes, three bins per doubling; the height is the "
-    "share of sentences or documents per doubling of length, so that equal areas of a panel are equal shares. The line "
-    "is the median. All splits together."
 )
 
 
@@ -159,7 +142,7 @@ def length_section(
     header = ("source", "of", "number", "mean", "median", "95th percentile", "longest")
     return Section(
         "Lengths",
-        drawings=[Drawing(drawing, LENGTH_CAPTION + (SCALED_CAPTION if len(sources) > 1 else ""))],
+        drawings=[Drawing(drawing, corpus_lengths.FIGURE.caption_with(*["scaled"] * (len(sources) > 1)))],
         tables=[_table("Lengths in words", header, rows, words=2)],
     )
 
@@ -190,9 +173,8 @@ def vocabulary_section(
         *("words per type", "growth exponent"),
     )
     top = [(name, ", ".join(f"{word}\u00a0({number:,})" for word, number in found.top)) for name, found in everything]
-    caption = GROWTH_CAPTION + (MIXED_CAPTION if together is not None else "")
-    if not all(found.complete for found in facts.values()):
-        caption += STOPPED_CAPTION
+    true = {"mixed": together is not None, "stopped": not all(found.complete for found in facts.values())}
+    caption = corpus_growth.FIGURE.caption_with(*(name for name in true if true[name]))
     return Section(
         "Vocabulary",
         [VOCABULARY_NOTE],

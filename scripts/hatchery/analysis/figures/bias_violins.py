@@ -24,7 +24,6 @@ from hatchery.analysis.figures.published_marks import (
     published_handle,
     published_mark,
 )
-from hatchery.analysis.figures.registry import Declaration
 from hatchery.analysis.figures.run_dots import (
     BIAS_LABEL,
     DotScale,
@@ -50,6 +49,7 @@ from hatchery.rendering.drawing import (
     outline,
     wrapped,
 )
+from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
 
 FIGURE = Declaration(

@@ -26,8 +26,20 @@ from hatchery.rendering.drawing import (
     legend_columns,
     save_drawings,
 )
+from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
 
+FIGURE = Declaration(
+    title="Vocabulary growth",
+    caption="Types (different words) against running words, both on logarithmic axes; every source in the order of the "
+    "corpus, measured exactly at ten points per factor of ten. A dot marks the end of a source.",
+    also={
+        "mixed": "Dotted: all sources together with their words in random order (the expected number of types, "
+        "computed from the word frequencies), since in the order of the corpus every new source would make a step.",
+        "stopped": "A cross marks where measuring stopped because the number of types held in memory was reached; all "
+        "sources together are then what was measured of each.",
+    },
+)
 ALL_LINE = {"color": MUTED, "linestyle": (0, (1, 1)), "linewidth": 2.6}
 
 
@@ -35,7 +47,7 @@ def plot_vocabulary_growth(
     corpus: str, sources: Mapping[str, VocabularyFacts], together: VocabularyFacts | None, style: Style, output: Path
 ) -> None:
     """Draw the curves of `sources`, and of all `together` if given, into `output` (SVG)."""
-    title = f"Vocabulary growth of {corpus}"
+    title = f"{FIGURE.title} of {corpus}"
     save_drawings(lambda style: draw_vocabulary_growth(sources, together, style), style, output, title)
 
 

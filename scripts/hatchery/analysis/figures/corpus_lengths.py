@@ -15,8 +15,16 @@ from matplotlib.figure import Figure
 from hatchery.analysis.cards.lengths import Bin, LengthFacts
 from hatchery.analysis.figures.corpus_growth import logarithmic_axis, plain, source_styles
 from hatchery.rendering.drawing import MUTED, is_narrow, save_drawings
+from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
 
+FIGURE = Declaration(
+    title="Lengths of sentences and documents",
+    caption="Lengths in words (pieces between white space) on logarithmic axes, three bins per doubling; the height is "
+    "the share of sentences or documents per doubling of length, so that equal areas of a panel are equal shares. The "
+    "line is the median. All splits together.",
+    also={"scaled": "Every panel is scaled to its own highest bin; lengths share one axis."},
+)
 KINDS = ("sentences", "documents")
 Lengths = Mapping[tuple[str, str], tuple[Sequence[Bin], LengthFacts | None]]
 """Bins and facts by (source, kind), kind being one of `KINDS`."""
@@ -24,7 +32,7 @@ Lengths = Mapping[tuple[str, str], tuple[Sequence[Bin], LengthFacts | None]]
 
 def plot_lengths(corpus: str, sources: Sequence[str], lengths: Lengths, style: Style, output: Path) -> None:
     """Draw the lengths of `sources` into `output` (SVG)."""
-    title = f"Lengths of sentences and documents of {corpus}"
+    title = f"{FIGURE.title} of {corpus}"
     save_drawings(lambda style: draw_lengths(sources, lengths, style), style, output, title)
 
 

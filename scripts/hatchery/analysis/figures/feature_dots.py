@@ -20,7 +20,6 @@ from hatchery.analysis.figures.published_marks import (
     published_handle,
     published_mark,
 )
-from hatchery.analysis.figures.registry import Declaration
 from hatchery.analysis.figures.run_dots import (
     DotScale,
     bias_axis,
@@ -44,6 +43,7 @@ from hatchery.rendering.drawing import (
     most_lines,
     wrapped,
 )
+from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
 
 FIGURE = Declaration(

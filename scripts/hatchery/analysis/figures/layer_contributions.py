@@ -16,11 +16,11 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.registry import Declaration
 from hatchery.analysis.layer_contribution import LayerContribution, contributions_of
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.analysis.summary_layout import readable
 from hatchery.rendering.drawing import GRID, MUTED
+from hatchery.rendering.figures import Declaration
 
 FIGURE = Declaration(
     title="Layer contributions",

@@ -17,12 +17,12 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.registry import Declaration
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import LayerWeights, read_layer_weights
 from hatchery.analysis.settings import FigureSettings, match_cells, models_with_counts
 from hatchery.errors import EvaluationError
 from hatchery.rendering.drawing import GRID, grid_shape, is_narrow, most_lines
+from hatchery.rendering.figures import Declaration
 
 FIGURE = Declaration(
     title="Layer weights",

@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from hatchery.analysis.figures.registry import Declaration
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
 from hatchery.analysis.settings import (
@@ -27,6 +26,7 @@ from hatchery.analysis.settings import (
     models_with_counts,
 )
 from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns, model_styles
+from hatchery.rendering.figures import Declaration
 
 FIGURE = Declaration(
     title="Learning curves",

@@ -21,7 +21,6 @@ from hatchery.analysis.figures.published_marks import (
     published_handle,
     published_mark,
 )
-from hatchery.analysis.figures.registry import Declaration
 from hatchery.analysis.measurements import (
     ACCURACY,
     PARADIGM_AVERAGE,
@@ -49,6 +48,7 @@ from hatchery.rendering.drawing import (
     most_lines,
     wrapped,
 )
+from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
 
 FIGURE = Declaration(

@@ -23,7 +23,6 @@ from hatchery.analysis.figures.published_marks import (
     published_handle,
     published_mark,
 )
-from hatchery.analysis.figures.registry import Declaration
 from hatchery.analysis.figures.run_dots import failed_handle, run_mark
 from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
 from hatchery.analysis.measurements import ACCURACY, Measurement, read_verified
@@ -48,6 +47,7 @@ from hatchery.rendering.drawing import (
     outline,
     wrapped,
 )
+from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
 
 FIGURE = Declaration(

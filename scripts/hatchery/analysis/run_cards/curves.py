@@ -14,6 +14,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from hatchery.analysis.figures.learning_curves import interval_means
 from hatchery.analysis.run_cards.facts import RunFacts
 from hatchery.rendering.drawing import OKABE_ITO, abbreviated, grid_shape, is_narrow, save_drawings
+from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
 
 DIVERGENCES = {
@@ -23,12 +24,13 @@ DIVERGENCES = {
     "reverse_kl_unigram": "KL(model, unigram)",
     "reverse_kl_uniform": "KL(model, uniform)",
 }
-CAPTION = (
-    "Against optimiser steps: training loss (line, averaged in at most 200 equal intervals) and development loss "
-    "(dots) in nats per labelled token; the learning rate; the norm of the gradient before clipping, averaged like the "
-    "loss."
+FIGURE = Declaration(
+    title="Curves",
+    caption="Against optimiser steps: training loss (line, averaged in at most 200 equal intervals) and development "
+    "loss (dots) in nats per labelled token; the learning rate; the norm of the gradient before clipping, averaged "
+    "like the loss.",
+    also={"divergences": "Divergences of the model's output are in nats, at the steps where they were measured."},
 )
-DIVERGENCE_CAPTION = " Divergences of the model's output are in nats, at the steps where they were measured."
 
 Line = tuple[str, list[tuple[float, float]], bool]
 
@@ -40,7 +42,7 @@ def has_curves(run: RunFacts) -> bool:
 
 def caption_of(run: RunFacts) -> str:
     """What the drawing shows."""
-    return CAPTION + (DIVERGENCE_CAPTION if measured_divergences(run) else "")
+    return FIGURE.caption_with(*["divergences"] * bool(measured_divergences(run)))
 
 
 def measured_divergences(run: RunFacts) -> list[str]:
@@ -51,7 +53,7 @@ def measured_divergences(run: RunFacts) -> list[str]:
 def plot_run_curves(run: RunFacts, style: Style, output: Path) -> None:
     """Draw the curves of a run into `output` (SVG); the same run gives the same bytes."""
     panels = _panels(run)
-    save_drawings(lambda style: _figure(panels, style), style, output, f"Curves of {run.cell}")
+    save_drawings(lambda style: _figure(panels, style), style, output, f"{FIGURE.title} of {run.cell}")
 
 
 def _figure(panels: Sequence[tuple[str, str, list[Line]]], style: Style) -> Figure:

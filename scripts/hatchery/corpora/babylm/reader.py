@@ -29,7 +29,7 @@ from hatchery.corpora.babylm import (
 from hatchery.corpora.babylm.release import SPLIT_OF_SUFFIX, Track, corpus_files
 from hatchery.corpora.babylm.treatment import ReadingName, Treatment
 from hatchery.corpora.documents import RawDocument, Reading, Split, cut, document_text
-from hatchery.corpora.text_files import open_lines
+from hatchery.corpora.text_files import Lines
 from hatchery.errors import ConfigError
 from hatchery.storage.sources import RawSource
 
@@ -99,7 +99,7 @@ def read(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument
     if split == "train" and not any(PurePosixPath(name).suffix == ".dev" for name in files(source, options)):
         split = None
     treatment = Treatment(options.reading == "corrected", reading.rejections)
-    lines = output_lines(options.corpus, open_lines(source, file), treatment)
+    lines = output_lines(options.corpus, Lines(source, file), treatment)
     for index, document in enumerate(cut(lines, options.lines_per_document)):
         text = document_text(map(reading.split_sentences, document))
         if text:

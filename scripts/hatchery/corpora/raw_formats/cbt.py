@@ -7,32 +7,33 @@ configuration `raw` on the hub. One book is one text.
 from collections.abc import Iterator
 
 from hatchery.corpora.raw_formats.record import RawText, index_key
-from hatchery.corpora.text_files import open_lines, where_in
+from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
-from hatchery.storage.sources import RawSource
 
 _MARK = "_BOOK_TITLE_"
 
 
-def read(source: RawSource, file: str, field: str, encoding: str) -> Iterator[RawText]:
+def read(lines: Lines, field: str) -> Iterator[RawText]:
     """The books of a file by their numbers, with their titles; `field` is of no meaning here.
 
     Raises SourceError naming file and line for text before the first title.
     """
     title: str | None = None
     book: list[str] = []
-    index = 0
-    for number, line in enumerate(open_lines(source, file, encoding), start=1):
+    index = lines.first
+    for line in lines:
         if line.startswith(_MARK):
             if title is not None:
-                yield RawText(index_key(index), "\n".join(book), title)
+                with lines.put_back():
+                    yield RawText(index_key(index), "\n".join(book), title)
                 index += 1
             title = line.removeprefix(_MARK).lstrip(" :").strip().removesuffix(".txt").replace("_", " ")
             book = []
         elif title is not None:
             book.append(line)
         elif line.strip():
-            place = f"{where_in(source, file)}: line {number}"
-            raise SourceError(f"{place}: expected a line {_MARK} before the text, got {line[:80]!r}")
+            raise SourceError(
+                f"{lines.where}: line {lines.line}: expected a line {_MARK} before the text, got {line[:80]!r}"
+            )
     if title is not None:
         yield RawText(index_key(index), "\n".join(book), title)

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 
 from hatchery.corpora.raw_formats.record import RawText, index_key
 from hatchery.corpora.rows import json_rows
+from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
-from hatchery.storage.sources import RawSource
 
 
-def read(source: RawSource, file: str, field: str, encoding: str) -> Iterator[RawText]:
+def read(lines: Lines, field: str) -> Iterator[RawText]:
     """The texts in the field `field`, in the order of the lines; a null is an empty text.
 
     Raises SourceError for a damaged line, a missing field, or a field that holds something else than text.
     """
-    for index, (place, row) in enumerate(json_rows(source, file, encoding)):
+    for index, (place, row) in enumerate(json_rows(lines), lines.first):
         if field not in row:
             raise SourceError(f"{place}: there is no field {field!r}; there are: {', '.join(sorted(row))}")
         text = row[field]

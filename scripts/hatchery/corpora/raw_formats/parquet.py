@@ -5,39 +5,70 @@ the size of file and row group.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hatchery.corpora.cutting import Piece
 from hatchery.corpora.raw_formats.record import RawText, index_key
-from hatchery.corpora.text_files import where_in
+from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
-from hatchery.storage.sources import RawSource
 
 _ROWS_PER_BATCH = 1000
 _BUFFER_BYTES = 1 << 20
 
 
-def read(source: RawSource, file: str, field: str, encoding: str) -> Iterator[RawText]:
+def read(lines: Lines, field: str) -> Iterator[RawText]:
     """The texts in the column `field`, in the order of the rows; a null is an empty text.
 
-    `encoding` is of no meaning here: Parquet text is UTF-8. Raises SourceError for a damaged file, a missing column,
+    The encoding is of no meaning here: Parquet text is UTF-8. Raises SourceError for a damaged file, a missing column,
     or a column of something else than text.
     """
-    where = where_in(source, file)
-    done = 0
+    done = lines.first
+    last = None if lines.piece is None else done + lines.piece.count
+    with _readable(lines, field) as table:
+        before, groups = 0, []
+        for group in range(table.num_row_groups):
+            rows = table.metadata.row_group(group).num_rows
+            if before + rows > done and (last is None or before < last):
+                groups.append((before, group))
+            before += rows
+        row = groups[0][0] if groups else 0
+        for batch in table.iter_batches(_ROWS_PER_BATCH, [group for _, group in groups], [field], use_threads=False):
+            wanted = batch.column(0)[max(0, done - row) : None if last is None else max(0, last - row)]
+            # Through NumPy the conversion is several times faster than with to_pylist.
+            for text in wanted.to_numpy(zero_copy_only=False):
+                yield RawText(index_key(done), text or "")
+                done += 1
+                lines.line = done
+            row += batch.num_rows
+
+
+def pieces_of(lines: Lines, field: str, piece_bytes: int, every: int) -> Iterator[Piece]:
+    """The file divided into pieces of about `piece_bytes` of its text, each of a multiple of `every` rows."""
+    with _readable(lines, field) as table:
+        rows = table.metadata.num_rows
+        groups = (table.metadata.row_group(group) for group in range(table.num_row_groups))
+        columns = (group.column(index) for group in groups for index in range(group.num_columns))
+        size = sum(column.total_uncompressed_size for column in columns if column.path_in_schema == field)
+    stored = lines.source.size(lines.name)
+    step = max(1, rows * piece_bytes // max(size, 1) // every) * every
+    for first in range(0, rows, step):
+        last = min(first + step, rows)
+        yield Piece(stored * first // rows, stored * last // rows, 0, first, last - first)
+
+
+@contextmanager
+def _readable(lines: Lines, field: str) -> Iterator[pq.ParquetFile]:
     try:
-        with source.open(file) as handle:
+        with lines.source.open(lines.name) as handle:
             table = pq.ParquetFile(handle, buffer_size=_BUFFER_BYTES, pre_buffer=False)
-            _check_column(table.schema_arrow, field, where)
-            for batch in table.iter_batches(_ROWS_PER_BATCH, columns=[field], use_threads=False):
-                # Through NumPy the conversion is several times faster than with to_pylist.
-                for text in batch.column(0).to_numpy(zero_copy_only=False):
-                    yield RawText(index_key(done), text or "")
-                    done += 1
+            _check_column(table.schema_arrow, field, lines.where)
+            yield table
     except (OSError, EOFError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise SourceError(f"{where}: after row {done}: not readable as Parquet: {reason}") from error
+        raise SourceError(f"{lines.where}: after row {lines.line}: not readable as Parquet: {reason}") from error
 
 
 def _check_column(schema: pa.Schema, field: str, where: str) -> None:

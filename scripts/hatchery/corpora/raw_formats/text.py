@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 from hatchery.corpora.raw_formats.record import RawText
-from hatchery.corpora.text_files import open_lines
-from hatchery.storage.sources import RawSource
+from hatchery.corpora.text_files import Lines
 
 
-def read(source: RawSource, file: str, field: str, encoding: str) -> Iterator[RawText]:
+def read(lines: Lines, field: str) -> Iterator[RawText]:
     """The one text of the file, which has no key of its own; `field` is of no meaning here."""
-    yield RawText("", "\n".join(open_lines(source, file, encoding)))
+    yield RawText("", "\n".join(lines))

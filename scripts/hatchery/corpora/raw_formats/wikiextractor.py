@@ -11,40 +11,40 @@ import re
 from collections.abc import Iterator
 
 from hatchery.corpora.raw_formats.record import RawText
-from hatchery.corpora.text_files import open_lines, where_in
+from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
-from hatchery.storage.sources import RawSource
 
 _HEADER = re.compile(r"<doc\s(.*)>")
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 
-def read(source: RawSource, file: str, field: str, encoding: str) -> Iterator[RawText]:
+def read(lines: Lines, field: str) -> Iterator[RawText]:
     """The articles of a file by their page numbers; redirects and the like have an empty text.
 
     A line outside of blocks that begins with a brace is an article in JSON, its text in `field`. Raises SourceError
     naming file and line for a block that is not closed, text outside of blocks, or a damaged line.
     """
-    where = where_in(source, file)
     article: list[str] | None = None
     key = title = ""
     opened = 0
-    for number, line in enumerate(open_lines(source, file, encoding), start=1):
+    for line in lines:
         if article is None:
             if line.startswith("{"):
-                yield _json_article(line, field, f"{where}: line {number}")
+                yield _json_article(line, field, f"{lines.where}: line {lines.line}")
             elif line.strip():
-                key, title = _header(line, f"{where}: line {number}")
-                article, opened = [], number
+                key, title = _header(line, f"{lines.where}: line {lines.line}")
+                article, opened = [], lines.line
         elif line.rstrip() == "</doc>":
             yield RawText(key, _body(article, title), title)
             article = None
         elif line.startswith("<doc "):
-            raise SourceError(f"{where}: line {number}: <doc> of line {opened} is not closed before the next one")
+            raise SourceError(
+                f"{lines.where}: line {lines.line}: <doc> of line {opened} is not closed before the next one"
+            )
         else:
             article.append(line)
     if article is not None:
-        raise SourceError(f"{where}: line {opened}: <doc> is not closed before the end of the file")
+        raise SourceError(f"{lines.where}: line {opened}: <doc> is not closed before the end of the file")
 
 
 def _header(line: str, place: str) -> tuple[str, str]:

@@ -16,24 +16,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hatchery.call import FOLDER, Argument, Call, read_call
-from hatchery.config.finetuning_jobs import declared_outputs
-from hatchery.config.layout import Layout
+from hatchery.config.finetuning_jobs import batches_by_task
 from hatchery.config.project import Project
 from hatchery.config.reserved import RESERVED
 from hatchery.config.schema import nearest
 from hatchery.errors import ConfigError
+from hatchery.planning.layout import Layout
+from hatchery.stages.record import wanted
+from hatchery.stages.registry import KEPT, stage_of
 from hatchery.storage.links import links_to, put_link
 
-# The folders of an experiment whose results are kept elsewhere, with the rule that makes them and what tells results
-# of one model apart.
-KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "pretraining": ("pretrain", ()),
-    "minimal_pairs": ("score_minimal_pairs", ("suite",)),
-    "perplexity": ("measure_perplexity", ()),
-    "finetuning": ("finetune", ("task",)),
-    "finetuning_jobs": ("finetune_tasks", ("batch",)),
-}
-_READABLE = re.compile(rf"results/([^/]+)/({'|'.join(KINDS)})/([^/]+)(?:/(.*))?")
+_READABLE = re.compile(rf"results/([^/]+)/({'|'.join(KEPT)})/([^/]+)(?:/(.*))?")
 
 
 class KeptResults(Layout):
@@ -46,45 +39,23 @@ class KeptResults(Layout):
         self._addresses: dict[tuple[str, ...], str] = {}
         self._kept: dict[str, str] = {}
         self._names: dict[str, dict[str, str]] = {}
+        self._made: dict[tuple[str, ...], Call] = {}
+        self._batches: dict[str, dict[str, str]] = {}
 
     # Calls -----------------------------------------------------------------------------------------------------------
 
-    def call(self, stage: str, arguments: Mapping[str, Argument] | None = None, **wildcards: str) -> str:
-        """The file with the settings of a job and its arguments; see `Call`. It is written once jobs really run."""
-        return self._noted(Call(self.settings(stage, **wildcards), arguments or {}))
+    def job(self, name: str, **wildcards: str) -> Call:
+        """The call of a stage's job, as the stage's record makes it of those wildcards that it needs."""
+        key = (name, *(f"{key}={value}" for key, value in sorted(wildcards.items())))
+        if key not in self._made:
+            arguments = stage_of(name).arguments
+            given = arguments(self, **wanted(arguments, wildcards))
+            self._made[key] = Call(self.settings(name, **wildcards), given)
+            self._note(self._made[key])
+        return self._made[key]
 
-    def call_of(self, address: str) -> str:
-        """The file of the call that a result at `address` comes from."""
-        return self._noted(self._call(address))
-
-    def settings_of(self, address: str) -> str:
-        """Canonical settings of the stage whose result is kept at `address`."""
-        return self._call(address).settings
-
-    def knows(self, address: str) -> bool:
-        """Whether something that was asked for in this invocation has this address."""
-        return address.rpartition("-")[2] in self._calls
-
-    def given(self, address: str, argument: str) -> list[str]:
-        """The paths that the job of an address is given as this argument, each once."""
-        return self._call(address).paths(argument)
-
-    def write_calls(self) -> None:
-        """Write the calls and the links of everything planned so far and from now on; never in a dry run."""
-        self._running = True
-        for call in self._calls.values():
-            call.write()
-        for folder, kept in self._kept.items():
-            put_link(Path(folder), Path(kept))
-
-    def _noted(self, call: Call) -> str:
-        if call.digest not in self._calls:
-            self._calls[call.digest] = call
-            if self._running:
-                call.write()
-        return str(call.path)
-
-    def _call(self, address: str) -> Call:
+    def job_at(self, address: str) -> Call:
+        """The call of the job whose result is kept at `address`. Raises ConfigError where nobody knows it."""
         digest = address.rpartition("-")[2]
         if digest not in self._calls:
             path = FOLDER / f"{digest}.json"
@@ -95,6 +66,41 @@ class KeptResults(Layout):
                 )
             self._calls[digest] = read_call(path)
         return self._calls[digest]
+
+    def knows(self, address: str) -> bool:
+        """Whether something that was asked for in this invocation has this address."""
+        return address.rpartition("-")[2] in self._calls
+
+    def write_calls(self) -> None:
+        """Write the calls and the links of everything planned so far and from now on; never in a dry run."""
+        self._running = True
+        for call in self._calls.values():
+            call.write()
+        for folder, kept in self._kept.items():
+            put_link(Path(folder), Path(kept))
+
+    def _note(self, call: Call) -> None:
+        if call.digest not in self._calls:
+            self._calls[call.digest] = call
+            if self._running:
+                call.write()
+
+    def pretraining_inputs(self, experiment: str, cell: str) -> dict[str, Argument]:
+        """Manifests that a pretraining reads: tokens, tokenizer and, if it goes on from one, the initial model."""
+        found: dict[str, Argument] = {
+            "tokens": self.experiment_tokens(experiment),
+            "tokenizer": self.experiment_tokenizer(experiment),
+        }
+        for initial in self.all_kept(self.initial_model(experiment, cell)):
+            found["initial_model"] = initial
+        return found
+
+    def batch_folders(self, experiment: str, batch: str) -> dict[str, str]:
+        """The addresses of the results of each task of a job of several."""
+        return {
+            task: self._address(experiment, "finetuning", {"task": task})
+            for task in self.batch_tasks(experiment, batch)
+        }
 
     # Places ----------------------------------------------------------------------------------------------------------
 
@@ -107,7 +113,7 @@ class KeptResults(Layout):
         if match is None or match[1] in RESERVED:
             return path
         experiment, kind, cell, rest = match.groups(default="")
-        names = KINDS[kind][1]
+        names = KEPT[kind][1].names
         parts = rest.split("/", len(names))
         if len(parts) < len(names) or (names and not parts[0]):
             return path
@@ -120,7 +126,7 @@ class KeptResults(Layout):
 
     def kept_kinds(self) -> str:
         """A pattern of the folders of an experiment that hold such links."""
-        return "|".join(KINDS)
+        return "|".join(KEPT)
 
     def kept_manifest(self, experiment: str, kind: str, place: str) -> str:
         """Where the manifest of a result of an experiment is kept."""
@@ -132,23 +138,26 @@ class KeptResults(Layout):
         return kept != path and Path(path).exists() and os.path.realpath(path) != os.path.realpath(kept)
 
     def all_kept(self, paths: Iterable[str] | Mapping[str, str]) -> list[str]:
-        """Where files are kept, each once, in their order."""
+        """What to ask for to have these files: where they are kept, each once, in their order.
+
+        Where one job makes several fine-tuning results, its manifest stands for them.
+        """
         paths = paths.values() if isinstance(paths, Mapping) else paths
-        return list(dict.fromkeys(self.kept(path) for path in paths))
+        return list(dict.fromkeys(self._asked(path) for path in paths))
 
-    def finetuning_inputs(self, experiment: str, finetuned: Mapping[str, str]) -> list[str]:
-        """What to ask for to have these fine-tuning results, manifests by `CELL:TASK`."""
+    def _asked(self, path: str) -> str:
         # Views read each result at its readable place, also where a job of several tasks makes it.
-        self.all_kept(finetuned)
-        return self.all_kept(declared_outputs(self.project, experiment, finetuned))
-
-    def figure_inputs(self, experiment: str, figure: str) -> list[str]:
-        """What to ask for to have what a figure draws."""
-        drawn = self.drawn(experiment, figure)
-        finetuned = self.finetuned(experiment).values()
-        if all(path in finetuned for path in drawn.values()):
-            return self.finetuning_inputs(experiment, drawn)
-        return self.all_kept(drawn)
+        kept = self.kept(path)
+        match = _READABLE.fullmatch(path) if kept != path else None
+        if match is None or match[2] != "finetuning":
+            return kept
+        experiment, _, cell, rest = match.groups(default="")
+        if experiment not in self._batches:
+            self._batches[experiment] = batches_by_task(self.project, experiment)
+        batch = self._batches[experiment].get(rest.partition("/")[0])
+        return (
+            kept if batch is None else self.kept(f"results/{experiment}/finetuning_jobs/{cell}/{batch}/manifest.json")
+        )
 
     def look_at(self, experiments: Iterable[str]) -> None:
         """Learn what the addresses of all results of these experiments stand for."""
@@ -157,10 +166,8 @@ class KeptResults(Layout):
 
     def results_of(self, experiment: str) -> list[str]:
         """The readable manifests of everything that is kept elsewhere for an experiment."""
-        finetuned = self.finetuned(experiment)
-        found = (self.pretrained(experiment), self.minimal_pairs(experiment), self.perplexities(experiment), finetuned)
-        readable = [path for paths in found for path in paths.values()]
-        return list(dict.fromkeys([*readable, *declared_outputs(self.project, experiment, finetuned)]))
+        found = (self.pretrained, self.minimal_pairs, self.perplexities, self.finetuned)
+        return [path for paths in found for path in paths(experiment).values()]
 
     def names(self, model: str, address: str = "") -> dict[str, str]:
         """What addresses stand for: `experiment`, `cell`, and `suite`, `task` or `batch`; empty where nobody asked.
@@ -192,7 +199,7 @@ class KeptResults(Layout):
         ]
 
     def _kept_folder(self, experiment: str, kind: str, cell: str, names: dict[str, str]) -> str:
-        model = self._model(experiment, cell)
+        model = self._address(experiment, "pretraining", {"cell": cell})
         tasks = self.project.experiment(experiment)["finetuning"]["tasks"]
         if "task" in names and names["task"] not in tasks:
             raise ConfigError(
@@ -202,47 +209,16 @@ class KeptResults(Layout):
         if kind == "pretraining":
             self._names.setdefault(f"{model}/", {"experiment": experiment, "cell": cell})
             return f"results/models/{model}"
-        address = self._address(experiment, kind, **names)
+        address = self._address(experiment, kind, names)
         self._names.setdefault(f"{model}/{address}", {"experiment": experiment, "cell": cell, **names})
         return f"results/{kind}/{model}/{address}"
 
-    def _model(self, experiment: str, cell: str) -> str:
-        key = ("pretraining", experiment, cell)
-        if key not in self._addresses:
-            arguments: dict[str, Argument] = {
-                "tokens": self.experiment_tokens(experiment),
-                "tokenizer": self.experiment_tokenizer(experiment),
-            }
-            for initial in self.all_kept(self.initial_model(experiment, cell)):
-                arguments["initial_model"] = initial
-            call = Call(self.settings("pretrain", experiment=experiment, cell=cell), arguments)
-            self._noted(call)
-            self._addresses[key] = f"{self.project.experiment(experiment)['corpus']}-{call.digest}"
-        return self._addresses[key]
-
-    def _address(self, experiment: str, kind: str, **names: str) -> str:
+    def _address(self, experiment: str, kind: str, names: Mapping[str, str]) -> str:
         key = (kind, experiment, *names.values())
         if key not in self._addresses:
-            stage = KINDS[kind][0]
-            wildcards = names if kind == "minimal_pairs" else {"experiment": experiment, **names}
-            call = Call(self.settings(stage, **wildcards), self._arguments(experiment, kind, names))
-            self._noted(call)
-            word = next(iter(names.values()), self.project.experiment(experiment)["corpus"])
-            self._addresses[key] = f"{word}-{call.digest}"
+            call = self.job(KEPT[kind][0].name, experiment=experiment, **names)
+            corpus = str(self.project.experiment(experiment)["corpus"])
+            self._addresses[key] = (
+                f"{corpus if kind == 'pretraining' else next(iter(names.values()), corpus)}-{call.digest}"
+            )
         return self._addresses[key]
-
-    def _arguments(self, experiment: str, kind: str, names: Mapping[str, str]) -> dict[str, Argument]:
-        match kind:
-            case "minimal_pairs":
-                return {"source": self.evaluation_source("suite", names["suite"])}
-            case "perplexity":
-                return {"tokens": self.experiment_tokens(experiment)}
-            case "finetuning":
-                vocabulary = self.task_vocabulary(names["task"])
-                return {"source": self.task_sources(names["task"]), "vocabulary": vocabulary}
-        tasks = self.batch_tasks(experiment, names["batch"])
-        return {
-            "source": self.batch_sources(experiment, names["batch"]),
-            "vocabulary": self.batch_vocabularies(experiment, names["batch"]),
-            "folder": {task: self._address(experiment, "finetuning", task=task) for task in tasks},
-        }

@@ -4,28 +4,10 @@ The resources of a rule say what was asked of a cluster; without Slurm nobody gr
 cluster can be run on a laptop, too. What is made here is how a job computes, never a part of its result.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 PLAIN = "python"
-# Everything that a pretraining may ask for; which of them it does ask for depends on the number of nodes and GPUs.
-KEYS = (
-    "mem_mb",
-    "runtime",
-    "nodes",
-    "tasks",
-    "tasks_per_node",
-    "tasks_per_gpu",
-    "mpi",
-    "gres",
-    "gpu_slots",
-    "cpus_per_task",
-    "slurm_partition",
-    "slurm_account",
-    "qos",
-    "constraint",
-    "slurm_extra",
-)
 # Longer than the default grace time: torchrun kills its processes when it is over, also while they save a checkpoint.
 SHUTDOWN_SECONDS = 180
 
@@ -35,21 +17,6 @@ class Resources(Protocol):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a resource, or `default` where the rule does not ask for it."""
-
-
-def pretraining_resources(resource: Callable[[str, Any, int], Any]) -> dict[str, Callable[..., Any]]:
-    """The `resources` of the rule: for each key the function of wildcards and attempt that Snakemake calls.
-
-    `resource` gives the value of a key; None, which removes the key, where the job must not have it.
-    """
-
-    def of(key: str) -> Callable[..., Any]:
-        def value(wildcards: Any, attempt: int) -> Any:
-            return resource(key, wildcards, attempt)
-
-        return value
-
-    return {key: of(key) for key in KEYS}
 
 
 def launch_command(resources: Resources, cpus_per_task: int, in_slurm_job: bool, gpus_here: int) -> str:

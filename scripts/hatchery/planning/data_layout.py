@@ -6,9 +6,10 @@ from typing import Any
 
 from hatchery.config.project import Project, corpus_kind
 from hatchery.config.references import corpora_of
-from hatchery.config.stages import stage_settings
 from hatchery.config.terms import about
 from hatchery.errors import ConfigError
+from hatchery.stages.record import wanted
+from hatchery.stages.registry import stage_of
 from hatchery.storage.checksums import canonical_json
 from hatchery.storage.listings import Listing, identity, listing_of, read_listing, same_content
 from hatchery.storage.raw_source import location_of
@@ -26,10 +27,12 @@ class DataLayout:
         self.is_planning = False
 
     def settings(self, stage: str, **wildcards: str) -> str:
-        """Canonical settings of a job, computed once."""
-        key = (stage, *(f"{name}={value}" for name, value in sorted(wildcards.items())))
+        """Canonical settings of a job, computed once; of the wildcards, those that they depend on are taken."""
+        record = stage_of(stage)
+        chosen = wanted(record.settings, wildcards)
+        key = (stage, *chosen.values())
         if key not in self._settings:
-            self._settings[key] = stage_settings(self.project, stage, **wildcards)
+            self._settings[key] = record.canonical_settings(self.project, **chosen)
         return self._settings[key]
 
     def source_inputs(self, source: str) -> list[str]:

@@ -3,14 +3,15 @@
 Where results are kept that experiments share is in `kept_results.py`.
 """
 
-from hatchery.analysis.figures.registry import Declaration, Need, figures_drawn_from, require_figure
+from hatchery.analysis.figures.registry import Need, figures_drawn_from, require_figure
 from hatchery.analysis.msgs_features import bias_features
-from hatchery.config.analysis_slices import drawn_cells
 from hatchery.config.continuation import origin_of, path_of
-from hatchery.config.data_layout import DataLayout
 from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.paper_tables import paper_of_tables
+from hatchery.planning.data_layout import DataLayout
+from hatchery.rendering.figures import Declaration
+from hatchery.stages.figures import drawn_cells
 
 
 class Layout(DataLayout):

@@ -1,19 +1,17 @@
-"""What the stages that read results depend on: tables, figures, pages, exported models. See `stages.py`."""
+"""Stages that read results: tables, pages, cards, exported models."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from hatchery.analysis.figures.registry import declared_figures
 from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
 from hatchery.config.terms import raw_inputs
 from hatchery.errors import ConfigError
-
-MOST_DRAWN = 40
-"""Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""
+from hatchery.stages.record import Stage
 
 
-def _cells(project: Project, experiment: str) -> list[dict[str, Any]]:
+def models_of(project: Project, experiment: str) -> list[dict[str, Any]]:
+    """The pretrained models of an experiment: run, seed, and what tables call them."""
     labels = project.labels(experiment)
     return [
         {"cell": cell.name, "run": cell.run, "seed": cell.seed, **_label(labels, cell.run)}
@@ -26,12 +24,12 @@ def _label(labels: Mapping[str, str], run: str) -> dict[str, str]:
     return {"label": labels[run]} if run in labels else {}
 
 
-def summary_slice(project: Project, experiment: str) -> dict[str, Any]:
+def summary_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The table of an experiment."""
     block = project.experiment(experiment)
     return {
         "experiment": experiment,
-        "cells": _cells(project, experiment),
+        "cells": models_of(project, experiment),
         "suites": block["minimal_pairs"],
         "tasks": list(block["finetuning"]["tasks"]),
         "perplexity": bool(block["perplexity"]["splits"]),
@@ -40,38 +38,7 @@ def summary_slice(project: Project, experiment: str) -> dict[str, Any]:
     }
 
 
-def drawn_cells(project: Project, experiment: str) -> set[str]:
-    """The cells of the models that figures show: the first of the experiment, at most MOST_DRAWN."""
-    drawn = list(dict.fromkeys(cell.run for cell in project.cells(experiment)))[:MOST_DRAWN]
-    return {cell.name for cell in project.cells(experiment) if cell.run in drawn}
-
-
-def figure_slice(project: Project, experiment: str, figure: str) -> dict[str, Any]:
-    """A figure of an experiment, with the models that fit, and with the published values if it shows such."""
-    block, declared, drawn = (
-        project.experiment(experiment),
-        declared_figures()[figure],
-        drawn_cells(project, experiment),
-    )
-    cells = _cells(project, experiment)
-    left_out = len({cell["run"] for cell in cells if cell["cell"] not in drawn})
-    return {
-        "figure": figure,
-        "version": declared.version,
-        "experiment": experiment,
-        "cells": [cell for cell in cells if cell["cell"] in drawn],
-        "style": block["figures"],
-        **({"left_out": left_out} if left_out else {}),
-        **({"published": block["published"]} if declared.published else {}),
-    }
-
-
-def probed_models_slice(project: Project, experiment: str) -> dict[str, Any]:
-    """The table of what the layers contribute to the probes of an experiment."""
-    return {"experiment": experiment, "cells": _cells(project, experiment)}
-
-
-def tables_slice(project: Project, experiment: str) -> dict[str, Any]:
+def tables_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The tables in the layout of a paper. Raises ConfigError for an experiment that repeats none."""
     block = project.experiment(experiment)
     chosen = paper_tables(project, experiment)
@@ -82,23 +49,23 @@ def tables_slice(project: Project, experiment: str) -> dict[str, Any]:
         )
     return {
         "experiment": experiment,
-        "cells": _cells(project, experiment),
+        "cells": models_of(project, experiment),
         "tasks": list(block["finetuning"]["tasks"]),
         "baselines": block["baselines"],
         **chosen,
     }
 
 
-def page_slice(project: Project, experiment: str) -> dict[str, Any]:
+def page_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The page of an experiment."""
     return {
         "experiment": experiment,
         "description": project.experiment(experiment)["description"],
-        "cells": _cells(project, experiment),
+        "cells": models_of(project, experiment),
     }
 
 
-def run_card_slice(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+def run_card_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
     """The card of one pretraining run."""
     block = project.experiment(experiment)
     chosen = project.cell(experiment, cell)
@@ -113,13 +80,13 @@ def run_card_slice(project: Project, experiment: str, cell: str) -> dict[str, An
     }
 
 
-def provenance_slice(project: Project, experiment: str) -> dict[str, Any]:
+def provenance_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The page that leads from every number to its files. Raises ConfigError for an unknown experiment."""
     project.experiment(experiment)
     return {"experiment": experiment}
 
 
-def export_slice(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+def export_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
     """A model as a folder for the `transformers` library."""
     block = project.experiment(experiment)
     chosen = project.cell(experiment, cell)
@@ -143,7 +110,7 @@ def export_slice(project: Project, experiment: str, cell: str) -> dict[str, Any]
     }
 
 
-def filled_sentences_slice(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+def filled_sentences_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
     """What a model writes into gaps: model and corpus alone. Raises ConfigError for an unknown model."""
     project.cell(experiment, cell)
     return {}
@@ -155,7 +122,104 @@ def _hub_dataset(project: Project, source: str) -> str | None:
     return None if data["hub"] is None or data["path"] is not None else data["hub"]["dataset"]
 
 
-def exports_slice(project: Project, experiment: str) -> dict[str, Any]:
+def exports_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The list of exported models."""
     names = [cell.name for cell in project.cells(experiment)]
     return {"experiment": experiment, "description": project.experiment(experiment)["description"], "cells": names}
+
+
+STAGES = (
+    Stage(
+        name="summarise",
+        version=2,
+        settings=summary_settings,
+        arguments=lambda layout, experiment: {
+            "pretraining": layout.pretrained(experiment),
+            "minimal_pairs": layout.minimal_pairs(experiment),
+            "finetuning": layout.finetuned(experiment),
+            "perplexity": layout.perplexities(experiment),
+            "baseline": layout.baselines(experiment),
+            "published": layout.published(experiment),
+        },
+        environment="analysis",
+        sort="local",
+        memory_mb=2000,
+        minutes=10,
+    ),
+    Stage(
+        name="write_tables",
+        version=2,
+        settings=tables_settings,
+        arguments=lambda layout, experiment: {
+            "finetuning": layout.finetuned(experiment),
+            "card": {corpus: f"results/cards/{corpus}/statistics.csv" for corpus in layout.cards(experiment)},
+            "layer_contributions": layout.contribution_table(experiment),
+        },
+        environment="analysis",
+        sort="local",
+        memory_mb=2000,
+        minutes=10,
+    ),
+    Stage(
+        name="write_page",
+        version=5,
+        settings=page_settings,
+        arguments=lambda layout, experiment: {
+            "card": layout.cards(experiment),
+            "pretraining": layout.pretrained(experiment),
+            "run_card": layout.run_cards(experiment),
+            "tables": layout.paper_tables(experiment),
+            "filled": layout.filled_sentences(experiment),
+        },
+        environment="analysis",
+        sort="local",
+        memory_mb=500,
+        minutes=10,
+    ),
+    Stage(
+        name="write_run_card",
+        version=3,
+        settings=run_card_settings,
+        environment="analysis",
+        sort="local",
+        memory_mb=1000,
+        minutes=10,
+    ),
+    Stage(
+        name="write_provenance",
+        version=3,
+        settings=provenance_settings,
+        environment="analysis",
+        sort="local",
+        memory_mb=1000,
+        minutes=10,
+    ),
+    Stage(
+        name="export_model",
+        version=2,
+        settings=export_settings,
+        environment="evaluation",
+        sort="local",
+        memory_mb=3000,
+        minutes=10,
+    ),
+    Stage(
+        name="list_exported_models",
+        version=1,
+        settings=exports_settings,
+        arguments=lambda layout, experiment: {"model": layout.exported(experiment)},
+        environment="evaluation",
+        sort="local",
+        memory_mb=500,
+        minutes=10,
+    ),
+    Stage(
+        name="fill_sentences",
+        version=1,
+        settings=filled_sentences_settings,
+        environment="evaluation",
+        sort="local",
+        memory_mb=3000,
+        minutes=10,
+    ),
+)

@@ -10,16 +10,17 @@ from typing import Any
 from snakemake.io import strip_wildcard_constraints
 
 from hatchery.config.command_line import read_request
-from hatchery.config.compute import Compute
-from hatchery.config.kept_results import KINDS
-from hatchery.config.lost_outputs import watch_rules
 from hatchery.config.missing_data import missing_sources, planned_sources
 from hatchery.config.plan_checks import collect_problems
 from hatchery.config.project import Project
 from hatchery.config.targets import check_targets
 from hatchery.errors import ConfigError, HatcheryError
+from hatchery.planning.compute import Compute
+from hatchery.planning.lost_outputs import watch_rules
+from hatchery.planning.rules import StageRule, error_lines, plainly
 from hatchery.running.slurm_commands import require_slurm
 from hatchery.running.summaries import show_summaries
+from hatchery.stages.registry import KEPT, STAGES, stage_of
 from hatchery.storage.manifests import FORCED
 from hatchery.storage.roots import check_roots, link_roots
 
@@ -29,6 +30,14 @@ DEFAULT_RULE = "all"
 
 class Workflow(Compute):
     """Layout and compute settings, together with the targets of plain `snakemake`."""
+
+    def stage(self, name: str) -> StageRule:
+        """What the rule of a stage takes from the stage's record."""
+        return StageRule(self, stage_of(name))
+
+    def local_rules(self) -> list[str]:
+        """The rules whose jobs run on this machine: light ones, and those that need the network."""
+        return [name for name, record in STAGES.items() if record.sort == "local"]
 
     def notice_changes(self, workflow: Any) -> None:
         """Have the plan notice raw files that were edited and outputs that were lost; after the last rule."""
@@ -61,7 +70,7 @@ class Workflow(Compute):
             targets += self.default_pages()
         outputs = [strip_wildcard_constraints(str(output)) for rule in workflow.rules for output in rule.output]
         patterns = [
-            output.replace("{kind}", kind) for output in outputs for kind in (KINDS if "{kind}" in output else "-")
+            output.replace("{kind}", kind) for output in outputs for kind in (KEPT if "{kind}" in output else "-")
         ]
         made = {target: _is_made(target, workflow) for target in targets}
         asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, self.project)
@@ -107,19 +116,7 @@ class _Guarded:
         self._workflow = workflow
 
     def __getattr__(self, name: str) -> Any:
-        method = getattr(self._workflow, name)
-
-        def call(*positional: Any, **named: Any) -> Any:
-            try:
-                return method(*positional, **named)
-            except HatcheryError as error:
-                raise SystemExit(_message(error)) from None
-
-        return call
-
-
-def _message(error: HatcheryError) -> str:
-    return "\n".join(f"error: {line}" for line in str(error).splitlines())
+        return plainly(getattr(self._workflow, name))
 
 
 def open_workflow(
@@ -135,8 +132,8 @@ def open_workflow(
         told = (link_roots if is_real_run else check_roots)(project.config["storage_root"])
         print("".join(f"{line}\n" for line in told), end="", file=sys.stderr)
     except HatcheryError as error:
-        raise SystemExit(_message(error)) from None
-    workflow = Workflow(project)
+        raise SystemExit(error_lines(error)) from None
+    workflow = Workflow(project, is_main_process)
     if not is_main_process:
         workflow.write_calls()
     return _Guarded(workflow)

@@ -1,71 +1,19 @@
-"""What the job of every rule asks of the machine: processors, memory, time, GPUs, and where on a cluster it goes.
+"""What the job of every stage asks of the machine: processors, memory, time, GPUs, and where on a cluster it goes.
 
-One pure function of the rule, the `cluster` block, what is known of the job's size, and the attempt. Names are those
-that the Slurm executor of Snakemake reads; a key that a job must not have is missing. Shapes of pretraining that this
-executor accepts were found by running it (`tests/config/test_sbatch_lines.py` holds them).
+One pure function of the stage's record, the `cluster` block, what is known of the job's size, and the attempt. Names
+are those that the Slurm executor of Snakemake reads; a key that a job must not have is missing. Shapes of pretraining
+that this executor accepts were found by running it (`tests/config/test_sbatch_lines.py` holds them).
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from hatchery.config.cluster import ClusterSettings
-from hatchery.config.schema import nearest
 from hatchery.errors import ConfigError
+from hatchery.stages.record import Stage
 
 Resource = int | str
-Sort = Literal["local", "cpu", "model", "pretraining"]
 LEAST_MINUTES = 5
-
-
-@dataclass(frozen=True)
-class Demand:
-    """What a rule's job needs at its first attempt, whatever the cluster."""
-
-    # "local": on the submitting machine; "cpu": without a model; "model": on one GPU, if there are any.
-    sort: Sort
-    memory_mb: int
-    # Where a job's time follows from its size (`JobFacts.minutes`), the time without that knowledge.
-    minutes: int
-    memory_mb_per_thread: int = 0
-
-
-DEMANDS: Mapping[str, Demand] = {
-    # Local: light, or in need of the network, which nodes of a cluster often lack.
-    "show_result": Demand("local", 100, 1),
-    "register_source": Demand("local", 1500, 1440),
-    "write_cost": Demand("local", 2000, 10),
-    "summarise": Demand("local", 2000, 10),
-    "draw_figure": Demand("local", 2000, 10),
-    "tabulate_layer_contributions": Demand("local", 2000, 10),
-    "write_page": Demand("local", 500, 10),
-    "write_run_card": Demand("local", 1000, 10),
-    "write_provenance": Demand("local", 1000, 10),
-    "write_tables": Demand("local", 2000, 10),
-    "export_model": Demand("local", 3000, 10),
-    "fill_sentences": Demand("local", 3000, 10),
-    "list_exported_models": Demand("local", 500, 10),
-    # On processors.
-    "generate_embedded_sources": Demand("cpu", 1000, 10),
-    "build_vocabulary": Demand("cpu", 2000, 60),
-    "select_text": Demand("cpu", 2000, 1440, memory_mb_per_thread=1000),
-    "convert_corpus": Demand("cpu", 2000, 240, memory_mb_per_thread=1000),
-    "sample_corpus": Demand("cpu", 4000, 240),
-    "group_sequences": Demand("cpu", 4000, 240),
-    "describe_corpus": Demand("cpu", 4000, 120),
-    "train_tokenizer": Demand("cpu", 8000, 120),
-    "encode_corpus": Demand("cpu", 8000, 120),
-    "select_tokenizer": Demand("cpu", 8000, 1440, memory_mb_per_thread=2000),
-    # With a model; its weights, the task's rows and the libraries of a GPU come to a few gigabytes of main memory.
-    "score_minimal_pairs": Demand("model", 8000, 480),
-    "score_baseline": Demand("model", 16000, 480),
-    "measure_perplexity": Demand("model", 8000, 240),
-    "finetune": Demand("model", 8000, 480),
-    "finetune_tasks": Demand("model", 8000, 480),
-    # Memory and time are in the `cluster` block.
-    "pretrain": Demand("pretraining", 0, 1440),
-}
 
 
 @dataclass(frozen=True)
@@ -76,26 +24,15 @@ class JobFacts:
     minutes: float | None = None
 
 
-def demand(rule: str) -> Demand:
-    """The demand of a rule's job. Raises ConfigError for a rule without one."""
-    if rule not in DEMANDS:
-        raise ConfigError(
-            f"resources: got the rule {rule!r}, which has no entry in scripts/hatchery/config/resources.py"
-            f"{nearest(rule, DEMANDS)}"
-        )
-    return DEMANDS[rule]
-
-
-def job_resources(rule: str, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:
-    """Everything that the job of `rule` asks for, by the executor's names.
+def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:
+    """Everything that the job of a stage asks for, by the executor's names.
 
     `mem_mb` is for a node, `runtime` in minutes. Both grow with the attempt, because neither the executor nor we know
     whether a job died of memory or of time, up to what the partition grants. The memory of a pretraining stays as it is
     where no bound is known: its attempts are pieces of one run, and a node's memory times six exists nowhere.
     `gpu_slots` counts the GPUs of one machine where jobs run at once; Slurm's executor does not know it and reads
-    `gres`. Raises ConfigError for an unknown rule or an impossible number of threads, minutes or attempts.
+    `gres`. Raises ConfigError for an impossible number of threads, minutes or attempts.
     """
-    need = demand(rule)
     _require("threads", facts.threads, facts.threads >= 1, "1 or more")
     _require("attempt", attempt, attempt >= 1, "1 or more")
     _require("minutes", facts.minutes, facts.minutes is None or facts.minutes >= 0, "0 or more, or None")

@@ -1,0 +1,59 @@
+"""What is known of a figure beside its drawing: a declaration in the figure's file (`FIGURE`), which all readers share.
+
+Snakemake plans with the declarations, and Matplotlib takes half a second to load. So they can be read from the files
+without running them, and all values of a declaration are literals.
+"""
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+BEGINNING, END = "\nFIGURE = Declaration(\n", "\n)\n"
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What everybody but the code that draws it needs to know of a figure; its name is that of its file.
+
+    `title` stands in the file and in the report. `caption` is what pages and the report say below the figure, and its
+    text for those who cannot see it; sentences of `also` follow where they are true. The report adds `explanation`,
+    and `published` where the figure marks published values (both in reStructuredText). `needs` are the kinds of
+    results that it draws; a figure without them is drawn by the stage that has its numbers, whose version counts.
+    Raise the version when the code of the figure draws something else.
+    """
+
+    title: str
+    caption: str
+    needs: tuple[str, ...] = ()
+    version: int = 1
+    explanation: str = ""
+    published: str = ""
+    also: Mapping[str, str] = field(default_factory=dict)
+
+    def caption_with(self, *true: str) -> str:
+        """The caption with those of the sentences of `also` that are true."""
+        return " ".join([self.caption, *(self.also[name] for name in true)])
+
+    def report_text(self, of: str, published: bool) -> str:
+        """What the report of Snakemake says of the figure of an experiment, in reStructuredText."""
+        parts = [f"**{self.title} of** ``{of}``. {self.caption}", self.explanation, self.published if published else ""]
+        return "\n\n".join(part.strip() for part in parts if part)
+
+
+def declaration_in(path: Path) -> Declaration | None:
+    """The value of `FIGURE` in a file; None where it has none. Raises ValueError where it is not made of literals."""
+    _, found, rest = path.read_text(encoding="utf-8").partition(BEGINNING)
+    if not found:
+        return None
+    call = ast.parse(f"Declaration(\n{rest.partition(END)[0]}{END}", mode="eval").body
+    assert isinstance(call, ast.Call)
+    return Declaration(**{str(keyword.arg): _literal(keyword, path) for keyword in call.keywords})
+
+
+def _literal(keyword: ast.keyword, path: Path) -> Any:
+    try:
+        return ast.literal_eval(keyword.value)
+    except ValueError as error:
+        raise ValueError(f"{path}: FIGURE: {keyword.arg}: expected a literal, got {ast.unparse(keyword)}") from error

@@ -1,0 +1,160 @@
+"""Stages that measure models: minimal pairs, perplexity, fine-tuning; and the links to their results."""
+
+import json
+from typing import Any
+
+from hatchery.config.block_bodies import task_body, without
+from hatchery.config.finetuning_jobs import task_batch
+from hatchery.config.project import Project
+from hatchery.stages.record import Kept, Stage
+
+# Heads that `finetuning.head_options` of an experiment speaks of.
+SEQUENCE_HEADS = ("sequence_classification", "regression", "multiple_choice")
+
+
+def minimal_pairs_settings(project: Project, suite: str) -> dict[str, Any]:
+    """What is scored of a suite, and how."""
+    return {"suite": suite, **without(project.block("suite", suite), "description", "data", "embedded")}
+
+
+def baseline_settings(project: Project, baseline: str, suite: str) -> dict[str, Any]:
+    """The same for a model that others pretrained."""
+    external = without(project.block("baseline", baseline), "description", "data")
+    return {**minimal_pairs_settings(project, suite), "model_kind": "transformers", "external": external}
+
+
+def perplexity_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """On which splits perplexity is measured, and with which masks."""
+    block = project.experiment(experiment)
+    chosen = block["perplexity"]
+    return {**chosen, "sequence_length": chosen["sequence_length"] or block["pretraining"]["sequence_length"]}
+
+
+def finetuning_settings(project: Project, experiment: str, task: str) -> dict[str, Any]:
+    """A task with its protocol, and the tasks that its models are also scored on."""
+    transfer = [task_settings(project, name) for name in project.block("task", task)["transfer_tasks"]]
+    own = task_settings(project, task)
+    if own["head"]["kind"] in SEQUENCE_HEADS:
+        options = project.experiment(experiment)["finetuning"]["head_options"]
+        own["head"] = {**own["head"], "options": {**own["head"]["options"], **options}}
+    # The first metric stands for a task: papers and pipelines report different ones of the same predictions.
+    reported = project.reported_metric(experiment, task)
+    own["metrics"] = [reported, *(metric for metric in own["metrics"] if metric != reported)]
+    return {"task": own, "protocol": project.protocol_of(experiment, task), "transfer": transfer}
+
+
+def task_settings(project: Project, task: str) -> dict[str, Any]:
+    """A task as fine-tuning is told of it."""
+    return task_body(task, project.block("task", task))
+
+
+def several_tasks_settings(project: Project, experiment: str, batch: str) -> dict[str, Any]:
+    """What a job of each task alone would be given, so that the results are the same."""
+    tasks = task_batch(project, experiment, batch)
+    return {
+        "tasks": {
+            task: json.loads(FINETUNE.canonical_settings(project, experiment=experiment, task=task)) for task in tasks
+        }
+    }
+
+
+def link_settings(project: Project, experiment: str, kind: str, place: str) -> dict[str, Any]:
+    """Nothing: a link has no settings."""
+    return {}
+
+
+# Models compute in the same way wherever they are scored. Weights, rows and the libraries of a GPU come to a few
+# gigabytes of main memory.
+_SCORING = ("device", "tokens_per_batch")
+_FINETUNING = ("device", "frozen_layers_mib")
+
+FINETUNE = Stage(
+    name="finetune",
+    version=3,
+    settings=finetuning_settings,
+    arguments=lambda layout, task: {"source": layout.task_sources(task), "vocabulary": layout.task_vocabulary(task)},
+    kept=Kept("finetuning", ("task",)),
+    environment="evaluation",
+    sort="model",
+    threads="evaluation",
+    memory_mb=8000,
+    minutes=480,
+    expected_minutes=lambda work, cell, task: work.finetuning_minutes(cell, [task]),
+    runtime=_FINETUNING,
+)
+MINIMAL_PAIRS = Stage(
+    name="score_minimal_pairs",
+    version=3,
+    settings=minimal_pairs_settings,
+    arguments=lambda layout, suite: {"source": layout.evaluation_source("suite", suite)},
+    kept=Kept("minimal_pairs", ("suite",)),
+    environment="evaluation",
+    sort="model",
+    threads="evaluation",
+    memory_mb=8000,
+    minutes=480,
+    expected_minutes=lambda work, cell, suite: work.minimal_pairs_minutes(cell, suite),
+    runtime=_SCORING,
+)
+
+STAGES = (
+    MINIMAL_PAIRS,
+    # The same command for a model that others pretrained, which may be large and which no plan knows.
+    Stage(
+        name="score_baseline",
+        command=MINIMAL_PAIRS.name,
+        version=MINIMAL_PAIRS.version,
+        settings=baseline_settings,
+        environment="evaluation",
+        sort="model",
+        threads="evaluation",
+        memory_mb=16000,
+        minutes=480,
+        runtime=_SCORING,
+    ),
+    Stage(
+        name="measure_perplexity",
+        version=1,
+        settings=perplexity_settings,
+        arguments=lambda layout, experiment: {"tokens": layout.experiment_tokens(experiment)},
+        kept=Kept("perplexity"),
+        environment="evaluation",
+        sort="model",
+        threads="evaluation",
+        memory_mb=8000,
+        minutes=240,
+        runtime=_SCORING,
+    ),
+    FINETUNE,
+    Stage(
+        name="finetune_tasks",
+        version=2,
+        settings=several_tasks_settings,
+        arguments=lambda layout, experiment, batch: {
+            "source": layout.batch_sources(experiment, batch),
+            "vocabulary": layout.batch_vocabularies(experiment, batch),
+            "folder": layout.batch_folders(experiment, batch),
+        },
+        kept=Kept("finetuning_jobs", ("batch",)),
+        environment="evaluation",
+        sort="model",
+        threads="evaluation",
+        memory_mb=8000,
+        minutes=480,
+        expected_minutes=lambda work, layout, experiment, cell, batch: work.finetuning_minutes(
+            cell, layout.batch_tasks(experiment, batch)
+        ),
+        runtime=_FINETUNING,
+    ),
+    # Says where a result is kept; it computes nothing.
+    Stage(
+        name="show_result",
+        command="",
+        version=1,
+        settings=link_settings,
+        environment="sources",
+        sort="local",
+        memory_mb=100,
+        minutes=1,
+    ),
+)

@@ -1,0 +1,105 @@
+"""Stages of pretraining: the model, and what an experiment will cost."""
+
+from typing import Any
+
+from hatchery.config import continuation
+from hatchery.config.block_bodies import without
+from hatchery.config.overrides import pretraining_of
+from hatchery.config.planned_device import planned_device
+from hatchery.config.project import Project
+from hatchery.config.schema import with_defaults
+from hatchery.stages.record import Kept, Stage
+
+
+def pretraining_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+    """The model, its objective and its training."""
+    block = project.experiment(experiment)
+    chosen = project.cell(experiment, cell)
+    model = without(project.model_of(experiment, chosen.run), "description")
+    pretraining = with_defaults(pretraining_of(block, chosen.run), "experiment", "pretraining")
+    return {**continuation.settings_of(pretraining), "model": model, "seed": chosen.seed}
+
+
+def cost_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """All work of an experiment and the device that it is planned for."""
+    block, compute, cluster = project.experiment(experiment), project.config["compute"], project.config["cluster"]
+    embedded = project.config["embedded"]
+    names = [cell.name for cell in project.cells(experiment)]
+    suites = []
+    for name in block["minimal_pairs"]:
+        suite = project.block("suite", name)
+        limit = embedded["pairs_per_paradigm"] if "embedded" in suite else None
+        suites.append({"name": name, "pairs_per_paradigm": suite["pairs_per_paradigm"] or limit})
+    tasks = []
+    for name in block["finetuning"]["tasks"]:
+        task, protocol = project.block("task", name), project.protocol_of(experiment, name)
+        # Only two of the generated tasks are as long as that.
+        key = "examples_per_task" if name in ("demo_acceptability", "demo_entailment") else "examples_per_suite_task"
+        limit = embedded[key] if "embedded" in task else None
+        runs = len(protocol["seeds"]) * len(protocol["learning_rates"])
+        chosen = {key: protocol[key] for key in ("epochs", "max_length", "development_fraction")}
+        tasks.append({"name": name, "examples": task["train_limit"] or limit, "seeds": runs, **chosen})
+    return {
+        "experiment": experiment,
+        "vocabulary_size": project.block("tokenizer", block["tokenizer"])["vocabulary_size"],
+        "plan": {
+            "device": planned_device(project.config),
+            # Without GPUs in the configuration the plan is for one device.
+            "devices": cluster["nodes"] * max(1, cluster["gpus_per_node"]),
+            "threads": compute["pretraining_threads"],
+            "mfu": cluster["planned_mfu"],
+            "keep_checkpoints": compute["keep_checkpoints"],
+            "milestones": compute["milestones"],
+        },
+        "cells": [_cost_of_cell(project, experiment, name) for name in names],
+        "suites": suites,
+        "tasks": tasks,
+    }
+
+
+def _cost_of_cell(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+    chosen = project.cell(experiment, cell)
+    done = continuation.first_step(project, experiment, chosen.run, chosen.seed)
+    entry = {"cell": cell, "pretraining": pretraining_settings(project, experiment, cell)}
+    return {**entry, "first_step": done} if done else entry
+
+
+STAGES = (
+    Stage(
+        name="write_cost",
+        version=2,
+        settings=cost_settings,
+        environment="pretraining",
+        sort="local",
+        memory_mb=2000,
+        minutes=10,
+    ),
+    Stage(
+        name="pretrain",
+        version=1,
+        settings=pretraining_settings,
+        arguments=lambda layout, experiment, cell: layout.pretraining_inputs(experiment, cell),
+        kept=Kept("pretraining"),
+        environment="pretraining",
+        sort="pretraining",
+        threads="pretraining",
+        # Memory, and time where it is known beforehand, are in the `cluster` block.
+        memory_mb=0,
+        minutes=1440,
+        expected_minutes=lambda work, cell: work.pretraining_minutes(cell),
+        runtime=(
+            "device",
+            "micro_batch_size",
+            "checkpoint_interval_steps",
+            "keep_checkpoints",
+            "log_interval_steps",
+            "milestones",
+            "background_checkpoints",
+            "workers",
+            "compile",
+            "time_limit_minutes",
+            "grace_seconds",
+            "sinks",
+        ),
+    ),
+)

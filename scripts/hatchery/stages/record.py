@@ -1,0 +1,95 @@
+"""What a stage is: one frozen record, from which its rule, its command line, its environment and its ledger follow."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from hatchery.call import Argument
+from hatchery.config.project import Project
+from hatchery.storage.checksums import canonical_json
+
+Sort = Literal["local", "cpu", "model", "pretraining"]
+"""Where a job runs. "local": on the submitting machine; "cpu": without a model; "model": on one GPU, if there are any;
+"pretraining": on the nodes and GPUs of the `cluster` block."""
+
+Threads = Literal["corpus", "tokenization", "evaluation", "pretraining"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """That results belong to a model and are kept by what they are made from, not by who asks.
+
+    `folder` of an experiment holds links to them; `names` tell the results of one model apart there.
+    """
+
+    folder: str
+    names: tuple[str, ...] = ()
+
+    @property
+    def wildcards(self) -> tuple[str, ...]:
+        """What names the place of a result: the model's address, and that of what was measured of it."""
+        return ("model",) if self.folder == "pretraining" else ("model", "address")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One stage. A rule, its log and its benchmark are called `name`; the rest is what `Stages` of a project reads."""
+
+    name: str
+    # Raised when the meaning of the code changes, so that results of the old code are made anew.
+    version: int
+    # The part of the resolved configuration that results depend on, of the project and the wildcards by their names.
+    settings: Callable[..., dict[str, Any]]
+    # `envs/<environment>.yaml`.
+    environment: str
+    sort: Sort
+    memory_mb: int
+    # Where a job's time follows from its size (`expected_minutes`), the time without that knowledge.
+    minutes: int
+    memory_mb_per_thread: int = 0
+    # The threads of `compute.<threads>_threads`; one without.
+    threads: Threads | None = None
+    # Keys of the block `compute` that the command is told of; no result depends on them.
+    runtime: tuple[str, ...] = ()
+    # Arguments of the command that the call's file holds, of the layout and the wildcards by their names.
+    arguments: Callable[..., Mapping[str, Argument]] = lambda layout: {}
+    kept: Kept | None = None
+    # Minutes of a job, of the planned work (`work`), the layout and the names of a result.
+    expected_minutes: Callable[..., float | None] | None = None
+    # `scripts/<command>.py`, if the stage is another use of another stage's command; empty for no command.
+    command: str | None = None
+
+    @property
+    def script(self) -> str:
+        """The command in `scripts/` without its ending; empty where the rule calls none."""
+        return self.name if self.command is None else self.command
+
+    @property
+    def wildcards(self) -> tuple[str, ...]:
+        """The wildcards of the rule, in the order in which logs and benchmarks name them."""
+        return self.kept.wildcards if self.kept else parameters(self.settings)[1:]
+
+    def place(self, root: str, suffix: str) -> str:
+        """The pattern of a file of this stage's jobs below `root`, such as `logs/finetune/{model}/{address}.log`."""
+        return "/".join([root, self.name, *(f"{{{name}}}" for name in self.wildcards)]) + suffix
+
+    def canonical_settings(self, project: Project, **wildcards: str) -> str:
+        """Canonical JSON of everything in the configuration that a job depends on; takes the wildcards it needs.
+
+        Raises ConfigError for a broken or unknown block.
+        """
+        body = self.settings(project, **wanted(self.settings, wildcards))
+        return canonical_json({"stage": self.script, "stage_version": self.version, **body})
+
+
+@cache
+def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of what a function of a record takes."""
+    return tuple(inspect.signature(function).parameters)
+
+
+def wanted(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the values that the function takes by their names."""
+    return {name: values[name] for name in parameters(function) if name in values}

@@ -1,0 +1,75 @@
+"""Stages that train, choose and apply tokenizers."""
+
+from typing import Any
+
+from hatchery.config.block_bodies import tokenizer_body, without
+from hatchery.config.project import Project
+from hatchery.config.schema import validate
+from hatchery.errors import ConfigError
+from hatchery.stages.record import Stage
+
+
+def tokenizer_settings(project: Project, tokenizer: str) -> dict[str, Any]:
+    """How a tokenizer is trained, or that it is taken from a file."""
+    return tokenizer_body(project.block("tokenizer", tokenizer))
+
+
+def tokens_settings(project: Project, corpus: str, tokenizer: str) -> dict[str, Any]:
+    """Nothing: token shards follow from their corpus and tokenizer."""
+    return {}
+
+
+def sweep_settings(project: Project, sweep: str) -> dict[str, Any]:
+    """The tokenizers that a sweep compares. Raises ConfigError for a key that the sweep itself says."""
+    block = project.block("tokenizer_sweep", sweep)
+    types = []
+    for name, entry in block["types"].items():
+        where = f"{project.folder / 'tokenizer_sweeps' / sweep}.yaml: types.{name}.definition"
+        taken = {"corpus": block["corpus"], "vocabulary_size": entry["sizes"][0]}
+        if twice := sorted(taken.keys() & entry["definition"].keys()):
+            raise ConfigError(f"{where}: {twice[0]}: the sweep itself says it")
+        definition = tokenizer_body(validate({**entry["definition"], **taken}, "tokenizer", where))
+        rest = without(entry, "definition", "reference")
+        types.append({"name": name, "definition": without(definition, "vocabulary_size"), **rest})
+    body = without(block, "description", "corpus", "types", "morphemes_data", "published")
+    return {"name": sweep, **body, "types": types}
+
+
+STAGES = (
+    Stage(
+        name="train_tokenizer",
+        version=2,
+        settings=tokenizer_settings,
+        environment="tokenization",
+        sort="cpu",
+        threads="tokenization",
+        memory_mb=8000,
+        minutes=120,
+    ),
+    Stage(
+        name="encode_corpus",
+        version=2,
+        settings=tokens_settings,
+        environment="tokenization",
+        sort="cpu",
+        threads="tokenization",
+        memory_mb=8000,
+        minutes=120,
+    ),
+    Stage(
+        name="select_tokenizer",
+        version=1,
+        settings=sweep_settings,
+        arguments=lambda layout, sweep: {
+            "morphemes": layout.sweep_morphemes(sweep),
+            "reference": layout.sweep_references(sweep),
+            "published": layout.sweep_published(sweep),
+        },
+        environment="tokenization",
+        sort="cpu",
+        threads="corpus",
+        memory_mb=8000,
+        memory_mb_per_thread=2000,
+        minutes=1440,
+    ),
+)

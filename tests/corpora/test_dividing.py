@@ -1,0 +1,183 @@
+"""Large files of every format are divided: the pieces give the documents, and leave out the rows, of the whole file."""
+
+import csv
+import gzip
+import io
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hatchery.corpora import text_files
+from hatchery.corpora.cutting import Piece
+from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.corpora.registry import READERS
+from hatchery.errors import CorpusError, SourceError
+from hatchery.storage.sources import RawSource, open_source, register_source
+from hatchery.typed import build
+
+PIECE = 300
+WORDS = ("plain", 'a "quoted" one', "two\nlines", "a, comma", "\u00e9t\u00e9", "x\r\ny", "", "   ", "long " * 30)
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=40)
+
+
+def table(texts: list[str], ends: str = "\n", delimiter: str = ",") -> bytes:
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator=ends, delimiter=delimiter)
+    writer.writerow(["book", "text", "role"])
+    for index, text in enumerate(texts):
+        writer.writerow([f"b{index // 4 * 2 + index % 2}", text, "M" if index % 4 else "C"])
+    return "\ufeff".encode() + stream.getvalue().encode()
+
+
+def wide_table(texts: list[str]) -> bytes:
+    return table(texts).decode("utf-8-sig").encode("utf-16")
+
+
+def parquet(texts: list[str]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"nested": [{"text": 1}] * len(texts), "text": texts}), sink, row_group_size=7)
+    return sink.getvalue()
+
+
+def lines(texts: list[str]) -> bytes:
+    return b"".join(json.dumps({"book": f"b{i // 3}", "text": text}).encode() + b"\n" for i, text in enumerate(texts))
+
+
+def articles(texts: list[str]) -> bytes:
+    return "".join(f'<doc id="{i}" url="u" title="T{i}">\nT{i}\n\n{t}\n</doc>\n' for i, t in enumerate(texts)).encode()
+
+
+def books(texts: list[str]) -> bytes:
+    return "".join(f"_BOOK_TITLE_ : B_{index}.txt\n{text}\n" for index, text in enumerate(texts)).encode()
+
+
+def paragraphs(texts: list[str]) -> bytes:
+    return "\n\n".join(texts).encode()
+
+
+Content = Callable[[list[str]], bytes]
+CASES: dict[str, tuple[str, str, Content, dict[str, Any]]] = {
+    "CSV": ("plain_text", "a.csv", table, {}),
+    "CSV, rows left out": ("plain_text", "a.csv", table, {"keep": {"role": ["M"]}}),
+    "CSV, several rows a document": ("plain_text", "a.csv", table, {"lines_per_document": 3}),
+    "CSV, books": ("plain_text", "a.csv", table, {"document_column": "book"}),
+    "CSV, books cut": ("plain_text", "a.csv", table, {"document_column": "book", "lines_per_document": 2}),
+    "CSV of Windows": ("plain_text", "a.csv", lambda texts: table(texts, "\r\n"), {}),
+    "TSV": ("plain_text", "a.tsv", lambda texts: table(texts, delimiter="\t"), {}),
+    "CSV, compressed": ("plain_text", "a.csv.gz", lambda texts: gzip.compress(table(texts)), {}),
+    "CSV, UTF-16": ("plain_text", "a.csv", wide_table, {"encoding": "utf-16"}),
+    "JSON lines": ("plain_text", "a.jsonl", lines, {}),
+    "JSON lines, books": ("plain_text", "a.jsonl", lines, {"document_column": "book"}),
+    "text": ("plain_text", "a.txt", paragraphs, {"lines_per_document": 3}),
+    "text, lines": ("plain_text", "a.txt", paragraphs, {"lines_per_document": 2, "paragraphs": "line"}),
+    "tagged text": ("plain_text", "a.txt", paragraphs, {"lines_per_document": 2, "tagged": True}),
+    "raw JSON lines": ("raw_text", "a", lines, {"format": "json_lines"}),
+    "raw JSON lines, cut": (
+        "raw_text",
+        "a",
+        lines,
+        {"format": "json_lines", "lines_per_document": 1, "paragraphs": "line"},
+    ),
+    "Parquet": ("raw_text", "a", parquet, {"format": "parquet"}),
+    "Parquet, joined": (
+        "raw_text",
+        "a",
+        parquet,
+        {"format": "parquet", "texts_are_sentences": True, "lines_per_document": 5},
+    ),
+    "sentences": ("raw_text", "a", paragraphs, {"format": "sentences"}),
+    "sentences, joined": (
+        "raw_text",
+        "a",
+        paragraphs,
+        {"format": "sentences", "texts_are_sentences": True, "lines_per_document": 4},
+    ),
+    "raw text": ("raw_text", "a", paragraphs, {"format": "text", "lines_per_document": 3}),
+    "WikiExtractor": ("raw_text", "a", articles, {"format": "wikiextractor"}),
+    "Children's Book Test": ("raw_text", "a", books, {"format": "cbt"}),
+}
+
+
+def read_in_pieces(
+    source: RawSource, reader: str, file: str, options: dict[str, Any], pieces: list[Piece | None]
+) -> tuple[list[RawDocument], Rejections]:
+    rejections = Rejections()
+    built = build(READERS[reader].options, options)
+    documents: list[RawDocument] = []
+    for piece in pieces:
+        reading = Reading("mine", built, rejections, lambda text: [text], 100, piece)
+        documents += READERS[reader].read(source, file, reading)
+    return documents, rejections
+
+
+def divided(source: RawSource, reader: str, file: str, options: dict[str, Any]) -> list[Piece]:
+    divide = READERS[reader].divide
+    assert divide is not None
+    return list(divide(source, file, build(READERS[reader].options, options), 100))
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_files, "PIECE_BYTES", PIECE)
+
+
+def source_with(folder: Path, file: str, content: bytes) -> RawSource:
+    folder.mkdir(exist_ok=True)
+    (folder / file).write_bytes(content)
+    register_source("raw", folder / file, folder.with_suffix(".json"))
+    return open_source(folder.with_suffix(".json"))
+
+
+@pytest.mark.parametrize("name", CASES)
+@given(texts=TEXTS, block=st.integers(1, 200))
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_pieces_of_a_file_give_what_the_whole_file_gives(
+    name: str, texts: list[str], block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "_BLOCK_BYTES", block)
+    reader, file, content, options = CASES[name]
+    source = source_with(tmp_path / "raw", file, content(texts))
+    pieces = divided(source, reader, file, options)
+    assert read_in_pieces(source, reader, file, options, [*pieces]) == read_in_pieces(
+        source, reader, file, options, [None]
+    )
+    assert [piece.first for piece in pieces] == [sum(p.count for p in pieces[:i]) for i in range(len(pieces))]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_large_file_of_every_format_is_divided(name: str, tmp_path: Path) -> None:
+    reader, file, content, options = CASES[name]
+    draw = random.Random(1)
+    texts = [draw.choice([*WORDS[:4], "long " * 30]) for _ in range(400)]
+    pieces = divided(source_with(tmp_path / "raw", file, content(texts)), reader, file, options)
+    # Packed files have few.
+    assert len(pieces) > (1 if file.endswith(".gz") or "encoding" in options else 10)
+
+
+def test_a_table_whose_documents_never_end_is_one_piece(tmp_path: Path) -> None:
+    rows = "".join(f"{'a' if index in (0, 499) else index},words of a row\n" for index in range(500))
+    source = source_with(tmp_path / "raw", "a.csv", f"book,text\n{rows}".encode())
+    assert len(divided(source, "plain_text", "a.csv", {"document_column": "book"})) == 1
+
+
+def test_an_article_that_occurs_in_two_pieces_is_told(tmp_path: Path) -> None:
+    source = source_with(tmp_path / "raw", "a", articles(["words " * 90] * 3) + articles(["again"]))
+    with pytest.raises(CorpusError, match="'0' occurs twice"):
+        divided(source, "raw_text", "a", {"format": "wikiextractor"})
+
+
+def test_the_line_of_a_mistake_is_that_of_the_file_in_any_piece(tmp_path: Path) -> None:
+    before = table(["two\nlines"] * 50)
+    source = source_with(tmp_path / "raw", "a.csv", before + b'x,"never closed\n')
+    with pytest.raises(SourceError, match=r"a\.csv: line 102: not a well-formed table"):
+        divided(source, "plain_text", "a.csv", {})
+    with pytest.raises(SourceError, match=r"a\.csv: line 102: not a well-formed table"):
+        read_in_pieces(source, "plain_text", "a.csv", {}, [Piece(len(before), 10**6, 101, 50, 1)])
