@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from hatchery.analysis.paper_tables.grid import OURS, Block, Digits, Line, PaperTable, Value
-from hatchery.analysis.paper_tables.views import escaped, latex_document, latex_table
+from hatchery.analysis.paper_tables.views import latex_document, latex_table
 from hatchery.errors import ConfigError
+from hatchery.rendering.escaping import latex_text
 
 Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]
 HOSTILE = r"50% of a_b & {c} #1 $x^2$ ~ \d `q` <p> [s] – “é”"
@@ -82,9 +83,9 @@ def hostile_table() -> PaperTable:
 
 def test_text_that_tex_would_read_as_commands_is_shown_as_it_is() -> None:
     check_table(latex_table(hostile_table()))
-    assert escaped("50% of a_b & {c}") == r"50\% of a\_b \& \{c\}"
+    assert latex_text("50% of a_b & {c}") == r"50\% of a\_b \& \{c\}"
     with pytest.raises(ConfigError, match="é, which no command is known for"):
-        escaped("é")
+        latex_text("é")
 
 
 def test_a_row_that_begins_with_a_bracket_is_no_option_of_the_line_before_it() -> None:

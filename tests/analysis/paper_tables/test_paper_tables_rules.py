@@ -11,11 +11,10 @@ from hatchery.analysis.paper_tables.layout import read_layout
 from hatchery.analysis.paper_tables.scores import LEADERBOARD_FILES, Score, leaderboard_scores
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.paper_tables.stage import Inputs, all_tables
-from hatchery.analysis.paper_tables.views import escaped as latex_escaped
-from hatchery.analysis.paper_tables.views import escaped as markdown_escaped
 from hatchery.analysis.paper_tables.views import latex_table, markdown_table
 from hatchery.analysis.summary import COLUMNS
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
+from hatchery.rendering.escaping import latex_text, markdown_text
 from hatchery.storage.verified import write_checksums
 from hatchery.typed import build
 
@@ -69,16 +68,16 @@ def test_numbers_are_rounded_to_their_digits_and_zero_has_no_sign(digits: Digits
 
 
 def test_latex_text_has_no_commands_in_it_that_were_not_meant() -> None:
-    assert latex_escaped("a_b & 5% of $3 {x} ~ ^ \\ #1") == (
+    assert latex_text("a_b & 5% of $3 {x} ~ ^ \\ #1") == (
         r"a\_b \& 5\% of \$3 \{x\} \textasciitilde{} \textasciicircum{} \textbackslash{} \#1"
     )
-    assert latex_escaped("1 ± 2 † “x”") == r"1 $\pm$ 2 \dag{} ``x''"
+    assert latex_text("1 ± 2 † “x”") == r"1 $\pm$ 2 \dag{} ``x''"
     with pytest.raises(ConfigError, match="which no command is known for"):
-        latex_escaped("naïve")
+        latex_text("naïve")
 
 
 def test_markdown_text_has_no_markup_in_it_that_was_not_meant() -> None:
-    assert markdown_escaped("a|b *c* <d>\ne") == r"a\|b \*c\* \<d> e"
+    assert markdown_text("a|b *c* <d>\ne", foreign=False) == r"a\|b \*c\* \<d> e"
 
 
 def test_a_table_of_names_full_of_markup_keeps_its_columns() -> None:
