@@ -29,12 +29,12 @@ from hatchery.evaluation.finetuning.optimizer import build_optimizer, set_rates
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.evaluation.tasks.example import Example
-from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.heads.pooling import FirstToken
 from hatchery.modeling.heads.registry import HeadContext, build_task_model
 from hatchery.modeling.heads.task_model import TaskModel
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.trainer import TokenizerSettings, train
 
@@ -185,7 +185,7 @@ def make_model(tokenizer: Tokenizer, hidden_size: int, layers: int, device: torc
         num_hidden_layers=layers,
         num_attention_heads=max(1, hidden_size // 64),
     )
-    network = MaskedLanguageModel(config)
+    network = LanguageModel(config)
     initialise_(network, seed=0)
     context = HeadContext(2, PROTOCOL.dropout, 12, tokenizer.pad_id)
     return build_task_model("sequence_classification", network.encoder, context).to(device)

@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.pretraining.batches import StepBatch
 from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.loop import accumulate_gradients
@@ -35,9 +35,9 @@ OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
 VOCABULARY = 2048
 
 
-def make_model(device: torch.device) -> MaskedLanguageModel:
+def make_model(device: torch.device) -> LanguageModel:
     config = LtgBertConfig(VOCABULARY, 128, 344, 4, 4, 128, 16, 0.0, 0.0, layer_weighting="biased")
-    model = MaskedLanguageModel(config).to(device)
+    model = LanguageModel(config).to(device)
     initialise_(model, 42)
     return model
 

@@ -28,9 +28,9 @@ from hatchery.evaluation.minimal_pairs.masked_rows import expand
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel
 from hatchery.evaluation.runtime import prepare_device
-from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 CLS, SEP, PAD, MASK = 1, 2, 3, 4
@@ -54,7 +54,7 @@ class Framed(HatcheryModel):
     frame = Frame((CLS,), (SEP,))
     mask_id = MASK
 
-    def __init__(self, network: MaskedLanguageModel, device: torch.device) -> None:
+    def __init__(self, network: LanguageModel, device: torch.device) -> None:
         self.network, self.device = network, device
         self.vocabulary_size = network.config.vocab_size
 
@@ -120,7 +120,7 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
     return changed == 0 and ratio >= limit
 
 
-def allowed_ratio(network: MaskedLanguageModel, pairs: Sequence[Pair]) -> float:
+def allowed_ratio(network: LanguageModel, pairs: Sequence[Pair]) -> float:
     """Multiplications of the baseline over ours: weights of the encoder per position, of the head per logit.
 
     Ours applies the weights of the last layer once per row; at every position there are only the products of what is
@@ -144,7 +144,7 @@ def allowed_ratio(network: MaskedLanguageModel, pairs: Sequence[Pair]) -> float:
     return baseline / ours
 
 
-def build_model(vocabulary: int, hidden_size: int, layers: int) -> MaskedLanguageModel:
+def build_model(vocabulary: int, hidden_size: int, layers: int) -> LanguageModel:
     config = LtgBertConfig(
         vocab_size=vocabulary,
         hidden_size=hidden_size,
@@ -152,7 +152,7 @@ def build_model(vocabulary: int, hidden_size: int, layers: int) -> MaskedLanguag
         num_hidden_layers=layers,
         num_attention_heads=max(1, hidden_size // 64),
     )
-    model = MaskedLanguageModel(config)
+    model = LanguageModel(config)
     initialise_(model, seed=0)
     return model.eval()
 
@@ -185,7 +185,7 @@ def blimp_pairs(n_pairs: int, archive: Path, tokenizer_path: Path) -> list[Pair]
 
 
 @torch.inference_mode()
-def one_pair(model: MaskedLanguageModel, pair: Pair, device: torch.device) -> list[float]:
+def one_pair(model: LanguageModel, pair: Pair, device: torch.device) -> list[float]:
     width = max(map(len, pair)) + 2
     framed = [[CLS, *sentence, SEP, *[PAD] * (width - 2 - len(sentence))] for sentence in pair]
     rows = [row for row, sentence in zip(framed, pair, strict=True) for _ in sentence]
@@ -201,7 +201,7 @@ def one_pair(model: MaskedLanguageModel, pair: Pair, device: torch.device) -> li
 
 
 @torch.inference_mode()
-def one_row_each(model: MaskedLanguageModel, sentence: Sequence[int], device: torch.device) -> float:
+def one_row_each(model: LanguageModel, sentence: Sequence[int], device: torch.device) -> float:
     framed = torch.tensor([[CLS, *sentence, SEP]], device=device)
     total = 0.0
     for position, target in enumerate(sentence, start=1):

@@ -27,9 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 import torch
 
-from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.objectives.examples import ExampleSettings, build_examples
 from hatchery.objectives.masking import MaskingSettings
 from hatchery.pretraining.batches import StepBatch, TrainingBatches
@@ -59,9 +59,9 @@ OBJECTIVE = ObjectiveSettings("span", "corrected", 0.15, 0.1, 0.1, 0.1, True, Fa
 OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
 
 
-def make_model(vocabulary_size: int, device: torch.device) -> MaskedLanguageModel:
+def make_model(vocabulary_size: int, device: torch.device) -> LanguageModel:
     """LTG-BERT of the size `ltg_mini` (config/models)."""
-    model = MaskedLanguageModel(LtgBertConfig(vocabulary_size, 128, 344, 6, 4, 512, 32, 0.0, 0.0))
+    model = LanguageModel(LtgBertConfig(vocabulary_size, 128, 344, 6, 4, 512, 32, 0.0, 0.0))
     initialise_(model, 42)
     return model.to(device)
 
@@ -69,9 +69,7 @@ def make_model(vocabulary_size: int, device: torch.device) -> MaskedLanguageMode
 class Turns(BatchLoader):
     """A loader that lets the bare model compute every batch before the loop gets it, and keeps the two times apart."""
 
-    def __init__(
-        self, batches: TrainingBatches, workers: int, bare: MaskedLanguageModel | None, engine: Engine
-    ) -> None:
+    def __init__(self, batches: TrainingBatches, workers: int, bare: LanguageModel | None, engine: Engine) -> None:
         super().__init__(batches, workers, pin_memory=engine.device.type == "cuda")
         self.bare, self.engine = bare, engine
         self.loop_seconds: list[float] = []

@@ -26,9 +26,9 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from hatchery.modeling import layered_encoder
-from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
 
 LIMITS = {128: 1.5, 512: 12.0}
 """Least speed-up over the plain definition, by sequence length."""
@@ -71,7 +71,7 @@ def make_batch(setting: Setting) -> tuple[Tensor, Tensor, Tensor]:
 
 def ours(setting: Setting) -> nn.Module:
     config = LtgBertConfig(VOCABULARY, HIDDEN, INTERMEDIATE, setting.layers, HEADS)
-    model = MaskedLanguageModel(config)
+    model = LanguageModel(config)
     initialise_(model, 1)
     return model.to(setting.device)
 

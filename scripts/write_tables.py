@@ -13,8 +13,8 @@ def main(arguments: argparse.Namespace) -> None:
         summary=arguments.summary,
         published=arguments.published,
         layout=arguments.layout,
-        finetuning=named_paths(arguments.finetuning),
-        layers=arguments.layer_contributions,
+        measurements=arguments.measurements,
+        layers=arguments.layers,
         sizes=arguments.sizes,
         cards=named_paths(arguments.card),
     )
@@ -27,11 +27,9 @@ if __name__ == "__main__":
     parser.add_argument("--summary", type=Path, required=True, help="summary.csv of the experiment")
     parser.add_argument("--published", type=Path, required=True, help="table of the paper's numbers (CSV)")
     parser.add_argument("--layout", type=Path, required=True, help="layout of the paper's tables (YAML)")
-    parser.add_argument(
-        "--finetuning", nargs="+", action="extend", metavar="CELL:TASK=MANIFEST", help="runs for stochastic order"
-    )
-    parser.add_argument("--layer-contributions", type=Path, help="the layers' contributions to the probes (CSV)")
-    parser.add_argument("--sizes", type=Path, help="table of published corpus sizes (CSV)")
+    parser.add_argument("--measurements", type=Path, required=True, help="measurements.parquet of the experiment")
+    parser.add_argument("--layers", type=Path, required=True, help="layers.parquet of the experiment")
+    parser.add_argument("--sizes", type=Path, required=True, help="table of published corpus sizes (CSV)")
     parser.add_argument(
         "--card", nargs="+", action="extend", metavar="CORPUS=STATISTICS", help="statistics.csv of a card"
     )

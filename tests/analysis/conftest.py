@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 
+from hatchery.analysis.collect_measurements import Inputs, collect_measurements
+from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.read_tables import read_measurements
+from hatchery.analysis.settings import SummarySettings, baseline_runs
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import stage_run
+from hatchery.typed import build, stage_body
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -22,6 +27,64 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return buffer.getvalue()
 
 
+PRETRAINING: dict[str, Any] = {
+    "stage": "pretrain",
+    "stage_version": 1,
+    "model": {
+        "family": "ltg",
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "max_position_embeddings": 32,
+        "position_bucket_size": 8,
+        "layer_norm_eps": 1e-7,
+        "attention_probs_dropout_prob": 0.1,
+        "hidden_dropout_prob": 0.1,
+        "layer_weighting": "none",
+    },
+    "objective": {
+        "kind": "subword",
+        "reading": "corrected",
+        "mask_probability": 0.15,
+        "random_probability": 0.1,
+        "keep_probability": 0.1,
+        "short_probability": 0.1,
+        "at_least_one": True,
+        "special_tokens_maskable": False,
+        "segments": "babylm",
+        "sentence_pairs": "none",
+        "padding_in_loss": False,
+        "padding_attended": False,
+    },
+    "output_bias": {
+        "kind": "zero",
+        "centred": False,
+        "counted_examples": 100,
+        "counts": "labels",
+        "label_smoothing": 0.0,
+        "report": False,
+        "smoothing": 1.0,
+        "weight_scale": "own",
+    },
+    "optimizer": {
+        "name": "lamb",
+        "learning_rate": 0.01,
+        "weight_decay": 0.1,
+        "beta1": 0.9,
+        "beta2": 0.98,
+        "epsilon": 1e-6,
+        "max_gradient_norm": 2.0,
+    },
+    "schedule": {"name": "cosine", "warmup_fraction": 0.1, "final_fraction": 0.1},
+    "sequence_length": 32,
+    "batch_size": 4,
+    "long_sequence": None,
+    "precision": "auto",
+    "evaluation_interval_steps": 2,
+    "evaluation_sequences": 4,
+}
+
 Run = int | tuple[int, float]
 Results = Mapping[Run, tuple[Sequence[float | None], str]]
 
@@ -31,7 +94,7 @@ class Experiment:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.cells: list[dict[str, Any]] = []
+        self.runs: list[dict[str, Any]] = []
         self.suites: list[str] = []
         self.tasks: list[str] = []
         self.pretraining: dict[str, Path] = {}
@@ -43,7 +106,7 @@ class Experiment:
     def copied(self, folder: Path) -> "Experiment":
         shutil.copytree(self.folder, folder)
         copy = Experiment(folder)
-        copy.cells, copy.suites, copy.tasks = list(self.cells), list(self.suites), list(self.tasks)
+        copy.runs, copy.suites, copy.tasks = list(self.runs), list(self.suites), list(self.tasks)
         copy.baselines = list(self.baselines)
         for kind in ("pretraining", "minimal_pairs", "finetuning", "perplexity"):
             moved = {name: folder / path.relative_to(self.folder) for name, path in getattr(self, kind).items()}
@@ -60,12 +123,17 @@ class Experiment:
     ) -> str:
         """`alphas` by (consuming layer, producing layer); None for a model without layer weighting."""
         cell = f"{run}-s{seed}"
-        self.cells.append({"cell": cell, "run": run, "seed": seed})
+        self.runs.append({"name": cell, "model": run, "seed": seed})
         folder = self.folder / "pretraining" / cell
         files = {
             "metrics.jsonl": "".join(json.dumps(row) + "\n" for row in metrics),
             "config.json": json.dumps(
-                {"num_hidden_layers": layers, "layer_weighting": "none" if alphas is None else "zero"}
+                {
+                    **PRETRAINING["model"],
+                    "num_hidden_layers": layers,
+                    "layer_weighting": "none" if alphas is None else "zero",
+                    "vocab_size": 100,
+                }
             ),
         }
         if alphas is not None:
@@ -74,7 +142,10 @@ class Experiment:
                 for (n, i), alpha in alphas.items()
             ]
             files["layer_weights.json"] = json.dumps({"rows": rows})
-        with stage_run(folder / "manifest.json", {"stage": "pretrain", "cell": cell}) as stage:
+        settings = {**PRETRAINING, "steps": len(metrics), "seed": seed}
+        with stage_run(folder / "manifest.json", settings) as stage:
+            last = metrics[-1] if metrics else {"step": 0, "tokens": 0}
+            stage.measures.update(parameters=1000 * layers, steps=last["step"], tokens=last["tokens"], run=run)
             for name, text in files.items():
                 write_text(folder / name, text)
                 stage.add_output(folder / name)
@@ -177,22 +248,41 @@ class Experiment:
             run.measures.update(measures or {})
         return folder / "manifest.json"
 
+    def collect_settings(self) -> dict[str, Any]:
+        settings = self.summary_settings() | {"stage": "collect_measurements", "perplexity": bool(self.perplexity)}
+        del settings["published"]
+        return settings
+
+    @property
+    def inputs(self) -> Inputs:
+        return Inputs(self.pretraining, self.minimal_pairs, self.finetuning, self.perplexity)
+
+    def collected(self) -> Path:
+        """The tidy table of measurements of what there is by now; the others lie beside it."""
+        collect_measurements(self.collect_settings(), self.inputs, self.folder / "measurements.parquet")
+        return self.folder / "measurements.parquet"
+
+    def measurements(self) -> list[Measurement]:
+        """What a view reads of what there is by now."""
+        settings = build(SummarySettings, stage_body(self.summary_settings()))
+        runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
+        return read_measurements(self.collected(), runs)
+
     def summary_settings(self, published: dict[str, Any] | None = None) -> dict[str, Any]:
         return {
             "stage": "summarise",
             "stage_version": 1,
             "experiment": "demo",
-            "cells": self.cells,
+            "runs": self.runs,
             "suites": self.suites,
             "tasks": self.tasks,
             "published": published,
-            "perplexity": bool(self.perplexity),
             "baselines": self.baselines,
         }
 
     def figure_settings(self, figure: str = "learning_curves", **style: Any) -> dict[str, Any]:
         named = {"stage": "draw_figure", "stage_version": 1, "figure": figure, "version": 1}
-        return {**named, "experiment": "demo", "cells": self.cells, "style": style}
+        return {**named, "experiment": "demo", "runs": self.runs, "style": style}
 
 
 @pytest.fixture

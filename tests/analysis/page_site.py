@@ -75,7 +75,7 @@ class Site:
         self.results = folder / "results" / "demo"
         self.page = self.results / "index.html"
         self.pretraining: dict[str, Path] = {}
-        self.cells: list[dict[str, Any]] = []
+        self.runs: list[dict[str, Any]] = []
 
     def add_run(
         self,
@@ -95,7 +95,7 @@ class Site:
             run.measures.update(measures or {})
             run.volatile.update({"training_seconds": 125.0, "tokens_per_second": 1024.5, "resumed_from_step": 0})
         self.pretraining[cell] = output
-        self.cells.append({"cell": cell, "run": model, "seed": 1})
+        self.runs.append({"name": cell, "model": model, "seed": 1})
         return output
 
     def write_cost(self) -> Path:
@@ -176,5 +176,5 @@ class Site:
             cost=self.results / "cost.md",
         )
         settings = {"stage": "write_page", "stage_version": 3, "experiment": "demo", "description": description}
-        write_page({**settings, "cells": self.cells}, inputs, self.page)
+        write_page({**settings, "runs": self.runs}, inputs, self.page)
         return self.page.read_text(encoding="utf-8")

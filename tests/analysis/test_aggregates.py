@@ -16,13 +16,13 @@ from hatchery.analysis.aggregates import (
     mean_and_deviation,
 )
 from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.settings import Cell
+from hatchery.analysis.settings import SeededRun
 
 PERCENT = st.floats(min_value=0, max_value=100)
 
 
 def run(value: float | None, seed: int = 1, failed: str = "", task: str = "cola") -> Measurement:
-    cell = Cell("m-s42", "m", 42)
+    cell = SeededRun("m-s42", "m", 42)
     return Measurement(cell, "finetuning", task, "accuracy_percent", value, "0" * 12, seed, failed)
 
 

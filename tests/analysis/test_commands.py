@@ -40,10 +40,19 @@ def test_summarise_writes_the_same_five_files_whatever_the_hash_seed(
     contents = []
     for seed in ("1", "2"):
         folder = tmp_path / seed
+        table = str(tmp_path / f"tables {seed}/measurements.parquet")
+        result = run(
+            repository,
+            "collect_measurements",
+            *("--settings", json.dumps(two_models.collect_settings()), *inputs),
+            *("--output", table),
+            hash_seed=seed,
+        )
+        assert result.returncode == 0, result.stderr
         result = run(
             repository,
             "summarise",
-            *("--settings", json.dumps(two_models.summary_settings()), *inputs),
+            *("--settings", json.dumps(two_models.summary_settings()), "--measurements", table),
             *("--output", str(folder / "summary.csv"), "--parquet", str(folder / "summary.parquet")),
             *("--markdown", str(folder / "summary.md"), "--text", str(folder / "summary.txt")),
             hash_seed=seed,

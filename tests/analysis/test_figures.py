@@ -24,7 +24,7 @@ from hatchery.analysis.figures.phenomena import (
 from hatchery.analysis.figures.stage import draw_figure
 from hatchery.analysis.measurements import minimal_pair_measurements
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve, read_layer_weights
-from hatchery.analysis.settings import Cell, FigureSettings
+from hatchery.analysis.settings import FigureSettings, SeededRun
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.rendering import drawing
 from hatchery.rendering.style import Style
@@ -143,9 +143,9 @@ def test_an_axis_of_steps_is_drawn_only_where_all_runs_share_it() -> None:
 
 
 def test_every_seed_is_a_line_and_models_that_were_not_trained_are_told_in_the_legend() -> None:
-    cells = tuple(Cell(f"{run}-s{seed}", run, seed) for run in ("plain", "random") for seed in (1, 2))
+    cells = tuple(SeededRun(f"{run}-s{seed}", run, seed) for run in ("plain", "random") for seed in (1, 2))
     rows = [CurvePoint(1, 10, 3.0, None, None), CurvePoint(2, 20, 2.0, 2.5, 12.0)]
-    curves = [curve_of(cell, rows if cell.run == "plain" else []) for cell in cells]
+    curves = [curve_of(run, rows if run.model == "plain" else []) for run in cells]
     figure = draw_learning_curves(FigureSettings("demo", cells), curves, 10.0)
     training, development = figure.axes[:2]
     assert [list(line.get_ydata()) for line in training.lines] == [[3.0, 2.0], [3.0, 2.0], [], []]
@@ -157,9 +157,9 @@ def test_every_seed_is_a_line_and_models_that_were_not_trained_are_told_in_the_l
 def test_bars_are_means_over_seeds_with_whiskers_and_a_line_of_chance(two_models: Any) -> None:
     settings = typed(two_models)
     runs = []
-    for cell in settings.cells:
-        manifest = read_manifest(two_models.minimal_pairs[f"{cell.cell}:blimp"])
-        runs += minimal_pair_measurements(cell, "blimp", manifest)
+    for run in settings.runs:
+        manifest = read_manifest(two_models.minimal_pairs[f"{run.name}:blimp"])
+        runs += minimal_pair_measurements(run, "blimp", manifest)
     panel = suite_bars("blimp", runs)
     assert panel.phenomena == ["agreement", "ellipsis", "phenomenon_average"]
     axes = draw_phenomena(settings, [panel]).axes[0]
@@ -182,7 +182,7 @@ def test_the_line_of_chance_crosses_no_number(experiment: Any) -> None:
     experiment.add_minimal_pairs(cell, "blimp", {"agreement": {"a": (48, 100)}, "ellipsis": {"b": (49, 100)}})
     settings = typed(experiment)
     manifest = read_manifest(experiment.minimal_pairs["elc-s1:blimp"])
-    panel = suite_bars("blimp", minimal_pair_measurements(settings.cells[0], "blimp", manifest))
+    panel = suite_bars("blimp", minimal_pair_measurements(settings.runs[0], "blimp", manifest))
     axes = draw_phenomena(settings, [panel]).axes[0]
     (line,) = [line for line in axes.lines if list(line.get_xdata()) == [50.0, 50.0]]
     numbers = [text for text in axes.texts if re.fullmatch(r"\d+\.\d", text.get_text())]
@@ -202,8 +202,8 @@ def test_a_figure_holds_a_second_drawing_for_phones_in_which_nothing_overlaps(tw
     draw_figure(two_models.figure_settings(width_inches=4), two_models.pretraining, tmp_path / "b.svg")
     assert "<symbol" not in (tmp_path / "b.svg").read_text(encoding="utf-8")
     settings = typed(two_models, width_inches=drawing.NARROW_INCHES)
-    points = {cell.cell: read_curve(read_manifest(two_models.pretraining[cell.cell])) for cell in settings.cells}
-    curves = [curve_of(cell, points[cell.cell]) for cell in settings.cells]
+    points = {run.name: read_curve(read_manifest(two_models.pretraining[run.name])) for run in settings.runs}
+    curves = [curve_of(run, points[run.name]) for run in settings.runs]
     figure = draw_learning_curves(settings, curves, tokens_per_step(list(points.values())))
     above, below = (axes.get_position() for axes in figure.axes)
     assert above.y0 > below.y1, "one panel above the other"
@@ -217,7 +217,7 @@ def test_more_models_than_colours_are_still_told_apart() -> None:
 
 
 def test_a_legend_in_several_rows_is_read_in_the_configured_order() -> None:
-    cells = tuple(Cell(f"model_number_{index}-s1", f"model_number_{index}", 1) for index in range(5))
+    cells = tuple(SeededRun(f"model_number_{index}-s1", f"model_number_{index}", 1) for index in range(5))
     figure = draw_learning_curves(FigureSettings("demo", cells, Style(width_inches=4)), [], None)
     legend = figure.legends[0]
     figure.canvas.draw()

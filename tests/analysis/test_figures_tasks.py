@@ -14,7 +14,7 @@ from hatchery.analysis.figures.stage import draw_figure
 from hatchery.analysis.figures.task_scores import draw_task_scores, suite_scores
 from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
 from hatchery.analysis.measurements import Measurement, minimal_pair_measurements
-from hatchery.analysis.settings import FigureSettings, cells_by_name
+from hatchery.analysis.settings import FigureSettings, runs_by_name
 from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, PARADIGMS_OF_PHENOMENON
 from hatchery.errors import ConfigError
 from hatchery.rendering.drawing import MARKERS, NARROW_INCHES, figure_style
@@ -38,7 +38,7 @@ def table(repository: Path, paper: str) -> Path:
 
 
 def measured(experiment: Any, settings: FigureSettings) -> list[Measurement]:
-    cells = cells_by_name(settings.cells)
+    cells = runs_by_name(settings.runs)
     runs = []
     for name, path in experiment.finetuning.items():
         cell, task = name.split(":")
@@ -222,7 +222,7 @@ def test_published_accuracies_are_marked_on_the_bars(
     settings = typed(blimp, choice(paper, track, {"ltg": row}))
     values = comparable_values(settings, table(repository, paper))
     manifest = read_manifest(blimp.minimal_pairs[f"ltg-s42:{suite}"])
-    panel = suite_bars(suite, minimal_pair_measurements(settings.cells[0], suite, manifest), values)
+    panel = suite_bars(suite, minimal_pair_measurements(settings.runs[0], suite, manifest), values)
     figure = draw_phenomena(settings, [panel])
     marks = {panel.phenomena[panel.places().index(y)]: x for x, y in published(figure.axes[0])}
     assert {name: marks[name] for name in printed} == pytest.approx(printed)

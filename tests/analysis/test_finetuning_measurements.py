@@ -11,12 +11,12 @@ from hatchery.analysis.finetuning_measurements import (
     finetuning_measurements,
     with_distinct_tasks,
 )
-from hatchery.analysis.settings import Cell
+from hatchery.analysis.settings import SeededRun
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 
-CELL = Cell("m-s1", "m", 1)
+CELL = SeededRun("m-s1", "m", 1)
 HEADER = "rows,seed,learning_rate,metric,value,best_step,development_value,failed\n"
 TASK = {"name": "cola", "suite": "glue", "metrics": ["accuracy"]}
 

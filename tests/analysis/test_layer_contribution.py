@@ -14,10 +14,10 @@ from hatchery.analysis.layer_contribution import (
     contributions_csv,
     layer_contributions,
     least_squares_slope,
-    probe_shares,
+    probe_weights,
     tabulate_layer_contributions,
 )
-from hatchery.analysis.settings import Cell, FigureSettings
+from hatchery.analysis.settings import FigureSettings, SeededRun
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.rendering.style import Style
 from hatchery.storage.atomic import write_text
@@ -61,22 +61,27 @@ def test_a_slope_is_percent_per_layer() -> None:
 
 def test_both_poolers_of_a_probe_count_the_same(tmp_path: Path) -> None:
     path = probe(tmp_path, weights((1, [[0.5, 0.5], [0.1, 0.9]]), (2, [[1.0, 0.0], [0.0, 1.0]])))
-    assert probe_shares(read_manifest(path)) == [pytest.approx((30.0, 70.0)), pytest.approx((50.0, 50.0))]
+    rows = [{"model": "a", "run": "a-s1", **row} for row in probe_weights("dp", read_manifest(path))]
+    (found,) = layer_contributions(rows)
+    assert found.probes == 2 and found.percent == pytest.approx((40.0, 60.0))
 
 
 def test_contributions_are_means_over_all_probes_of_a_model(tmp_path: Path) -> None:
-    cells = (Cell("a-s1", "a", 1), Cell("a-s2", "a", 2))
     texts = {"a-s1": weights((1, [[0.2, 0.8]]), (2, [[0.4, 0.6]])), "a-s2": weights((1, [[0.6, 0.4]]))}
-    manifests = {(cell, "dp"): read_manifest(probe(tmp_path / cell, text)) for cell, text in texts.items()}
-    (found,) = layer_contributions(manifests, cells)
+    rows = [
+        {"model": "a", "run": run, **row}
+        for run, text in texts.items()
+        for row in probe_weights("dp", read_manifest(probe(tmp_path / run, text)))
+    ]
+    (found,) = layer_contributions(rows)
     assert (found.model, found.task, found.probes) == ("a", "dp", 3)
     assert found.percent == pytest.approx((40.0, 60.0)) and found.slope == pytest.approx(20.0)
     assert contributions_csv([found]) == (
         "model,task,layer,percent,slope\na,dp,1,40.0000,20.0000\na,dp,2,60.0000,20.0000\n"
     )
-    manifests["a-s2", "dp"] = read_manifest(probe(tmp_path / "other", weights((1, [[0.2, 0.2, 0.6]]))))
+    other = probe_weights("dp", read_manifest(probe(tmp_path / "other", weights((1, [[0.2, 0.2, 0.6]])))))
     with pytest.raises(EvaluationError, match="the seeds of a do not have the same number of layers"):
-        layer_contributions(manifests, cells)
+        layer_contributions([*rows, *({"model": "a", "run": "a-s3", **row} for row in other)])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +97,7 @@ def test_contributions_are_means_over_all_probes_of_a_model(tmp_path: Path) -> N
 )
 def test_wrong_weights_name_the_file(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(EvaluationError, match=complaint) as caught:
-        probe_shares(read_manifest(probe(tmp_path, text)))
+        probe_weights("dp", read_manifest(probe(tmp_path, text)))
     assert "layer_weights.csv" in str(caught.value)
 
 
@@ -108,9 +113,9 @@ def probes(tmp_path: Path) -> dict[str, Path]:
 
 
 def settings(**style: Any) -> dict[str, Any]:
-    cells = [{"cell": f"{run}-s1", "run": run, "seed": 1} for run in ("plain", "deep")]
+    runs = [{"name": f"{run}-s1", "model": run, "seed": 1} for run in ("plain", "deep")]
     named = {"stage": "draw_figure", "stage_version": 1, "figure": "layer_contributions"}
-    return {**named, "experiment": "demo", "cells": cells, "style": style}
+    return {**named, "experiment": "demo", "runs": runs, "style": style}
 
 
 def test_the_same_probes_give_the_same_vector_file_and_table(probes: dict[str, Path], tmp_path: Path) -> None:
@@ -120,7 +125,7 @@ def test_the_same_probes_give_the_same_vector_file_and_table(probes: dict[str, P
     assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
     assert "<image" not in text and "of demo</dc:title>" in text
     drawn = settings()
-    table = {"stage": "tabulate_layer_contributions", "experiment": "demo", "cells": drawn["cells"]}
+    table = {"stage": "tabulate_layer_contributions", "experiment": "demo", "runs": drawn["runs"]}
     tabulate_layer_contributions(table, probes, tmp_path / "a.csv")
     rows = list(csv.DictReader((tmp_path / "a.csv").open(encoding="utf-8")))
     assert [(row["model"], row["task"]) for row in rows[::2]][:2] == [("plain", "pos"), ("plain", "dependencies")]
@@ -129,7 +134,7 @@ def test_the_same_probes_give_the_same_vector_file_and_table(probes: dict[str, P
 
 @pytest.mark.parametrize("colours", ["okabe_ito", "grey"])
 def test_every_share_is_a_cell_with_its_number_and_every_task_has_its_slope(colours: str) -> None:
-    figure_settings = FigureSettings("demo", (Cell("a-s1", "a", 1),), Style(colours=colours))
+    figure_settings = FigureSettings("demo", (SeededRun("a-s1", "a", 1),), Style(colours=colours))
     entries = [LayerContribution("a", "pos", (90.0, 10.0), 1), LayerContribution("a", "ner", (30.0, 70.0), 1)]
     axes = draw_layer_contributions(figure_settings, entries).axes[0]
     assert len([patch for patch in axes.patches if isinstance(patch, Rectangle)]) == 4
@@ -141,7 +146,7 @@ def test_every_share_is_a_cell_with_its_number_and_every_task_has_its_slope(colo
 
 def test_panels_are_models_or_tasks_whichever_are_fewer() -> None:
     entries = [LayerContribution(model, task, (60.0, 40.0), 1) for model in ("a", "b", "c") for task in ("pos", "ner")]
-    cells = tuple(Cell(f"{model}-s1", model, 1) for model in ("a", "b", "c"))
+    cells = tuple(SeededRun(f"{model}-s1", model, 1) for model in ("a", "b", "c"))
 
     def panels(*models: str) -> dict[str, list[str]]:
         chosen = [entry for entry in entries if entry.model in models]

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.settings import Cell, SummarySettings
+from hatchery.analysis.settings import SeededRun, SummarySettings
 from hatchery.analysis.summary import Summary, summarise
 from hatchery.analysis.summary_markdown import markdown_summary
 from hatchery.analysis.summary_text import MODELS_OF_MANY, MODELS_SHOWN, text_summary
@@ -16,7 +16,7 @@ TASKS = ("first", "second")
 
 
 def summary(models: int) -> Summary:
-    cells = tuple(Cell(f"m{number}-s1", f"m{number}", 1) for number in range(models))
+    cells = tuple(SeededRun(f"m{number}-s1", f"m{number}", 1) for number in range(models))
     measured = [
         Measurement(cell, "suite", task, "accuracy", 50.0, "ab", finetuning_seed=1, learning_rate=1e-3, origin=task)
         for cell in cells

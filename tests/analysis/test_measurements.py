@@ -6,24 +6,19 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.measurements import Measurement, minimal_pair_measurements
-from hatchery.analysis.read_measurements import read_measurements
-from hatchery.analysis.settings import Cell, SummarySettings
+from hatchery.analysis.collect_measurements import collect_measurements
+from hatchery.analysis.measurements import Measurement, minimal_pair_measurements, shown_pairs
+from hatchery.analysis.settings import SeededRun
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest, stage_run
-from hatchery.typed import build, stage_body
 
-CELL = Cell("m-s1", "m", 1)
-
-
-def typed(experiment: Any) -> SummarySettings:
-    return build(SummarySettings, stage_body(experiment.summary_settings()))
+HEADER = "level,name,pairs,correct,ties,accuracy,accuracy_ties_correct\n"
+CELL = SeededRun("m-s1", "m", 1)
 
 
 def read(experiment: Any) -> list[Measurement]:
-    inputs = (experiment.pretraining, experiment.minimal_pairs, experiment.finetuning, experiment.perplexity)
-    return read_measurements(typed(experiment), *inputs)
+    return shown_pairs(experiment.measurements())
 
 
 def replaced(folder: Path, name: str, text: str, settings: dict[str, Any] | None = None) -> Any:
@@ -36,7 +31,7 @@ def replaced(folder: Path, name: str, text: str, settings: dict[str, Any] | None
 
 def test_fractions_become_percent_and_the_metric_says_so(two_models: Any) -> None:
     values = {
-        (m.task, m.metric): m.value for m in read(two_models) if m.cell.cell == "elc-s1" and m.finetuning_seed != 13
+        (m.task, m.metric): m.value for m in read(two_models) if m.run.name == "elc-s1" and m.finetuning_seed != 13
     }
     assert values["agreement", "accuracy_percent"] == pytest.approx(77.5)
     assert values["cola", "accuracy_percent"] == pytest.approx(80.0)
@@ -46,13 +41,13 @@ def test_fractions_become_percent_and_the_metric_says_so(two_models: Any) -> Non
 
 
 def test_the_two_averages_weigh_phenomena_or_paradigms_equally(two_models: Any) -> None:
-    values = {m.task: m for m in read(two_models) if m.cell.cell == "plain-s1" and m.suite == "blimp"}
+    values = {m.task: m for m in read(two_models) if m.run.name == "plain-s1" and m.suite == "blimp"}
     assert values["phenomenon_average"].value == pytest.approx((70 + 60) / 2)
     assert values["paradigm_average"].value == pytest.approx((80 + 60 + 60) / 3)
 
 
 def test_the_sampling_deviation_is_binomial(two_models: Any) -> None:
-    values = {m.task: m.sampling_deviation for m in read(two_models) if m.cell.cell == "plain-s1"}
+    values = {m.task: m.sampling_deviation for m in read(two_models) if m.run.name == "plain-s1"}
     agreement = 100 * math.sqrt(0.7 * 0.3 / 200)
     ellipsis = 100 * math.sqrt(0.6 * 0.4 / 100)
     assert values["agreement"] == pytest.approx(agreement)
@@ -63,15 +58,15 @@ def test_the_sampling_deviation_is_binomial(two_models: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("phenomenon,a,0,0,0,0.0\n", "an accuracy over 0 pairs"),
-        ("phenomenon,a,10,5,0,50\n", "accuracy is 50, expected a value from 0 to 1"),
-        ("phenomenon,a,10,5,0,0.5\n", "there is no row of level paradigm"),
-        ("paradigm,a,10,5,0,0.5\n", "there is no row of level phenomenon"),
-        ("language,a,10,5,0,0.5\n", "level is 'language'"),
+        ("phenomenon,a,0,0,0,0.0,0.0\n", "an accuracy over 0 pairs"),
+        ("phenomenon,a,10,5,0,50,50\n", "accuracy is 50, expected a value from 0 to 1"),
+        ("phenomenon,a,10,5,0,0.5,0.5\n", "there is no row of level paradigm"),
+        ("paradigm,a,10,5,0,0.5,0.5\n", "there is no row of level phenomenon"),
+        ("language,a,10,5,0,0.5,0.5\n", "level is 'language'"),
     ],
 )
 def test_wrong_accuracies_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
-    manifest = replaced(tmp_path, "accuracy.csv", "level,name,pairs,correct,ties,accuracy\n" + text)
+    manifest = replaced(tmp_path, "accuracy.csv", HEADER + text)
     with pytest.raises(EvaluationError) as caught:
         minimal_pair_measurements(CELL, "blimp", manifest)
     assert str(tmp_path / "accuracy.csv") in str(caught.value)
@@ -145,10 +140,9 @@ def test_a_damaged_table_of_perplexities_names_file_and_line(experiment: Any, ro
 
 def test_a_perplexity_that_nobody_asked_for_is_refused(two_models: Any) -> None:
     two_models.add_perplexity("elc-s1", {"dev": (2.0, 7.4, 0.5)})
-    settings = build(SummarySettings, {**stage_body(two_models.summary_settings()), "perplexity": False})
-    inputs = (two_models.pretraining, two_models.minimal_pairs, two_models.finetuning, two_models.perplexity)
+    settings = {**two_models.collect_settings(), "perplexity": False}
     with pytest.raises(ConfigError, match="--perplexity: got elc-s1, but the settings ask for no perplexity"):
-        read_measurements(settings, *inputs)
+        collect_measurements(settings, two_models.inputs, two_models.folder / "measurements.parquet")
 
 
 def test_averages_with_ties_as_right_answers_come_for_all_models_where_one_has_a_tie(experiment: Any) -> None:
@@ -157,7 +151,7 @@ def test_averages_with_ties_as_right_answers_come_for_all_models_where_one_has_a
         experiment.add_minimal_pairs(cell, "tied", {"agreement": {"gender": (60, 100)}}, ties)
         experiment.add_minimal_pairs(cell, "untied", {"agreement": {"gender": (60, 100)}})
     generous = {
-        (m.cell.run, m.suite, m.task): m.value for m in read(experiment) if m.metric == "accuracy_ties_correct_percent"
+        (m.run.model, m.suite, m.task): m.value for m in read(experiment) if m.metric == "accuracy_ties_correct_percent"
     }
     assert generous == {
         (run, "tied", task): pytest.approx(value)
@@ -168,7 +162,7 @@ def test_averages_with_ties_as_right_answers_come_for_all_models_where_one_has_a
 
 def test_a_baseline_is_a_model_with_minimal_pairs_alone(two_models: Any) -> None:
     two_models.add_minimal_pairs("gpt", "blimp", {"agreement": {"gender": (99, 100)}, "ellipsis": {"n": (98, 100)}})
-    found = [m for m in read(two_models) if m.cell.run == "gpt"]
+    found = [m for m in read(two_models) if m.run.model == "gpt"]
     assert {(m.suite, m.task): m.value for m in found}["blimp", "agreement"] == pytest.approx(99.0)
     assert {m.suite for m in found} == {"blimp"}
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from hatchery.analysis.published import PublishedValue
-from hatchery.analysis.read_measurements import read_measurements
 from hatchery.analysis.settings import SummarySettings
 from hatchery.analysis.summary import COLUMNS, Key, Summary, summarise
 from hatchery.typed import build, stage_body
@@ -14,9 +13,7 @@ from hatchery.typed import build, stage_body
 
 def summary_of(experiment: Any, published: dict[Key, PublishedValue] | None = None) -> Summary:
     settings = build(SummarySettings, stage_body(experiment.summary_settings()))
-    inputs = (experiment.pretraining, experiment.minimal_pairs, experiment.finetuning, experiment.perplexity)
-    measurements = read_measurements(settings, *inputs)
-    return summarise(settings, measurements, published or {})
+    return summarise(settings, experiment.measurements(), published or {})
 
 
 def value(mean: float, std: float | None = None, comparable: bool = True) -> PublishedValue:
@@ -78,7 +75,7 @@ def test_a_row_names_the_manifests_it_was_computed_from(two_models: Any) -> None
 
 
 def test_failed_runs_are_named_once(two_models: Any) -> None:
-    failures = [(f.cell.cell, f.task, f.finetuning_seed, f.failed) for f in summary_of(two_models).failures]
+    failures = [(f.run.name, f.task, f.finetuning_seed, f.failed) for f in summary_of(two_models).failures]
     assert failures == [("elc-s1", "rte", 12, "nan"), ("plain-s2", "cola", 13, "majority_class")]
 
 

@@ -22,14 +22,13 @@ NAMES = ("summary.csv", "summary.parquet", "summary.md", "summary.txt")
 
 
 def write(experiment: Any, folder: Path, published: Path | None = None, backwards: bool = False) -> list[Path]:
-    inputs = [experiment.pretraining, experiment.minimal_pairs, experiment.finetuning, experiment.perplexity]
     if backwards:
-        inputs = [dict(reversed(paths.items())) for paths in inputs]
+        for kind in ("pretraining", "minimal_pairs", "finetuning", "perplexity"):
+            setattr(experiment, kind, dict(reversed(getattr(experiment, kind).items())))
     paths = [folder / name for name in NAMES]
     settings = experiment.summary_settings(None if published is None else CHOICE)
     csv_path, parquet, markdown, text = paths
-    *others, perplexity = inputs
-    write_summary(settings, *others, published, csv_path, parquet, markdown, text, perplexity)
+    write_summary(settings, experiment.collected(), published, csv_path, parquet, markdown, text)
     return paths
 
 
@@ -134,10 +133,10 @@ def test_nothing_is_written_when_an_input_is_damaged(two_models: Any, tmp_path: 
 def test_a_table_of_published_values_must_be_handed_in_exactly_when_the_settings_name_one(
     two_models: Any, tmp_path: Path, published: Path
 ) -> None:
-    inputs = (two_models.pretraining, two_models.minimal_pairs, two_models.finetuning)
+    table = two_models.collected()
     for choice, path in ((None, published), (CHOICE, None)):
         with pytest.raises(ConfigError, match="--published"):
-            write_summary(two_models.summary_settings(choice), *inputs, path, tmp_path / "summary.csv")
+            write_summary(two_models.summary_settings(choice), table, path, tmp_path / "summary.csv")
 
 
 def test_an_experiment_without_evaluations_still_has_a_header(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hatchery.analysis.page import _listed
-from hatchery.analysis.settings import Cell, models_with_counts
+from hatchery.analysis.settings import SeededRun, models_with_counts
 from hatchery.analysis.summary import SummaryRow
 from hatchery.analysis.summary_text import WIDTH
 from hatchery.analysis.write_summary import write_summary
@@ -19,22 +19,11 @@ LABEL = "elc, learning_rate 0.005, optimizer.name lamb"
 @pytest.fixture
 def written(two_models: Any, tmp_path: Path) -> dict[str, str]:
     settings = two_models.summary_settings()
-    settings["cells"] = [{**cell, **({"label": LABEL} if cell["run"] == "elc" else {})} for cell in settings["cells"]]
+    settings["runs"] = [{**run, **({"label": LABEL} if run["model"] == "elc" else {})} for run in settings["runs"]]
     names = ("summary.csv", "summary.parquet", "summary.md", "summary.txt")
     paths = [tmp_path / name for name in names]
     table, parquet, markdown, text = paths
-    write_summary(
-        settings,
-        two_models.pretraining,
-        two_models.minimal_pairs,
-        two_models.finetuning,
-        None,
-        table,
-        parquet,
-        markdown,
-        text,
-        two_models.perplexity,
-    )
+    write_summary(settings, two_models.collected(), None, table, parquet, markdown, text)
     return {path.name: path.read_text() for path in paths if path.suffix != ".parquet"}
 
 
@@ -52,7 +41,7 @@ def test_markdown_has_the_whole_name_and_the_table_for_computers_the_short_one(w
 
 
 def test_seeds_of_a_run_of_a_sweep_are_averaged_under_one_name() -> None:
-    cells = [Cell("a_x_1-s1", "a_x_1", 1, "a, x 1"), Cell("a_x_1-s2", "a_x_1", 2, "a, x 1")]
+    cells = [SeededRun("a_x_1-s1", "a_x_1", 1, "a, x 1"), SeededRun("a_x_1-s2", "a_x_1", 2, "a, x 1")]
     assert models_with_counts(cells) == {"a_x_1": "a, x 1 (2 seeds)"}
 
 

@@ -7,10 +7,10 @@ import pytest
 from hatchery.analysis import suite_averages
 from hatchery.analysis.aggregates import Aggregate
 from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.settings import Cell
+from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.task_averages import PUBLISHED_AVERAGES, task_averages
 
-CELL = Cell("m-s42", "m", 42)
+CELL = SeededRun("m-s42", "m", 42)
 
 
 def runs(

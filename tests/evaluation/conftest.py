@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.store import save_model
 from hatchery.storage.manifests import stage_run
 from hatchery.storage.sources import RawSource, open_source, register_source
@@ -39,10 +39,10 @@ def json_lines() -> Callable[[list[dict[str, object]]], str]:
 
 
 @pytest.fixture(scope="session")
-def small_model() -> Callable[[int], MaskedLanguageModel]:
+def small_model() -> Callable[[int], LanguageModel]:
     """Make an initialised model of two narrow layers for a vocabulary size."""
 
-    def make(vocabulary_size: int) -> MaskedLanguageModel:
+    def make(vocabulary_size: int) -> LanguageModel:
         config = LtgBertConfig(
             vocab_size=vocabulary_size,
             hidden_size=32,
@@ -52,7 +52,7 @@ def small_model() -> Callable[[int], MaskedLanguageModel]:
             position_bucket_size=8,
             max_position_embeddings=64,
         )
-        model = MaskedLanguageModel(config)
+        model = LanguageModel(config)
         initialise_(model, seed=0)
         return model
 
@@ -60,7 +60,7 @@ def small_model() -> Callable[[int], MaskedLanguageModel]:
 
 
 @pytest.fixture(scope="session")
-def model_manifest(tmp_path_factory: pytest.TempPathFactory, small_model: Callable[[int], MaskedLanguageModel]) -> Path:
+def model_manifest(tmp_path_factory: pytest.TempPathFactory, small_model: Callable[[int], LanguageModel]) -> Path:
     """The manifest of a small model with random weights, laid out as pretraining leaves it."""
     folder = tmp_path_factory.mktemp("pretrained")
     lines = ["The old dogs near the house sleep .", "A cat chases the dogs .", "She likes old houses and sleeps ."]

@@ -16,7 +16,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.minimal_pairs.stage import pair_scores
 from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.evaluation.tasks.example import Example
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import save_model
 from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
@@ -28,8 +28,8 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def pretrained(
-    tmp_path_factory: pytest.TempPathFactory, small_model: Callable[[int], MaskedLanguageModel]
-) -> tuple[MaskedLanguageModel, Tokenizer]:
+    tmp_path_factory: pytest.TempPathFactory, small_model: Callable[[int], LanguageModel]
+) -> tuple[LanguageModel, Tokenizer]:
     """A small model with the special tokens of RoBERTa, as pretraining leaves it."""
     folder: Path = tmp_path_factory.mktemp("roberta")
     backend = Backend(models.BPE())
@@ -50,7 +50,7 @@ def pretrained(
 
 
 def test_inputs_of_a_classifier_are_framed_with_the_ids_of_the_tokenizer(
-    pretrained: tuple[MaskedLanguageModel, Tokenizer],
+    pretrained: tuple[LanguageModel, Tokenizer],
 ) -> None:
     _, tokenizer = pretrained
     first, second = tokenizer.encode_sentences(["the old dogs", "<mask> sleeps"])
@@ -66,7 +66,7 @@ def test_inputs_of_a_classifier_are_framed_with_the_ids_of_the_tokenizer(
 
 
 def test_sentences_are_framed_and_masked_with_the_ids_of_the_tokenizer(
-    pretrained: tuple[MaskedLanguageModel, Tokenizer], monkeypatch: pytest.MonkeyPatch
+    pretrained: tuple[LanguageModel, Tokenizer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, tokenizer = pretrained
     seen: list[torch.Tensor] = []

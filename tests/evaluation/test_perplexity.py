@@ -20,7 +20,7 @@ from hatchery.evaluation.perplexity.pseudo_perplexity import drawn_sentences
 from hatchery.evaluation.perplexity.settings import PerplexitySettings, perplexity_settings
 from hatchery.evaluation.perplexity.stage import measure_perplexity
 from hatchery.evaluation.pretrained import load_pretrained
-from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.modeling.language_model import UNLABELLED, LanguageModel
 from hatchery.modeling.store import save_model
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.parquet import ShardWriter
@@ -89,7 +89,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Text:
 
 
 @pytest.fixture
-def make_model(text: Text, small_model: Callable[[int], MaskedLanguageModel], tmp_path: Path) -> ModelMaker:
+def make_model(text: Text, small_model: Callable[[int], LanguageModel], tmp_path: Path) -> ModelMaker:
     """A model as pretraining leaves it."""
 
     def make(name: str = "model", objective: Any = OBJECTIVE, damaged: bool = False, tokenizer: Any = None) -> Path:

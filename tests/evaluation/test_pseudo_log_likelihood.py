@@ -13,9 +13,9 @@ from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel
 from hatchery.evaluation.minimal_pairs.stage import pair_scores
-from hatchery.modeling.configuration import LtgBertConfig
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.published_names import from_published
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.published_names import from_published
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 CLS, SEP, MASK = 1, 2, 4
@@ -182,7 +182,7 @@ def test_the_same_sentence_scores_the_same_twice_because_nothing_is_dropped(mode
 
 def golden_model(golden_directory, vocabulary):
     config = json.loads((golden_directory / "blimp" / f"pll_vocab{vocabulary}.json").read_text())["config"]
-    network = MaskedLanguageModel(LtgBertConfig(**config, position_head_layout="bnc"))
+    network = LanguageModel(LtgBertConfig(**config, position_head_layout="bnc"))
     weights = np.load(golden_directory / "blimp" / f"weights_vocab{vocabulary}.npz")
     state = {name.removeprefix("state."): torch.from_numpy(weights[name]) for name in weights}
     network.load_state_dict(from_published(state), strict=False)

@@ -12,7 +12,7 @@ import torch
 from hatchery.export.stage import export_model
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import save_model
 from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
@@ -108,7 +108,7 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory, tokenizers: dict[str, P
     def make(variant: str) -> Path:
         if variant not in made:
             folder = tmp_path_factory.mktemp(variant)
-            model = MaskedLanguageModel(model_config(VARIANTS[variant]))
+            model = LanguageModel(model_config(VARIANTS[variant]))
             initialise_(model, seed=3)
             generator = torch.Generator().manual_seed(5)
             for parameter in model.parameters():
@@ -148,10 +148,10 @@ def variant(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def padded_batch() -> Callable[[MaskedLanguageModel], tuple[torch.Tensor, torch.Tensor]]:
+def padded_batch() -> Callable[[LanguageModel], tuple[torch.Tensor, torch.Tensor]]:
     """Ids [3, 12] and mask of sequences of 12, 9 and 5 tokens, padded as the model's tokenizer pads."""
 
-    def make(model: MaskedLanguageModel) -> tuple[torch.Tensor, torch.Tensor]:
+    def make(model: LanguageModel) -> tuple[torch.Tensor, torch.Tensor]:
         generator = torch.Generator().manual_seed(11)
         ids = torch.randint(7, 320, (3, 12), generator=generator)
         mask = torch.arange(12) < torch.tensor([12, 9, 5])[:, None]

@@ -9,9 +9,9 @@ import pytest
 
 from hatchery.errors import ModelError
 from hatchery.export.bundle import bundle
-from hatchery.export.model_folder import FAMILIES
+from hatchery.modeling.families import FAMILIES
 
-ROOTS = [f"hatchery.export.{family.module}" for family in FAMILIES.values()]
+ROOTS = [f"hatchery.export.{family.exported.module}" for family in FAMILIES.values()]
 
 
 def definitions(text: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from hatchery.export.card import licence_id, licence_statement
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import DataSource
 from hatchery.export.stage import export_model, list_exported_models
-from hatchery.modeling.store import load_masked_language_model
+from hatchery.modeling.store import load_language_model
 from hatchery.storage.manifests import read_manifest
 from hatchery.storage.verified import write_checksums
 
@@ -100,7 +100,7 @@ def test_the_card_says_what_the_files_say(pretrained, export_settings, summary, 
     assert "pretraining seeds 7, 8" in card and "5 steps and 12,345 tokens" in card
     assert "| `objective.kind` | span |" in card and "| `hidden_size` | 24 |" in card
     assert read_manifest(pretrained("ltg")).digest in card
-    parameters = sum(p.numel() for p in load_masked_language_model(pretrained("ltg").parent).parameters())
+    parameters = sum(p.numel() for p in load_language_model(pretrained("ltg").parent).parameters())
     assert f"{parameters:,} parameters" in card
     assert "no limit on the length" in card
 
@@ -142,7 +142,7 @@ def test_a_tokenizer_without_a_frame_gets_one(pretrained, tokenizers, tmp_path):
     definition["post_processor"] = None
     path = tmp_path / "published.json"
     path.write_text(json.dumps(definition), "utf-8")
-    write_model_folder(tmp_path / "out", load_masked_language_model(pretrained("ltg").parent), path)
+    write_model_folder(tmp_path / "out", load_language_model(pretrained("ltg").parent), path)
     written = Backend.from_file(str(tmp_path / "out" / "tokenizer.json"))
     assert written.encode("dogs").tokens[0] == "[CLS]" and written.encode("dogs").tokens[-1] == "[SEP]"
     assert Backend.from_file(str(path)).encode("dogs").ids == written.encode("dogs").ids[1:-1]
@@ -156,7 +156,7 @@ def test_a_limit_on_positions_is_told_to_the_tokenizer(exported):
 
 
 def test_a_tokenizer_that_does_not_belong_to_the_model_is_refused(pretrained, tokenizers, tmp_path):
-    model = load_masked_language_model(pretrained("roberta_tied").parent)
+    model = load_language_model(pretrained("roberta_tied").parent)
     with pytest.raises(ModelError, match="pads with the id 3, the model expects 1"):
         write_model_folder(tmp_path, model, tokenizers["ltg"])
 

@@ -17,8 +17,8 @@ from hatchery.errors import HatcheryError, ModelError
 from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.export.published_checkpoint import checkpoint_config, import_checkpoint, load_published
 from hatchery.export.weight_files import read_weights
-from hatchery.modeling.published_names import to_published
-from hatchery.modeling.store import load_masked_language_model
+from hatchery.modeling.ltg.published_names import to_published
+from hatchery.modeling.store import load_language_model
 
 LTG_BERT = "ltg_bert/tiny_eps1e-5"
 CONFIG = {
@@ -44,7 +44,7 @@ def published(pretrained):
     """The state dict of a variant under the authors' names."""
 
     def make(variant):
-        model = load_masked_language_model(pretrained(variant).parent)
+        model = load_language_model(pretrained(variant).parent)
         state = to_published(model.state_dict(), model.encoder.relative_positions.rows(64))
         return {name: tensor.clone() for name, tensor in state.items()}
 
@@ -104,7 +104,7 @@ def test_a_golden_model_comes_in_with_its_logits(golden_directory, tmp_path, tok
 @pytest.mark.parametrize("kind", [".bin", ".pt", ".safetensors", ".npz"])
 def test_every_kind_of_file_gives_a_model_that_evaluation_reads(attempt, pretrained, kind):
     model, tokenizer = load_pretrained(attempt(kind=kind))
-    expected = load_masked_language_model(pretrained("ltg").parent).state_dict()
+    expected = load_language_model(pretrained("ltg").parent).state_dict()
     assert tokenizer.mask_id == 4
     assert all(torch.equal(tensor, expected[name]) for name, tensor in model.state_dict().items())
 
@@ -115,7 +115,7 @@ def test_a_checkpoint_of_the_training_loop_is_read(attempt, pretrained):
         return {"model": parallel, "optimizer": {"state": {}}, "global_step": 7, "args": argparse.Namespace(seed=42)}
 
     model, _ = load_pretrained(attempt(wrap))
-    expected = load_masked_language_model(pretrained("ltg").parent).state_dict()
+    expected = load_language_model(pretrained("ltg").parent).state_dict()
     assert all(torch.equal(tensor, expected[name]) for name, tensor in model.state_dict().items())
 
 

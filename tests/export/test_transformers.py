@@ -5,14 +5,14 @@ import torch
 
 from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
-from hatchery.modeling.store import load_masked_language_model
+from hatchery.modeling.store import load_language_model
 
 TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
 
 
 @pytest.fixture
 def ours(pretrained, variant):
-    return load_masked_language_model(pretrained(variant).parent).eval()
+    return load_language_model(pretrained(variant).parent).eval()
 
 
 @pytest.fixture

@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 import torch
 
-from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.published_names import from_published
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.published_names import from_published
 
 
 @dataclass(frozen=True)
 class GoldenModel:
     """One of the authors' models with its inputs, in our layout: batch first, mask True at tokens."""
 
-    model: MaskedLanguageModel
+    model: LanguageModel
     input_ids: torch.Tensor
     attention_mask: torch.Tensor
     labels: torch.Tensor
@@ -33,8 +34,8 @@ def load_golden(golden_directory: Path) -> Callable[..., GoldenModel]:
     def load(path: str, **choices: str) -> GoldenModel:
         arrays = dict(np.load(golden_directory / f"{path}.npz"))
         facts = json.loads((golden_directory / f"{path}.json").read_text())
-        config = LtgBertConfig.from_dict({**facts["config"], **choices})
-        model = MaskedLanguageModel(config)
+        config = model_config({**facts["config"], **choices})
+        model = LanguageModel(config)
         published = {k.removeprefix("state."): torch.from_numpy(v) for k, v in arrays.items() if k.startswith("state.")}
         model.load_state_dict(from_published(published))
         return GoldenModel(
@@ -50,10 +51,10 @@ def load_golden(golden_directory: Path) -> Callable[..., GoldenModel]:
 
 
 @pytest.fixture
-def make_model() -> Callable[..., MaskedLanguageModel]:
+def make_model() -> Callable[..., LanguageModel]:
     """A small initialised model without dropout; keyword arguments replace fields of its configuration."""
 
-    def make(seed: int = 1, **changes: Any) -> MaskedLanguageModel:
+    def make(seed: int = 1, **changes: Any) -> LanguageModel:
         fields = {
             "vocab_size": 61,
             "hidden_size": 24,
@@ -65,7 +66,7 @@ def make_model() -> Callable[..., MaskedLanguageModel]:
             "hidden_dropout_prob": 0.0,
             "attention_probs_dropout_prob": 0.0,
         }
-        model = MaskedLanguageModel(LtgBertConfig(**{**fields, **changes}))
+        model = LanguageModel(LtgBertConfig(**{**fields, **changes}))
         initialise_(model, seed)
         return model
 

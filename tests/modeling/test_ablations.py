@@ -8,8 +8,8 @@ import torch.nn.functional as F
 
 from hatchery.errors import ModelError
 from hatchery.modeling.attention_inputs import AttentionInputs
-from hatchery.modeling.configuration import LtgBertConfig
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
 
 BASE = {"vocab_size": 16384, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
 FINAL = 98_229_760
@@ -17,7 +17,7 @@ FINAL = 98_229_760
 
 def parameters(**changes) -> int:
     with torch.device("meta"):
-        model = MaskedLanguageModel(LtgBertConfig(**{**BASE, "intermediate_size": 2048, **changes}))
+        model = LanguageModel(LtgBertConfig(**{**BASE, "intermediate_size": 2048, **changes}))
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -149,7 +149,7 @@ def test_the_two_orders_of_the_heads_dropout_differ_in_training_and_agree_in_eva
 
 def test_the_printed_reading_of_the_index_exchanges_query_and_key_in_one_term(make_model, hidden):
     one_index = perturbed(make_model(position_to_content_index="query_minus_key"))
-    exchanged = MaskedLanguageModel(dataclasses.replace(one_index.config, position_to_content_index="key_minus_query"))
+    exchanged = LanguageModel(dataclasses.replace(one_index.config, position_to_content_index="key_minus_query"))
     exchanged.load_state_dict(one_index.state_dict())
     scores = []
     for model in (one_index, exchanged):

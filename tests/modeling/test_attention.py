@@ -8,12 +8,12 @@ from torch._functorch.aot_autograd import make_boxed_func
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from hatchery.modeling.attention import DisentangledSelfAttention
 from hatchery.modeling.attention_core import attend
 from hatchery.modeling.attention_inputs import AttentionInputs, Packing, with_all_tokens
-from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.ltg.attention import DisentangledSelfAttention
+from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.relative_positions import RelativePositions
 from hatchery.modeling.numerics import Dropout
-from hatchery.modeling.relative_positions import RelativePositions
 
 BATCH, SIZE, HEADS = 3, 24, 3
 LENGTHS = (1, 2, 17, 63, 130)

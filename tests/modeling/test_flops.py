@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from hatchery.costs.paper_formulas import STUDY_SEQUENCES, StudyFormula, kaplan_flops, reduced_vocabulary_flops
 from hatchery.errors import ModelError
-from hatchery.modeling.families import model_config
-from hatchery.modeling.flops import PassShape, forward_flops, training_flops, training_flops_per_sequence
+from hatchery.modeling.families import forward_flops, model_config, training_flops, training_flops_per_sequence
+from hatchery.modeling.flops import PassShape
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.paper_flops import STUDY_SEQUENCES, StudyFormula, kaplan_flops, reduced_vocabulary_flops
 from hatchery.runs.peaks import mfu, peak_flops, peak_flops_of
 
 SIZES = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 2}
@@ -54,7 +54,7 @@ def counted(values: dict[str, Any], mask: torch.Tensor | None = None, length: in
     Dropout is on, because the fused kernel of the CPU, which takes over without it, is one that torch does not count.
     """
     generator = torch.Generator().manual_seed(0)
-    model = MaskedLanguageModel(model_config({**values, "vocab_size": VOCABULARY}))
+    model = LanguageModel(model_config({**values, "vocab_size": VOCABULARY}))
     initialise_(model, 1)
     batch = {
         "input_ids": torch.randint(5, VOCABULARY, (BATCH, length), generator=generator),

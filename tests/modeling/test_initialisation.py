@@ -5,9 +5,9 @@ import json
 import pytest
 import torch
 
-from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
 
 
 def statistics_of(model) -> dict[str, torch.Tensor]:
@@ -39,8 +39,8 @@ def statistics_of(model) -> dict[str, torch.Tensor]:
 def test_every_kind_of_weight_has_the_published_distribution(golden_directory):
     """At a quarter of the published width; standard deviations scale with the nominal one, sqrt(2 / (5 D))."""
     published = json.loads((golden_directory / "init/init_statistics.json").read_text())
-    config = LtgBertConfig.from_dict({**published["config"], "hidden_size": 192, "intermediate_size": 512})
-    model = MaskedLanguageModel(config)
+    config = model_config({**published["config"], "hidden_size": 192, "intermediate_size": 512})
+    model = LanguageModel(config)
     initialise_(model, 42)
     ours = statistics_of(model)
     rows = {row["kind"].removesuffix(" (12 layers)"): row for row in published["statistics"]}

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting, layer_weight_table
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.roberta_configuration import RobertaConfig
+from hatchery.modeling.roberta.configuration import RobertaConfig
 
 VARIANTS = ("biased", "zero", "normalized", "normalized_unit_vector", "weighted_output")
 ROBERTA = RobertaConfig(
@@ -25,11 +25,11 @@ ROBERTA = RobertaConfig(
 )
 
 
-def plain_models(make_model) -> dict[str, MaskedLanguageModel]:
+def plain_models(make_model) -> dict[str, LanguageModel]:
     """A plain transformer of every way to normalise, in both families."""
     names = ("normformer", "pre_norm", "post_norm")
     models = {name: make_model(layer_weighting="none", normalisation=name) for name in names}
-    models["roberta"] = MaskedLanguageModel(ROBERTA)
+    models["roberta"] = LanguageModel(ROBERTA)
     initialise_(models["roberta"], 1)
     return models
 
@@ -38,7 +38,7 @@ def test_unit_weights_and_a_summed_output_recover_the_plain_transformer(make_mod
     """ELC-BERT section 4.5: all alpha 1, equation 2, and a head that reads the sum of all outputs."""
     plain = make_model(layer_weighting="none")
     unrolled = LayerWeighting("sum", input_in_output=False, input_in_feed_forward=True, output_mixture=True)
-    other = MaskedLanguageModel(plain.config, weighting=unrolled)
+    other = LanguageModel(plain.config, weighting=unrolled)
     other.load_state_dict(plain.state_dict())
     ids, mask, labels = batch
     states, outputs = plain.encoder(ids, mask), other.encoder(ids, mask)
@@ -51,7 +51,7 @@ def test_unit_weights_and_a_summed_output_recover_the_plain_transformer(make_mod
 def test_all_weight_on_the_previous_layer_recovers_any_encoder(make_model, batch, kind):
     plain = plain_models(make_model)[kind]
     one_hot = LayerWeighting("softmax", True, input_in_feed_forward=True, previous_layer_bias=200.0)
-    other = MaskedLanguageModel(plain.config, weighting=one_hot)
+    other = LanguageModel(plain.config, weighting=one_hot)
     initialise_(other, 1)
     ids, mask, _ = batch
     for ours, theirs in zip(other.encoder(ids, mask), plain.encoder(ids, mask), strict=True):
@@ -62,7 +62,7 @@ def test_all_weight_on_the_previous_layer_recovers_any_encoder(make_model, batch
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_layer_weighting_is_learned_in_any_encoder(make_model, batch, kind, name):
     plain = plain_models(make_model)[kind]
-    model = MaskedLanguageModel(dataclasses.replace(plain.config, layer_weighting=name))
+    model = LanguageModel(dataclasses.replace(plain.config, layer_weighting=name))
     initialise_(model, 1)
     output = model(*batch)
     output.loss_sum.backward()
@@ -149,6 +149,6 @@ def test_only_a_record_distinguishes_the_variants(make_model):
     """A weighting without a name can be studied without a new class."""
     config = make_model().config
     record = dataclasses.replace(LAYER_WEIGHTINGS["zero"], previous_layer_bias=3.0)
-    model = MaskedLanguageModel(config, weighting=record)
+    model = LanguageModel(config, weighting=record)
     initialise_(model, 1)
     assert model.encoder.mixture.alphas(3)[-1] > 0.9

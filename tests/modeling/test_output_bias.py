@@ -12,7 +12,7 @@ from torch import nn
 from hatchery.errors import ModelError
 from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_bias import (
     VocabularyHead,
     check_output_bias,
@@ -50,17 +50,17 @@ def masked(text: np.ndarray) -> dict[str, torch.Tensor]:
 
 
 @pytest.fixture
-def untied(make_model: Callable[..., MaskedLanguageModel]) -> Callable[..., MaskedLanguageModel]:
+def untied(make_model: Callable[..., LanguageModel]) -> Callable[..., LanguageModel]:
     """A small model with an output matrix of its own."""
 
-    def make(seed: int = 1, **changes: object) -> MaskedLanguageModel:
+    def make(seed: int = 1, **changes: object) -> LanguageModel:
         sizes = {"vocab_size": VOCAB_SIZE, "hidden_size": 96, "num_hidden_layers": 2}
         return make_model(seed, **{**sizes, "tie_word_embeddings": False, **changes})
 
     return make
 
 
-def first_loss(model: MaskedLanguageModel, batch: dict[str, torch.Tensor]) -> float:
+def first_loss(model: LanguageModel, batch: dict[str, torch.Tensor]) -> float:
     with torch.no_grad():
         output = model.eval()(**batch)
     return float(output.loss_sum) / int(output.n_labelled)

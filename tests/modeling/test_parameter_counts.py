@@ -12,10 +12,11 @@ import pytest
 import torch
 import yaml
 
-from hatchery.modeling.families import ModelConfig, model_config
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.roberta_configuration import RobertaConfig
-from hatchery.modeling.roberta_parameters import embedding_parameters, roberta_parameters
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.families import model_config
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.roberta.configuration import RobertaConfig
+from hatchery.modeling.roberta.parameters import embedding_parameters, roberta_parameters
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODELS = REPOSITORY / "config" / "models"
@@ -66,7 +67,7 @@ def published_counts() -> list[PublishedCount]:
 def ours(size: Size) -> int:
     """Parameters of the model that would be trained; a shared matrix counts once."""
     with torch.device("meta"):
-        model = MaskedLanguageModel(size.config())
+        model = LanguageModel(size.config())
     return sum(parameter.numel() for parameter in model.parameters())
 
 

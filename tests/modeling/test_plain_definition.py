@@ -12,10 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.published_names import published_name
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.published_names import published_name
 
 EPS = 1e-7
 
@@ -127,7 +127,7 @@ def test_states_logits_and_gradients_are_those_of_the_formulas(weighting, sizes,
         position_head_layout=layout,
         position_to_content_index=index,
     )
-    model = MaskedLanguageModel(config)
+    model = LanguageModel(config)
     initialise_(model, 5)
     model.double()
     generator = torch.Generator().manual_seed(length)

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from hatchery.errors import ModelError
-from hatchery.modeling.configuration import LtgBertConfig
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.published_names import our_name
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.published_names import our_name
 
 LTG_BERT = ("ltg_bert/tiny_eps1e-5", "ltg_bert/tiny_eps1e-7_T40")
 MODELS = (
@@ -111,7 +111,7 @@ SIZES = {
 def test_parameter_counts_are_the_published_ones(size, vocab_size, layer_weighting, expected):
     config = LtgBertConfig(vocab_size=vocab_size, num_hidden_layers=12, layer_weighting=layer_weighting, **SIZES[size])
     with torch.device("meta"):
-        model = MaskedLanguageModel(config)
+        model = LanguageModel(config)
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hatchery.errors import ModelError
-from hatchery.modeling.published_names import from_published, our_name, published_name, to_published
+from hatchery.modeling.ltg.published_names import from_published, our_name, published_name, to_published
 
 WEIGHTINGS = ("none", "biased", "zero", "normalized", "weighted_output")
 

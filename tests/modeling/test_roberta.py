@@ -10,12 +10,12 @@ from torch import Tensor
 
 from hatchery.errors import ModelError
 from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.numerics import Dropout
-from hatchery.modeling.roberta_configuration import RobertaConfig
-from hatchery.modeling.roberta_encoder import position_ids
-from hatchery.modeling.store import load_masked_language_model, save_model
+from hatchery.modeling.roberta.configuration import RobertaConfig
+from hatchery.modeling.roberta.encoder import position_ids
+from hatchery.modeling.store import load_language_model, save_model
 
 PAD = 1
 SIZES: dict[str, Any] = {
@@ -31,9 +31,9 @@ SIZES: dict[str, Any] = {
 PROJECTED = {"embedding_size": 16, "tie_word_embeddings": False, "extra_vocabulary_rows": 3}
 
 
-def make(seed: int = 1, **changes: Any) -> MaskedLanguageModel:
+def make(seed: int = 1, **changes: Any) -> LanguageModel:
     """A small initialised model without dropout whose constants are disturbed, so that none can hide."""
-    model = MaskedLanguageModel(RobertaConfig(**{**SIZES, **changes}))
+    model = LanguageModel(RobertaConfig(**{**SIZES, **changes}))
     initialise_(model, seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -128,7 +128,7 @@ def test_the_stock_family_is_the_roberta_of_transformers(inputs, attends_to_padd
         torch.testing.assert_close(parameter.grad, gradients[name_in_transformers(name)], atol=1e-5, rtol=1e-4)
 
 
-def written_out(model: MaskedLanguageModel, ids: Tensor, mask: Tensor) -> Tensor:
+def written_out(model: LanguageModel, ids: Tensor, mask: Tensor) -> Tensor:
     """Logits [B, T, V] of the projected family, one head and one sentence of the definition at a time."""
     weights = dict(model.named_parameters())
     heads, layers = model.config.num_attention_heads, model.config.num_hidden_layers
@@ -277,7 +277,7 @@ def test_a_stored_model_comes_back_as_it_was(tmp_path, inputs, changes):
     ids, mask, labels = inputs
     model = make(**changes)
     save_model(tmp_path, model)
-    loaded = load_masked_language_model(tmp_path)
+    loaded = load_language_model(tmp_path)
     assert loaded.config == model.config
     assert torch.equal(loaded(ids, mask, labels).loss_sum, model(ids, mask, labels).loss_sum)
     assert torch.equal(loaded.encoder(ids, mask)[-1], model.encoder(ids, mask)[-1])

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from hatchery.errors import ModelError
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.roberta_configuration import RobertaConfig
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.roberta.configuration import RobertaConfig
 
 SIZES: dict[str, Any] = {
     "vocab_size": 61,
@@ -26,7 +26,7 @@ SIZES: dict[str, Any] = {
 
 def fresh(seed: int = 3, **changes: Any) -> dict[str, Tensor]:
     """Every parameter of an initialised model by its name."""
-    model = MaskedLanguageModel(RobertaConfig(**{**SIZES, **changes}))
+    model = LanguageModel(RobertaConfig(**{**SIZES, **changes}))
     initialise_(model, seed)
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 

@@ -5,10 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.roberta_configuration import RobertaConfig
-from hatchery.modeling.roberta_parameters import roberta_parameters, tied_parameters, untied_parameters
+from hatchery.modeling.roberta.configuration import RobertaConfig
+from hatchery.modeling.roberta.parameters import roberta_parameters, tied_parameters, untied_parameters
 
 STUDY_ROWS = 19_010
 
@@ -16,7 +16,7 @@ STUDY_ROWS = 19_010
 def built(config: RobertaConfig) -> int:
     """Parameters of the model that would be trained; a shared matrix counts once."""
     with torch.device("meta"):
-        model = MaskedLanguageModel(config)
+        model = LanguageModel(config)
     return sum(parameter.numel() for parameter in model.parameters())
 
 

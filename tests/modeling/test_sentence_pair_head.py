@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from hatchery.modeling.configuration import LtgBertConfig
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.pretraining.parameter_groups import is_decayed, parameter_groups
 
 
@@ -16,7 +16,7 @@ from hatchery.pretraining.parameter_groups import is_decayed, parameter_groups
 def test_models_with_the_head_have_the_published_number_of_parameters(hidden_size, intermediate_size, heads, expected):
     with torch.device("meta"):
         config = LtgBertConfig(16384, hidden_size, intermediate_size, 12, heads, sentence_pair_head=True)
-        model = MaskedLanguageModel(config)
+        model = LanguageModel(config)
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
 
 

@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hatchery.errors import ConfigError, ModelError
-from hatchery.modeling.configuration import LtgBertConfig
-from hatchery.modeling.store import load_config, load_masked_language_model, save_model
+from hatchery.modeling.families import model_config
+from hatchery.modeling.store import load_config, load_language_model, save_model
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_a_saved_model_comes_back_unchanged(tmp_path, make_model, batch, name):
     model = make_model(layer_weighting=name)
     paths = save_model(tmp_path, model)
     assert sorted(path.name for path in paths) == sorted(path.name for path in tmp_path.iterdir())
-    loaded = load_masked_language_model(tmp_path)
+    loaded = load_language_model(tmp_path)
     assert loaded.config == model.config
     assert torch.equal(loaded(*batch).loss_sum, model(*batch).loss_sum)
     loaded(*batch).loss_sum.backward()
@@ -53,7 +53,7 @@ def test_saving_twice_gives_the_same_bytes(tmp_path, make_model):
 def test_a_missing_file_is_named(folder, file):
     (folder / file).unlink()
     with pytest.raises(ModelError, match=rf"{file}.*missing"):
-        load_masked_language_model(folder)
+        load_language_model(folder)
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "config.json"])
@@ -68,7 +68,7 @@ def test_a_damaged_file_is_named(folder, file, damage):
     }
     (folder / file).write_bytes(damaged[damage])
     with pytest.raises(ModelError, match=file) as caught:
-        load_masked_language_model(folder)
+        load_language_model(folder)
     assert "\n" not in str(caught.value)
 
 
@@ -84,7 +84,7 @@ def test_a_damaged_file_is_named(folder, file, damage):
 def test_weights_that_do_not_fit_the_configuration_are_named(folder, change, message):
     replace_tensors(folder, change)
     with pytest.raises(ModelError, match=rf"model\.safetensors.*{message}"):
-        load_masked_language_model(folder)
+        load_language_model(folder)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +123,6 @@ def test_a_configuration_refuses_impossible_values(make_model, key, value):
 
 def test_a_configuration_survives_the_round_trip_through_a_dictionary(make_model):
     config = make_model(layer_weighting="zero", position_head_layout="bnc").config
-    assert LtgBertConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert model_config(json.loads(json.dumps(config.to_dict()))) == config
     with pytest.raises(ConfigError, match=r"model\.hidden_sise"):
-        LtgBertConfig.from_dict({**config.to_dict(), "hidden_sise": 3})
+        model_config({**config.to_dict(), "hidden_sise": 3})

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from hatchery.modeling.store import load_masked_language_model
+from hatchery.modeling.store import load_language_model
 from hatchery.storage.manifests import read_manifest
 
 pytestmark = pytest.mark.slow
@@ -97,7 +97,7 @@ def test_a_choice_trains_and_a_killed_run_ends_with_the_same_bits(name: str, mak
     if has_pairs:
         assert metrics[0]["pair_loss"] == pytest.approx(math.log(2), abs=0.3)
         assert 0 <= metrics[-1]["development_pair_accuracy"] <= 1
-    model = load_masked_language_model(whole.output.parent)
+    model = load_language_model(whole.output.parent)
     assert (model.pair_head is not None) == has_pairs
     names = load_file(whole.output.parent / "model.safetensors").keys()
     assert ("head.vocabulary_bias" in names) == (changes.get("output_bias__kind") != "none")

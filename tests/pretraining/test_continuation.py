@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file
 
 from hatchery.export.published_checkpoint import import_checkpoint
-from hatchery.modeling.published_names import to_published
-from hatchery.modeling.relative_positions import RelativePositions
+from hatchery.modeling.ltg.published_names import to_published
+from hatchery.modeling.ltg.relative_positions import RelativePositions
 from hatchery.storage.manifests import read_manifest, stage_run
 
 pytestmark = pytest.mark.slow

@@ -21,6 +21,7 @@ from hatchery.errors import ConfigError
 from hatchery.pretraining.settings import pretrain_settings
 from hatchery.pretraining.stage import build_model
 from hatchery.stages.registry import stage_settings
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.units import hours, power, rough_duration, scaled, size
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "config" / "experiments"
@@ -127,7 +128,7 @@ def test_parameters_are_those_of_the_model_that_the_run_trains(pretrain_slice):
         {"model__position_embedding": "absolute", "model__normalisation": "post_norm"},
     ):
         slice_ = pretrain_slice(**changes)
-        trained = build_model(pretrain_settings(slice_), 300, 3)
+        trained = build_model(pretrain_settings(slice_), 300, SPECIAL_SETS["bnc"])
         assert cost_of(slice_, 300).parameters == sum(parameter.numel() for parameter in trained.parameters())
 
 

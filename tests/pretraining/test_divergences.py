@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from hatchery.errors import TrainingError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.modeling.language_model import UNLABELLED, LanguageModel
 from hatchery.objectives.examples import Examples, ExampleSettings, build_examples
 from hatchery.objectives.masking import MaskingSettings
 from hatchery.pretraining import divergences as module
@@ -138,7 +138,7 @@ def make_engine(shards: TokenShards) -> Callable[..., Any]:
     """What the probe needs of an engine, around a real model."""
 
     def make(**changes: Any) -> Any:
-        model = MaskedLanguageModel(model_config({**SIZES, "vocab_size": shards.vocabulary_size, **changes}))
+        model = LanguageModel(model_config({**SIZES, "vocab_size": shards.vocabulary_size, **changes}))
         initialise_(model, 3)
         device = torch.device("cpu")
         return SimpleNamespace(model=model, device=device, precision=resolve_precision("fp32", device))

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.data_order import Phase, epoch_permutation
 from hatchery.pretraining.engine import Engine, Update, deepspeed_configuration
@@ -32,8 +32,8 @@ OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-3, max_gradient_n
 pytestmark = pytest.mark.usefixtures("single_process")
 
 
-def make_model(dropout: float = 0.0) -> MaskedLanguageModel:
-    model = MaskedLanguageModel(
+def make_model(dropout: float = 0.0) -> LanguageModel:
+    model = LanguageModel(
         LtgBertConfig(
             vocab_size=VOCABULARY,
             hidden_size=32,

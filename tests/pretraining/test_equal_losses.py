@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.examples import TRAINING_SPLIT, examples_maker
@@ -185,10 +185,10 @@ def test_four_micro_batches_with_dropout_differ_between_one_and_two_processes_in
 
 def mean_of_process_means(
     settings: PretrainSettings, token_data: Any, processes: int
-) -> tuple[MaskedLanguageModel, list[float]]:
+) -> tuple[LanguageModel, list[float]]:
     """Training with nothing but torch: each process's mean loss over its own labels, then the mean of those."""
     shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
-    model = build_model(settings, shards.vocabulary_size, shards.special.ids[shards.special.pad])
+    model = build_model(settings, shards.vocabulary_size, shards.special)
     optimizer = build_optimizer(model, settings.optimizer)
     make = examples_maker(shards, settings.objective)
     topologies = [Topology(rank, processes, rank, "a", 1) for rank in range(processes)]

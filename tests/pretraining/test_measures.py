@@ -38,7 +38,7 @@ class Run:
         self.settings = pretrain_settings(settings)
         options = runtime_settings(runtime, "lamb")
         self.shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
-        self.model = build_model(self.settings, self.shards.vocabulary_size, 3)
+        self.model = build_model(self.settings, self.shards.vocabulary_size, self.shards.special)
         self.optimizer = build_optimizer(self.model, self.settings.optimizer)
         self.make = examples_maker(self.shards, self.settings.objective)
         self.precision: Precision = resolve_precision(self.settings.precision, CPU)

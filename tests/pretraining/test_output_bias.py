@@ -12,7 +12,7 @@ import torch
 from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.modeling.language_model import UNLABELLED, LanguageModel
 from hatchery.modeling.output_prior import SPARE_ROW_BIAS
 from hatchery.objectives.examples import Examples, ExampleSettings, build_examples
 from hatchery.objectives.masking import MaskingSettings
@@ -39,9 +39,9 @@ def make_examples(shards: TokenShards) -> Callable[..., Examples]:
 
 
 @pytest.fixture
-def make_model(shards: TokenShards) -> Callable[..., MaskedLanguageModel]:
-    def make(**changes: Any) -> MaskedLanguageModel:
-        model = MaskedLanguageModel(model_config({**SIZES, "vocab_size": shards.vocabulary_size, **changes}))
+def make_model(shards: TokenShards) -> Callable[..., LanguageModel]:
+    def make(**changes: Any) -> LanguageModel:
+        model = LanguageModel(model_config({**SIZES, "vocab_size": shards.vocabulary_size, **changes}))
         initialise_(model, 3)
         return model
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_bias import output_bias, set_output_bias_, vocabulary_head
 from hatchery.modeling.output_prior import log_prior, smoothed_distribution
 from hatchery.pretraining.parameter_groups import build_optimizer, parameter_groups
@@ -27,7 +27,7 @@ def layer(request: pytest.FixtureRequest) -> tuple[nn.Module, torch.Tensor]:
     else:
         family, tied = ("roberta" if "roberta" in request.param else "ltg"), "untied" not in request.param
         fields = {**SIZES, "family": family, "tie_word_embeddings": tied, "sentence_pair_head": True}
-        model = MaskedLanguageModel(model_config(fields))
+        model = LanguageModel(model_config(fields))
         initialise_(model, 1)
         found = model.pair_head.output if request.param == "sentence pairs" else vocabulary_head(model.head)
     bias = output_bias(found)

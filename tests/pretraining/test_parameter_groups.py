@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.families import model_config
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.pretraining.lamb import Lamb
 from hatchery.pretraining.parameter_groups import build_optimizer, is_decayed, parameter_groups
 from hatchery.pretraining.settings import OptimizerSettings
@@ -21,10 +21,10 @@ WORD_EMBEDDING = "encoder.embedding.word_embedding.weight"
 SIZES = {"vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
 
 
-def make_model(**fields: Any) -> MaskedLanguageModel:
+def make_model(**fields: Any) -> LanguageModel:
     """A model without values: only names and shapes matter here."""
     with torch.device("meta"):
-        return MaskedLanguageModel(model_config({**SIZES, **fields}))
+        return LanguageModel(model_config({**SIZES, **fields}))
 
 
 def names_of(model: nn.Module, groups: list[dict[str, Any]]) -> list[list[str]]:
@@ -63,7 +63,7 @@ def test_the_name_decides_the_group(name: str, decayed: bool) -> None:
 )
 def test_elc_bert_has_the_groups_of_the_published_code(sizes: tuple[int, ...], values: int) -> None:
     with torch.device("meta"):
-        model = MaskedLanguageModel(LtgBertConfig(*sizes, layer_weighting="biased"))
+        model = LanguageModel(LtgBertConfig(*sizes, layer_weighting="biased"))
     for settings in (0.1, SETTINGS):
         decayed, undecayed = parameter_groups(model, settings)
         assert len(decayed["params"]) == 61 and len(undecayed["params"]) == 78
@@ -75,7 +75,7 @@ def test_elc_bert_has_the_groups_of_the_published_code(sizes: tuple[int, ...], v
 
 def test_ltg_bert_base_has_the_groups_of_the_bnc_code() -> None:
     with torch.device("meta"):
-        model = MaskedLanguageModel(LtgBertConfig(16384, 768, 2048, 12, 12))
+        model = LanguageModel(LtgBertConfig(16384, 768, 2048, 12, 12))
     body, head, undecayed = parameter_groups(model, AS_BNC)
     names = names_of(model, [body, head, undecayed])
     assert names[1] == [WORD_EMBEDDING, "head.linear.weight"]
@@ -205,7 +205,7 @@ def test_the_optimizer_has_the_settings_of_the_run(name: str, kind: type) -> Non
 
 @pytest.mark.parametrize("reading", ["embedding", "output"])
 def test_the_word_embedding_gets_the_trust_ratio_only_as_an_output_layer(reading: str) -> None:
-    model = MaskedLanguageModel(model_config(SIZES))
+    model = LanguageModel(model_config(SIZES))
     embedding = model.encoder.word_embedding.weight
     nn.init.constant_(embedding, 0.5)
     before = embedding.detach().clone()

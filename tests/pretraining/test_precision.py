@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from hatchery.errors import CheckpointError, ConfigError, TrainingError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.precision import InPrecision, LossScaler, Precision, resolve_precision
 from hatchery.pretraining.settings import OptimizerSettings
@@ -24,10 +24,8 @@ INFINITE, NO_NUMBER = float("inf"), float("nan")
 OPTIMIZERS = ["lamb", "adamw"]
 
 
-def tiny_model(seed: int = 1) -> MaskedLanguageModel:
-    model = MaskedLanguageModel(
-        model_config({**SIZES, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0})
-    )
+def tiny_model(seed: int = 1) -> LanguageModel:
+    model = LanguageModel(model_config({**SIZES, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}))
     initialise_(model, seed)
     return model
 

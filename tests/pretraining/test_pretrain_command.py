@@ -19,7 +19,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hatchery.modeling.store import load_masked_language_model
+from hatchery.modeling.store import load_language_model
 from hatchery.runs.checkpoints import MODEL, checkpoint_folders, checkpoint_step
 from hatchery.storage.checksums import sha256_file
 from hatchery.storage.manifests import read_manifest
@@ -250,7 +250,7 @@ def test_workers_milestones_divergences_and_a_foreground_writer_change_no_weight
     # The model of the last step is the exported one, and each milestone is a whole model.
     last = folder / "milestones" / "step_00000040"
     assert (last / MODEL).read_bytes() == (folder / MODEL).read_bytes()
-    early, final = (load_masked_language_model(path) for path in (last.with_name("step_00000010"), folder))
+    early, final = (load_language_model(path) for path in (last.with_name("step_00000010"), folder))
     assert not all(torch.equal(one, other) for one, other in zip(early.parameters(), final.parameters(), strict=True))
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows if "kl_unigram" in row] == [0, 1, 2, 4, 8, 10, 16, 20, 30, 32, 40]

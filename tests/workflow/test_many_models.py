@@ -34,7 +34,7 @@ def test_what_a_page_and_a_summary_are_given_lies_in_files(folder: Path, monkeyp
     monkeypatch.chdir(folder)
     layout = Workflow(Project("config"))
     layout.write_calls()
-    given = {"write_page": layout.pretrained("many"), "summarise": layout.finetuned("many")}
+    given = {"write_page": layout.pretrained("many"), "collect_measurements": layout.finetuned("many")}
     for stage, lists in ((stage, {"list": paths}) for stage, paths in given.items()):
         call = read_call(layout.call(stage, lists, experiment="many"))
         assert len(str(call.path)) < 40 and call.arguments == lists
@@ -44,10 +44,10 @@ def test_figures_show_the_models_that_fit_and_are_told_how_many_do_not(folder: P
     layout = Workflow(Project(folder / "config"))
     for figure in layout.figures("many"):
         settings = json.loads(layout.settings("draw_figure", experiment="many", figure=figure))
-        assert len(settings["cells"]) == MOST_DRAWN and settings["left_out"] == MODELS - MOST_DRAWN
+        assert len(settings["runs"]) == MOST_DRAWN and settings["left_out"] == MODELS - MOST_DRAWN
         assert {name.split(":")[0] for name in layout.drawn("many", figure)} == {
-            cell["cell"] for cell in settings["cells"]
+            run["name"] for run in settings["runs"]
         }
         assert "left_out" not in json.loads(layout.settings("draw_figure", experiment="tiny", figure=figure))
     # Tables of papers read this one.
-    assert len(json.loads(layout.settings("tabulate_layer_contributions", experiment="many"))["cells"]) == MODELS
+    assert len(json.loads(layout.settings("tabulate_layer_contributions", experiment="many"))["runs"]) == MODELS

@@ -161,7 +161,9 @@ def test_a_change_of_one_task_runs_its_job_again_and_trains_that_task_alone(fold
     changed_at = {manifest: manifest.stat().st_mtime_ns for manifest in manifests}
     path.write_text(before.replace("demo_babylm_wsc: {}", "demo_babylm_wsc: {epochs: 1}"), encoding="utf-8")
     try:
-        assert planned_rules(folder, f"results/{AGAIN}/summary.csv").keys() == {*("finetune_tasks", "summarise")}
+        assert planned_rules(folder, f"results/{AGAIN}/summary.csv").keys() == {
+            *("finetune_tasks", "collect_measurements", "summarise")
+        }
         result = snakemake(folder, "--cores", "2", f"results/{AGAIN}/summary.csv", timeout=1800)
         assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     finally:

@@ -1,13 +1,45 @@
-stage = LAYOUT.stage("summarise")
+stage = LAYOUT.stage("collect_measurements")
 
 
-rule summarise:
+# The only rule whose job reads what single runs wrote; all views read its tables.
+rule collect_measurements:
     input:
         pretraining=stage.given("pretraining"),
         minimal_pairs=stage.given("minimal_pairs"),
         finetuning=stage.given("finetuning"),
         perplexity=stage.given("perplexity"),
         baselines=stage.given("baseline"),
+        tokens=stage.given("tokens"),
+    output:
+        measurements="results/{experiment}/measurements.parquet",
+        runs="results/{experiment}/runs.parquet",
+        curves="results/{experiment}/curves.parquet",
+        layers="results/{experiment}/layers.parquet",
+        checksums=expand(
+            "results/{{experiment}}/{table}.sha256",
+            table=["measurements", "runs", "curves", "layers"],
+        ),
+    log:
+        stage.log,
+    benchmark:
+        stage.benchmark
+    conda:
+        stage.conda
+    resources:
+        **stage.resources,
+    params:
+        **stage.params,
+    shell:
+        "python scripts/collect_measurements.py @{params.call}"
+        " --output {output.measurements} 2>&1 | tee {log}"
+
+
+stage = LAYOUT.stage("summarise")
+
+
+rule summarise:
+    input:
+        measurements="results/{experiment}/measurements.parquet",
         published=stage.given("published"),
     output:
         csv=report(
@@ -33,7 +65,7 @@ rule summarise:
     params:
         **stage.params,
     shell:
-        "python scripts/summarise.py @{params.call}"
+        "python scripts/summarise.py @{params.call} --measurements {input.measurements}"
         " --output {output.csv} --parquet {output.parquet}"
         " --markdown {output.markdown} --text {output.text} --notes {output.notes} 2>&1 | tee {log}"
 
@@ -46,8 +78,8 @@ rule write_tables:
         summary="results/{experiment}/summary.csv",
         published=lambda wildcards: LAYOUT.table_numbers(wildcards.experiment),
         layout=lambda wildcards: LAYOUT.table_layout(wildcards.experiment),
-        finetuning=stage.given("finetuning"),
-        layers=stage.given("layer_contributions"),
+        measurements="results/{experiment}/measurements.parquet",
+        layers="results/{experiment}/layers.parquet",
         cards=lambda wildcards: LAYOUT.cards(wildcards.experiment).values(),
         sizes="config/published/corpora/sizes.csv",
     output:
@@ -70,5 +102,6 @@ rule write_tables:
         **stage.params,
     shell:
         "python scripts/write_tables.py @{params.call} --summary {input.summary}"
+        " --measurements {input.measurements} --layers {input.layers}"
         " --published {input.published} --layout {input.layout} --sizes {input.sizes}"
         " --output {output.manifest} 2>&1 | tee {log}"

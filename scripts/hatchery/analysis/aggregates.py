@@ -72,7 +72,7 @@ def average_per_run(runs_of_tasks: Sequence[Iterable[Measurement]]) -> Aggregate
     for runs in map(list, runs_of_tasks):
         rates = sorted({run.learning_rate or 0.0 for run in runs})
         for run in runs:
-            key = (run.cell.seed, run.finetuning_seed, rates.index(run.learning_rate or 0.0))
+            key = (run.run.seed, run.finetuning_seed, rates.index(run.learning_rate or 0.0))
             values = scores.setdefault(key, [])
             if not run.failed and run.value is not None:
                 values.append(run.value)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hatchery.analysis.measurements import DIGEST_LENGTH, Measurement
-from hatchery.analysis.settings import Cell
+from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.settings import SeededRun
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.storage.csv_tables import Row, read_rows
 from hatchery.storage.manifests import Manifest
@@ -33,7 +33,7 @@ class _ScoredSet:
     main: bool
 
 
-def finetuning_measurements(cell: Cell, task: str, manifest: Manifest) -> list[Measurement]:
+def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) -> list[Measurement]:
     """One measurement per scored set, run (seed and learning rate) and metric.
 
     A run counts as failed on a set for all its metrics as soon as one row says so: a classifier that answers with one
@@ -60,12 +60,12 @@ def finetuning_measurements(cell: Cell, task: str, manifest: Manifest) -> list[M
         failed = failures.get((name, seed, rate), "")
         measurements.append(
             Measurement(
-                cell=cell,
+                run=seeded,
                 suite=scored.suite,
                 task=scored.task,
                 metric=f"{metric}_percent",
                 value=_percent(row, metric, failed),
-                manifest=manifest.digest[:DIGEST_LENGTH],
+                manifest=manifest.digest,
                 finetuning_seed=seed,
                 failed=failed,
                 primary=metric == scored.primary,
@@ -73,6 +73,7 @@ def finetuning_measurements(cell: Cell, task: str, manifest: Manifest) -> list[M
                 origin=task,
                 main=scored.main,
                 majority_percent=_majority(manifest, name),
+                items=_items(manifest, name),
             )
         )
     return measurements
@@ -129,3 +130,9 @@ def _majority(manifest: Manifest, rows: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ManifestError(f"{manifest.path}: majority_accuracy_{rows} is {value!r}, expected a number from 0 to 1")
     return 100.0 * value
+
+
+def _items(manifest: Manifest, rows: str) -> int | None:
+    """Rows of a scored set; None where the job did not record them."""
+    value = manifest.measures.get(f"scored_{rows}")
+    return value if isinstance(value, int) else None

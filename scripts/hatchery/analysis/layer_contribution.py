@@ -5,13 +5,13 @@ over both poolers of a task with two spans the mean; the slope is that of the le
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.measurements import read_verified
-from hatchery.analysis.settings import Cell, evaluations_named, match_evaluations
+from hatchery.analysis.settings import SeededRun, evaluations_named, match_evaluations, runs_by_name
 from hatchery.errors import EvaluationError
 from hatchery.harmless_text import csv_text
 from hatchery.storage.atomic import write_text
@@ -32,7 +32,7 @@ class ProbedModels:
     """Whose probes the table of an experiment tells of."""
 
     experiment: str
-    cells: tuple[Cell, ...]
+    runs: tuple[SeededRun, ...]
 
 
 @dataclass(frozen=True)
@@ -57,26 +57,29 @@ def least_squares_slope(values: Sequence[float]) -> float:
     return math.fsum((k - middle) * value for k, value in enumerate(values, start=1)) / spread if spread else 0.0
 
 
-def probe_shares(manifest: Manifest) -> list[tuple[float, ...]]:
-    """The shares in percent of every probe (seed and learning rate) of a fine-tuning manifest, over its spans the mean.
+def probe_weights(task: str, manifest: Manifest) -> list[dict[str, Any]]:
+    """The softmax weights of every probe (seed and learning rate) of a fine-tuning manifest by span and layer.
 
-    Raises EvaluationError naming the file when a layer is missing or the weights of a span do not sum to 1.
+    Rows of the tidy table of layers, without the columns that say which run they are of. Raises EvaluationError naming
+    the file when a layer is missing or the weights of a span do not sum to 1.
     """
     path = manifest.file(WEIGHTS_FILE)
-    mixes: dict[tuple[str, ...], dict[int, float]] = {}
+    mixes: dict[tuple[int, float, str], dict[int, float]] = {}
     for row in read_rows(path, WEIGHT_COLUMNS, key=WEIGHT_COLUMNS[:-1]):
-        mix = mixes.setdefault(tuple(row.text(column) for column in WEIGHT_COLUMNS[:3]), {})
-        mix[row.count("layer")] = row.number("weight", 0.0, 1.0)
+        key = (row.count("seed"), row.number("learning_rate", 0.0), row.text("span"))
+        mixes.setdefault(key, {})[row.count("layer")] = row.number("weight", 0.0, 1.0)
     layers = list(range(1, len(next(iter(mixes.values()))) + 1))
-    probes: dict[tuple[str, ...], list[list[float]]] = {}
+    rows = []
     for (seed, rate, span), mix in mixes.items():
-        where = f"{path}: seed {seed}, learning rate {rate}, span {span}"
+        where = f"{path}: seed {seed}, learning rate {rate:g}, span {span}"
         if sorted(mix) != layers:
             raise EvaluationError(f"{where}: the layers are not 1 to {len(layers)}, each once")
         if abs(math.fsum(mix.values()) - 1) > SUM_TOLERANCE:
             raise EvaluationError(f"{where}: the weights sum to {math.fsum(mix.values()):.4f}, expected 1")
-        probes.setdefault((seed, rate), []).append([100 * mix[layer] for layer in layers])
-    return [mean_over(spans) for spans in probes.values()]
+        same = {"quantity": "probe_share", "depth": len(layers), "task": task}
+        same |= {"finetuning_seed": seed, "learning_rate": rate, "span": span}
+        rows += [same | {"layer": layer, "value": mix[layer]} for layer in layers]
+    return rows
 
 
 def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
@@ -85,41 +88,46 @@ def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 
 def tabulate_layer_contributions(settings: Mapping[str, Any], finetuning: Mapping[str, Path], output: Path) -> None:
-    """Write the contributions of the probes behind the manifests named `CELL:TASK` to `output` (CSV).
+    """Write the contributions of the probes behind the manifests named `RUN:TASK` to `output` (CSV).
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
     chosen = build(ProbedModels, stage_body(settings))
-    write_text(output, contributions_csv(contributions_of(chosen.cells, finetuning, "--finetuning")))
+    write_text(output, contributions_csv(contributions_of(chosen.runs, finetuning, "--finetuning")))
     write_checksums([output])
 
 
-def contributions_of(cells: Sequence[Cell], finetuning: Mapping[str, Path], flag: str) -> list[LayerContribution]:
-    """The contributions of the probes behind the manifests named `CELL:TASK`, which were given as `flag`.
+def contributions_of(runs: Sequence[SeededRun], finetuning: Mapping[str, Path], flag: str) -> list[LayerContribution]:
+    """The contributions of the probes behind the manifests named `RUN:TASK`, which were given as `flag`.
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
-    inputs = match_evaluations(finetuning, cells, evaluations_named(finetuning, flag), flag)
-    return layer_contributions({key: read_verified(path) for key, path in inputs.items()}, cells)
+    named = runs_by_name(runs)
+    inputs = match_evaluations(finetuning, runs, evaluations_named(finetuning, flag), flag)
+    return layer_contributions(
+        {"model": named[name].model, "run": name, **row}
+        for (name, task), path in inputs.items()
+        for row in probe_weights(task, read_verified(path))
+    )
 
 
-def layer_contributions(
-    manifests: Mapping[tuple[str, str], Manifest], cells: Sequence[Cell]
-) -> list[LayerContribution]:
-    """One entry per model and task, models in the order of the cells; `manifests` by cell and task.
+def layer_contributions(rows: Iterable[Mapping[str, Any]]) -> list[LayerContribution]:
+    """One entry per model and task, in the order of `rows`, which are those of probes in the tidy table of layers.
 
-    The mean over all probes of a model's pretraining seeds. Raises EvaluationError when those have different numbers
-    of layers.
+    Over the spans of a probe the mean, then that over all probes of a model's pretraining seeds. Raises EvaluationError
+    when those have different numbers of layers.
     """
-    model_of = {cell.cell: cell.run for cell in cells}
-    shares: dict[tuple[str, str], list[tuple[float, ...]]] = {}
-    for (cell, task), manifest in manifests.items():
-        shares.setdefault((model_of[cell], task), []).extend(probe_shares(manifest))
+    mixes: dict[tuple[str, str], dict[tuple[Any, ...], dict[str, list[float]]]] = {}
+    for row in rows:
+        probes = mixes.setdefault((row["model"], row["task"]), {})
+        spans = probes.setdefault((row["run"], row["finetuning_seed"], row["learning_rate"]), {})
+        spans.setdefault(row["span"], []).append(100 * row["value"])
     contributions = []
-    for (model, task), rows in shares.items():
-        if len({len(row) for row in rows}) > 1:
+    for (model, task), probes in mixes.items():
+        shares = [mean_over(list(spans.values())) for spans in probes.values()]
+        if len({len(share) for share in shares}) > 1:
             raise EvaluationError(f"layer weights: the seeds of {model} do not have the same number of layers")
-        contributions.append(LayerContribution(model, task, mean_over(rows), len(rows)))
+        contributions.append(LayerContribution(model, task, mean_over(shares), len(shares)))
     return contributions
 
 

@@ -6,12 +6,12 @@ without an upper bound keep their own unit: `loss_nats`, `perplexity`.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
-from hatchery.analysis.pretraining_outputs import read_curve
-from hatchery.analysis.settings import Cell
+from hatchery.analysis.settings import SeededRun
 from hatchery.errors import EvaluationError
 from hatchery.storage.csv_tables import Row, read_rows
 from hatchery.storage.manifests import Manifest, read_manifest
@@ -22,8 +22,11 @@ PHENOMENON_AVERAGE = "phenomenon_average"
 PARADIGM_AVERAGE = "paradigm_average"
 ACCURACY = "accuracy_percent"
 ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
-ACCURACY_LEVELS = ("paradigm", "phenomenon", "suite", "suite_by_phenomenon")
-DIGEST_LENGTH = 12
+ACCURACY_LEVELS: tuple[Literal["paradigm", "phenomenon", "suite"], ...] = ("paradigm", "phenomenon", "suite")
+ACCURACY_COLUMNS = {ACCURACY: "accuracy", ACCURACY_TIES_CORRECT: "accuracy_ties_correct"}
+
+Kind = Literal["pretraining", "perplexity", "minimal_pairs", "finetuning"]
+Level = Literal["split", "paradigm", "phenomenon", "suite", "average", "task"]
 
 
 @dataclass(frozen=True)
@@ -32,13 +35,15 @@ class Measurement:
 
     `value` is in the unit of `metric`, and None where the run failed so badly that it has none. `failed` is empty or
     the reason. `sampling_deviation`, in the same unit, is the binomial standard deviation that the finite number of
-    test items gives a single run. What follows is for fine-tuning alone: the seed and the peak learning rate of the
-    run; `origin`, the task that the model was tuned on; whether `main` rows were scored, by which the task is judged,
-    and not a further set or another task; whether the metric is the `primary` one, which stands for the task in
-    averages; and the accuracy of the most frequent label in percent.
+    test items gives a single run; `items` is their number, None where it was not recorded. `kind` is the sort of
+    evaluation, `level` what `task` is a name of, `manifest` the SHA-256 of the manifest behind the number. What follows
+    is for fine-tuning alone: the seed and the peak learning rate of the run; `origin`, the task that the model was
+    tuned on; whether `main` rows were scored, by which the task is judged, and not a further set or another task;
+    whether the metric is the `primary` one, which stands for the task in averages; and the accuracy of the most
+    frequent label in percent.
     """
 
-    cell: Cell
+    run: SeededRun
     suite: str
     task: str
     metric: str
@@ -52,6 +57,9 @@ class Measurement:
     origin: str = ""
     main: bool = True
     majority_percent: float | None = None
+    kind: Kind = "finetuning"
+    level: Level = "task"
+    items: int | None = None
 
     @property
     def finetuned(self) -> bool:
@@ -66,28 +74,35 @@ def read_verified(path: str | Path) -> Manifest:
     return manifest
 
 
-def development_measurements(cell: Cell, manifest: Manifest) -> list[Measurement]:
-    """The last development loss (nats per masked token) and perplexity; none when the model was not trained."""
-    evaluated = [point for point in read_curve(manifest) if point.development_loss is not None]
+def development_measurements(
+    run: SeededRun, manifest: Manifest, curve: Iterable[Mapping[str, Any]]
+) -> list[Measurement]:
+    """The last development loss (nats per masked token) and perplexity; none when the model was not trained.
+
+    `curve` are the rows of the run's `metrics.jsonl`.
+    """
+    evaluated = [row for row in curve if row.get("development_loss") is not None]
     if not evaluated:
         return []
     values = {
-        "loss_nats": evaluated[-1].development_loss,
-        "perplexity": evaluated[-1].development_perplexity,
+        "loss_nats": evaluated[-1]["development_loss"],
+        "perplexity": evaluated[-1].get("development_perplexity"),
     }
     return [
-        Measurement(cell, PRETRAINING_SUITE, "development", metric, value, manifest.digest[:DIGEST_LENGTH])
+        Measurement(
+            *(run, PRETRAINING_SUITE, "development", metric, value, manifest.digest), kind="pretraining", level="split"
+        )
         for metric, value in values.items()
         if value is not None
     ]
 
 
-def perplexity_measurements(cell: Cell, manifest: Manifest) -> list[Measurement]:
+def perplexity_measurements(run: SeededRun, manifest: Manifest) -> list[Measurement]:
     """Loss (nats per masked token), perplexity and accuracy of every held-out split, from `perplexity.csv`.
 
     A perplexity beyond float64 is None and failed; so is nothing else here.
     """
-    columns = ("split", "loss_nats", "perplexity", "accuracy", "pseudo_perplexity")
+    columns = ("split", "labelled_tokens", "loss_nats", "perplexity", "accuracy", "pseudo_perplexity")
     measurements = []
     for row in read_rows(manifest.file("perplexity.csv"), columns, key=("split",)):
         values: dict[str, float | None] = {
@@ -98,9 +113,15 @@ def perplexity_measurements(cell: Cell, manifest: Manifest) -> list[Measurement]
         if row.text("pseudo_perplexity"):
             values["pseudo_perplexity"] = _finite(row, "pseudo_perplexity")
         for metric, value in values.items():
-            digest, failed = manifest.digest[:DIGEST_LENGTH], "infinite" if value is None else ""
-            task = row.text("split")
-            measurements.append(Measurement(cell, PERPLEXITY_SUITE, task, metric, value, digest, failed=failed))
+            measurements.append(
+                Measurement(
+                    *(run, PERPLEXITY_SUITE, row.text("split"), metric, value, manifest.digest),
+                    failed="infinite" if value is None else "",
+                    kind="perplexity",
+                    level="split",
+                    items=row.count("labelled_tokens"),
+                )
+            )
     return measurements
 
 
@@ -108,61 +129,78 @@ def _finite(row: Row, column: str) -> float | None:
     return None if row.text(column) == "inf" else row.number(column, 1.0)
 
 
-def minimal_pair_measurements(
-    cell: Cell, suite: str, manifest: Manifest, column: str = "accuracy", metric: str = ACCURACY
-) -> list[Measurement]:
-    """Accuracy in percent of every phenomenon, and its two averages, from `accuracy.csv`.
+def minimal_pair_measurements(run: SeededRun, suite: str, manifest: Manifest) -> list[Measurement]:
+    """Accuracy in percent of every paradigm, phenomenon and the suite, and two averages, from `accuracy.csv`.
 
-    `phenomenon_average` weighs phenomena equally (the tables of BabyLM 2023), `paradigm_average` weighs paradigms
-    equally (the original BLiMP, LTG-BERT Table 8); on identical predictions they may differ by more than a point.
+    Each with ties counted as wrong and as right. `phenomenon_average` weighs phenomena equally (the tables of BabyLM
+    2023), `paradigm_average` weighs paradigms equally (the original BLiMP, LTG-BERT Table 8); on identical predictions
+    they may differ by more than a point.
     """
     path = manifest.file("accuracy.csv")
-    rows = read_rows(path, ("level", "name", "pairs", "correct", "ties", column), key=("level", "name"))
-    accuracies: dict[str, list[tuple[str, float, float]]] = {level: [] for level in ACCURACY_LEVELS}
+    rows = read_rows(path, ("level", "name", "pairs", *ACCURACY_COLUMNS.values()), key=("level", "name"))
+    measurements: list[Measurement] = []
+
+    def add(level: Level, task: str, metric: str, value: float, deviation: float, items: int) -> None:
+        measurements.append(
+            Measurement(
+                *(run, suite, task, metric, value, manifest.digest),
+                sampling_deviation=deviation,
+                kind="minimal_pairs",
+                level=level,
+                items=items,
+            )
+        )
+
+    by_level: dict[str, list[Row]] = {level: [] for level in ACCURACY_LEVELS}
     for row in rows:
-        accuracies[row.text("level", ACCURACY_LEVELS)].append((row.text("name"), *_accuracy(row, column)))
-    measurements = []
-
-    def add(task: str, value: float, deviation: float) -> None:
-        digest = manifest.digest[:DIGEST_LENGTH]
-        measurements.append(Measurement(cell, suite, task, metric, value, digest, sampling_deviation=deviation))
-
-    for name, value, deviation in accuracies["phenomenon"]:
-        add(name, value, deviation)
-    for task, level in ((PHENOMENON_AVERAGE, "phenomenon"), (PARADIGM_AVERAGE, "paradigm")):
-        values = accuracies[level]
-        if not values:
-            raise EvaluationError(f"{path}: there is no row of level {level}")
-        mean = math.fsum(value for _, value, _ in values) / len(values)
-        deviation = math.sqrt(math.fsum(deviation**2 for _, _, deviation in values)) / len(values)
-        add(task, mean, deviation)
+        by_level[row.text("level", ACCURACY_LEVELS)].append(row)
+    for metric, column in ACCURACY_COLUMNS.items():
+        for level in ACCURACY_LEVELS:
+            for row in by_level[level]:
+                add(level, row.text("name"), metric, *_accuracy(row, column))
+        for task, averaged in ((PHENOMENON_AVERAGE, "phenomenon"), (PARADIGM_AVERAGE, "paradigm")):
+            values = [_accuracy(row, column) for row in by_level[averaged]]
+            if not values:
+                raise EvaluationError(f"{path}: there is no row of level {averaged}")
+            mean = math.fsum(value for value, _, _ in values) / len(values)
+            deviation = math.sqrt(math.fsum(deviation**2 for _, deviation, _ in values)) / len(values)
+            add("average", task, metric, mean, deviation, sum(items for _, _, items in values))
     return measurements
 
 
-def ties_correct_measurements(manifests: Mapping[Cell, Manifest], suite: str) -> list[Measurement]:
-    """The two averages of a suite with ties counted as right, as the pipelines of BabyLM count identical sentences.
+def shown_pairs(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """What a summary shows of minimal pairs: phenomena and averages; other measurements as they are.
 
-    None at all where no model has a tie: they would repeat the averages. Where one has, every model gets them, so that
-    the numbers of a column are comparable.
+    Ties counted as right, as the pipelines of BabyLM count identical sentences, are shown for the two averages of a
+    suite in which a model has a tie: for every model, so that the numbers of a column are comparable. Elsewhere they
+    would repeat the averages.
     """
-    averages = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
-    strict, generous = (
-        [
-            measurement
-            for cell, manifest in manifests.items()
-            for measurement in minimal_pair_measurements(cell, suite, manifest, column, metric)
-            if measurement.task in averages
-        ]
-        for column, metric in (("accuracy", ACCURACY), ("accuracy_ties_correct", ACCURACY_TIES_CORRECT))
-    )
-    tied = any(one.value != other.value for one, other in zip(strict, generous, strict=True))
-    return generous if tied else []
+    measurements = list(measurements)
+    strict = {
+        (run.run, run.suite, run.task): run.value
+        for run in measurements
+        if run.level == "average" and run.metric == ACCURACY
+    }
+    tied = {
+        run.suite
+        for run in measurements
+        if run.metric == ACCURACY_TIES_CORRECT
+        and run.level == "average"
+        and run.value != strict[run.run, run.suite, run.task]
+    }
+    return [
+        run
+        for run in measurements
+        if run.kind != "minimal_pairs"
+        or (run.level in ("phenomenon", "average") and run.metric == ACCURACY)
+        or (run.level == "average" and run.suite in tied)
+    ]
 
 
-def _accuracy(row: Row, column: str) -> tuple[float, float]:
-    """Accuracy and its binomial standard deviation sqrt(p (1 - p) / pairs), both in percent."""
+def _accuracy(row: Row, column: str) -> tuple[float, float, int]:
+    """Accuracy and its binomial standard deviation sqrt(p (1 - p) / pairs), both in percent, and the pairs."""
     accuracy = row.number(column, 0.0, 1.0)
     pairs = row.count("pairs")
     if pairs == 0:
         raise EvaluationError(f"{row.where}: an accuracy over 0 pairs")
-    return 100 * accuracy, 100 * math.sqrt(accuracy * (1 - accuracy) / pairs)
+    return 100 * accuracy, 100 * math.sqrt(accuracy * (1 - accuracy) / pairs), pairs

@@ -31,7 +31,7 @@ from hatchery.analysis.pages.numbers import (
 )
 from hatchery.analysis.pages.runs import RUNS_SHOWN, pretrained_on, runs
 from hatchery.analysis.paper_tables.views import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
-from hatchery.analysis.settings import Cell, labels_of, models_in_order
+from hatchery.analysis.settings import SeededRun, labels_of, models_in_order
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.summary_notes import SummaryNotes, read_notes
 from hatchery.analysis.summary_rows import SELECTORS, read_summary
@@ -62,11 +62,11 @@ SECTIONS = (
 
 @dataclass(frozen=True)
 class PageSettings:
-    """What the page says in words; `cells` give the order of the models."""
+    """What the page says in words; `runs` give the order of the models."""
 
     experiment: str
     description: str
-    cells: tuple[Cell, ...] = ()
+    runs: tuple[SeededRun, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class PageInputs:
     `cards` the manifests of corpus cards by corpus,
     `pretraining` the manifests of the models and `run_cards` their pages, by cell; `tables` is the manifest of the
     tables of a paper, where the experiment repeats one. `filled` are the manifests of the sentences that the models
-    filled in, by cell; `cost` is the estimate of the cost as text.
+    filled in, by name; `cost` is the estimate of the cost as text.
     """
 
     summary: Path
@@ -101,7 +101,7 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
     is missing or damaged, naming the file; then no page is written.
     """
     chosen = build(PageSettings, stage_body(settings))
-    numbers = Numbers(read_summary(inputs.summary), address(inputs.provenance, output), labels_of(chosen.cells))
+    numbers = Numbers(read_summary(inputs.summary), address(inputs.provenance, output), labels_of(chosen.runs))
     notes = read_notes(inputs.notes)
     keys = numbers.headline()
     paper_tables, paper_files = _paper_tables(inputs.tables)
@@ -109,7 +109,7 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
         "headline": numbers.overview("Suite averages", keys, list(map(name_of, keys))),
         "paper_tables": paper_tables,
         "figures": [figure_of(path) for path in inputs.figures],
-        "filled": filled_in(inputs.filled, chosen.cells),
+        "filled": filled_in(inputs.filled, chosen.runs),
         "suites": _suites(numbers),
         "notes": notes,
         "corpora": corpora(inputs.cards, output) if inputs.cards else None,
@@ -135,14 +135,14 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
 
 
 def _question(settings: PageSettings, numbers: Numbers, inputs: PageInputs) -> list[str]:
-    trained = models_in_order(settings.cells)
+    trained = models_in_order(settings.runs)
     others = [model for model in numbers.models if model not in trained] if trained else []
     suites = [readable(suite) for suite in numbers.suites if suite not in (PRETRAINING_SUITE, PERPLEXITY_SUITE)]
     compared = trained or numbers.models
     named = _listed(map(numbers.label, compared)) if len(compared) <= MOST_MODELS else f"{len(compared):,} models"
     sentences = [f"Compared are {named}"]
-    if len(settings.cells) > len(trained):
-        sentences[0] += f", pretrained {len(settings.cells)} times in all with different seeds"
+    if len(settings.runs) > len(trained):
+        sentences[0] += f", pretrained {len(settings.runs)} times in all with different seeds"
     if others:
         sentences.append(f"Scored beside them, but pretrained elsewhere: {_listed(others)}")
     if suites:

@@ -41,14 +41,14 @@ class LayerWeights:
     scaled: dict[tuple[int, int], float]
 
 
-def read_curve(manifest: Manifest) -> list[CurvePoint]:
-    """The rows of `metrics.jsonl`; empty when the model was not trained (0 steps).
+def metric_rows(manifest: Manifest) -> list[dict[str, Any]]:
+    """The rows of `metrics.jsonl`; none when the model was not trained (0 steps).
 
     Raises EvaluationError naming file and line for a row that is not an object of finite numbers, or whose step does
     not come after the one before.
     """
     path = manifest.file(METRICS_FILE)
-    points: list[CurvePoint] = []
+    rows: list[dict[str, Any]] = []
     for number, line in enumerate(_read_text(path).splitlines(), start=1):
         if not line.strip():
             continue
@@ -59,17 +59,23 @@ def read_curve(manifest: Manifest) -> list[CurvePoint]:
             raise EvaluationError(f"{where}: not JSON: {error}") from error
         if not isinstance(row, dict):
             raise EvaluationError(f"{where}: expected an object, got {type(row).__name__}")
-        point = CurvePoint(
-            step=int(_number(row, "step", where)),
-            tokens=int(_number(row, "tokens", where)),
-            loss=_optional(row, "loss", where),
-            development_loss=_optional(row, "development_loss", where),
-            development_perplexity=_optional(row, "development_perplexity", where),
-        )
-        if points and point.step <= points[-1].step:
-            raise EvaluationError(f"{where}: step {point.step} does not come after step {points[-1].step}")
-        points.append(point)
-    return points
+        for key in ("step", "tokens"):
+            _number(row, key, where)
+        for key in row:
+            _optional(row, key, where)
+        if rows and row["step"] <= rows[-1]["step"]:
+            raise EvaluationError(f"{where}: step {row['step']} does not come after step {rows[-1]['step']}")
+        rows.append(row)
+    return rows
+
+
+def read_curve(manifest: Manifest) -> list[CurvePoint]:
+    """The losses of a run, as `metric_rows` reads them."""
+    names = ("loss", "development_loss", "development_perplexity")
+    return [
+        CurvePoint(int(row["step"]), int(row["tokens"]), *(row.get(name) for name in names))
+        for row in metric_rows(manifest)
+    ]
 
 
 def read_layer_weights(manifest: Manifest) -> LayerWeights:

@@ -1,9 +1,10 @@
-"""Settings of the summary and the figures, and the pairing of their inputs with the cells of an experiment.
+"""Settings of the summary and the figures, and the pairing of their inputs with the runs of an experiment.
 
-A cell is one pretrained model: a run of the configuration with one pretraining seed. The order of the cells is the
+A seeded run is one pretrained model: a run of the configuration with one pretraining seed. The order of the runs is the
 order of the configuration, and every table for people and every figure keeps it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,16 +14,17 @@ from hatchery.rendering.style import Style
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One pretrained model; `run` is the name of the model in files, `seed` the pretraining seed.
+class SeededRun:
+    """One pretrained model: `model` is its name in files, `seed` the pretraining seed, `name` both of them.
 
-    `label` is what people read instead of `run`, where a sweep made the run: `ltg_bert, learning_rate 0.005`.
+    `label` is what people read instead of `model`, where a sweep made the run: `ltg_bert, learning_rate 0.005`.
     """
 
-    cell: str
-    run: str
+    name: str
+    model: str
     seed: int
     label: str = ""
+    is_baseline: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,20 +37,34 @@ class PublishedChoice:
 
 
 @dataclass(frozen=True)
-class SummarySettings:
-    """What an experiment's summary covers.
+class CollectSettings:
+    """What the tidy tables of an experiment cover.
 
     `suites` are those of minimal pairs, `tasks` what is fine-tuned (the suites of tasks stand in the results). With
     `perplexity`, every model has been measured on held-out text. `baselines` name models from elsewhere that are scored
-    on the minimal pairs alone. `published` is the table of published values, if there is one.
+    on the minimal pairs alone.
     """
 
     experiment: str
-    cells: tuple[Cell, ...]
+    runs: tuple[SeededRun, ...]
+    suites: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    perplexity: bool = False
+    baselines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SummarySettings:
+    """What an experiment's summary covers: models, suites and tasks in the order of the configuration.
+
+    `published` is the table of published values, if there is one.
+    """
+
+    experiment: str
+    runs: tuple[SeededRun, ...]
     suites: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     published: PublishedChoice | None = None
-    perplexity: bool = False
     baselines: tuple[str, ...] = ()
 
 
@@ -57,7 +73,7 @@ class FigureSettings:
     """What one figure of an experiment shows; `figure` and `version` are those of the registry of figures."""
 
     experiment: str
-    cells: tuple[Cell, ...]
+    runs: tuple[SeededRun, ...]
     style: Style = field(default_factory=Style)
     figure: str = ""
     version: int = 1
@@ -67,63 +83,64 @@ class FigureSettings:
     left_out: int = 0
 
 
-def models_in_order(cells: Iterable[Cell]) -> list[str]:
+def models_in_order(runs: Iterable[SeededRun]) -> list[str]:
     """The names of the models in the order of the configuration, each once."""
-    return list(dict.fromkeys(cell.run for cell in cells))
+    return list(dict.fromkeys(run.model for run in runs))
 
 
-def labels_of(cells: Iterable[Cell]) -> dict[str, str]:
+def labels_of(runs: Iterable[SeededRun]) -> dict[str, str]:
     """What people read for each model, in the order of the configuration."""
-    return {cell.run: cell.label or cell.run for cell in cells}
+    return {run.model: run.label or run.model for run in runs}
 
 
-def models_with_counts(cells: Sequence[Cell]) -> dict[str, str]:
+def models_with_counts(runs: Sequence[SeededRun]) -> dict[str, str]:
     """Legend entries: every model with the number of pretraining seeds behind it."""
-    counts = {model: sum(cell.run == model for cell in cells) for model in models_in_order(cells)}
-    labels = labels_of(cells)
+    counts = Counter(run.model for run in runs)
+    labels = labels_of(runs)
     return {model: f"{labels[model]} ({count} seed{'s' if count > 1 else ''})" for model, count in counts.items()}
 
 
-def cells_by_name(cells: Iterable[Cell]) -> dict[str, Cell]:
-    """The cells by name. Raises ConfigError when there is none, or when two share a name or a model and a seed."""
-    named: dict[str, Cell] = {}
-    for cell in cells:
-        twin = next((other for other in named.values() if (other.run, other.seed) == (cell.run, cell.seed)), None)
-        if cell.cell in named or twin is not None:
-            raise ConfigError(f"cells: {cell.cell!r} (run {cell.run!r}, seed {cell.seed}) is listed twice")
-        named[cell.cell] = cell
+def runs_by_name(runs: Iterable[SeededRun]) -> dict[str, SeededRun]:
+    """The runs by name. Raises ConfigError when there is none, or when two share a name or a model and a seed."""
+    named: dict[str, SeededRun] = {}
+    seeds: set[tuple[str, int]] = set()
+    for run in runs:
+        if run.name in named or (run.model, run.seed) in seeds:
+            raise ConfigError(f"runs: {run.name!r} (model {run.model!r}, seed {run.seed}) is listed twice")
+        seeds.add((run.model, run.seed))
+        named[run.name] = run
     if not named:
-        raise ConfigError("cells: the experiment lists no model")
+        raise ConfigError("runs: the experiment lists no model")
     return named
 
 
-def baseline_cells(baselines: Iterable[str], cells: Iterable[Cell]) -> tuple[Cell, ...]:
+def baseline_runs(baselines: Iterable[str], runs: Iterable[SeededRun]) -> tuple[SeededRun, ...]:
     """The baselines as models with one run each. Raises ConfigError when a name is taken."""
-    taken = {name for cell in cells for name in (cell.cell, cell.run)}
-    made: list[Cell] = []
+    taken = {name for run in runs for name in (run.name, run.model)}
+    made: list[SeededRun] = []
     for name in baselines:
         if name in taken:
             raise ConfigError(f"baselines: the name {name!r} is taken, expected one that no other model has")
         taken.add(name)
-        made.append(Cell(name, name, 0))
+        made.append(SeededRun(name, name, 0, is_baseline=True))
     return tuple(made)
 
 
-def match_cells(paths: Mapping[str, Path], cells: Iterable[Cell], flag: str) -> dict[str, Path]:
-    """The inputs `CELL=path` in the order of the cells. Raises ConfigError for a missing or an unknown cell."""
-    names = list(cells_by_name(cells))
+def match_runs(paths: Mapping[str, Path], runs: Iterable[SeededRun], flag: str) -> dict[str, Path]:
+    """The inputs `CELL=path` in the order of the runs. Raises ConfigError for a missing or an unknown run."""
+    names = list(runs_by_name(runs))
     _check_names(set(paths), set(names), flag)
     return {name: paths[name] for name in names}
 
 
 def match_evaluations(
-    paths: Mapping[str, Path], cells: Iterable[Cell], evaluations: Iterable[str], flag: str
+    paths: Mapping[str, Path], runs: Iterable[SeededRun], evaluations: Iterable[str], flag: str
 ) -> dict[tuple[str, str], Path]:
-    """The inputs `CELL:EVALUATION=path` in the order of cells, then evaluations.
+    """The inputs `CELL:EVALUATION=path` in the order of runs, then evaluations.
 
     Raises ConfigError when a combination is missing or was not asked for.
     """
-    wanted = {f"{cell}:{evaluation}": (cell, evaluation) for cell in cells_by_name(cells) for evaluation in evaluations}
+    wanted = {f"{run}:{evaluation}": (run, evaluation) for run in runs_by_name(runs) for evaluation in evaluations}
     _check_names(set(paths), set(wanted), flag)
     return {pair: paths[name] for name, pair in wanted.items()}
 
@@ -132,8 +149,8 @@ def evaluations_named(paths: Mapping[str, Path], flag: str) -> list[str]:
     """The evaluations behind `CELL:EVALUATION=path` inputs, each once, in the order in which they are given."""
     names = []
     for name in paths:
-        cell, separator, evaluation = name.partition(":")
-        if not (cell and separator and evaluation):
+        run, separator, evaluation = name.partition(":")
+        if not (run and separator and evaluation):
             raise ConfigError(f"{flag}: expected CELL:SUITE=path, got the name {name!r}")
         names.append(evaluation)
     return list(dict.fromkeys(names))

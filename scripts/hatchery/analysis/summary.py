@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from hatchery.analysis.aggregates import Aggregate, aggregate_runs
-from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.measurements import Level, Measurement, shown_pairs
 from hatchery.analysis.published import PublishedValue, Verdict, combined_deviation, judge
-from hatchery.analysis.settings import SummarySettings, baseline_cells, labels_of, models_in_order
+from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order
 from hatchery.analysis.task_averages import task_averages
 
 DECIMALS = 4
+DIGEST_LENGTH = 12
+SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
+"""Paradigms and whole suites of minimal pairs stand in the tidy table alone."""
 Key = tuple[str, str, str, str]
 
 
@@ -96,17 +99,17 @@ def summarise(
     settings: SummarySettings, measurements: Iterable[Measurement], published: Mapping[Key, PublishedValue]
 ) -> Summary:
     """Compute the summary of `measurements`; the order in which they come does not matter."""
-    measurements = sorted(measurements, key=_order)
+    measurements = sorted(shown_pairs(measurements), key=_order)
     groups: dict[Key, list[Measurement]] = {}
     for measurement in measurements:
-        key = (measurement.cell.run, measurement.suite, measurement.task, measurement.metric)
+        key = (measurement.run.model, measurement.suite, measurement.task, measurement.metric)
         groups.setdefault(key, []).append(measurement)
     rows = {key: _row(settings.experiment, key, aggregate_runs(runs), runs, published) for key, runs in groups.items()}
-    models = models_in_order((*settings.cells, *baseline_cells(settings.baselines, settings.cells)))
+    models = models_in_order((*settings.runs, *baseline_runs(settings.baselines, settings.runs)))
     finetuned: dict[str, list[Measurement]] = {}
     for run in measurements:
         if run.finetuned:
-            finetuned.setdefault(run.cell.run, []).append(run)
+            finetuned.setdefault(run.run.model, []).append(run)
     for model in models:
         tuned = finetuned.get(model, [])
         for suite in dict.fromkeys(run.suite for run in tuned):
@@ -122,15 +125,15 @@ def summarise(
         failures=[m for m in measurements if m.failed and m.primary and m.finetuned],
         unmatched=sorted(set(published) - set(rows)),
         published_notes={key: value.note for key, value in published.items() if value.note},
-        labels=labels_of(settings.cells),
+        labels=labels_of(settings.runs),
     )
 
 
 def _order(measurement: Measurement) -> tuple[str, str, str, str, int, int, float]:
     seed = -1 if measurement.finetuning_seed is None else measurement.finetuning_seed
     rate = measurement.learning_rate or 0.0
-    cell = measurement.cell
-    return (cell.run, measurement.suite, measurement.task, measurement.metric, cell.seed, seed, rate)
+    run = measurement.run
+    return (run.model, measurement.suite, measurement.task, measurement.metric, run.seed, seed, rate)
 
 
 def _finetuned(tasks: Sequence[str], measurements: Iterable[Measurement]) -> list[FinetunedTask]:
@@ -172,7 +175,7 @@ def _row(
         published_source="" if value is None else value.source,
         difference=difference,
         verdict=verdict,
-        manifests=";".join(sorted({run.manifest for run in runs})),
+        manifests=";".join(sorted({run.manifest[:DIGEST_LENGTH] for run in runs})),
     )
 
 

@@ -217,11 +217,11 @@ def failure_texts(summary: Summary) -> list[str]:
     """Which runs failed, and how: one text per model and task."""
     runs: dict[tuple[str, str], dict[tuple[str, float | None], list[str]]] = {}
     for failure in summary.failures:
-        alike = runs.setdefault((failure.cell.cell, failure.task), {})
+        alike = runs.setdefault((failure.run.name, failure.task), {})
         alike.setdefault((failure.failed, failure.learning_rate), []).append(str(failure.finetuning_seed))
     return [
-        f"{cell}, {task}: " + "; ".join(_runs_text(seeds, rate, failed) for (failed, rate), seeds in alike.items())
-        for (cell, task), alike in runs.items()
+        f"{name}, {task}: " + "; ".join(_runs_text(seeds, rate, failed) for (failed, rate), seeds in alike.items())
+        for (name, task), alike in runs.items()
     ]
 
 

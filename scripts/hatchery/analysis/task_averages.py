@@ -112,7 +112,7 @@ def _joined(parts: Sequence[list[Measurement]]) -> list[Measurement]:
         return parts[0]
     runs: dict[tuple[int, int | None, float | None], list[Measurement]] = {}
     for run in (run for part in parts for run in part):
-        runs.setdefault((run.cell.seed, run.finetuning_seed, run.learning_rate), []).append(run)
+        runs.setdefault((run.run.seed, run.finetuning_seed, run.learning_rate), []).append(run)
     joined = []
     for same in runs.values():
         values = [run.value for run in same if run.value is not None and not run.failed]

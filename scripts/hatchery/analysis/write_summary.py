@@ -1,13 +1,13 @@
-"""The `summarise` stage: read all outputs of an experiment, write its summary in up to four forms."""
+"""The `summarise` stage: the tidy table of measurements as a summary, in up to four forms."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.published_values import for_experiment, read_numbers
-from hatchery.analysis.read_measurements import read_measurements
-from hatchery.analysis.settings import SummarySettings
-from hatchery.analysis.summary import summarise
+from hatchery.analysis.read_tables import read_measurements
+from hatchery.analysis.settings import SummarySettings, baseline_runs
+from hatchery.analysis.summary import SUMMARISED_LEVELS, summarise
 from hatchery.analysis.summary_markdown import markdown_summary
 from hatchery.analysis.summary_notes import notes_json, notes_of
 from hatchery.analysis.summary_tables import write_csv, write_parquet
@@ -20,34 +20,29 @@ from hatchery.typed import build, stage_body
 
 def write_summary(
     settings: Mapping[str, Any],
-    pretraining: Mapping[str, Path],
-    minimal_pairs: Mapping[str, Path],
-    finetuning: Mapping[str, Path],
+    measurements: Path,
     published: Path | None,
     output: Path,
     parquet: Path | None = None,
     markdown: Path | None = None,
     text: Path | None = None,
-    perplexity: Mapping[str, Path] | None = None,
     notes: Path | None = None,
 ) -> None:
     """Summarise the experiment of `settings` into `output` (CSV) and, where given, the other forms.
 
-    Their checksums, with which every reader compares them, lie beside them in a file that ends in `.sha256`.
-
-    The mappings name manifests by `CELL` (pretraining, perplexity), `CELL:SUITE` or `BASELINE:SUITE`, and `CELL:TASK`.
-    Nothing is written unless all inputs are sound. Raises ConfigError, ManifestError or EvaluationError naming the file
-    at fault.
+    Their checksums, with which every reader compares them, lie beside them in a file that ends in `.sha256`. Nothing is
+    written unless the table `measurements` is sound. Raises ConfigError, ManifestError or EvaluationError naming the
+    file at fault.
     """
-    summary_settings = build(SummarySettings, stage_body(settings))
-    chosen = summary_settings.published
-    if (chosen is None) != (published is None):
-        raise ConfigError(f"--published is {published}, but the settings say published: {chosen}")
+    chosen = build(SummarySettings, stage_body(settings))
+    paper = chosen.published
+    if (paper is None) != (published is None):
+        raise ConfigError(f"--published is {published}, but the settings say published: {paper}")
     values = {}
-    if chosen is not None and published is not None:
-        values = for_experiment(read_numbers(published), chosen.paper, chosen.track, chosen.rows)
-    measurements = read_measurements(summary_settings, pretraining, minimal_pairs, finetuning, perplexity)
-    summary = summarise(summary_settings, measurements, values)
+    if paper is not None and published is not None:
+        values = for_experiment(read_numbers(published), paper.paper, paper.track, paper.rows)
+    runs = (*chosen.runs, *baseline_runs(chosen.baselines, chosen.runs))
+    summary = summarise(chosen, read_measurements(measurements, runs, levels=SUMMARISED_LEVELS), values)
     if parquet is not None:
         write_parquet(parquet, summary.rows)
     if markdown is not None:

@@ -14,12 +14,11 @@ from typing import Any
 import torch
 
 from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
-from hatchery.costs.paper_formulas import kaplan_flops, reduced_vocabulary_flops
 from hatchery.costs.planned_device import PlanSettings, check_plan, precision_and_peak
-from hatchery.modeling.families import ModelConfig, model_config
-from hatchery.modeling.flops import BACKWARD_FACTOR, training_flops_per_sequence
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.roberta_configuration import RobertaConfig
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.families import family_of, model_config, training_flops_per_sequence
+from hatchery.modeling.flops import BACKWARD_FACTOR
+from hatchery.modeling.language_model import build_language_model
 from hatchery.pretraining.data_order import Phase, phases_from, training_phases
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.storage.manifests import read_manifest
@@ -113,7 +112,7 @@ def estimate(settings: CostSettings) -> list[CellCost]:
 def parameters_of(config: ModelConfig) -> int:
     """Parameters of a model, shared ones once, from the modules themselves but without memory for their values."""
     with torch.device("meta"):
-        model = MaskedLanguageModel(config)
+        model = build_language_model(config)
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -128,7 +127,7 @@ def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
 
 def _cell_cost(cell: CellSettings, settings: CostSettings) -> CellCost:
     run, plan = pretrain_settings(cell.pretraining), settings.plan
-    model = _model_values(run)
+    model = run.model_values
     config = model_config({**model, "vocab_size": settings.vocabulary_size}, f"cost.cells.{cell.cell}.model")
     phases = phases_from(training_phases(run), cell.first_step)
     parameters = parameters_of(config)
@@ -149,7 +148,7 @@ def _cell_cost(cell: CellSettings, settings: CostSettings) -> CellCost:
     )
     precision, peak = precision_and_peak(run.precision, plan)
     wall = (training + development) / (peak * plan.mfu)
-    paper, formula = _paper_flops(config, parameters, phases)
+    family, work = family_of(config), [(_sequences(phase), phase.sequence_length) for phase in phases]
     model_bytes = parameters * BYTES_PER_VALUE
     # A model that is not trained has none.
     checkpoint = model_bytes * (1 + OPTIMIZER_MOMENTS) if run.steps else 0
@@ -163,8 +162,8 @@ def _cell_cost(cell: CellSettings, settings: CostSettings) -> CellCost:
         tokens=tokens,
         training_flops=training,
         development_flops=development,
-        paper_flops=paper,
-        paper_formula=formula,
+        paper_flops=family.paper_flops(config, parameters, work),
+        paper_formula=family.paper_formula,
         precision=precision,
         peak_flops_per_second=peak,
         wall_seconds=wall,
@@ -178,15 +177,6 @@ def _cell_cost(cell: CellSettings, settings: CostSettings) -> CellCost:
     )
 
 
-def _model_values(run: PretrainSettings) -> dict[str, Any]:
-    """The model as `stage.build_model` makes it, apart from what the tokenizer says; a test compares the two."""
-    return {
-        **run.model,
-        "vocabulary_bias": run.output_bias.kind != "none",
-        "sentence_pair_head": run.objective.sentence_pairs != "none",
-    }
-
-
 def _sequences(phase: Phase) -> int:
     return (phase.last_step - phase.first_step) * phase.batch_size
 
@@ -194,19 +184,3 @@ def _sequences(phase: Phase) -> int:
 def _evaluations(run: PretrainSettings, first_step: int) -> int:
     """Every interval and after the last step."""
     return -(-run.steps // run.evaluation_interval_steps) - first_step // run.evaluation_interval_steps
-
-
-def _paper_flops(config: ModelConfig, parameters: int, phases: list[Phase]) -> tuple[float, str]:
-    if isinstance(config, RobertaConfig):
-        sizes = (config.embedding_width, config.hidden_size, config.intermediate_size)
-        depth = (config.num_hidden_layers, config.num_attention_heads)
-        total = sum(
-            _sequences(phase)
-            * reduced_vocabulary_flops(
-                *sizes, *depth, vocabulary_rows=config.vocabulary_rows, sequence_length=phase.sequence_length
-            )
-            for phase in phases
-        )
-        return total, "study"
-    tokens = sum(_sequences(phase) * phase.sequence_length for phase in phases)
-    return kaplan_flops(parameters, tokens), "6 N D"

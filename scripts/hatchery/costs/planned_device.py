@@ -6,8 +6,8 @@ printed with every estimate. Source of the yardstick: LTG-BERT reference, sectio
 
 from dataclasses import dataclass
 
-from hatchery.costs.paper_formulas import kaplan_flops
 from hatchery.errors import ConfigError
+from hatchery.modeling.paper_flops import kaplan_flops
 from hatchery.runs.peaks import mfu, peak_flops
 
 # Planned device -> the name by which its driver reports it, under which `runs.peaks` knows its peak.

@@ -6,7 +6,7 @@ is that of pretraining, frames its inputs itself and has a mask that fits into a
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from safetensors.torch import save_file
 from tokenizers import Tokenizer as Backend
@@ -14,8 +14,9 @@ from tokenizers import Tokenizer as Backend
 from hatchery.errors import ModelError
 from hatchery.export.bundle import bundle
 from hatchery.export.mask_token import with_mask_in_text
-from hatchery.modeling.families import ModelConfig, position_limit
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.families import family_of
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import CONFIG_FILE, WEIGHTS_FILE
 from hatchery.storage.atomic import atomic_path, write_json, write_text
 from hatchery.tokenization.definitions import post_processor
@@ -24,41 +25,20 @@ from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
 
 
-class Family(NamedTuple):
-    """How a family of models is called in the exported folder."""
-
-    module: str
-    """The modelling file, without its ending, and the module of `hatchery.export` that it is made from."""
-    classes: str
-    """What the names of its classes begin with."""
-
-
-FAMILIES = {
-    "ltg": Family("modeling_ltg_bert", "HatcheryLtgBert"),
-    "roberta": Family("modeling_roberta", "HatcheryRoberta"),
-}
-AUTO_CLASSES = {
-    "AutoConfig": "Config",
-    "AutoModel": "Model",
-    "AutoModelForMaskedLM": "ForMaskedLM",
-    "AutoModelForSequenceClassification": "ForSequenceClassification",
-}
-
-
-def write_model_folder(folder: Path, model: MaskedLanguageModel, tokenizer: Path) -> list[Path]:
+def write_model_folder(folder: Path, model: LanguageModel, tokenizer: Path) -> list[Path]:
     """Write everything but the model card; returns the paths.
 
     `tokenizer` is a tokenizer.json. Raises TokenizationError when it is unusable, and ModelError when it has ids that
     the model has no embedding for, or pads with another id than the model was made for.
     """
     names, special = _write_tokenizer(folder, model.config, tokenizer)
-    family = FAMILIES[model.config.family]
+    exported = family_of(model.config).exported
     write_json(folder / CONFIG_FILE, exported_config(model.config, special))
-    write_text(folder / f"{family.module}.py", bundle(f"hatchery.export.{family.module}"))
+    write_text(folder / f"{exported.module}.py", bundle(f"hatchery.export.{exported.module}"))
     tensors = {exported_name(name): tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     with atomic_path(folder / WEIGHTS_FILE) as partial:
         save_file(dict(sorted(tensors.items())), partial, metadata={"format": "pt"})
-    return [folder / name for name in (CONFIG_FILE, WEIGHTS_FILE, f"{family.module}.py", *names)]
+    return [folder / name for name in (CONFIG_FILE, WEIGHTS_FILE, f"{exported.module}.py", *names)]
 
 
 def exported_name(name: str) -> str:
@@ -68,15 +48,17 @@ def exported_name(name: str) -> str:
 
 def exported_config(config: ModelConfig, special: SpecialTokens) -> dict[str, Any]:
     """The content of config.json: our configuration, what finds the classes, and the ids of the special tokens."""
-    family = FAMILIES[config.family]
+    exported = family_of(config).exported
     ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
     return {
         **config.to_dict(),
         **ids,
-        "architectures": [f"{family.classes}ForMaskedLM"],
-        "auto_map": {auto: f"{family.module}.{family.classes}{name}" for auto, name in AUTO_CLASSES.items()},
+        "architectures": [f"{exported.classes}{exported.architecture}"],
+        "auto_map": {
+            auto: f"{exported.module}.{exported.classes}{name}" for auto, name in exported.auto_classes.items()
+        },
         "dtype": "float32",
-        "model_type": f"hatchery_{family.module.removeprefix('modeling_')}",
+        "model_type": f"hatchery_{exported.module.removeprefix('modeling_')}",
     }
 
 
@@ -98,7 +80,7 @@ def _write_tokenizer(folder: Path, config: ModelConfig, path: Path) -> tuple[lis
     with atomic_path(folder / "tokenizer.json") as partial:
         backend.save(str(partial), pretty=True)
     settings = tokenizer_config(backend, special)
-    limit = position_limit(config)
+    limit = config.position_limit
     if limit is not None:
         settings["model_max_length"] = limit
     write_json(folder / "tokenizer_config.json", settings)

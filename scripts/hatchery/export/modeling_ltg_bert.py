@@ -11,9 +11,9 @@ from hatchery.export.transformers_classes import (
     HatcheryForSequenceClassification,
     HatcheryModel,
 )
-from hatchery.modeling.configuration import LtgBertConfig
-from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.language_model_head import MaskedLanguageModelHead
+from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.encoder import LtgEncoder
+from hatchery.modeling.ltg.head import LtgHead
 
 
 class HatcheryLtgBertConfig(HatcheryConfig):
@@ -31,7 +31,7 @@ class HatcheryLtgBertModel(HatcheryModel):
     """The encoder: `last_hidden_state` and `hidden_states`."""
 
     config_class = HatcheryLtgBertConfig
-    encoder_class: ClassVar[Any] = Encoder
+    encoder_class: ClassVar[Any] = LtgEncoder
 
 
 class HatcheryLtgBertForMaskedLM(HatcheryForMaskedLM):
@@ -39,7 +39,7 @@ class HatcheryLtgBertForMaskedLM(HatcheryForMaskedLM):
 
     config_class = HatcheryLtgBertConfig
     base_class: ClassVar[Any] = HatcheryLtgBertModel
-    head_class: ClassVar[Any] = MaskedLanguageModelHead
+    head_class: ClassVar[Any] = LtgHead
 
 
 class HatcheryLtgBertForSequenceClassification(HatcheryForSequenceClassification):

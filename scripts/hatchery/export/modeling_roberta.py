@@ -11,9 +11,9 @@ from hatchery.export.transformers_classes import (
     HatcheryForSequenceClassification,
     HatcheryModel,
 )
-from hatchery.modeling.roberta_configuration import RobertaConfig
-from hatchery.modeling.roberta_encoder import RobertaEncoder
-from hatchery.modeling.roberta_head import RobertaHead
+from hatchery.modeling.roberta.configuration import RobertaConfig
+from hatchery.modeling.roberta.encoder import RobertaEncoder
+from hatchery.modeling.roberta.head import RobertaHead
 
 
 class HatcheryRobertaConfig(HatcheryConfig):

@@ -17,9 +17,10 @@ from torch import Tensor
 
 from hatchery.errors import ConfigError, ModelError
 from hatchery.export.weight_files import read_weights
-from hatchery.modeling.configuration import LayerWeightingName, LtgBertConfig, PositionHeadLayout
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.published_names import (
+from hatchery.modeling.configuration import LayerWeightingName
+from hatchery.modeling.language_model import LanguageModel, build_language_model
+from hatchery.modeling.ltg.configuration import LtgBertConfig, PositionHeadLayout
+from hatchery.modeling.ltg.published_names import (
     OUTPUT_MATRIX,
     OUTPUT_MIXTURE,
     POSITION_TABLE,
@@ -28,11 +29,12 @@ from hatchery.modeling.published_names import (
     from_published,
     published_name,
 )
-from hatchery.modeling.relative_positions import RelativePositions
+from hatchery.modeling.ltg.relative_positions import RelativePositions
 from hatchery.modeling.store import check_tensors, save_model
 from hatchery.storage.atomic import write_bytes
 from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.typed import build
 
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 OPTIONAL = (
@@ -112,7 +114,8 @@ def checkpoint_config(
     layout = _layout(weighting, where, position_head_layout)
     values = {key: published[key] for key in (*SIZES, *OPTIONAL) if key in published}
     try:
-        return LtgBertConfig.from_dict(
+        return build(
+            LtgBertConfig,
             {
                 **values,
                 "layer_weighting": weighting,
@@ -120,18 +123,19 @@ def checkpoint_config(
                 # The BNC code drops before the head's second norm, all later code after it (reference section 8).
                 "head_dropout": "before_norm" if layout == "bnc" else "after_norm",
                 "sentence_pair_head": any(name.startswith("pair_head.") for name in from_published(state)),
-            }
+            },
+            "model",
         )
     except (ConfigError, ModelError) as error:
         raise ModelError(f"{where}: {error}") from error
 
 
-def load_published(state: Mapping[str, Tensor], config: LtgBertConfig, where: str) -> MaskedLanguageModel:
+def load_published(state: Mapping[str, Tensor], config: LtgBertConfig, where: str) -> LanguageModel:
     """The model with the weights of `state`, in fp32. Raises ModelError naming `where` and the published tensor."""
     _check_tables(state, config, where)
     _check_output_matrix(state, where)
     tensors = from_published(state)
-    model = MaskedLanguageModel(config)
+    model = build_language_model(config)
     name_in_file = partial(published_name, n_layers=config.num_hidden_layers)
     check_tensors(model, tensors, where, name_in_file)
     for name, tensor in tensors.items():

@@ -9,8 +9,7 @@ from hatchery.evaluation.filled_sentences.results import read_filled_sentences
 from hatchery.export.card import ModelFacts, Score, licence_id, model_card
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import ExportSettings, ListingSettings
-from hatchery.modeling.families import position_limit
-from hatchery.modeling.store import WEIGHTS_FILE, load_masked_language_model
+from hatchery.modeling.store import WEIGHTS_FILE, load_language_model
 from hatchery.rendering.table import Cell, table
 from hatchery.rendering.templates import render
 from hatchery.storage.atomic import write_text
@@ -43,7 +42,7 @@ def export_model(
     with stage_run(output, settings, inputs) as run:
         manifest = read_manifest(pretraining)
         manifest.verify()
-        model = load_masked_language_model(manifest.folder)
+        model = load_language_model(manifest.folder)
         for path in write_model_folder(output.parent, model, manifest.file("tokenizer.json")):
             run.add_output(path)
         scores = [] if summary is None else read_scores(summary, typed.run)
@@ -54,7 +53,7 @@ def export_model(
             training=manifest.settings,
             measures=manifest.measures,
             digests=_digests(manifest),
-            position_limit=position_limit(model.config),
+            position_limit=model.config.position_limit,
             mask_token=load_tokenizer(manifest.file("tokenizer.json")).special.mask,
         )
         sentences = [] if filled is None else read_filled_sentences(filled)

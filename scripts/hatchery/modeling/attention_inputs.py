@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from hatchery.modeling.relative_positions import PositionIndices
+from hatchery.modeling.ltg.relative_positions import PositionIndices
 
 
 class Packing(NamedTuple):

@@ -1,114 +1,37 @@
-"""The sizes and choices that define a model of the LTG-BERT family, with the checks that refuse impossible ones.
+"""What the configurations of all families of models have in common: sizes, positions, rows of the vocabulary, checks.
 
-Source: LTG-BERT section 3, Tables 2 and 9, ELC-BERT Table 4, and the configuration files published with both. The
-defaults are the final model; every ablation of Table 2 that concerns the architecture is a value of one field. Two
-models with equal configurations have the same parameters under the same names.
+A family's own configuration is a frozen dataclass with these fields and its own. Nothing here needs torch, so that
+planning can count a model's operations without loading it.
 """
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from hatchery.errors import ModelError
-from hatchery.typed import build
 
 LayerWeightingName = Literal["none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output"]
-PositionHeadLayout = Literal["bnc", "babylm"]
-Normalisation = Literal["normformer", "pre_norm", "post_norm"]
 
 
-@dataclass(frozen=True)
-class LtgBertConfig:
+class ModelConfig:
     """A model. Raises ModelError, naming key and value, when the values do not describe one."""
 
-    vocab_size: int
-    """Number of subwords, special tokens included."""
-
-    hidden_size: int
-    """Width of the hidden states; a multiple of `num_attention_heads`."""
-
-    intermediate_size: int
-    """Width inside the feed-forward block; the input projection of a gated block is twice as wide."""
-
-    num_hidden_layers: int
-    """Number of transformer layers, the embedding not counted."""
-
-    num_attention_heads: int
-    """Number of attention heads, each `hidden_size / num_attention_heads` wide."""
-
-    max_position_embeddings: int = 512
-    """Distances of this many tokens and more share the last position bucket; longer inputs are allowed."""
-
-    position_bucket_size: int = 32
-    """Position buckets per direction: exact up to half of it, logarithmic beyond (2 * size - 1 rows in all)."""
-
-    hidden_dropout_prob: float = 0.1
-    """Dropout of the embedding output, the feed-forward output and the heads."""
-
-    attention_probs_dropout_prob: float = 0.1
-    """Dropout of the attention probabilities, the relative embedding and the attention output."""
-
-    layer_norm_eps: float = 1e-7
-    """Added to the variance in every layer norm (1e-7 in the published configurations; LTG-BERT Table 9 says 1e-5)."""
-
-    layer_weighting: LayerWeightingName = "none"
-    """How a layer's input is made of the earlier layers' outputs: "none" is LTG-BERT, the others are ELC-BERT's."""
-
-    position_head_layout: PositionHeadLayout = "babylm"
-    """Which rows of the query-key projection a head uses for positions; "bnc" only to load LTG-BERT's BNC weights."""
-
-    position_embedding: Literal["relative", "absolute"] = "relative"
-    """Log-bucketed relative positions in every layer, or learned vectors added to the word embeddings (Table 2)."""
-
-    position_to_content_index: Literal["query_minus_key", "key_minus_query"] = "query_minus_key"
-    """Distance that looks up the position query for a key: the code's, one index for both terms, or the printed one."""
-
-    normalisation: Normalisation = "normformer"
-    """Where a layer normalises: before and inside both blocks, only before them, or only after the residual sums."""
-
-    block_norm_affine: bool | None = None
-    """Whether the norms of pre-norm and post-norm layers have parameters; null: those of post-norm layers."""
-
-    feed_forward_activation: Literal["geglu", "gelu"] = "geglu"
-    """Gated or plain GELU; as many parameters need an `intermediate_size` 3/2 as large without the gate (Table 2)."""
-
-    feed_forward_bias: bool = False
-    """Whether both projections of the feed-forward block have biases."""
-
-    feed_forward_initial_scaling: bool = True
-    """Whether the feed-forward weights of layer l (from 0) start smaller by 1 / sqrt(2 (l + 1))."""
-
-    head_dropout: Literal["after_norm", "before_norm"] = "after_norm"
-    """Order in the language-model head: the BabyLM code drops after its second norm, the BNC training code before."""
-
-    tie_word_embeddings: bool = True
-    """Whether the output matrix is the word embedding."""
-
-    vocabulary_bias: bool = True
-    """Whether the output layer has a bias."""
-
-    sentence_pair_head: bool = False
-    """Whether the model predicts if two texts belong together; set by the objective."""
-
-    family: Literal["ltg"] = "ltg"
+    # The fields that every family has; each says them again, with its defaults.
+    family: Any
     """Tells the families of models apart in stored configurations."""
-
-    def __post_init__(self) -> None:
-        for name in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"):
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        _require(self.max_position_embeddings >= 2, "max_position_embeddings", self.max_position_embeddings, ">= 2")
-        _require(self.position_bucket_size >= 2, "position_bucket_size", self.position_bucket_size, "2 or more")
-        heads = self.num_attention_heads
-        expected = f"a multiple of num_attention_heads ({heads})"
-        _require(self.hidden_size % heads == 0, "hidden_size", self.hidden_size, expected)
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            _require(0 <= getattr(self, name) < 1, name, getattr(self, name), "0 <= probability < 1")
-        _require(0 < self.layer_norm_eps < math.inf, "layer_norm_eps", self.layer_norm_eps, "a number above 0")
-        if self.normalisation == "normformer":
-            # The final model's norms are what they are; a value that changes nothing would look like an ablation.
-            _require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, "null for normformer")
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    max_position_embeddings: int
+    hidden_dropout_prob: float
+    attention_probs_dropout_prob: float
+    layer_norm_eps: float
+    layer_weighting: LayerWeightingName
+    tie_word_embeddings: bool
+    vocabulary_bias: bool
+    sentence_pair_head: bool
 
     @property
     def head_size(self) -> int:
@@ -116,28 +39,36 @@ class LtgBertConfig:
         return self.hidden_size // self.num_attention_heads
 
     @property
-    def affine_block_norms(self) -> bool:
-        """`block_norm_affine` with its default filled in.
+    def embedding_width(self) -> int:
+        """Width of the embeddings."""
+        return self.hidden_size
 
-        The norm that closes a block is affine in the final model and those before blocks are not; each ablation keeps
-        what it keeps as it is there (the paper does not say).
-        """
-        return self.normalisation == "post_norm" if self.block_norm_affine is None else self.block_norm_affine
+    @property
+    def vocabulary_rows(self) -> int:
+        """Rows of the word embedding and of the output layer: the number of logits."""
+        return self.vocab_size
+
+    @property
+    def position_limit(self) -> int | None:
+        """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
+        return self.max_position_embeddings
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, ready for JSON."""
-        return dataclasses.asdict(self)
+        return dataclasses.asdict(self)  # type: ignore[call-overload]
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], where: str = "model") -> Self:
-        """The configuration in `values`.
+    def check_sizes(self) -> None:
+        """Raise ModelError unless the common fields describe a model."""
+        for name in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+        expected = f"a multiple of num_attention_heads ({self.num_attention_heads})"
+        require(self.hidden_size % self.num_attention_heads == 0, "hidden_size", self.hidden_size, expected)
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            require(0 <= getattr(self, name) < 1, name, getattr(self, name), "0 <= probability < 1")
+        require(0 < self.layer_norm_eps < math.inf, "layer_norm_eps", self.layer_norm_eps, "a number above 0")
 
-        Raises ConfigError for an unknown key, a missing key or a wrong type, and ModelError for an impossible value;
-        `where` is the place that the former names.
-        """
-        return build(cls, values, where)
 
-
-def _require(condition: bool, key: str, value: object, expected: str) -> None:
+def require(condition: bool, key: str, value: object, expected: str) -> None:
+    """Raise ModelError, naming the key of a model, unless `condition`."""
     if not condition:
         raise ModelError(f"model.{key}: got {value!r}, expected {expected}")

@@ -1,36 +1,82 @@
-"""The families of models: which configuration, encoder, head and initial weights belong together.
+"""The families of models, told apart by the key `family` of a configuration; everything above works with any of them.
 
-A family is told by the key `family` of a configuration: "ltg" (LTG-BERT with its ablations, ELC-BERT) or "roberta"
-(the models of the reduced-vocabulary study). Everything above this module works with either.
+A new family is its folder and a line here. Nothing here needs torch until modules are asked for.
 """
 
-from torch import nn
+from collections.abc import Mapping
+from typing import Any
 
-from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.family_configuration import CONFIGURATIONS, ModelConfig, model_config
-from hatchery.modeling.language_model_head import MaskedLanguageModelHead
-from hatchery.modeling.layer_weighting import LayerWeighting
-from hatchery.modeling.layered_encoder import LayeredEncoder
-from hatchery.modeling.roberta_configuration import RobertaConfig
-from hatchery.modeling.roberta_encoder import RobertaEncoder
-from hatchery.modeling.roberta_head import RobertaHead
+from hatchery.errors import ModelError
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.family import Family
+from hatchery.modeling.flops import BACKWARD_FACTOR, PassShape
+from hatchery.modeling.ltg.family import LTG
+from hatchery.modeling.roberta.family import ROBERTA
+from hatchery.tokenization.special_tokens import SpecialTokens
+from hatchery.typed import build
 
-__all__ = ["CONFIGURATIONS", "ModelConfig", "build_encoder", "build_head", "model_config", "position_limit"]
-
-
-def build_encoder(config: ModelConfig, weighting: LayerWeighting | None = None) -> LayeredEncoder:
-    """The encoder that `config` describes; `weighting` replaces the layer weighting that it names."""
-    if isinstance(config, RobertaConfig):
-        return RobertaEncoder(config, weighting)
-    return Encoder(config, weighting)
+FAMILIES: dict[str, Family] = {family.name: family for family in (LTG, ROBERTA)}
 
 
-def build_head(config: ModelConfig) -> nn.Module:
-    """The language-model head; called with hidden states [..., D] and the word embedding, it gives logits [..., V]."""
-    return RobertaHead(config) if isinstance(config, RobertaConfig) else MaskedLanguageModelHead(config)
+def family_of(config: ModelConfig) -> Family:
+    """The family of a configuration."""
+    return FAMILIES[config.family]
 
 
-def position_limit(config: ModelConfig) -> int | None:
-    """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
-    relative = getattr(config, "position_embedding", "absolute") == "relative"
-    return None if relative else config.max_position_embeddings
+def model_config(values: Mapping[str, Any], where: str = "model") -> ModelConfig:
+    """The configuration in `values`, of the family that their key `family` names ("ltg" where it is missing).
+
+    Raises ConfigError for an unknown key, a missing key or a wrong type, and ModelError for an impossible value or an
+    unknown family; `where` is the place that the message names.
+    """
+    family = values.get("family", LTG.name)
+    if family not in FAMILIES:
+        raise ModelError(f"{where}.family: got {family!r}, allowed are: {', '.join(FAMILIES)}")
+    return build(FAMILIES[family].configuration, values, where)
+
+
+def with_token_ids(values: Mapping[str, Any], special: SpecialTokens) -> dict[str, Any]:
+    """The fields of a configuration with the ids of those special tokens that its family has to know."""
+    family = FAMILIES.get(values.get("family", LTG.name))
+    roles = () if family is None else family.token_ids
+    return {**values, **{f"{role}_token_id": special.ids[getattr(special, role)] for role in roles}}
+
+
+def forward_flops(config: ModelConfig, shape: PassShape) -> dict[str, float]:
+    """Operations of one forward pass by part of the model (see `flops.encoder_flops`); their sum is its cost."""
+    return family_of(config).forward_flops(config, shape)
+
+
+def training_flops(config: ModelConfig, shape: PassShape) -> float:
+    """Operations of forward and backward of one pass: three times the forward products."""
+    return (1 + BACKWARD_FACTOR) * sum(forward_flops(config, shape).values())
+
+
+def training_flops_per_sequence(
+    model: Mapping[str, Any],
+    vocabulary_size: int,
+    sequence_length: int,
+    labelled_share: float,
+    batch_size: int | None = None,
+) -> float:
+    """Operations of training on one sequence of `sequence_length` tokens, forward and backward.
+
+    `model` are the settings of a model of any family without the vocabulary size. `labelled_share` is the share of
+    the positions that are labelled: only they meet the vocabulary. `batch_size` are the sequences of one forward pass,
+    which share the projection of the relative positions; None leaves that out, as in a large batch. A model with
+    `sentence_pair_head` judges one pair per sequence. Raises ConfigError and ModelError for an impossible model, and
+    ModelError for an impossible share, length or batch.
+    """
+    _require(0 <= labelled_share <= 1, "labelled_share", labelled_share, "a number from 0 to 1")
+    _require(sequence_length >= 1, "sequence_length", sequence_length, "1 or more")
+    _require(batch_size is None or batch_size >= 1, "batch_size", batch_size, "1 or more, or None")
+    config = model_config({**model, "vocab_size": vocabulary_size})
+    parts = forward_flops(config, PassShape(1, sequence_length, labelled_share * sequence_length, pairs=True))
+    shared = parts.pop("position_table")
+    forward = sum(parts.values()) + (shared / batch_size if batch_size is not None else 0.0)
+    return (1 + BACKWARD_FACTOR) * forward
+
+
+def _require(condition: bool, key: str, value: object, expected: str) -> None:
+    if not condition:
+        raise ModelError(f"{key}: got {value!r}, expected {expected}")

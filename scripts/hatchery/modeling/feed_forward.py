@@ -7,7 +7,7 @@ RoBERTa-like models use the plain form with biases. No form has a residual insid
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.numerics import Dropout, LayerNorm
 
 

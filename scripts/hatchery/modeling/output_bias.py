@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import ModelError
-from hatchery.modeling.seeded_weights import normal_
+from hatchery.modeling.initialisation import normal_
 
 WeightScale = float | Literal["own", "unit", "centred", "frobenius"]
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hatchery.errors import ModelError
-from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.modeling.language_model import UNLABELLED, LanguageModel
 from hatchery.modeling.numerics import full_precision
 from hatchery.modeling.output_bias import vocabulary_head
 from hatchery.modeling.output_prior import entropy
@@ -86,7 +86,7 @@ def output_measures(
 
 @torch.no_grad()
 def language_model_measures(
-    model: MaskedLanguageModel,
+    model: LanguageModel,
     batch: dict[str, Tensor],
     distribution: np.ndarray | None = None,
     frequencies: np.ndarray | None = None,
@@ -110,7 +110,7 @@ def language_model_measures(
     )
 
 
-def output_matrix(model: MaskedLanguageModel) -> Tensor:
+def output_matrix(model: LanguageModel) -> Tensor:
     """The matrix [V, d] that gives the logits of `model`: its own, or the word embedding."""
     own = vocabulary_head(model.head).vocabulary_weight
     return model.encoder.word_embedding.weight if own is None else own

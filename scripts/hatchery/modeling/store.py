@@ -14,15 +14,16 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from hatchery.errors import ConfigError, ModelError
-from hatchery.modeling.families import ModelConfig, model_config
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.families import model_config
+from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.storage.atomic import atomic_path, write_json
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
 
 
-def save_model(folder: str | Path, model: MaskedLanguageModel) -> list[Path]:
+def save_model(folder: str | Path, model: LanguageModel) -> list[Path]:
     """Write the configuration and the weights of `model` into `folder`; returns the two paths.
 
     The bytes depend on the weights alone: tensors are sorted by name, and there is no date.
@@ -35,7 +36,7 @@ def save_model(folder: str | Path, model: MaskedLanguageModel) -> list[Path]:
     return [folder / CONFIG_FILE, folder / WEIGHTS_FILE]
 
 
-def load_masked_language_model(folder: str | Path) -> MaskedLanguageModel:
+def load_language_model(folder: str | Path) -> LanguageModel:
     """The model in `folder`, in fp32, on the CPU and in training mode, as a new module has it.
 
     Raises ModelError naming the file when one is missing or damaged, or when the weights do not fit the configuration.
@@ -45,7 +46,7 @@ def load_masked_language_model(folder: str | Path) -> MaskedLanguageModel:
     tensors = _read_tensors(folder / WEIGHTS_FILE)
     # On the meta device nothing is allocated or drawn only to be overwritten.
     with torch.device("meta"):
-        model = MaskedLanguageModel(config)
+        model = build_language_model(config)
     check_tensors(model, tensors, folder / WEIGHTS_FILE)
     # Copies, in the fp32 that parameters always have: what the reader returns may be a map of the file.
     copies = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
@@ -68,7 +69,7 @@ def load_config(folder: str | Path) -> ModelConfig:
 
 
 def check_tensors(
-    model: MaskedLanguageModel,
+    model: LanguageModel,
     tensors: Mapping[str, Tensor],
     path: str | Path,
     name_in_file: Callable[[str], str] = str,

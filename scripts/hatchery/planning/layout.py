@@ -140,10 +140,6 @@ class Layout(DataLayout):
         """Manifest of the tables in the layout of a paper, where an experiment has such."""
         return [f"results/{experiment}/paper_tables/manifest.json"] if self.table_layout(experiment) else []
 
-    def contribution_table(self, experiment: str) -> list[str]:
-        """The layers' contributions to the probes of an experiment, if it has probes."""
-        return [f"results/{experiment}/tables/layer_contributions.csv"] if self.probed(experiment) else []
-
     def exported(self, experiment: str) -> dict[str, str]:
         """Manifests of an experiment's models as folders for `transformers`, by cell."""
         return {

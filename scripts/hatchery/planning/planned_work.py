@@ -15,7 +15,8 @@ from hatchery.config.cluster import ClusterSettings
 from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
 from hatchery.costs.planned_device import PlanSettings, precision_and_peak
 from hatchery.errors import ConfigError
-from hatchery.modeling.flops import BACKWARD_FACTOR, training_flops_per_sequence
+from hatchery.modeling.families import training_flops_per_sequence
+from hatchery.modeling.flops import BACKWARD_FACTOR
 from hatchery.pretraining.data_order import phases_from, training_phases
 from hatchery.pretraining.settings import pretrain_settings
 

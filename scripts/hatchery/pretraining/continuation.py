@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.errors import ConfigError
-from hatchery.modeling.families import ModelConfig
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
-from hatchery.modeling.store import load_config, load_masked_language_model
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.store import load_config, load_language_model
 from hatchery.pretraining.continuation_settings import FREE_KEYS
 from hatchery.pretraining.settings import PretrainSettings
 from hatchery.runs.checkpoints import (
@@ -65,9 +65,9 @@ def check_initial_config(config: ModelConfig, initial: Path) -> None:
             )
 
 
-def load_initial_(model: MaskedLanguageModel, initial: Path) -> None:
+def load_initial_(model: LanguageModel, initial: Path) -> None:
     """Give `model` (on the CPU) the weights of the model of the manifest `initial`. Raises ModelError."""
-    model.load_state_dict(load_masked_language_model(initial.parent).state_dict())
+    model.load_state_dict(load_language_model(initial.parent).state_dict())
 
 
 def initial_checkpoint(initial: Path) -> Path:

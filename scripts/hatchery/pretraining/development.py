@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hatchery.modeling.masked_language_model import MaskedLanguageModelOutput
+from hatchery.modeling.language_model import LanguageModelOutput
 from hatchery.pretraining.batches import Examples
 from hatchery.pretraining.data_order import EpochSlice, epoch_permutation, micro_batches, share_of_process
 from hatchery.pretraining.engine import Engine
@@ -66,7 +66,7 @@ class DevelopmentSet:
         return DevelopmentScore(loss, math.exp(min(loss, 700.0)), correct / judged if judged else None)
 
 
-def _values(output: MaskedLanguageModelOutput) -> Tensor:
+def _values(output: LanguageModelOutput) -> Tensor:
     """Loss sum, labelled positions and pairs judged rightly: fp64 [3]."""
     rightly = output.n_pairs_correct if output.n_pairs_correct is not None else torch.zeros_like(output.n_labelled)
     return torch.stack([part.double() for part in (output.loss_sum, output.n_labelled, rightly)])

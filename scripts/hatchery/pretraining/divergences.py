@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import TrainingError
-from hatchery.modeling.masked_language_model import UNLABELLED, MaskedLanguageModel
+from hatchery.modeling.language_model import UNLABELLED, LanguageModel
 from hatchery.modeling.numerics import full_precision
 from hatchery.objectives.label_counts import LabelledExamples, corpus_counts, label_counts
 from hatchery.objectives.special_ids import SpecialIds
@@ -84,7 +84,7 @@ class ProbedEngine(Protocol):
 
     @property
     def model(self) -> nn.Module:
-        """A MaskedLanguageModel on the device."""
+        """A LanguageModel on the device."""
         ...
 
     @property
@@ -139,7 +139,7 @@ class DivergenceProbe:
 def _predictions(engine: ProbedEngine, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
     """Logits [N, rows] and targets int64 [N] of the labelled positions of `batch`, in the precision of the run."""
     model = engine.model
-    assert isinstance(model, MaskedLanguageModel)
+    assert isinstance(model, LanguageModel)
     labels = batch["labels"].flatten()
     rows = (labels != UNLABELLED).nonzero().squeeze(1)
     targets, rows = labels[rows].to(engine.device), rows.to(engine.device)

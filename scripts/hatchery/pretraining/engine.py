@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.masked_language_model import MaskedLanguageModel, labelled_positions
+from hatchery.modeling.language_model import LanguageModel, labelled_positions
 from hatchery.pretraining.precision import InPrecision, Precision
 from hatchery.pretraining.processes import import_deepspeed
 from hatchery.pretraining.topology import Topology
@@ -52,7 +52,7 @@ class Engine:
 
     def __init__(
         self,
-        model: MaskedLanguageModel,
+        model: LanguageModel,
         optimizer: torch.optim.Optimizer,
         max_gradient_norm: float | None,
         precision: Precision,

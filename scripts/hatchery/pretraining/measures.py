@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from hatchery.errors import TrainingError
-from hatchery.modeling.masked_language_model import MaskedLanguageModelOutput
+from hatchery.modeling.language_model import LanguageModelOutput
 from hatchery.pretraining.batches import StepBatch
 from hatchery.pretraining.engine import Update
 from hatchery.pretraining.processes import on_device, sum_tensor_over_processes
@@ -45,13 +45,13 @@ def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device:
     return Divisors(totals[0], totals[1])
 
 
-def loss_of(output: MaskedLanguageModelOutput, divisor: Divisors) -> Tensor:
+def loss_of(output: LanguageModelOutput, divisor: Divisors) -> Tensor:
     """This micro-batch's part of the loss of the step; the losses of tokens and pairs weigh the same."""
     loss = output.loss_sum / divisor.tokens
     return loss if output.pair_loss_sum is None else loss + output.pair_loss_sum / divisor.pairs
 
 
-def sums_of(output: MaskedLanguageModelOutput) -> Tensor:
+def sums_of(output: LanguageModelOutput) -> Tensor:
     """Loss sum and right answers of a micro-batch, then those of its pairs where there are any: fp64 [2 or 4]."""
     parts = [output.loss_sum.detach(), output.n_correct]
     if output.pair_loss_sum is not None and output.n_pairs_correct is not None:

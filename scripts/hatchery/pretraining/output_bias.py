@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_bias import (
     check_output_bias,
     check_weight_scale,
@@ -35,7 +35,7 @@ _REPORTED_EXAMPLES = 32
 
 
 def prepare_output_(
-    model: MaskedLanguageModel,
+    model: LanguageModel,
     settings: OutputBiasSettings,
     make_examples: Callable[[], LabelledExamples],
     shards: TokenShards,

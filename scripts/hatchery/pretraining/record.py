@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import CheckpointError
-from hatchery.modeling.flops import PassShape, training_flops
+from hatchery.modeling.families import training_flops
+from hatchery.modeling.flops import PassShape
 from hatchery.pretraining.batches import StepBatch
 from hatchery.pretraining.early_stopping import BestWeights
 from hatchery.pretraining.engine import Engine

@@ -83,7 +83,7 @@ class LongSequenceSettings:
 class PretrainSettings:
     """The settings that determine the weights, apart from the token shards and the tokenizer."""
 
-    # Fields of LtgBertConfig except the vocabulary size, which the token shards know.
+    # Fields of a model's configuration except what the tokenizer and the keys below decide.
     model: dict[str, Any]
     objective: ObjectiveSettings
     output_bias: OutputBiasSettings
@@ -112,6 +112,15 @@ class PretrainSettings:
     early_stopping: EarlyStoppingSettings | None = None
     # Keep the last checkpoint beside the model, so that another run can go on with its optimiser.
     keep_training_state: bool = False
+
+    @property
+    def model_values(self) -> dict[str, Any]:
+        """The fields of the model's configuration, apart from what the tokenizer says."""
+        return {
+            **self.model,
+            "vocabulary_bias": self.output_bias.kind != "none",
+            "sentence_pair_head": self.objective.sentence_pairs != "none",
+        }
 
 
 @dataclass(frozen=True)

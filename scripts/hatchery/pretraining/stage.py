@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import torch.distributed
 
 from hatchery.errors import ConfigError
-from hatchery.modeling.families import ModelConfig, model_config
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.families import model_config, with_token_ids
 from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.modeling.layer_weighting import layer_weight_table
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
 from hatchery.modeling.store import save_model
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.continuation import (
@@ -63,6 +64,7 @@ from hatchery.runs.lease import Owner, RunLease
 from hatchery.storage.atomic import write_bytes, write_json, write_text
 from hatchery.storage.checksums import digest
 from hatchery.storage.manifests import StageRun, is_made_from, read_manifest, stage_run, take_finished
+from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_reader import TokenShards
 
 # Where TensorBoard and trackio write, beside the model.
@@ -94,7 +96,7 @@ class Inputs:
 class Trained:
     """What a run ends with in each process."""
 
-    model: MaskedLanguageModel
+    model: LanguageModel
     record: RunRecord
     # Norms and divergences of the output layer at step 0, where the settings ask for them.
     output_layer: dict[str, Any]
@@ -129,7 +131,7 @@ def pretrain(
     if initial is not None:
         # Before a folder of the run is made.
         shards = TokenShards.open(tokens, TRAINING_SPLIT)
-        check_initial_config(_model_config(typed, shards.vocabulary_size, _pad_id(shards)), initial)
+        check_initial_config(_model_config(typed, shards.vocabulary_size, shards.special), initial)
     topology = read_topology(os.environ)
     identity = {"settings": dict(settings), "inputs": [read_manifest(path).digest for path in inputs.by_name.values()]}
     folder = checkpoints / digest(identity)
@@ -170,28 +172,16 @@ def _pretrain_in_folder(
         remove_run_folder(folder)
 
 
-def build_model(settings: PretrainSettings, vocabulary_size: int, pad_id: int) -> MaskedLanguageModel:
+def build_model(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> LanguageModel:
     """The model of a run with its initial weights, which depend on the seed alone."""
-    model = MaskedLanguageModel(_model_config(settings, vocabulary_size, pad_id))
+    model = build_language_model(_model_config(settings, vocabulary_size, special))
     initialise_(model, settings.seed)
     return model
 
 
-def _pad_id(shards: TokenShards) -> int:
-    return shards.special.ids[shards.special.pad]
-
-
-def _model_config(settings: PretrainSettings, vocabulary_size: int, pad_id: int) -> ModelConfig:
-    values = {
-        **settings.model,
-        "vocab_size": vocabulary_size,
-        "vocabulary_bias": settings.output_bias.kind != "none",
-        "sentence_pair_head": settings.objective.sentence_pairs != "none",
-    }
-    if settings.model.get("family") == "roberta":
-        # Its absolute positions count the tokens that are not padding.
-        values["pad_token_id"] = pad_id
-    return model_config(values, "pretrain.model")
+def _model_config(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> ModelConfig:
+    values = {**settings.model_values, "vocab_size": vocabulary_size}
+    return model_config(with_token_ids(values, special), "pretrain.model")
 
 
 def _train(
@@ -206,7 +196,7 @@ def _train(
     lease: RunLease | None = None,
 ) -> Trained:
     shards = TokenShards.open(inputs.tokens, TRAINING_SPLIT)
-    model = build_model(settings, shards.vocabulary_size, _pad_id(shards))
+    model = build_model(settings, shards.vocabulary_size, shards.special)
     if inputs.initial is not None:
         load_initial_(model, inputs.initial)
     examples_of_length = examples_maker(shards, settings.objective)
@@ -333,7 +323,7 @@ def _export_milestones(trained: Trained, tokenizer: bytes, folder: Path) -> list
             print(f"warning: there is no checkpoint of milestone {step}, so no model of it", file=sys.stderr)
             continue
         verify_checkpoint(checkpoint)
-        model = MaskedLanguageModel(trained.model.config)
+        model = build_language_model(trained.model.config)
         load_model(checkpoint, model)
         save_model(folder / checkpoint.name, model)
         write_bytes(folder / checkpoint.name / "tokenizer.json", tokenizer)

@@ -1,6 +1,7 @@
 """Stages that read results: tables, pages, cards, exported models."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from hatchery.config.paper_tables import paper_tables
@@ -10,11 +11,11 @@ from hatchery.errors import ConfigError
 from hatchery.stages.record import Stage
 
 
-def models_of(project: Project, experiment: str) -> list[dict[str, Any]]:
-    """The pretrained models of an experiment: run, seed, and what tables call them."""
+def runs_of(project: Project, experiment: str) -> list[dict[str, Any]]:
+    """The pretrained models of an experiment: model, seed, and what tables call them."""
     labels = project.labels(experiment)
     return [
-        {"cell": cell.name, "run": cell.run, "seed": cell.seed, **_label(labels, cell.run)}
+        {"name": cell.name, "model": cell.run, "seed": cell.seed, **_label(labels, cell.run)}
         for cell in project.cells(experiment)
     ]
 
@@ -24,18 +25,24 @@ def _label(labels: Mapping[str, str], run: str) -> dict[str, str]:
     return {"label": labels[run]} if run in labels else {}
 
 
-def summary_settings(project: Project, experiment: str) -> dict[str, Any]:
-    """The table of an experiment."""
+def collect_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """The tidy tables of an experiment."""
     block = project.experiment(experiment)
     return {
         "experiment": experiment,
-        "cells": models_of(project, experiment),
+        "runs": runs_of(project, experiment),
         "suites": block["minimal_pairs"],
         "tasks": list(block["finetuning"]["tasks"]),
         "perplexity": bool(block["perplexity"]["splits"]),
         "baselines": block["baselines"],
-        "published": block["published"],
     }
+
+
+def summary_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """The table of an experiment."""
+    covered = collect_settings(project, experiment)
+    del covered["perplexity"]
+    return {**covered, "published": project.experiment(experiment)["published"]}
 
 
 def tables_settings(project: Project, experiment: str) -> dict[str, Any]:
@@ -49,7 +56,7 @@ def tables_settings(project: Project, experiment: str) -> dict[str, Any]:
         )
     return {
         "experiment": experiment,
-        "cells": models_of(project, experiment),
+        "runs": runs_of(project, experiment),
         "tasks": list(block["finetuning"]["tasks"]),
         "baselines": block["baselines"],
         **chosen,
@@ -61,7 +68,7 @@ def page_settings(project: Project, experiment: str) -> dict[str, Any]:
     return {
         "experiment": experiment,
         "description": project.experiment(experiment)["description"],
-        "cells": models_of(project, experiment),
+        "runs": runs_of(project, experiment),
     }
 
 
@@ -128,39 +135,39 @@ def exports_settings(project: Project, experiment: str) -> dict[str, Any]:
     return {"experiment": experiment, "description": project.experiment(experiment)["description"], "cells": names}
 
 
+# Views are light: minutes on the machine that submits.
+_view = partial(Stage, environment="analysis", sort="local", memory_mb=2000, minutes=10)
+
 STAGES = (
-    Stage(
-        name="summarise",
-        version=2,
-        settings=summary_settings,
+    _view(
+        name="collect_measurements",
+        version=1,
+        settings=collect_settings,
         arguments=lambda layout, experiment: {
             "pretraining": layout.pretrained(experiment),
             "minimal_pairs": layout.minimal_pairs(experiment),
             "finetuning": layout.finetuned(experiment),
             "perplexity": layout.perplexities(experiment),
             "baseline": layout.baselines(experiment),
-            "published": layout.published(experiment),
+            "tokens": layout.experiment_tokens(experiment),
         },
-        environment="analysis",
-        sort="local",
-        memory_mb=2000,
-        minutes=10,
+        minutes=30,
     ),
-    Stage(
+    _view(
+        name="summarise",
+        version=2,
+        settings=summary_settings,
+        arguments=lambda layout, experiment: {"published": layout.published(experiment)},
+    ),
+    _view(
         name="write_tables",
         version=2,
         settings=tables_settings,
         arguments=lambda layout, experiment: {
-            "finetuning": layout.finetuned(experiment),
             "card": {corpus: f"results/cards/{corpus}/statistics.csv" for corpus in layout.cards(experiment)},
-            "layer_contributions": layout.contribution_table(experiment),
         },
-        environment="analysis",
-        sort="local",
-        memory_mb=2000,
-        minutes=10,
     ),
-    Stage(
+    _view(
         name="write_page",
         version=5,
         settings=page_settings,
@@ -171,55 +178,24 @@ STAGES = (
             "tables": layout.paper_tables(experiment),
             "filled": layout.filled_sentences(experiment),
         },
-        environment="analysis",
-        sort="local",
         memory_mb=500,
-        minutes=10,
     ),
-    Stage(
-        name="write_run_card",
-        version=3,
-        settings=run_card_settings,
-        environment="analysis",
-        sort="local",
-        memory_mb=1000,
-        minutes=10,
-    ),
-    Stage(
-        name="write_provenance",
-        version=3,
-        settings=provenance_settings,
-        environment="analysis",
-        sort="local",
-        memory_mb=1000,
-        minutes=10,
-    ),
-    Stage(
-        name="export_model",
-        version=2,
-        settings=export_settings,
-        environment="evaluation",
-        sort="local",
-        memory_mb=3000,
-        minutes=10,
-    ),
-    Stage(
+    _view(name="write_run_card", version=3, settings=run_card_settings, memory_mb=1000),
+    _view(name="write_provenance", version=3, settings=provenance_settings, memory_mb=1000),
+    _view(name="export_model", version=2, settings=export_settings, environment="evaluation", memory_mb=3000),
+    _view(
         name="list_exported_models",
         version=1,
         settings=exports_settings,
         arguments=lambda layout, experiment: {"model": layout.exported(experiment)},
         environment="evaluation",
-        sort="local",
         memory_mb=500,
-        minutes=10,
     ),
-    Stage(
+    _view(
         name="fill_sentences",
         version=1,
         settings=filled_sentences_settings,
         environment="evaluation",
-        sort="local",
         memory_mb=3000,
-        minutes=10,
     ),
 )

@@ -1,10 +1,11 @@
 """Stages that draw an experiment's figures, and that make tables for them."""
 
+from functools import partial
 from typing import Any
 
 from hatchery.analysis.figures.registry import declared_figures
 from hatchery.config.project import Project
-from hatchery.stages.analysis import models_of
+from hatchery.stages.analysis import runs_of
 from hatchery.stages.record import Stage
 
 MOST_DRAWN = 40
@@ -20,13 +21,13 @@ def drawn_cells(project: Project, experiment: str) -> set[str]:
 def figure_settings(project: Project, experiment: str, figure: str) -> dict[str, Any]:
     """A figure of an experiment, with the models that fit, and with the published values if it shows such."""
     block, declared = project.experiment(experiment), declared_figures()[figure]
-    cells, drawn = models_of(project, experiment), drawn_cells(project, experiment)
-    left_out = len({cell["run"] for cell in cells if cell["cell"] not in drawn})
+    runs, drawn = runs_of(project, experiment), drawn_cells(project, experiment)
+    left_out = len({run["model"] for run in runs if run["name"] not in drawn})
     return {
         "figure": figure,
         "version": declared.version,
         "experiment": experiment,
-        "cells": [cell for cell in cells if cell["cell"] in drawn],
+        "runs": [run for run in runs if run["name"] in drawn],
         "style": block["figures"],
         **({"left_out": left_out} if left_out else {}),
         **({"published": block["published"]} if declared.published else {}),
@@ -35,11 +36,13 @@ def figure_settings(project: Project, experiment: str, figure: str) -> dict[str,
 
 def probed_models_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The table of what the layers contribute to the probes of an experiment."""
-    return {"experiment": experiment, "cells": models_of(project, experiment)}
+    return {"experiment": experiment, "runs": runs_of(project, experiment)}
 
+
+_view = partial(Stage, environment="analysis", sort="local", memory_mb=2000, minutes=10)
 
 STAGES = (
-    Stage(
+    _view(
         name="draw_figure",
         # What all figures share; each has a version of its own, in its file.
         version=1,
@@ -48,19 +51,11 @@ STAGES = (
             "results": layout.drawn(experiment, figure),
             "published": layout.marked(experiment, figure),
         },
-        environment="analysis",
-        sort="local",
-        memory_mb=2000,
-        minutes=10,
     ),
-    Stage(
+    _view(
         name="tabulate_layer_contributions",
         version=1,
         settings=probed_models_settings,
         arguments=lambda layout, experiment: {"finetuning": layout.probed(experiment)},
-        environment="analysis",
-        sort="local",
-        memory_mb=2000,
-        minutes=10,
     ),
 )

@@ -1,7 +1,7 @@
 """Experiments that have a model for every printed row, whose scores are those of the paper."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from hatchery.analysis.paper_tables.stage import Inputs, all_tables
 from hatchery.analysis.published_values import MINUS, OVER, PublishedNumber, read_numbers
 from hatchery.analysis.summary import SummaryRow
 from hatchery.analysis.summary_tables import write_csv
+from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.storage.manifests import stage_run
 from hatchery.storage.verified import write_checksums
 from hatchery.typed import build
@@ -51,9 +52,9 @@ class Toy:
         return read_numbers(self.published)
 
     def settings(self, **more: Any) -> dict[str, Any]:
-        cells = [{"cell": f"{model}-s42", "run": model, "seed": 42} for model in self.rows]
+        runs = [{"name": f"{model}-s42", "model": model, "seed": 42} for model in self.rows]
         chosen = {"paper": self.paper, "track": self.track, "rows": self.rows}
-        return {"experiment": "toy", "cells": cells, "published": chosen, **more}
+        return {"experiment": "toy", "runs": runs, "published": chosen, **more}
 
     def summary_rows(self) -> list[SummaryRow]:
         rows: dict[tuple[str, ...], SummaryRow] = {}
@@ -70,13 +71,14 @@ class Toy:
         self.folder.mkdir(parents=True, exist_ok=True)
         write_csv(self.folder / "summary.csv", self.summary_rows() if rows is None else rows)
         write_checksums([self.folder / "summary.csv"])
-        layers = self.folder / "layers.csv"
-        text = "model,task,layer,percent,slope\n"
-        for number in self.numbers:
-            if layer := re.fullmatch(r"layer_(\d\d)_percent", number.metric):
-                text += f"our_{number.row},{number.task},{int(layer[1])},{number.value},-1.25\n"
-        layers.write_text(text, encoding="utf-8")
-        write_checksums([layers])
+        measurements, layers = (self.folder / f"{name}.parquet" for name in ("measurements", "layers"))
+        write_rows(measurements, MEASUREMENTS, [])
+        shares = {
+            (f"our_{number.row}", number.task, int(layer[1])): number.value
+            for number in self.numbers
+            if (layer := re.fullmatch(r"layer_(\d\d)_percent", number.metric))
+        }
+        write_rows(layers, LAYERS, self.probes(shares))
         with stage_run(self.folder / "card/manifest.json", {}) as run:
             card = run.add_output(run.folder / "statistics.csv")
             card.write_text("source,split,documents,subwords\n(all),train,4013,\nbnc,train,4013,\n", encoding="utf-8")
@@ -84,10 +86,20 @@ class Toy:
             summary=self.folder / "summary.csv",
             published=self.published,
             layout=self.layout,
-            layers=layers if self.paper == "ltg_bert" else None,
+            measurements=measurements,
+            layers=layers,
             sizes=self.repository / "config/published/corpora/sizes.csv",
             cards={"bnc": card},
         )
+
+    @staticmethod
+    def probes(shares: Mapping[tuple[str, str, int], float]) -> list[dict[str, Any]]:
+        """Rows of the table of layers for shares in percent by model, task and layer."""
+        same = {"experiment": "toy", "quantity": "probe_share", "finetuning_seed": 1, "learning_rate": 0.1, "span": "0"}
+        return [
+            same | {"model": model, "run": f"{model}-s42", "task": task, "layer": layer, "value": percent / 100}
+            for (model, task, layer), percent in shares.items()
+        ]
 
     def orders(self) -> Iterator[PaperTable]:
         """The orders, of scores that are clearly apart: the later row is the better one."""

@@ -44,7 +44,7 @@ def settings_of(experiment: Any, **more: Any) -> dict[str, Any]:
         "stage": "write_tables",
         "stage_version": 1,
         "experiment": "demo",
-        "cells": experiment.cells,
+        "runs": experiment.runs,
         "tasks": experiment.tasks,
         "published": {"paper": "elc_bert", "track": "strict", "rows": ROWS},
         **more,
@@ -55,7 +55,7 @@ def lists(experiment: Any, **more: Any) -> tuple[dict[str, list[float]], dict[st
     settings = build(
         PaperTablesSettings, {k: v for k, v in settings_of(experiment, **more).items() if "stage" not in k}
     )
-    return lists_of_models(read_runs(settings, experiment.finetuning), settings, MSGS_AMBIGUOUS_TASKS)
+    return lists_of_models(read_runs(settings, experiment.collected()), settings, MSGS_AMBIGUOUS_TASKS)
 
 
 def test_a_score_is_the_mean_of_a_run_over_the_ambiguous_tasks_collapsed_ones_included(msgs: Any) -> None:
@@ -94,14 +94,16 @@ def write(repository: Path, experiment: Any, folder: Path, hash_seed: str) -> di
         encoding="utf-8",
     )
     write_checksums([summary])
-    finetuning = [f"{name}={path}" for name, path in experiment.finetuning.items()]
+    table = experiment.collected()
     result = subprocess.run(
         [
             *(sys.executable, str(repository / "scripts/write_tables.py")),
             *("--settings", json.dumps(settings_of(experiment)), "--summary", str(summary)),
             *("--published", str(repository / "config/published/values/elc_bert.csv")),
             *("--layout", str(repository / "config/paper_tables/elc_bert.yaml")),
-            *("--finetuning", *finetuning, "--output", str(folder / "manifest.json")),
+            *("--sizes", str(repository / "config/published/corpora/sizes.csv")),
+            *("--measurements", str(table), "--layers", str(table.with_name("layers.parquet"))),
+            *("--output", str(folder / "manifest.json")),
         ],
         capture_output=True,
         text=True,

@@ -13,6 +13,7 @@ from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.paper_tables.stage import Inputs, all_tables
 from hatchery.analysis.paper_tables.views import latex_table, markdown_table
 from hatchery.analysis.summary import COLUMNS
+from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.rendering.escaping import latex_text, markdown_text
 from hatchery.storage.verified import write_checksums
@@ -125,10 +126,14 @@ def tables_of(layout: dict[str, Any], repository: Path, folder: Path, **more: An
     write_checksums([summary])
     settings = {
         "experiment": "toy",
-        "cells": [{"cell": "mine-s1", "run": "mine", "seed": 1}],
+        "runs": [{"name": "mine-s1", "model": "mine", "seed": 1}],
         "published": {"paper": "elc_bert", "track": "strict", "rows": {"mine": "elc_bert_base"}},
     }
-    inputs = Inputs(summary, repository / "config/published/values/elc_bert.csv", path)
+    tidy = {table.name: folder / f"{table.name}.parquet" for table in (MEASUREMENTS, LAYERS)}
+    for table in (MEASUREMENTS, LAYERS):
+        write_rows(tidy[table.name], table, [])
+    sizes = repository / "config/published/corpora/sizes.csv"
+    inputs = Inputs(summary, repository / "config/published/values/elc_bert.csv", path, sizes=sizes, **tidy)
     return all_tables(build(PaperTablesSettings, {**settings, **more}), inputs)[0]
 
 
@@ -198,7 +203,7 @@ def test_a_layout_that_does_not_fit_the_printed_table_is_refused_in_one_line(
         ({"published": {"paper": "ltg_bert", "rows": {}}}, "the layout are those of elc_bert"),
         ({"experiment": "other"}, "experiment is 'toy', expected one of: other"),
         (
-            {"cells": [{"cell": "x-s1", "run": "x", "seed": 1}], "published": {"paper": "elc_bert", "rows": {}}},
+            {"runs": [{"name": "x-s1", "model": "x", "seed": 1}], "published": {"paper": "elc_bert", "rows": {}}},
             "'mine'",
         ),
     ],

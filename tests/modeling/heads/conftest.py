@@ -12,8 +12,8 @@ from hatchery.modeling.families import model_config
 from hatchery.modeling.heads.registry import HEADS, HeadContext, build_task_model
 from hatchery.modeling.heads.task_model import TaskModel
 from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.layered_encoder import LayeredEncoder
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
 
 PAD = 1
 ENCODERS: dict[str, dict[str, Any]] = {
@@ -56,7 +56,7 @@ def make_encoder() -> Callable[..., LayeredEncoder]:
     """The initialised encoder of one of ENCODERS; keyword arguments replace fields of its configuration."""
 
     def make(kind: str = "ltg", **changes: Any) -> LayeredEncoder:
-        model = MaskedLanguageModel(model_config({**SIZES, **ENCODERS[kind], **changes}))
+        model = LanguageModel(model_config({**SIZES, **ENCODERS[kind], **changes}))
         initialise_(model, 1)
         return model.encoder
 

@@ -19,7 +19,7 @@ FIGURES = {
     "draw_figure layer_contributions",
 }
 EXPORT = {"export_model", "list_exported_models"}
-SUMMARY = {"summarise", "write_provenance", "write_page", *EXPORT}
+SUMMARY = {"collect_measurements", "summarise", "write_provenance", "write_page", *EXPORT}
 # The estimate of the cost is on the cards of the runs.
 COST = {"write_cost", "write_run_card", "write_page"}
 FINETUNE = {"finetune", "draw_figure layer_contributions", "draw_figure task_scores", *SUMMARY}
@@ -242,7 +242,10 @@ def test_a_copied_and_a_renamed_experiment_find_all_models_and_scores(finished_p
     copy = finished_project / "config/experiments/copied.yaml"
     copy.write_bytes((finished_project / EXPERIMENT).read_bytes())
     try:
-        assert planned_rules(finished_project, "results/copied/summary.csv") == {"summarise": 1}
+        assert planned_rules(finished_project, "results/copied/summary.csv") == {
+            "collect_measurements": 1,
+            "summarise": 1,
+        }
     finally:
         copy.unlink()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from hatchery.analysis.finetuning_measurements import finetuning_measurements
 from hatchery.analysis.measurements import Measurement, read_verified
 from hatchery.analysis.msgs_features import LINGUISTIC_FEATURES, SURFACE_FEATURES, bias_features
-from hatchery.analysis.settings import FigureSettings, cells_by_name, evaluations_named, match_evaluations
+from hatchery.analysis.settings import FigureSettings, evaluations_named, match_evaluations, runs_by_name
 from hatchery.errors import ConfigError, EvaluationError
 
 METRIC = "mcc_percent"
@@ -38,19 +38,19 @@ def read_bias_runs(
 
     Raises ConfigError for a task that is not ambiguous, ManifestError or EvaluationError naming the input at fault.
     """
-    cells = cells_by_name(settings.cells)
+    seeded = runs_by_name(settings.runs)
     tasks = evaluations_named(results, "--results")
     found: dict[BiasTask, dict[str, list[Measurement]]] = {}
-    for (name, task), path in match_evaluations(results, settings.cells, tasks, "--results").items():
+    for (name, task), path in match_evaluations(results, settings.runs, tasks, "--results").items():
         features = bias_features(task)
         if features is None:
             raise ConfigError(f"--results: {task} is no ambiguous task of MSGS, so it has no bias between features")
-        measured = finetuning_measurements(cells[name], task, read_verified(path))
+        measured = finetuning_measurements(seeded[name], task, read_verified(path))
         runs = [run for run in measured if run.main and run.metric == METRIC]
         if not runs:
             raise EvaluationError(f"{path}: there is no mcc, which is the score of {task}")
         key = BiasTask(runs[0].suite, task, *features)
-        found.setdefault(key, {}).setdefault(cells[name].run, []).extend(runs)
+        found.setdefault(key, {}).setdefault(seeded[name].model, []).extend(runs)
     order = list(found)
     return {task: found[task] for task in sorted(order, key=lambda task: _place(task, order))}
 

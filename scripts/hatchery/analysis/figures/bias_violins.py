@@ -120,7 +120,7 @@ def violins(settings: FigureSettings, runs: BiasRuns, published: Published) -> d
         tasks = {task.task: models for task, models in runs.items() if task.suite == suite}
         complete = set(tasks) == set(MSGS_AMBIGUOUS_TASKS)
         panels[suite] = []
-        for model in models_in_order(settings.cells):
+        for model in models_in_order(settings.runs):
             value = published.get((model, suite, AVERAGE, AVERAGE_METRIC)) if complete else None
             panels[suite].append(
                 Violin(
@@ -148,7 +148,7 @@ def draw_bias_violins(settings: FigureSettings, panels: Mapping[str, Sequence[Vi
     lane = any(has_no_value(violin.runs) for violin in rows)
     handles = _legend(rows, style)
     line = style.font_size * 1.5 / 72
-    names = models_with_counts(settings.cells)
+    names = models_with_counts(settings.runs)
     labels = {
         model: wrapped(name, style.width_inches * 72 * 0.27, style.font_size * 0.9) for model, name in names.items()
     }
@@ -157,7 +157,7 @@ def draw_bias_violins(settings: FigureSettings, panels: Mapping[str, Sequence[Vi
     height = sum(heights) + (2.2 * len(panels) + 2.5 + legend_rows(handles, style)) * line
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
     grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights}, sharex=True)
-    looks = model_styles(models_in_order(settings.cells), style)
+    looks = model_styles(models_in_order(settings.runs), style)
     for axes, (suite, panel) in zip(grid.flat, panels.items(), strict=True):
         bias_axis(axes, lane)
         densest = _densest(panel)

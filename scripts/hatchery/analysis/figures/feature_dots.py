@@ -81,7 +81,7 @@ def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path 
 def draw_feature_dots(settings: FigureSettings, runs: BiasRuns, published: Published) -> Figure:
     """The figure: for every suite a grid of linguistic by surface features; pairs that were not run stay empty."""
     style = settings.style
-    models = models_in_order(settings.cells)
+    models = models_in_order(settings.runs)
     looks = model_styles(models, style)
     rows = [
         (suite, feature)
@@ -99,7 +99,7 @@ def draw_feature_dots(settings: FigureSettings, runs: BiasRuns, published: Publi
     lane = has_no_value(everything)
     handles = _legend(runs, published, everything, style)
     line = style.font_size * 1.5 / 72
-    names = models_with_counts(settings.cells)
+    names = models_with_counts(settings.runs)
     labels = [wrapped(names[model], style.width_inches * 72 * 0.24, style.font_size * 0.9) for model in models]
     inches = max(0.3, (1.35 * most_lines(labels) + 0.4) * style.font_size / 72)
     titles = {pair: wrapped(_title(pair, runs), width, style.font_size) for pair in by_place}

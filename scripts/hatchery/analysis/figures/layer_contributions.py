@@ -57,7 +57,7 @@ def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path 
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
-    return draw_layer_contributions(settings, contributions_of(settings.cells, results, "--results"))
+    return draw_layer_contributions(settings, contributions_of(settings.runs, results, "--results"))
 
 
 def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> Figure:
@@ -94,8 +94,8 @@ def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[L
 
 def _panels(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> list[tuple[str, Rows]]:
     """Headings with their rows: of models, or of tasks where there are fewer of these."""
-    labels = models_with_counts(settings.cells)
-    models = [model for model in models_in_order(settings.cells) if any(c.model == model for c in contributions)]
+    labels = models_with_counts(settings.runs)
+    models = [model for model in models_in_order(settings.runs) if any(c.model == model for c in contributions)]
     tasks = list(dict.fromkeys(entry.task for entry in contributions))
     if len(models) > len(tasks):
         of = {(entry.task, entry.model): entry for entry in contributions}

@@ -19,7 +19,7 @@ from matplotlib.patches import Rectangle
 
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import LayerWeights, read_layer_weights
-from hatchery.analysis.settings import FigureSettings, match_cells, models_with_counts
+from hatchery.analysis.settings import FigureSettings, match_runs, models_with_counts
 from hatchery.errors import EvaluationError
 from hatchery.rendering.drawing import GRID, grid_shape, is_narrow, most_lines
 from hatchery.rendering.figures import Declaration
@@ -74,7 +74,7 @@ def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path 
     """
     tables = {
         name: read_layer_weights(read_verified(path))
-        for name, path in match_cells(results, settings.cells, "--results").items()
+        for name, path in match_runs(results, settings.runs, "--results").items()
     }
     return draw_layer_weights(settings, panels_of(settings, tables))
 
@@ -87,8 +87,8 @@ def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> l
     """
     plain: dict[int, list[str]] = {}
     weighted = []
-    for model, label in models_with_counts(settings.cells).items():
-        seeds = [tables[cell.cell] for cell in settings.cells if cell.run == model]
+    for model, label in models_with_counts(settings.runs).items():
+        seeds = [tables[run.name] for run in settings.runs if run.model == model]
         if any((seed.plain, set(seed.scaled)) != (seeds[0].plain, set(seeds[0].scaled)) for seed in seeds):
             raise EvaluationError(f"layer weights: the seeds of {model} do not have the same layers")
         if seeds[0].plain:

@@ -18,12 +18,12 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
 from hatchery.analysis.settings import (
-    Cell,
     FigureSettings,
-    cells_by_name,
-    match_cells,
+    SeededRun,
+    match_runs,
     models_in_order,
     models_with_counts,
+    runs_by_name,
 )
 from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns, model_styles
 from hatchery.rendering.figures import Declaration
@@ -54,7 +54,7 @@ STEP_TOLERANCE = 0.02
 class Curve:
     """One run: `training` and `development` are (tokens, loss in nats per masked token) in order of steps."""
 
-    cell: Cell
+    run: SeededRun
     training: list[tuple[float, float]]
     development: list[tuple[float, float]]
 
@@ -64,20 +64,19 @@ def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path 
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
-    cells = cells_by_name(settings.cells)
+    runs = runs_by_name(settings.runs)
     points = {
-        name: read_curve(read_verified(path))
-        for name, path in match_cells(results, settings.cells, "--results").items()
+        name: read_curve(read_verified(path)) for name, path in match_runs(results, settings.runs, "--results").items()
     }
-    curves = [curve_of(cells[name], rows) for name, rows in points.items()]
+    curves = [curve_of(runs[name], rows) for name, rows in points.items()]
     return draw_learning_curves(settings, curves, tokens_per_step(list(points.values())))
 
 
-def curve_of(cell: Cell, points: Sequence[CurvePoint]) -> Curve:
+def curve_of(run: SeededRun, points: Sequence[CurvePoint]) -> Curve:
     """The two lines of one run, the training loss averaged in intervals of steps."""
     training = [(point.step, point.tokens, point.loss) for point in points if point.loss is not None]
     development = [(float(point.tokens), point.development_loss) for point in points]
-    return Curve(cell, interval_means(training), [(x, y) for x, y in development if y is not None])
+    return Curve(run, interval_means(training), [(x, y) for x, y in development if y is not None])
 
 
 def interval_means(rows: Sequence[tuple[int, int, float]], intervals: int = INTERVALS) -> list[tuple[float, float]]:
@@ -110,10 +109,10 @@ def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
 
 def draw_learning_curves(settings: FigureSettings, curves: Sequence[Curve], step_tokens: float | None) -> Figure:
     """The figure: training loss on the left (or above), development loss on the right (below), one legend."""
-    models = models_in_order(settings.cells)
+    models = models_in_order(settings.runs)
     styles = model_styles(models, settings.style)
     width, size = settings.style.width_inches, settings.style.font_size
-    labels = models_with_counts(settings.cells)
+    labels = models_with_counts(settings.runs)
     legend_rows = -(-len(models) // legend_columns(list(labels.values()), settings.style))
     stacked = is_narrow(settings.style)
     height = width * (1.2 if stacked else 0.36) + (9 + 9 * stacked + 1.6 * legend_rows) * size / 72
@@ -121,7 +120,7 @@ def draw_learning_curves(settings: FigureSettings, curves: Sequence[Curve], step
     rows, columns = (2, 1) if stacked else (1, 2)
     left, right = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
     for curve in curves:
-        look = styles[curve.cell.run]
+        look = styles[curve.run.model]
         left.plot(*_columns(curve.training), color=look.colour, linestyle=look.dashes, linewidth=1.4)
         right.plot(
             *_columns(curve.development),
@@ -140,7 +139,7 @@ def draw_learning_curves(settings: FigureSettings, curves: Sequence[Curve], step
     if not stacked:
         right.set_ylabel("")
         right.tick_params(labelleft=False)
-    untrained = {curve.cell.run for curve in curves if not curve.training and not curve.development}
+    untrained = {curve.run.model for curve in curves if not curve.training and not curve.development}
     handles = []
     for model, label in labels.items():
         look = styles[model]

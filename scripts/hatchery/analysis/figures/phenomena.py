@@ -31,11 +31,11 @@ from hatchery.analysis.measurements import (
 )
 from hatchery.analysis.settings import (
     FigureSettings,
-    cells_by_name,
     evaluations_named,
     match_evaluations,
     models_in_order,
     models_with_counts,
+    runs_by_name,
 )
 from hatchery.analysis.summary_layout import readable
 from hatchery.rendering.drawing import (
@@ -70,6 +70,7 @@ Source: ``accuracy.csv`` of every model and suite.
 )
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
+LEVELS = ("phenomenon", "average")
 CHANCE = 50.0
 # Between the phenomena and their averages, in rows.
 AVERAGE_GAP = 0.6
@@ -101,11 +102,11 @@ def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
     values = comparable_values(settings, published)
-    cells = cells_by_name(settings.cells)
+    runs = runs_by_name(settings.runs)
     suites = evaluations_named(results, "--results")
     measurements: dict[str, list[Measurement]] = {suite: [] for suite in suites}
-    for (cell, suite), path in match_evaluations(results, settings.cells, suites, "--results").items():
-        measurements[suite] += minimal_pair_measurements(cells[cell], suite, read_verified(path))
+    for (name, suite), path in match_evaluations(results, settings.runs, suites, "--results").items():
+        measurements[suite] += minimal_pair_measurements(runs[name], suite, read_verified(path))
     return draw_phenomena(settings, [suite_bars(suite, runs, values) for suite, runs in measurements.items()])
 
 
@@ -116,7 +117,8 @@ def suite_bars(suite: str, measurements: Sequence[Measurement], published: Publi
     """
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for run in measurements:
-        groups.setdefault((run.task, run.cell.run), []).append(run)
+        if run.level in LEVELS and run.metric == ACCURACY:
+            groups.setdefault((run.task, run.run.model), []).append(run)
     values = {
         (task, model): published[model, suite, task, ACCURACY].mean
         for task, model in groups
@@ -132,7 +134,7 @@ def suite_bars(suite: str, measurements: Sequence[Measurement], published: Publi
 
 def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Figure:
     """The figure: a panel of grouped bars per suite below each other, one legend at the bottom."""
-    models = models_in_order(settings.cells)
+    models = models_in_order(settings.runs)
     styles = model_styles(models, settings.style)
     style = settings.style
     bar_inches = max(0.13, style.font_size * 0.95 / 72) if len(models) > 1 else style.font_size * 1.3 / 72
@@ -142,7 +144,7 @@ def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Fig
     line = style.font_size * 1.5 / 72
     handles: list[Artist] = [
         Patch(facecolor=styles[model].colour, hatch=styles[model].hatch, edgecolor="white", label=label)
-        for model, label in models_with_counts(settings.cells).items()
+        for model, label in models_with_counts(settings.runs).items()
     ]
     if any(panel.published for panel in panels):
         handles.append(published_handle(style))

@@ -28,11 +28,11 @@ from hatchery.analysis.finetuning_measurements import finetuning_measurements, w
 from hatchery.analysis.measurements import ACCURACY, Measurement, read_verified
 from hatchery.analysis.settings import (
     FigureSettings,
-    cells_by_name,
     evaluations_named,
     match_evaluations,
     models_in_order,
     models_with_counts,
+    runs_by_name,
 )
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
@@ -104,12 +104,12 @@ def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
     values = comparable_values(settings, published)
-    cells = cells_by_name(settings.cells)
+    runs = runs_by_name(settings.runs)
     measured: list[Measurement] = []
-    # Task by task, so that the order of the panels does not depend on that of the cells.
+    # Task by task, so that the order of the panels does not depend on that of the models.
     tasks = sorted(evaluations_named(results, "--results"))
-    for (name, task), path in match_evaluations(results, settings.cells, tasks, "--results").items():
-        measured += finetuning_measurements(cells[name], task, read_verified(path))
+    for (name, task), path in match_evaluations(results, settings.runs, tasks, "--results").items():
+        measured += finetuning_measurements(runs[name], task, read_verified(path))
     return draw_task_scores(settings, suite_scores(settings, with_distinct_tasks(measured), values))
 
 
@@ -117,7 +117,7 @@ def suite_scores(
     settings: FigureSettings, measurements: Sequence[Measurement], published: Published
 ) -> dict[str, list[TaskScores]]:
     """For every suite its tasks by name, each by its first metric, then the averages over them that can be taken."""
-    models = models_in_order(settings.cells)
+    models = models_in_order(settings.runs)
     panels: dict[str, list[TaskScores]] = {}
     for suite in sorted({run.suite for run in measurements}):
         mine = [run for run in measurements if run.suite == suite]
@@ -133,7 +133,7 @@ def _task(task: str, runs: Sequence[Measurement], models: Sequence[str], publish
     suite, metric = runs[0].suite, runs[0].metric
     scores = {}
     for model in models:
-        own = [run for run in runs if run.cell.run == model]
+        own = [run for run in runs if run.run.model == model]
         scores[model] = Score(aggregate_runs(own), own, _published(published, model, suite, task, metric))
     majority = next((run.majority_percent for run in runs if run.majority_percent is not None), None)
     return TaskScores(task, metric, scores, majority if metric == ACCURACY else None)
@@ -142,7 +142,7 @@ def _task(task: str, runs: Sequence[Measurement], models: Sequence[str], publish
 def _averages(suite: str, runs: Sequence[Measurement], models: Sequence[str], published: Published) -> list[TaskScores]:
     found: dict[str, dict[str, Score]] = {}
     for model in models:
-        for average in task_averages(suite, [run for run in runs if run.cell.run == model]):
+        for average in task_averages(suite, [run for run in runs if run.run.model == model]):
             if average.metric == AVERAGE_METRIC:
                 value = _published(published, model, suite, average.task, AVERAGE_METRIC)
                 found.setdefault(average.task, {})[model] = Score(average.aggregate, (), value)
@@ -157,7 +157,7 @@ def _published(published: Published, model: str, suite: str, task: str, metric: 
 def draw_task_scores(settings: FigureSettings, panels: Mapping[str, Sequence[TaskScores]]) -> Figure:
     """The figure: panels below each other, each with its own range of scores, over one legend."""
     style = settings.style
-    models = models_in_order(settings.cells)
+    models = models_in_order(settings.runs)
     looks = model_styles(models, style)
     handles = _legend(settings, looks, panels)
     line = style.font_size * 1.5 / 72
@@ -288,7 +288,7 @@ def _legend(
     panels: Mapping[str, Sequence[TaskScores]],
 ) -> list[Artist]:
     style = settings.style
-    names = models_with_counts(settings.cells)
+    names = models_with_counts(settings.runs)
     handles: list[Artist] = [Line2D([], [], **_mean(look, style), label=names[model]) for model, look in looks.items()]
     tasks = [task for panel in panels.values() for task in panel]
     scores = [score for task in tasks for score in task.scores.values()]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from hatchery.analysis.settings import Cell
+from hatchery.analysis.settings import SeededRun
 from hatchery.evaluation.filled_sentences.results import (
     FilledSentence,
     Guess,
@@ -21,18 +21,18 @@ GUESSES_SHOWN = 3
 MODELS_SHOWN = 12
 
 
-def filled_in(filled: Mapping[str, Path], cells: Sequence[Cell]) -> str:
-    """A table of sentences with a row for every model; `filled` are the manifests of the stage by cell.
+def filled_in(filled: Mapping[str, Path], runs: Sequence[SeededRun]) -> str:
+    """A table of sentences with a row for every model; `filled` are the manifests of the stage by the name of a run.
 
     Of a model with several pretraining seeds the first one
     speaks, of many models the first MODELS_SHOWN. Empty without sentences. Raises ManifestError and
     EvaluationError for a damaged result.
     """
     speakers: dict[str, str] = {}
-    for cell in cells:
-        if cell.cell in filled:
-            speakers.setdefault(cell.run, cell.cell)
-    said = {model: read_filled_sentences(filled[cell]) for model, cell in islice(speakers.items(), MODELS_SHOWN)}
+    for run in runs:
+        if run.name in filled:
+            speakers.setdefault(run.model, run.name)
+    said = {model: read_filled_sentences(filled[name]) for model, name in islice(speakers.items(), MODELS_SHOWN)}
     groups: dict[FilledSentence, dict[str, Sequence[Guess]]] = {}
     for model, sentences in said.items():
         for sentence in sentences:

@@ -1,18 +1,15 @@
-"""What the layers contribute to every probe: LTG-BERT Table 5, from our `layer_contributions.csv`."""
+"""What the layers contribute to every probe: LTG-BERT Table 5, from our tidy table of layers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hatchery.analysis.layer_contribution import TABLE_COLUMNS
 from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value
 from hatchery.analysis.paper_tables.layout import LayersLayout
 from hatchery.analysis.paper_tables.notes import common_notes
 from hatchery.analysis.paper_tables.printed import PrintedTable
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
-from hatchery.errors import EvaluationError
-from hatchery.storage.csv_tables import read_rows
-from hatchery.storage.verified import vouched
+from hatchery.analysis.read_tables import read_layer_contributions
 
 
 @dataclass(frozen=True)
@@ -24,21 +21,17 @@ class Shares:
 
 
 def read_shares(path: Path, settings: PaperTablesSettings) -> dict[tuple[str, str], Shares]:
-    """The shares by model and task (in the paper's names), in the order of the file.
+    """The shares by model and task (in the paper's names), from the tidy table of layers, in its order.
 
-    Raises ManifestError for a table that was altered, EvaluationError naming the file for an unknown model and for
-    layers that are not 1 to L.
+    Raises ManifestError for a table that was altered, EvaluationError for seeds of a model with different layers.
     """
-    found: dict[tuple[str, str], dict[int, float]] = {}
-    slopes: dict[tuple[str, str], float] = {}
-    for row in read_rows(vouched(path), TABLE_COLUMNS, TABLE_COLUMNS[:3]):
-        key = (row.text("model", settings.models), settings.papers_task(row.text("task")))
-        found.setdefault(key, {})[row.count("layer")] = row.number("percent", 0.0, 100.0)
-        slopes[key] = row.number("slope")
-    for (model, task), layers in found.items():
-        if sorted(layers) != list(range(1, len(layers) + 1)):
-            raise EvaluationError(f"{path}: the layers of {model} in {task} are not 1 to {len(layers)}, each once")
-    return {key: Shares(tuple(layers[k] for k in sorted(layers)), slopes[key]) for key, layers in found.items()}
+    # As many digits as `layer_contributions.csv` has, so that both tables print the same.
+    return {
+        (entry.model, settings.papers_task(entry.task)): Shares(
+            tuple(round(percent, 4) for percent in entry.percent), round(entry.slope, 4)
+        )
+        for entry in read_layer_contributions(path, settings.runs)
+    }
 
 
 def layers_table(

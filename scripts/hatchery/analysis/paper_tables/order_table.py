@@ -55,7 +55,7 @@ def order_table(
                 cells = tuple(_ours(matrix, model, other, digits) for _, other in places)
                 lines.append(Line(entry.heading, READINGS[reading], cells, model))
     printed.check_complete([(layout.block.track, row.row) for row in layout.block.rows if row.printed])
-    labels = labels_of(settings.cells)
+    labels = labels_of(settings.runs)
     headings = tuple(_heading(entry, labels.get(model, model)) for entry, model in places)
     named = "; ".join(
         f"{entry.heading} is {labels.get(model, model)}"

@@ -1,32 +1,24 @@
 """One list of scores per model for almost stochastic order, from the results of single fine-tuning runs.
 
-The order compares runs, which a summary no longer has: they are read from the `results.csv` of the fine-tuning jobs.
-The tasks are those of the published average of a suite; a run is its seeds and the place of its learning rate.
+The order compares runs, which a summary no longer has: they are read from the tidy table of measurements. The tasks
+are those of the published average of a suite; a run is its seeds and the place of its learning rate.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from hatchery.analysis.finetuning_measurements import finetuning_measurements
-from hatchery.analysis.measurements import Measurement, read_verified
+from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
+from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.run_scores import RunScore, score_lists
-from hatchery.analysis.settings import cells_by_name, match_evaluations
 from hatchery.analysis.task_averages import PUBLISHED_AVERAGES
 from hatchery.errors import ConfigError, EvaluationError
 
 
-def read_runs(settings: PaperTablesSettings, finetuning: Mapping[str, Path]) -> list[Measurement]:
-    """Every value of the first metric of every task, from manifests named `CELL:TASK`.
-
-    Raises ConfigError when the inputs are not those of the settings, ManifestError or EvaluationError for a damaged
-    one.
-    """
-    cells = cells_by_name(settings.cells)
-    runs: list[Measurement] = []
-    for (cell, task), path in match_evaluations(finetuning, settings.cells, settings.tasks, "--finetuning").items():
-        runs += finetuning_measurements(cells[cell], task, read_verified(path))
-    return [run for run in runs if run.primary and run.main]
+def read_runs(settings: PaperTablesSettings, measurements: Path) -> list[Measurement]:
+    """Every value of the first metric of every task. Raises ManifestError for an altered table."""
+    found = read_measurements(measurements, settings.runs, kind="finetuning")
+    return [run for run in found if run.primary and run.main]
 
 
 def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
@@ -51,12 +43,12 @@ def lists_of_models(
         scores = [
             RunScore(
                 settings.papers_task(run.task),
-                (run.cell.seed, run.finetuning_seed or 0),
+                (run.run.seed, run.finetuning_seed or 0),
                 run.learning_rate or 0.0,
                 run.value,
             )
             for run in runs
-            if run.cell.run == model and settings.papers_task(run.task) in tasks
+            if run.run.model == model and settings.papers_task(run.task) in tasks
         ]
         if not scores:
             continue

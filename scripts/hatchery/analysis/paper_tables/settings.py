@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from hatchery.analysis.paper_tables.layout import BlockLayout
 from hatchery.analysis.published_values import PublishedNumber
-from hatchery.analysis.settings import Cell, PublishedChoice, baseline_cells, labels_of, models_in_order
+from hatchery.analysis.settings import PublishedChoice, SeededRun, baseline_runs, labels_of, models_in_order
 from hatchery.analysis.stochastic_order import DRAWS
 from hatchery.errors import ConfigError
 
@@ -29,7 +29,7 @@ class PaperTablesSettings:
     """
 
     experiment: str
-    cells: tuple[Cell, ...]
+    runs: tuple[SeededRun, ...]
     published: PublishedChoice
     tasks: tuple[str, ...] = ()
     baselines: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class PaperTablesSettings:
     @property
     def models(self) -> list[str]:
         """Our models in the order of the configuration, baselines last."""
-        return models_in_order((*self.cells, *baseline_cells(self.baselines, self.cells)))
+        return models_in_order((*self.runs, *baseline_runs(self.baselines, self.runs)))
 
     def papers_suite(self, suite: str) -> str:
         """What the paper's tables call our suite."""
@@ -106,7 +106,7 @@ def entry_blocks(
             repeated = [model for model in models if index in ours and choice.rows.get(model) == wanted]
             entries.append(Entry(row.heading, row.row if row.printed else "", tuple(repeated)))
         if ours and index == ours[-1]:
-            labels = labels_of(settings.cells)
+            labels = labels_of(settings.runs)
             entries += [Entry(labels.get(model, model), "", (model,)) for model in models if model not in choice.rows]
         kept = tuple(entry for entry in entries if entry.row or entry.models)
         found.append(EntryBlock(block.heading, block.track, kept))

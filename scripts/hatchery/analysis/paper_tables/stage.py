@@ -50,27 +50,24 @@ from hatchery.typed import build, stage_body
 class Inputs:
     """Where the numbers of the tables come from.
 
-    `summary`, `published` and `layout` are always there. `finetuning` names manifests by `CELL:TASK` (orders), `layers`
-    is our table of layer contributions; `sizes` are the published sizes of corpora and `cards` the statistics of ours
-    by corpus. What is not given leaves its tables out.
+    `measurements` (orders) and `layers` (shares of layers) are the experiment's tidy tables, `sizes` the published
+    sizes of corpora and `cards` the statistics of ours by corpus.
     """
 
     summary: Path
     published: Path
     layout: Path
-    finetuning: Mapping[str, Path] = field(default_factory=dict)
-    layers: Path | None = None
-    sizes: Path | None = None
+    measurements: Path
+    layers: Path
+    sizes: Path
     cards: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def paths(self) -> dict[str, Path]:
         """All inputs by name, for the manifest."""
-        named = {"summary": self.summary, "published": self.published, "layout": self.layout}
-        named |= {f"finetuning:{name}": path for name, path in self.finetuning.items()}
-        named |= {f"card:{name}": path for name, path in self.cards.items()}
-        optional = {"layers": self.layers, "sizes": self.sizes}
-        return named | {name: path for name, path in optional.items() if path is not None}
+        named = {"summary": self.summary, "measurements": self.measurements, "layers": self.layers}
+        named |= {"published": self.published, "layout": self.layout, "sizes": self.sizes}
+        return named | {f"card:{name}": path for name, path in self.cards.items()}
 
 
 def write_tables(settings: Mapping[str, Any], inputs: Inputs, output: Path) -> None:
@@ -80,7 +77,7 @@ def write_tables(settings: Mapping[str, Any], inputs: Inputs, output: Path) -> N
     """
     tables_settings = build(PaperTablesSettings, stage_body(settings))
     tables, without = all_tables(tables_settings, inputs)
-    labels = labels_of(tables_settings.cells)
+    labels = labels_of(tables_settings.runs)
     texts = _index(tables_settings, tables, without) | {"tables.tex": latex_document(tables)}
     for table in tables:
         texts[f"{table.name}.md"] = markdown_table(table, labels=labels)
@@ -101,7 +98,7 @@ def all_tables(settings: PaperTablesSettings, inputs: Inputs) -> tuple[list[Pape
     check_papers(settings, layout, numbers)
     check_rows(settings, numbers)
     scores = read_scores(inputs.summary, settings)
-    runs = read_runs(settings, inputs.finetuning) if inputs.finetuning else []
+    runs = read_runs(settings, inputs.measurements)
     made = {
         number: _table(number, entry, settings, numbers, scores, runs, inputs)
         for number, entry in layout.tables.items()
@@ -137,11 +134,8 @@ def _table(
             lists, left_out = lists_of_models(runs, settings, tasks_of_average(layout.suite, layout.average))
             return order_table(number, layout, settings, printed, lists, left_out)
         case LayersLayout():
-            shares = {} if inputs.layers is None else read_shares(inputs.layers, settings)
-            return layers_table(number, layout, settings, printed, shares)
+            return layers_table(number, layout, settings, printed, read_shares(inputs.layers, settings))
         case SizesLayout():
-            if inputs.sizes is None:
-                return None
             published = read_published_sizes(inputs.sizes, paper, number)
             ours = read_card_sizes(inputs.cards, settings.corpora)
             return sizes_table(number, layout, settings, published, ours)
@@ -150,7 +144,7 @@ def _table(
 def _index(settings: PaperTablesSettings, tables: Sequence[PaperTable], without: Sequence[str]) -> dict[str, str]:
     """All tables in one text, on one page, and as data for the page of the experiment."""
     heading = f"The tables of the {PAPERS[settings.published.paper]} paper, with {settings.experiment} beside them"
-    labels = labels_of(settings.cells)
+    labels = labels_of(settings.runs)
     plural = "s" if len(without) > 1 else ""
     missing = f"Not written, because the experiment has no number for them: Table{plural} {', '.join(without)}."
     blocks = [f"# {heading}", *(markdown_table(table, 2, labels).rstrip("\n") for table in tables)]

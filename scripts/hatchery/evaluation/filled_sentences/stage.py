@@ -13,8 +13,7 @@ import torch
 from hatchery.evaluation.filled_sentences.choice import candidates, words_by_length
 from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, FilledSentence, Guess, write_sentences
 from hatchery.evaluation.pretrained import load_pretrained
-from hatchery.modeling.families import position_limit
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
@@ -32,7 +31,7 @@ def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Path,
         model, tokenizer = load_pretrained(pretraining)
         documents = read_manifest(corpus)
         documents.verify()
-        limit = position_limit(model.config)
+        limit = model.config.position_limit
         filled = []
         split, sentences = candidates(documents)
         for sentence in sentences:
@@ -73,7 +72,7 @@ def left_out(tokenizer: Tokenizer, sentence: str) -> Gap | None:
 
 
 @torch.no_grad()
-def guesses(model: MaskedLanguageModel, tokenizer: Tokenizer, ids: Sequence[int], number: int) -> list[Guess]:
+def guesses(model: LanguageModel, tokenizer: Tokenizer, ids: Sequence[int], number: int) -> list[Guess]:
     """The most probable subwords at the one mask among `ids`, special tokens left out; equally probable ones by id."""
     hidden = model.encoder(torch.tensor([ids]))[-1][0, list(ids).index(tokenizer.mask_id)]
     probabilities = model.logits_at(hidden).double().softmax(-1)[: tokenizer.vocabulary_size]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from hatchery.evaluation.minimal_pairs.settings import Architecture
-from hatchery.modeling.masked_language_model import MaskedLanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_bias import vocabulary_head
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
@@ -66,7 +66,7 @@ class HatcheryModel:
     architecture: Architecture = "masked"
     longest_input: int | None = None
 
-    def __init__(self, network: MaskedLanguageModel, tokenizer: Tokenizer, device: torch.device) -> None:
+    def __init__(self, network: LanguageModel, tokenizer: Tokenizer, device: torch.device) -> None:
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.device = device

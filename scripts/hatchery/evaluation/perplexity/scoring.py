@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hatchery.modeling.masked_language_model import MaskedLanguageModel, labelled_positions
+from hatchery.modeling.language_model import LanguageModel, labelled_positions
 
 # Labelled positions whose logits are in memory together: the widest product of the model.
 _ROWS_AT_ONCE = 2048
@@ -37,7 +37,7 @@ class SplitScore:
 
 @torch.inference_mode()
 def score_batches(
-    model: MaskedLanguageModel, batches: Iterable[tuple[int, dict[str, Tensor]]], split: str, device: torch.device
+    model: LanguageModel, batches: Iterable[tuple[int, dict[str, Tensor]]], split: str, device: torch.device
 ) -> SplitScore:
     """Score `batches` of (number of sequences, tensors). The loss is NaN where the model gives no finite numbers.
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hatchery.errors import EvaluationError, ModelError
-from hatchery.modeling.masked_language_model import UNLABELLED as UNLABELLED
+from hatchery.modeling.language_model import UNLABELLED as UNLABELLED
 
 # Finite, so that logits stay finite; far enough below any score that its probability is exactly 0.
 IMPOSSIBLE_SCORE = -1e9

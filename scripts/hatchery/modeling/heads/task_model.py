@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from hatchery.errors import ModelError
 from hatchery.modeling.heads.score_head import ScoreHead
 from hatchery.modeling.heads.targets import SummedLoss, Target
-from hatchery.modeling.initialisation import initial_standard_deviation
+from hatchery.modeling.initialisation import initial_standard_deviation, truncated_normal_
 from hatchery.modeling.layered_encoder import LayeredEncoder, set_dropout
-from hatchery.modeling.seeded_weights import truncated_normal_
 
 EncoderMode = Literal["trained", "frozen", "frozen_with_dropout"]
 

@@ -10,12 +10,12 @@ import math
 import torch
 from torch import Tensor, nn
 
-from hatchery.modeling.attention_at_one import PositionVectors, context_at_one
 from hatchery.modeling.attention_core import attend, join_heads, split_heads
 from hatchery.modeling.attention_inputs import AttentionInputs
-from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.ltg.attention_at_one import PositionVectors, context_at_one
+from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.relative_positions import PositionIndices
 from hatchery.modeling.numerics import Dropout, LayerNorm, full_precision
-from hatchery.modeling.relative_positions import PositionIndices
 
 
 class DisentangledSelfAttention(nn.Module):

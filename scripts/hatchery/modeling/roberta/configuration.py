@@ -5,22 +5,17 @@ tied matrices, and the study's own model with a projection from narrow embedding
 are values of one configuration; two models with equal configurations have the same parameters under the same names.
 """
 
-import dataclasses
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal
 
-from hatchery.errors import ModelError
-from hatchery.modeling.configuration import LayerWeightingName
-from hatchery.typed import build
+from hatchery.modeling.configuration import LayerWeightingName, ModelConfig, require
 
 PADDING_POSITION = 1
 """Row of the position table for padding; tokens count from the row behind it, and row 0 is never read."""
 
 
 @dataclass(frozen=True)
-class RobertaConfig:
+class RobertaConfig(ModelConfig):
     """A model. Raises ModelError, naming key and value, when the values do not describe one."""
 
     vocab_size: int
@@ -81,26 +76,16 @@ class RobertaConfig:
     """Tells the families of models apart in stored configurations."""
 
     def __post_init__(self) -> None:
-        positive = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-        for name in (*positive, "max_position_embeddings", "type_vocab_size"):
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        _require(self.embedding_width >= 1, "embedding_size", self.embedding_size, "1 or more, or null")
-        _require(self.extra_vocabulary_rows >= 0, "extra_vocabulary_rows", self.extra_vocabulary_rows, "0 or more")
+        self.check_sizes()
+        for name in ("max_position_embeddings", "type_vocab_size"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+        require(self.embedding_width >= 1, "embedding_size", self.embedding_size, "1 or more, or null")
+        require(self.extra_vocabulary_rows >= 0, "extra_vocabulary_rows", self.extra_vocabulary_rows, "0 or more")
         expected = f"an id below vocab_size ({self.vocab_size})"
-        _require(0 <= self.pad_token_id < self.vocab_size, "pad_token_id", self.pad_token_id, expected)
-        expected = f"a multiple of num_attention_heads ({self.num_attention_heads})"
-        _require(self.hidden_size % self.num_attention_heads == 0, "hidden_size", self.hidden_size, expected)
+        require(0 <= self.pad_token_id < self.vocab_size, "pad_token_id", self.pad_token_id, expected)
         if self.tie_word_embeddings:
             expected = f"hidden_size ({self.hidden_size}) or null while tie_word_embeddings is true"
-            _require(self.embedding_width == self.hidden_size, "embedding_size", self.embedding_size, expected)
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            _require(0 <= getattr(self, name) < 1, name, getattr(self, name), "0 <= probability < 1")
-        _require(0 < self.layer_norm_eps < math.inf, "layer_norm_eps", self.layer_norm_eps, "a number above 0")
-
-    @property
-    def head_size(self) -> int:
-        """Width of one attention head."""
-        return self.hidden_size // self.num_attention_heads
+            require(self.embedding_width == self.hidden_size, "embedding_size", self.embedding_size, expected)
 
     @property
     def embedding_width(self) -> int:
@@ -116,21 +101,3 @@ class RobertaConfig:
     def position_rows(self) -> int:
         """Rows of the position table."""
         return self.max_position_embeddings + PADDING_POSITION + 1
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields, ready for JSON."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], where: str = "model") -> Self:
-        """The configuration in `values`.
-
-        Raises ConfigError for an unknown key, a missing key or a wrong type, and ModelError for an impossible value;
-        `where` is the place that the former names.
-        """
-        return build(cls, values, where)
-
-
-def _require(condition: bool, key: str, value: object, expected: str) -> None:
-    if not condition:
-        raise ModelError(f"model.{key}: got {value!r}, expected {expected}")

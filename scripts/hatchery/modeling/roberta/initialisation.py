@@ -9,9 +9,9 @@ with the row of the padding included. The study drew from one stream, so its ver
 import torch
 from torch import nn
 
+from hatchery.modeling.initialisation import normal_, xavier_deviation
 from hatchery.modeling.numerics import LayerNorm
-from hatchery.modeling.roberta_configuration import RobertaConfig
-from hatchery.modeling.seeded_weights import normal_, xavier_deviation
+from hatchery.modeling.roberta.configuration import RobertaConfig
 
 PUBLISHED_CONSTANT = 0.01
 

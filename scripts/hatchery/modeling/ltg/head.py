@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hatchery.modeling.configuration import LtgBertConfig
+from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.numerics import Dropout, LayerNorm
 
 
-class MaskedLanguageModelHead(nn.Module):
+class LtgHead(nn.Module):
     """Norm, linear layer, exact GELU, norm, dropout, and the product with the output matrix.
 
     The order norm-then-dropout is that of the BabyLM code and of ELC-BERT; the BNC training code drops before it

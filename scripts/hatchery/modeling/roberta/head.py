@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hatchery.modeling.numerics import LayerNorm
-from hatchery.modeling.roberta_configuration import RobertaConfig
+from hatchery.modeling.roberta.configuration import RobertaConfig
 
 
 class RobertaHead(nn.Module):

@@ -1,4 +1,6 @@
-"""The masked language model: an encoder and a head that predicts the original subword at labelled positions.
+"""The language model: an encoder and a head that predicts a subword at every labelled position.
+
+What is labelled is the objective's affair: the subwords that a mask hides, or, of causal models, the next ones.
 
 Source: LTG-BERT sections 3.1 and 3.3, ELC-BERT section 3, after the published code. With a sentence-pair head the
 model also says whether the two texts of an input belong together. Losses are sums and not means, so that the training
@@ -11,8 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hatchery.modeling.families import ModelConfig, build_encoder, build_head
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.families import family_of
 from hatchery.modeling.layer_weighting import LayerWeighting
+from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.numerics import full_precision
 from hatchery.modeling.output_bias import vocabulary_head
 from hatchery.modeling.sentence_pair_head import SentencePairHead
@@ -25,7 +29,7 @@ def labelled_positions(labels: Tensor) -> Tensor:
     return (labels.flatten() != UNLABELLED).nonzero().squeeze(1)
 
 
-class MaskedLanguageModelOutput(NamedTuple):
+class LanguageModelOutput(NamedTuple):
     """What one batch contributes to loss and accuracy; scalar tensors."""
 
     loss_sum: Tensor
@@ -40,14 +44,15 @@ class MaskedLanguageModelOutput(NamedTuple):
     """Inputs judged rightly, int64; None where no pairs are judged."""
 
 
-class MaskedLanguageModel(nn.Module):
+class LanguageModel(nn.Module):
     """Encoder and heads; call `hatchery.modeling.initialisation.initialise_` before training it."""
 
     def __init__(self, config: ModelConfig, weighting: LayerWeighting | None = None) -> None:
         super().__init__()
         self.config = config
-        self.encoder = build_encoder(config, weighting)
-        self.head = build_head(config)
+        modules = family_of(config).modules()
+        self.encoder: LayeredEncoder = modules.encoder(config, weighting)
+        self.head: nn.Module = modules.head(config)
         self.pair_head: SentencePairHead | None = None
         if config.sentence_pair_head:
             self.pair_head = SentencePairHead(config.hidden_size, config.layer_norm_eps, config.hidden_dropout_prob)
@@ -59,7 +64,7 @@ class MaskedLanguageModel(nn.Module):
         labels: Tensor,
         pair_labels: Tensor | None = None,
         labelled: Tensor | None = None,
-    ) -> MaskedLanguageModelOutput:
+    ) -> LanguageModelOutput:
         """Loss and accuracy of predicting `labels` int64 [B, T] (-100: nothing to predict).
 
         `input_ids` int64 [B, T] and `attention_mask` are those of the encoder. `pair_labels` int64 [B] is 1 where the
@@ -77,7 +82,7 @@ class MaskedLanguageModel(nn.Module):
         logits = full_precision(self.logits_at(hidden[: len(labelled)]))
         loss_sum = F.cross_entropy(logits, targets, reduction="sum")
         n_correct = (logits.detach().argmax(dim=-1) == targets).sum()
-        output = MaskedLanguageModelOutput(loss_sum, torch.full_like(n_correct, len(targets)), n_correct)
+        output = LanguageModelOutput(loss_sum, torch.full_like(n_correct, len(targets)), n_correct)
         if pair_labels is None:
             return output
         assert self.pair_head is not None, "the configuration has no sentence_pair_head"
@@ -96,3 +101,8 @@ class MaskedLanguageModel(nn.Module):
     def logits_at(self, hidden: Tensor) -> Tensor:
         """Logits [..., V] of last hidden states [..., D]; softmax over the vocabulary gives the prediction."""
         return self.head(hidden, self.encoder.word_embedding.weight)
+
+
+def build_language_model(config: ModelConfig) -> LanguageModel:
+    """The model that `config` describes, before `initialise_` or loading gives it its weights."""
+    return family_of(config).modules().model(config)

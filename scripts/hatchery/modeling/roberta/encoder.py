@@ -13,8 +13,8 @@ from hatchery.modeling.feed_forward import FeedForward
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.numerics import Dropout, LayerNorm
-from hatchery.modeling.roberta_attention import RobertaSelfAttention
-from hatchery.modeling.roberta_configuration import PADDING_POSITION, RobertaConfig
+from hatchery.modeling.roberta.attention import RobertaSelfAttention
+from hatchery.modeling.roberta.configuration import PADDING_POSITION, RobertaConfig
 
 
 def position_ids(input_ids: Tensor, pad_token_id: int, mask: Tensor | None = None) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hatchery.modeling.relative_positions import PositionIndices
+from hatchery.modeling.ltg.relative_positions import PositionIndices
 
 
 class PositionVectors(NamedTuple):

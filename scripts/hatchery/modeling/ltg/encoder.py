@@ -8,15 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import ModelError
-from hatchery.modeling.attention import DisentangledSelfAttention
 from hatchery.modeling.attention_inputs import AttentionInputs
-from hatchery.modeling.configuration import LtgBertConfig
 from hatchery.modeling.encoder_layer import EncoderLayer
 from hatchery.modeling.feed_forward import ltg_feed_forward
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
 from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.ltg.attention import DisentangledSelfAttention
+from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.relative_positions import RelativePositions
 from hatchery.modeling.numerics import Dropout, LayerNorm
-from hatchery.modeling.relative_positions import RelativePositions
 
 
 class Embedding(nn.Module):
@@ -53,7 +53,7 @@ class Embedding(nn.Module):
         return self.dropout(self.word_layer_norm(summed)), None
 
 
-class Encoder(LayeredEncoder):
+class LtgEncoder(LayeredEncoder):
     """LTG-BERT's and ELC-BERT's stack of layers.
 
     `weighting` is the record that `config.layer_weighting` names; another record can be handed in to study a

@@ -5,7 +5,7 @@ model are (mostly in the vocabulary matrices) and are tested against built model
 """
 
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS
-from hatchery.modeling.roberta_configuration import RobertaConfig
+from hatchery.modeling.roberta.configuration import RobertaConfig
 
 STUDY_POSITION_ROWS, STUDY_TOKEN_TYPES = 130, 2
 

@@ -84,7 +84,7 @@ def published_name(name: str, n_layers: int) -> str:
 
 
 def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A state dict of the published code as one for `MaskedLanguageModel`. Raises ModelError for an unknown name."""
+    """A state dict of the published code as one for `LanguageModel`. Raises ModelError for an unknown name."""
     n_layers = count_layers(state)
     pair_head = _pair_head(state)
     renamed = {pair_head.get(name) or our_name(name, n_layers): tensor for name, tensor in state.items()}

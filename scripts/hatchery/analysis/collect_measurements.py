@@ -1,0 +1,160 @@
+"""The `collect_measurements` stage: everything that the runs of an experiment wrote, as four tidy tables.
+
+The only stage that opens the outputs of single pretrainings and evaluations; what comes after it reads the tables
+(`read_tables`). It takes the manifests that the settings ask for, no more and no fewer, and compares every file that it
+reads with its checksum. Curves are written run by run, so memory grows with the evaluations alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
+from hatchery.analysis.layer_contribution import WEIGHTS_FILE, probe_weights
+from hatchery.analysis.measurements import (
+    Measurement,
+    development_measurements,
+    minimal_pair_measurements,
+    perplexity_measurements,
+)
+from hatchery.analysis.pretrained_run import PretrainedRun, pretrained_run
+from hatchery.analysis.settings import (
+    CollectSettings,
+    SeededRun,
+    baseline_runs,
+    match_evaluations,
+    match_runs,
+    runs_by_name,
+)
+from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, growing, write_rows
+from hatchery.errors import ConfigError, ManifestError
+from hatchery.storage.manifests import Manifest, read_manifest
+from hatchery.typed import build, stage_body
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Manifests by `RUN` (pretraining, perplexity), `RUN:SUITE` or `BASELINE:SUITE`, and `RUN:TASK`; and the tokens.
+
+    `tokens` is the manifest of the shards that the runs were trained on.
+    """
+
+    pretraining: Mapping[str, Path]
+    minimal_pairs: Mapping[str, Path] = field(default_factory=dict)
+    finetuning: Mapping[str, Path] = field(default_factory=dict)
+    perplexity: Mapping[str, Path] = field(default_factory=dict)
+    tokens: Path | None = None
+
+
+def collect_measurements(settings: Mapping[str, Any], inputs: Inputs, output: Path) -> None:
+    """Write the tidy tables of the experiment of `settings`: measurements to `output`, the others beside it.
+
+    Raises ConfigError when the inputs are not those that the settings ask for, ManifestError when a file is not what
+    its manifest says or an evaluation belongs to another model, EvaluationError when a table is invalid. Until
+    everything but the curves was read, nothing is written.
+    """
+    chosen = build(CollectSettings, stage_body(settings))
+    named = runs_by_name(chosen.runs)
+    words_per_token = None if inputs.tokens is None else _words_per_token(read_manifest(inputs.tokens))
+    trained: dict[str, Manifest] = {}
+    runs: list[dict[str, Any]] = []
+    layers: list[dict[str, Any]] = []
+    measurements: list[Measurement] = []
+    with growing(CURVES.beside(output), CURVES) as curves:
+        for name, path in match_runs(inputs.pretraining, chosen.runs, "--pretraining").items():
+            trained[name] = manifest = read_manifest(path)
+            run, place = pretrained_run(manifest, words_per_token), _place(chosen.experiment, named[name])
+            runs.append(place | {"label": named[name].label or named[name].model} | run.row())
+            curves.add([place | row for row in run.curve])
+            layers += [place | row for row in _own_layers(run)]
+            measurements += development_measurements(named[name], manifest, run.curve)
+        evaluated, probes = _evaluations(chosen, inputs, trained)
+        measurements += evaluated
+        layers += [_place(chosen.experiment, named[name]) | row for name, rows in probes.items() for row in rows]
+    # Together only once all inputs are sound.
+    write_rows(RUNS.beside(output), RUNS, runs)
+    write_rows(LAYERS.beside(output), LAYERS, layers)
+    write_rows(output, MEASUREMENTS, [_row(chosen.experiment, run) for run in measurements])
+
+
+def _words_per_token(tokens: Manifest) -> float | None:
+    """Of the training split; None where it has no tokens."""
+    split = tokens.measures.get("splits", {}).get("train", {})
+    return split["words"] / split["tokens"] if split.get("tokens") else None
+
+
+def _place(experiment: str, run: SeededRun) -> dict[str, Any]:
+    seed = None if run.is_baseline else run.seed
+    return {"experiment": experiment, "model": run.model, "run": run.name, "seed": seed}
+
+
+def _own_layers(run: PretrainedRun) -> list[dict[str, Any]]:
+    weights = run.layer_weights
+    quantity = "unit_weight" if weights.plain else "layer_weight"
+    same = {"quantity": quantity, "depth": weights.layers, "task": "", "span": ""}
+    return [
+        same | {"consumer": consumer, "layer": layer, "value": value}
+        for (consumer, layer), value in weights.scaled.items()
+    ]
+
+
+def _evaluations(
+    settings: CollectSettings, inputs: Inputs, trained: Mapping[str, Manifest]
+) -> tuple[list[Measurement], dict[str, list[dict[str, Any]]]]:
+    """The measurements of all evaluations, and the layer weights of probes by the name of the run."""
+    scored = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
+    named = runs_by_name(scored)
+    measurements: list[Measurement] = []
+    for name, path in _perplexities(settings, inputs.perplexity).items():
+        measurements += perplexity_measurements(named[name], _evaluation_of(path, trained[name]))
+    pairs = match_evaluations(inputs.minimal_pairs, scored, settings.suites, "--minimal-pairs")
+    for (name, suite), path in pairs.items():
+        # No model of the experiment vouches for a baseline.
+        manifest = _evaluation_of(path, trained[name]) if name in trained else read_manifest(path)
+        measurements += minimal_pair_measurements(named[name], suite, manifest)
+    tuned: list[Measurement] = []
+    probes: dict[str, list[dict[str, Any]]] = {}
+    jobs = match_evaluations(inputs.finetuning, settings.runs, settings.tasks, "--finetuning")
+    for (name, task), path in jobs.items():
+        manifest = _evaluation_of(path, trained[name])
+        tuned += finetuning_measurements(named[name], task, manifest)
+        if manifest.listed(WEIGHTS_FILE):
+            probes.setdefault(name, []).extend(probe_weights(task, manifest))
+    return measurements + with_distinct_tasks(tuned), probes
+
+
+def _perplexities(settings: CollectSettings, paths: Mapping[str, Path]) -> dict[str, Path]:
+    if settings.perplexity:
+        return match_runs(paths, settings.runs, "--perplexity")
+    if paths:
+        raise ConfigError(f"--perplexity: got {', '.join(sorted(paths))}, but the settings ask for no perplexity")
+    return {}
+
+
+def _evaluation_of(path: Path, model: Manifest) -> Manifest:
+    manifest = read_manifest(path)
+    if model.digest not in manifest.inputs.values():
+        raise ManifestError(f"{path}: this evaluation was not made from the model of {model.path}; run it again")
+    return manifest
+
+
+def _row(experiment: str, measured: Measurement) -> dict[str, Any]:
+    return _place(experiment, measured.run) | {
+        "finetuning_seed": measured.finetuning_seed,
+        "learning_rate": measured.learning_rate,
+        "kind": measured.kind,
+        "suite": measured.suite,
+        "task": measured.task,
+        "level": measured.level,
+        "metric": measured.metric,
+        "value": measured.value,
+        "items": measured.items,
+        "sampling_deviation": measured.sampling_deviation,
+        "failed": measured.failed,
+        "primary": measured.primary,
+        "main": measured.main,
+        "origin": measured.origin,
+        "majority_percent": measured.majority_percent,
+        "manifest": measured.manifest,
+    }

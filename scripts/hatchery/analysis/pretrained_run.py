@@ -1,0 +1,93 @@
+"""What one pretraining says of itself: its sizes and losses, its curve, and its layer weights.
+
+Read from the outputs of the `pretrain` stage, and from nothing that its manifest does not vouch for but for the time
+and the day, which stand in `provenance.json`.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.pretraining_outputs import (
+    CONFIG_FILE,
+    LayerWeights,
+    metric_rows,
+    read_layer_weights,
+)
+from hatchery.analysis.tidy_tables import CURVES
+from hatchery.errors import EvaluationError
+from hatchery.modeling.families import training_flops_per_sequence
+from hatchery.pretraining.data_order import training_phases
+from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
+from hatchery.storage.manifests import Manifest, volatile_facts
+
+
+@dataclass(frozen=True)
+class PretrainedRun:
+    """One run; `curve` holds rows of `CURVES` without the columns that say which run they are of."""
+
+    facts: dict[str, Any]
+    curve: list[dict[str, Any]]
+    layer_weights: LayerWeights
+
+    def row(self) -> dict[str, Any]:
+        """The row of `RUNS` without the columns that say which run it is of."""
+        return self.facts
+
+
+def pretrained_run(manifest: Manifest, words_per_token: float | None) -> PretrainedRun:
+    """The run of a manifest. Raises EvaluationError naming file and line, ManifestError for an altered file."""
+    rows = metric_rows(manifest)
+    settings = pretrain_settings(manifest.settings)
+    flops = _flops_after(settings, manifest.file(CONFIG_FILE))
+    columns = set(CURVES.names)
+    curve = [
+        {name: value for name, value in row.items() if name in columns} | {"flops": flops(int(row["step"]))}
+        for row in rows
+    ]
+    weights = read_layer_weights(manifest)
+    measures, initial = manifest.measures, manifest.measures.get("initial_model") or {}
+    volatile = volatile_facts(manifest.path)
+    tokens = int(measures["tokens"])
+    facts = {
+        "parameters": measures["parameters"],
+        "layers": weights.layers,
+        "steps": measures["steps"],
+        "planned_steps": settings.steps,
+        "tokens": tokens,
+        "words": None if words_per_token is None else round(tokens * words_per_token),
+        "training_flops": flops(int(measures["steps"])),
+        **{name: _last(curve, name) for name in ("loss", "development_loss", "development_perplexity")},
+        "initial": initial.get("take", ""),
+        "earlier_steps": initial.get("earlier_steps"),
+        "earlier_tokens": initial.get("earlier_tokens"),
+        "seconds": volatile.get("training_seconds"),
+        "day": str(volatile["started"])[:10] if "started" in volatile else None,
+        "manifest": manifest.digest,
+    }
+    return PretrainedRun(facts, curve, weights)
+
+
+def _last(rows: list[dict[str, Any]], name: str) -> float | None:
+    return next((row[name] for row in reversed(rows) if row.get(name) is not None), None)
+
+
+def _flops_after(settings: PretrainSettings, config: Path) -> Callable[[int], float]:
+    """Operations of the first so many steps, forward and backward; a step's are those of its full sequences."""
+    try:
+        model = json.loads(config.read_bytes())
+        vocabulary_size = int(model.pop("vocab_size"))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EvaluationError(f"{config}: not the configuration of a model: {type(error).__name__}: {error}") from error
+    labelled = settings.objective.mask_probability
+    phases = [
+        (phase, phase.batch_size * training_flops_per_sequence(model, vocabulary_size, phase.sequence_length, labelled))
+        for phase in training_phases(settings)
+    ]
+
+    def after(step: int) -> float:
+        return sum(max(0, min(step, phase.last_step) - phase.first_step) * each for phase, each in phases)
+
+    return after

@@ -1,0 +1,82 @@
+"""The tidy tables as the values that views compute with; `tidy_tables` declares their columns."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.layer_contribution import LayerContribution, layer_contributions
+from hatchery.analysis.measurements import Kind, Level, Measurement
+from hatchery.analysis.pretraining_outputs import CurvePoint, LayerWeights
+from hatchery.analysis.settings import SeededRun, runs_by_name
+from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, read_columns
+from hatchery.errors import EvaluationError
+
+_FIELDS = (
+    *("run", "suite", "task", "metric", "value", "manifest", "finetuning_seed", "failed", "sampling_deviation"),
+    *("primary", "learning_rate", "origin", "main", "majority_percent", "kind", "level", "items"),
+)
+"""The columns of the table in the order of the fields of `Measurement`."""
+
+
+def read_measurements(
+    path: str | Path,
+    runs: Sequence[SeededRun],
+    kind: Kind | None = None,
+    levels: Collection[Level] | None = None,
+) -> list[Measurement]:
+    """The measurements of `runs`, in the order of the table, of one kind and of some levels if asked for.
+
+    Raises ManifestError for an altered table.
+    """
+    named = runs_by_name(runs)
+    kinds = None if kind is None else [kind]
+    columns = read_columns(path, MEASUREMENTS, run=named, kind=kinds, level=levels)
+    names, *rest = (columns[name] for name in _FIELDS)
+    return [Measurement(named[name], *values) for name, *values in zip(names, *rest, strict=True)]
+
+
+def read_runs(path: str | Path, runs: Sequence[SeededRun] | None = None) -> list[dict[str, Any]]:
+    """The rows of `runs.parquet` in their order, of all runs or of some. Raises ManifestError for an altered table."""
+    return _rows(read_columns(path, RUNS, run=None if runs is None else runs_by_name(runs)))
+
+
+def read_curves(path: str | Path, runs: Sequence[SeededRun]) -> dict[str, list[CurvePoint]]:
+    """The losses of `runs` by their names, empty for a model that was not trained; see `curve_columns` for the rest.
+
+    Raises ManifestError for an altered table.
+    """
+    columns = read_columns(path, CURVES, run=runs_by_name(runs))
+    found: dict[str, list[CurvePoint]] = {run.name: [] for run in runs}
+    fields = ("step", "tokens", "loss", "development_loss", "development_perplexity")
+    for name, *values in zip(columns["run"], *(columns[field] for field in fields), strict=True):
+        found[name].append(CurvePoint(*values))
+    return found
+
+
+def read_layer_weights(path: str | Path, runs: Sequence[SeededRun]) -> dict[str, LayerWeights]:
+    """The layer weights of `runs` by their names.
+
+    Raises ManifestError for an altered table, EvaluationError for a run without any.
+    """
+    names = runs_by_name(runs)
+    rows = _rows(read_columns(path, LAYERS, run=names, quantity=("layer_weight", "unit_weight")))
+    scaled: dict[str, dict[tuple[int, int], float]] = {}
+    facts: dict[str, tuple[int, bool]] = {}
+    for row in rows:
+        scaled.setdefault(row["run"], {})[row["consumer"], row["layer"]] = row["value"]
+        facts[row["run"]] = (row["depth"], row["quantity"] == "unit_weight")
+    if missing := [name for name in names if name not in scaled]:
+        raise EvaluationError(f"{path}: there are no layer weights of {', '.join(missing)}")
+    return {name: LayerWeights(*facts[name], scaled[name]) for name in names}
+
+
+def read_layer_contributions(path: str | Path, runs: Sequence[SeededRun]) -> list[LayerContribution]:
+    """What layers contribute to probes, an entry per model and task: models in the order of `runs`, then tasks.
+
+    Raises ManifestError for an altered table, EvaluationError for seeds of a model with different layers.
+    """
+    return layer_contributions(_rows(read_columns(path, LAYERS, run=runs_by_name(runs), quantity=("probe_share",))))
+
+
+def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

@@ -1,0 +1,222 @@
+"""The tidy tables of an experiment: what stands in them, and how they are written and read back.
+
+`collect_measurements` joins everything that single runs wrote into four Parquet files of fixed schemas; summaries,
+tables, figures and pages are views of them. Each row names its experiment, so the tables of several experiments are
+concatenated as they are. `docs/tables.md` lists the columns; a test holds it equal to this file.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hatchery.errors import ManifestError
+from hatchery.storage.atomic import atomic_path
+from hatchery.storage.parquet import TableWriter, write_table
+from hatchery.storage.verified import vouched, write_checksums
+
+_ARROW = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; `unit` is empty where `meaning` or another column says it. What has no value is null."""
+
+    name: str
+    kind: Literal["text", "integer", "number", "truth"]
+    meaning: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class TidyTable:
+    """One table; no two rows agree in all columns of `key`."""
+
+    name: str
+    rows: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    def beside(self, other: str | Path) -> Path:
+        """Where this table of an experiment lies, given another one of it."""
+        return Path(other).with_name(f"{self.name}.parquet")
+
+    @property
+    def names(self) -> list[str]:
+        """The columns in their order."""
+        return [column.name for column in self.columns]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow types."""
+        return pa.schema([(column.name, _ARROW[column.kind]) for column in self.columns])
+
+
+_RUN = (
+    Column("experiment", "text", "experiment, as in `config/experiments/`"),
+    Column("model", "text", "model: a run of the experiment, or a baseline"),
+    Column("run", "text", "model and pretraining seed, the folder in `pretraining/`; a baseline's name"),
+    Column("seed", "integer", "pretraining seed; null for a baseline"),
+)
+_MANIFEST = Column("manifest", "text", "SHA-256 of the `manifest.json` that the row comes from")
+
+MEASUREMENTS = TidyTable(
+    "measurements",
+    "one number of one run",
+    ("experiment", "run", "kind", "suite", "task", "level", "metric", "finetuning_seed", "learning_rate"),
+    (
+        *_RUN,
+        Column("finetuning_seed", "integer", "seed of fine-tuning; null without fine-tuning"),
+        Column("learning_rate", "number", "peak learning rate of fine-tuning; null without fine-tuning"),
+        Column("kind", "text", "`pretraining`, `perplexity`, `minimal_pairs` or `finetuning`"),
+        Column("suite", "text", "suite, as in `summary.csv`"),
+        Column("task", "text", "paradigm, phenomenon, task, split or average, as in `summary.csv`"),
+        Column("level", "text", "`split`, `paradigm`, `phenomenon`, `suite`, `average` or `task`"),
+        Column("metric", "text", "metric, with its unit in the name"),
+        Column("value", "number", "the number; null where the run gave none", "of the metric"),
+        Column("items", "integer", "pairs, labelled tokens or rows that the number rests on; null if not recorded"),
+        Column("sampling_deviation", "number", "binomial deviation of a single run on so many items", "of the metric"),
+        Column("failed", "text", "why the run counts as failed; empty where it does not"),
+        Column("primary", "truth", "whether the metric stands for its task in averages"),
+        Column("main", "truth", "whether the task's own rows were scored, not a further set or another task"),
+        Column("origin", "text", "task that the model was tuned on; empty without fine-tuning"),
+        Column("majority_percent", "number", "accuracy of the most frequent label; null without labels", "percent"),
+        _MANIFEST,
+    ),
+)
+
+RUNS = TidyTable(
+    "runs",
+    "one pretraining",
+    ("experiment", "run"),
+    (
+        *_RUN,
+        Column("label", "text", "what people read instead of `model`"),
+        Column("parameters", "integer", "parameters of the model, shared ones once"),
+        Column("layers", "integer", "layers of the model"),
+        Column("steps", "integer", "optimiser steps done", "steps"),
+        Column("planned_steps", "integer", "optimiser steps asked for; more where the run stopped early", "steps"),
+        Column("tokens", "integer", "tokens seen, without padding", "tokens"),
+        Column("words", "integer", "words seen: tokens by the words per token of the training split", "words"),
+        Column("training_flops", "number", "operations of the steps done: matrix products, padding as text", "FLOPs"),
+        Column("loss", "number", "last training loss", "nats per labelled token"),
+        Column("development_loss", "number", "last development loss", "nats per labelled token"),
+        Column("development_perplexity", "number", "last development perplexity"),
+        Column("initial", "text", "what it started from: empty (random), `weights` or `training` of another model"),
+        Column("earlier_steps", "integer", "steps of that model; null if unknown or random", "steps"),
+        Column("earlier_tokens", "integer", "tokens of that model; null if unknown or random", "tokens"),
+        Column("seconds", "number", "time in the training loop of the last attempt; changes when trained anew", "s"),
+        Column("day", "text", "day on which the last attempt began (UTC); changes when trained anew"),
+        _MANIFEST,
+    ),
+)
+
+DIVERGENCES = {
+    "kl_unigram": "KL(unigram, model)",
+    "kl_uniform": "KL(uniform, model)",
+    "kl_empirical": "KL(label, model)",
+    "reverse_kl_unigram": "KL(model, unigram)",
+    "reverse_kl_uniform": "KL(model, uniform)",
+}
+"""What `metrics.jsonl` calls the divergences of the output, and their names for people."""
+
+CURVES = TidyTable(
+    "curves",
+    "one optimiser step of one pretraining",
+    ("experiment", "run", "step"),
+    (
+        *_RUN,
+        Column("step", "integer", "optimiser steps done", "steps"),
+        Column("tokens", "integer", "tokens seen, without padding", "tokens"),
+        Column("flops", "number", "operations so far, counted like `training_flops`", "FLOPs"),
+        Column("loss", "number", "training loss of the step", "nats per labelled token"),
+        Column("masked_accuracy", "number", "share of the labelled tokens that were predicted", "fraction"),
+        Column("development_loss", "number", "development loss, where it was measured", "nats per labelled token"),
+        Column("development_perplexity", "number", "development perplexity, where it was measured"),
+        Column("learning_rate", "number", "learning rate of the step"),
+        Column("gradient_norm", "number", "L2 norm of the gradient before clipping"),
+        Column("pair_loss", "number", "loss of sentence pairs", "nats per pair"),
+        Column("pair_accuracy", "number", "share of the sentence pairs that were judged right", "fraction"),
+        Column("development_pair_accuracy", "number", "the same on the development split", "fraction"),
+        Column("loss_scale", "number", "scale of the loss in fp16"),
+        Column("skipped_steps", "integer", "steps so far that were left out for infinite gradients", "steps"),
+        *(Column(name, "number", f"{words} on the development split", "nats") for name, words in DIVERGENCES.items()),
+    ),
+)
+
+LAYERS = TidyTable(
+    "layers",
+    "one weight of a layer",
+    ("experiment", "run", "quantity", "task", "finetuning_seed", "learning_rate", "span", "consumer", "layer"),
+    (
+        *_RUN,
+        Column("quantity", "text", "`layer_weight` (n x alpha), `unit_weight` (no layer weighting) or `probe_share`"),
+        Column("depth", "integer", "layers of the model"),
+        Column("task", "text", "probed task; empty for the model's own weights"),
+        Column("finetuning_seed", "integer", "seed of the probe; null for the model's own weights"),
+        Column("learning_rate", "number", "learning rate of the probe; null for the model's own weights"),
+        Column("span", "text", "span of the probe; empty for the model's own weights"),
+        Column("consumer", "integer", "layer that reads, from 1; depth + 1 is the output; null in a probe"),
+        Column("layer", "integer", "layer that is read; 0 is the embedding"),
+        Column("value", "number", "the weight; shares of a probe sum to 1 over its layers", "fraction"),
+    ),
+)
+
+TABLES = (MEASUREMENTS, RUNS, CURVES, LAYERS)
+
+
+def write_rows(path: str | Path, table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows as a table, and its checksum beside it; a column that a row lacks is null.
+
+    Rows with a column that the table has not are a defect of ours: KeyError.
+    """
+    write_table(path, _arrow(table, rows))
+    write_checksums([path])
+
+
+@contextmanager
+def growing(path: str | Path, table: TidyTable) -> Iterator["RowGroups"]:
+    """Write a table in parts, of which only one is in memory; it appears, with its checksum, when the block ends."""
+    with atomic_path(path) as partial, TableWriter(partial, table.schema) as writer:
+        yield RowGroups(table, writer)
+    write_checksums([path])
+
+
+class RowGroups:
+    """A table that grows; what is added together is read together."""
+
+    def __init__(self, table: TidyTable, writer: TableWriter) -> None:
+        """`writer` is open."""
+        self._table, self._writer = table, writer
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows."""
+        if rows:
+            self._writer.write_table(_arrow(self._table, rows))
+
+
+def _arrow(table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    names = set(table.names)
+    if unknown := {key for row in rows for key in row.keys() - names}:
+        raise KeyError(f"{table.name} has no columns {', '.join(sorted(unknown))}")
+    columns = {name: [row.get(name) for row in rows] for name in table.names}
+    return pa.table(columns, schema=table.schema)
+
+
+def read_columns(path: str | Path, table: TidyTable, **among: Collection[str] | None) -> dict[str, list[Any]]:
+    """The rows of a table as columns, in its order; `among` names the values that rows may have in a text column.
+
+    Raises ManifestError for a file that was altered, that nothing vouches for, or that is no such table.
+    """
+    filters = [(column, "in", list(values)) for column, values in among.items() if values is not None]
+    try:
+        found = pq.read_table(vouched(path), filters=filters or None)
+    except (OSError, pa.ArrowException) as error:
+        raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+    if found.schema.names != table.names:
+        raise ManifestError(f"{path}: its columns are not those of {table.name}; remove it to have it made again")
+    return {name: found.column(name).to_pylist() for name in table.names}

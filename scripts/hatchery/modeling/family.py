@@ -1,0 +1,72 @@
+"""What a family of models is: one record, from which everything above the modules follows.
+
+A family of its own is a folder with a configuration, its modules and its record, and a line in `families`. Nothing
+here needs torch: planning knows sizes, positions and operations without loading it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.flops import PassShape
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from hatchery.modeling.language_model import LanguageModel
+    from hatchery.modeling.layered_encoder import LayeredEncoder
+
+
+class Modules(NamedTuple):
+    """The parts of a model that need torch."""
+
+    model: "type[LanguageModel]"
+    """Made of a configuration; what the training engine calls with a batch."""
+    encoder: "Callable[..., LayeredEncoder]"
+    """Made of a configuration and, where one is handed in, a layer weighting."""
+    head: "Callable[[Any], nn.Module]"
+    """Made of a configuration; called with hidden states [..., D] and the word embedding, it gives logits [..., V]."""
+    initialise_: "Callable[[LanguageModel, int], None]"
+    """Sets every parameter in place, from a seed; the layer mixture sets its own."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """How a family is called in a folder for `transformers`."""
+
+    module: str
+    """The modelling file, without its ending, and the module of `hatchery.export` that it is made from."""
+    classes: str
+    """What the names of its classes begin with."""
+    architecture: str = "ForMaskedLM"
+    """The class that the weights are of."""
+    auto_classes: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "AutoConfig": "Config",
+            "AutoModel": "Model",
+            "AutoModelForMaskedLM": "ForMaskedLM",
+            "AutoModelForSequenceClassification": "ForSequenceClassification",
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Family:
+    """All that tells one family of models from another; configurations are of the class `configuration`."""
+
+    name: str
+    """The value of the key `family`."""
+    configuration: type[ModelConfig]
+    modules: Callable[[], Modules]
+    """A call, so that torch is loaded only for it."""
+    forward_flops: Callable[[Any, PassShape], dict[str, float]]
+    """Operations of one forward pass of a configuration by part of the model (see `flops.encoder_flops`)."""
+    paper_flops: Callable[[Any, int, Sequence[tuple[int, int]]], float]
+    """What the family's paper would count for a whole training: of a configuration, its number of parameters, and how
+    many sequences of which length are trained on."""
+    paper_formula: str
+    """The name of that formula."""
+    exported: Exported
+    token_ids: tuple[str, ...] = ()
+    """Special tokens whose ids, as the tokenizer has them, stand in the configuration: "pad" is `pad_token_id`."""

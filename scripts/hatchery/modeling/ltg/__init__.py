@@ -1,0 +1,1 @@
+"""LTG-BERT and ELC-BERT."""

@@ -1,0 +1,113 @@
+"""The sizes and choices that define a model of the LTG-BERT family, with the checks that refuse impossible ones.
+
+Source: LTG-BERT section 3, Tables 2 and 9, ELC-BERT Table 4, and the configuration files published with both. The
+defaults are the final model; every ablation of Table 2 that concerns the architecture is a value of one field. Two
+models with equal configurations have the same parameters under the same names.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hatchery.modeling.configuration import LayerWeightingName, ModelConfig, require
+
+PositionHeadLayout = Literal["bnc", "babylm"]
+Normalisation = Literal["normformer", "pre_norm", "post_norm"]
+
+
+@dataclass(frozen=True)
+class LtgBertConfig(ModelConfig):
+    """A model. Raises ModelError, naming key and value, when the values do not describe one."""
+
+    vocab_size: int
+    """Number of subwords, special tokens included."""
+
+    hidden_size: int
+    """Width of the hidden states; a multiple of `num_attention_heads`."""
+
+    intermediate_size: int
+    """Width inside the feed-forward block; the input projection of a gated block is twice as wide."""
+
+    num_hidden_layers: int
+    """Number of transformer layers, the embedding not counted."""
+
+    num_attention_heads: int
+    """Number of attention heads, each `hidden_size / num_attention_heads` wide."""
+
+    max_position_embeddings: int = 512
+    """Distances of this many tokens and more share the last position bucket; longer inputs are allowed."""
+
+    position_bucket_size: int = 32
+    """Position buckets per direction: exact up to half of it, logarithmic beyond (2 * size - 1 rows in all)."""
+
+    hidden_dropout_prob: float = 0.1
+    """Dropout of the embedding output, the feed-forward output and the heads."""
+
+    attention_probs_dropout_prob: float = 0.1
+    """Dropout of the attention probabilities, the relative embedding and the attention output."""
+
+    layer_norm_eps: float = 1e-7
+    """Added to the variance in every layer norm (1e-7 in the published configurations; LTG-BERT Table 9 says 1e-5)."""
+
+    layer_weighting: LayerWeightingName = "none"
+    """How a layer's input is made of the earlier layers' outputs: "none" is LTG-BERT, the others are ELC-BERT's."""
+
+    position_head_layout: PositionHeadLayout = "babylm"
+    """Which rows of the query-key projection a head uses for positions; "bnc" only to load LTG-BERT's BNC weights."""
+
+    position_embedding: Literal["relative", "absolute"] = "relative"
+    """Log-bucketed relative positions in every layer, or learned vectors added to the word embeddings (Table 2)."""
+
+    position_to_content_index: Literal["query_minus_key", "key_minus_query"] = "query_minus_key"
+    """Distance that looks up the position query for a key: the code's, one index for both terms, or the printed one."""
+
+    normalisation: Normalisation = "normformer"
+    """Where a layer normalises: before and inside both blocks, only before them, or only after the residual sums."""
+
+    block_norm_affine: bool | None = None
+    """Whether the norms of pre-norm and post-norm layers have parameters; null: those of post-norm layers."""
+
+    feed_forward_activation: Literal["geglu", "gelu"] = "geglu"
+    """Gated or plain GELU; as many parameters need an `intermediate_size` 3/2 as large without the gate (Table 2)."""
+
+    feed_forward_bias: bool = False
+    """Whether both projections of the feed-forward block have biases."""
+
+    feed_forward_initial_scaling: bool = True
+    """Whether the feed-forward weights of layer l (from 0) start smaller by 1 / sqrt(2 (l + 1))."""
+
+    head_dropout: Literal["after_norm", "before_norm"] = "after_norm"
+    """Order in the language-model head: the BabyLM code drops after its second norm, the BNC training code before."""
+
+    tie_word_embeddings: bool = True
+    """Whether the output matrix is the word embedding."""
+
+    vocabulary_bias: bool = True
+    """Whether the output layer has a bias."""
+
+    sentence_pair_head: bool = False
+    """Whether the model predicts if two texts belong together; set by the objective."""
+
+    family: Literal["ltg"] = "ltg"
+    """Tells the families of models apart in stored configurations."""
+
+    def __post_init__(self) -> None:
+        self.check_sizes()
+        require(self.max_position_embeddings >= 2, "max_position_embeddings", self.max_position_embeddings, ">= 2")
+        require(self.position_bucket_size >= 2, "position_bucket_size", self.position_bucket_size, "2 or more")
+        if self.normalisation == "normformer":
+            # The final model's norms are what they are; a value that changes nothing would look like an ablation.
+            require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, "null for normformer")
+
+    @property
+    def position_limit(self) -> int | None:
+        """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
+        return None if self.position_embedding == "relative" else self.max_position_embeddings
+
+    @property
+    def affine_block_norms(self) -> bool:
+        """`block_norm_affine` with its default filled in.
+
+        The norm that closes a block is affine in the final model and those before blocks are not; each ablation keeps
+        what it keeps as it is there (the paper does not say).
+        """
+        return self.normalisation == "post_norm" if self.block_norm_affine is None else self.block_norm_affine

@@ -1,0 +1,43 @@
+"""The family "ltg": LTG-BERT with its ablations, and ELC-BERT."""
+
+from collections.abc import Sequence
+
+from hatchery.modeling.family import Exported, Family, Modules
+from hatchery.modeling.flops import PassShape, encoder_flops
+from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.modeling.ltg.distance_buckets import bucket_of_distance
+from hatchery.modeling.paper_flops import kaplan_flops
+
+
+def _modules() -> Modules:
+    from hatchery.modeling.language_model import LanguageModel
+    from hatchery.modeling.ltg.encoder import LtgEncoder
+    from hatchery.modeling.ltg.head import LtgHead
+    from hatchery.modeling.ltg.initialisation import initialise_ltg_
+
+    return Modules(LanguageModel, LtgEncoder, LtgHead, initialise_ltg_)
+
+
+def _forward_flops(config: LtgBertConfig, shape: PassShape) -> dict[str, float]:
+    rows = 0
+    if config.position_embedding == "relative":
+        # Of the relative embedding, those that distances below the length reach.
+        farthest = bucket_of_distance(shape.length - 1, config.position_bucket_size, config.max_position_embeddings)
+        rows = 2 * farthest + 1
+    gated = config.feed_forward_activation == "geglu"
+    return encoder_flops(config, shape, position_rows=rows, feed_forward_matrices=3 if gated else 2)
+
+
+def _paper_flops(config: LtgBertConfig, parameters: int, work: Sequence[tuple[int, int]]) -> float:
+    return kaplan_flops(parameters, sum(sequences * length for sequences, length in work))
+
+
+LTG = Family(
+    name="ltg",
+    configuration=LtgBertConfig,
+    modules=_modules,
+    forward_flops=_forward_flops,
+    paper_flops=_paper_flops,
+    paper_formula="6 N D",
+    exported=Exported("modeling_ltg_bert", "HatcheryLtgBert"),
+)

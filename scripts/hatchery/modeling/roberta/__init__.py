@@ -1,0 +1,1 @@
+"""The RoBERTa-like models of the reduced-vocabulary study."""

@@ -1,0 +1,44 @@
+"""The family "roberta": the models of the reduced-vocabulary study, tied and untied."""
+
+from collections.abc import Sequence
+
+from hatchery.modeling.family import Exported, Family, Modules
+from hatchery.modeling.flops import PassShape, encoder_flops
+from hatchery.modeling.paper_flops import reduced_vocabulary_flops
+from hatchery.modeling.roberta.configuration import RobertaConfig
+
+
+def _modules() -> Modules:
+    from hatchery.modeling.language_model import LanguageModel
+    from hatchery.modeling.roberta.encoder import RobertaEncoder
+    from hatchery.modeling.roberta.head import RobertaHead
+    from hatchery.modeling.roberta.initialisation import initialise_roberta_
+
+    return Modules(LanguageModel, RobertaEncoder, RobertaHead, initialise_roberta_)
+
+
+def _forward_flops(config: RobertaConfig, shape: PassShape) -> dict[str, float]:
+    return encoder_flops(config, shape, projected_width=config.embedding_size or 0)
+
+
+def _paper_flops(config: RobertaConfig, parameters: int, work: Sequence[tuple[int, int]]) -> float:
+    sizes = (config.embedding_width, config.hidden_size, config.intermediate_size)
+    depth = (config.num_hidden_layers, config.num_attention_heads)
+    rows = config.vocabulary_rows
+    return sum(
+        sequences * reduced_vocabulary_flops(*sizes, *depth, vocabulary_rows=rows, sequence_length=length)
+        for sequences, length in work
+    )
+
+
+ROBERTA = Family(
+    name="roberta",
+    configuration=RobertaConfig,
+    modules=_modules,
+    forward_flops=_forward_flops,
+    paper_flops=_paper_flops,
+    paper_formula="study",
+    exported=Exported("modeling_roberta", "HatcheryRoberta"),
+    # Its absolute positions count the tokens that are not padding.
+    token_ids=("pad",),
+)
