@@ -205,7 +205,7 @@ def _compared(numbers: Numbers, notes: SummaryNotes) -> list[Table]:
             for row in rows[:COMPARED_SHOWN]
         ]
         rest = f"; the first {COMPARED_SHOWN} of {len(rows):,}" if len(rows) > COMPARED_SHOWN else ""
-        made.append(table(header, body, words=(0, 1, 2, 6, 7, 8), caption=readable(suite) + rest))
+        made.append(table(header, body, words=(0, 1, 2, 6, 7, 8), caption=readable(suite) + rest, stacked=True))
     return made
 
 
