@@ -294,3 +294,20 @@ def test_a_card_without_its_run_is_refused(site: Site) -> None:
             PageInputs(**{**vars(inputs), "pretraining": site.pretraining}),
             site.page,
         )
+
+
+def test_a_page_of_many_models_stays_small_and_says_what_it_leaves_out(site: Site) -> None:
+    tasks = [
+        f"m{model:03d},glue,task{task:02d},accuracy_percent,5{task % 10}.0,0.5,5,0,70.0,0.5,Paper Table 2,-9.0,below"
+        for model in range(250)
+        for task in range(14)
+    ]
+    averages = [f"m{model:03d},glue,average,score_percent,5{model % 10}.0,0.1,5,0,,,,," for model in range(250)]
+    text = site.write([*tasks, *averages])
+    assert len(text) < 1_000_000
+    words = read_page(site.page).text
+    assert "The experiment has 250 models. Averages are shown of the first 200 of them" in words
+    assert "glue; the first 500 of 3,500" in words
+    assert text.count('<th scope="row">m199</th>') == 1
+    assert "more numbers of summary.csv are left out here" in read_page(site.results / "provenance.html").text
+    assert link_problems(site.page)[0] == []

@@ -34,7 +34,7 @@ from hatchery.analysis.paper_tables.views import TABLES_FILE, VIEWS_FILE, PaperT
 from hatchery.analysis.settings import SeededRun, labels_of, models_in_order
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.summary_notes import SummaryNotes, read_notes
-from hatchery.analysis.summary_rows import SELECTORS, read_summary
+from hatchery.analysis.summary_rows import read_summary
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.rendering.svg import read_text
 from hatchery.rendering.table import Table, table
@@ -200,7 +200,7 @@ def _compared(numbers: Numbers, notes: SummaryNotes) -> list[Table]:
                 f"{float(row.values['difference']):+.1f}" if row.values["difference"] else "",
                 row.values["verdict"],
                 row.values["published_source"],
-                notes.remarks.get(tuple(row.values[column] for column in SELECTORS), ""),
+                notes.remarks.get((row.values["model"], suite, row.values["task"], row.values["metric"]), ""),
             )
             for row in rows[:COMPARED_SHOWN]
         ]

@@ -46,9 +46,9 @@ def text_summary(summary: Summary) -> str:
                 for measure in section.measures
             ]
             heads = _heads(section.title, label_width, [summary.label(model) for model in models])
-            shown = table([""] * (1 + len(models)), [*heads, *rows])
+            drawn = table([""] * (1 + len(models)), [*heads, *rows])
             title = [section.title] if len(section.title) >= label_width else []
-            lines += ["", *title, *shown.text([label_width, *(widths[model] for model in models)])[1:]]
+            lines += ["", *title, *drawn.text([label_width, *(widths[model] for model in models)])[1:]]
     lines.append("")
     for note in _notes(summary):
         lines += textwrap.wrap(note, WIDTH, subsequent_indent="    ")

@@ -41,9 +41,9 @@ def filled_in(filled: Mapping[str, Path], runs: Sequence[SeededRun]) -> str:
             groups.setdefault(key, {})[model] = sentence.guesses
     if not groups:
         return ""
-    sentences = [
+    told = [
         {"text": sentence.with_gap(GAP), "word": sentence.word, "guesses": list(guesses.items())}
         for sentence, guesses in groups.items()
     ]
     source = text_of_sentences(next(iter(filled.values())))
-    return render("filled.html.j2", source=source, sentences=sentences, shown=GUESSES_SHOWN)
+    return render("filled.html.j2", source=source, sentences=told, shown=GUESSES_SHOWN)

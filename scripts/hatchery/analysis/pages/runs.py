@@ -14,7 +14,7 @@ from hatchery.analysis.pages.links import address
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
 from hatchery.analysis.run_cards.continuation import tokens_seen
 from hatchery.errors import ConfigError
-from hatchery.rendering.table import Cell, Table, table
+from hatchery.rendering.table import Cell, Content, Table, table
 from hatchery.storage.manifests import read_manifest, volatile_facts
 from hatchery.units import count
 
@@ -32,7 +32,7 @@ def runs(pretraining: Mapping[str, Path], cards: Mapping[str, Path], provenance:
     """
     if unknown := sorted(cards.keys() - pretraining.keys()):
         raise ConfigError(f"--run-card: there is no --pretraining for {', '.join(unknown)}")
-    rows = []
+    rows: list[list[Content]] = []
     for name, path in islice(pretraining.items(), RUNS_SHOWN):
         manifest = read_manifest(path)
         points = read_curve(manifest)
