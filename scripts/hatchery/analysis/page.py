@@ -4,6 +4,7 @@ Every number of ours is a link to its row on the page of provenance, which leads
 scripts, nothing loaded from elsewhere; the same results give the same bytes.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,7 +114,7 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
         "suites": _suites(numbers),
         "notes": notes,
         "corpora": corpora(inputs.cards, output) if inputs.cards else None,
-        "runs": runs(inputs.pretraining, inputs.run_cards, inputs.provenance, output) if inputs.pretraining else None,
+        "runs": _runs(inputs, output) if inputs.pretraining else None,
     }
     text = render(
         "experiment.html.j2",
@@ -207,6 +208,13 @@ def _compared(numbers: Numbers, notes: SummaryNotes) -> list[Table]:
         rest = f"; the first {COMPARED_SHOWN} of {len(rows):,}" if len(rows) > COMPARED_SHOWN else ""
         made.append(table(header, body, words=(0, 1, 2, 6, 7, 8), caption=readable(suite) + rest, stacked=True))
     return made
+
+
+def _runs(inputs: PageInputs, page: Path) -> Table:
+    there = set()
+    if inputs.provenance.is_file():
+        there = set(re.findall(r'<section id="m-([0-9a-f]+)"', read_text(inputs.provenance)))
+    return runs(inputs.pretraining, inputs.run_cards, inputs.provenance, page, there)
 
 
 def _runs_left_out(count: int) -> str:

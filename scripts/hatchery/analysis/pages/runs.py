@@ -4,7 +4,7 @@ Of when and where they were trained only the day stands here; times and hosts ar
 results has the same bytes until a model is trained anew on another day.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime
 from itertools import islice
 from pathlib import Path
@@ -25,8 +25,17 @@ _HEADER = (
 )
 
 
-def runs(pretraining: Mapping[str, Path], cards: Mapping[str, Path], provenance: Path, page: Path) -> Table:
+def runs(
+    pretraining: Mapping[str, Path],
+    cards: Mapping[str, Path],
+    provenance: Path,
+    page: Path,
+    places: Collection[str] | None = None,
+) -> Table:
     """A row for each of the first RUNS_SHOWN runs; `pretraining` are the manifests and `cards` the pages, both by run.
+
+    `places` are the manifests that have a place on the page of provenance, by the beginnings of their digests; None:
+    all have.
 
     Raises ConfigError for a card without a run, ManifestError and EvaluationError for a damaged result.
     """
@@ -39,7 +48,9 @@ def runs(pretraining: Mapping[str, Path], cards: Mapping[str, Path], provenance:
         counts = [_count(manifest.measures.get(key)) for key in ("parameters", "steps")]
         losses = [_last(points, key) for key in ("loss", "development_loss", "development_perplexity")]
         card = address(cards[name], page) if name in cards else ""
-        made_from = Cell(manifest.short, link=f"{address(provenance, page)}#m-{manifest.short}")
+        # The page of provenance of a large experiment leaves manifests out.
+        place = f"#m-{manifest.short}" if places is None or manifest.short in places else ""
+        made_from = Cell(manifest.short, link=f"{address(provenance, page)}{place}")
         rows.append([Cell(name, link=card), *counts, tokens_seen(manifest), *losses, made_from])
     caption = "Pretrained models; losses in nats per labelled token"
     return table(_HEADER, rows, caption=caption, stacked=True)
