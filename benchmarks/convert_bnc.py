@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 from hatchery.corpora.bnc_page import BncReading
 from hatchery.corpora.bnc_xml import BncOptions, read
-from hatchery.corpora.documents import Reading, Rejections
+from hatchery.corpora.documents import ReaderContext, Rejections
 from hatchery.corpora.typography import normalise_punctuation
 from hatchery.storage.sources import RawSource, open_source, register_source
 
@@ -123,7 +123,7 @@ class TextGenerator:
 
 def convert(source: RawSource, names: Sequence[str], reading: BncReading) -> list[str]:
     """The texts of the documents of some files."""
-    settings = Reading("bnc", BncOptions(reading=reading), Rejections(), lambda text: [text])
+    settings = ReaderContext("bnc", BncOptions(reading=reading), Rejections(), lambda text: [text])
     return [document.text for name in names for document in read(source, name, settings)]
 
 

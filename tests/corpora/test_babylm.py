@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hatchery.corpora.babylm.reader import NORMALISERS, BabylmOptions, CorpusName, files, output_lines, read
 from hatchery.corpora.babylm.treatment import Treatment
-from hatchery.corpora.documents import Reading, Rejections
+from hatchery.corpora.documents import ReaderContext, Rejections
 from hatchery.corpora.sentences import split_sentences
 from hatchery.corpora.text_files import Lines
 from hatchery.embedded import babylm as layouts
@@ -329,7 +329,7 @@ def test_embedded_corpus_becomes_clean_documents_of_both_splits(
     register_source("babylm", embedded_folder / "babylm", tmp_path / "babylm.json")
     source = open_source(tmp_path / "babylm.json")
     options = BabylmOptions(corpus, lines_per_document=50, reading=reading)  # type: ignore[arg-type]
-    told = Reading("x", options, Rejections(), split_sentences)
+    told = ReaderContext("x", options, Rejections(), split_sentences)
     documents = [document for file in files(source, options) for document in read(source, file, told)]
     assert {document.split for document in documents} == {"train", "dev"}
     assert len({document.doc_id for document in documents}) == len(documents)

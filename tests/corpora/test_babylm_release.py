@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from hatchery.corpora.babylm.reader import NORMALISERS, BabylmOptions, CorpusName, files, read
-from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.errors import ConfigError, SourceError
 from hatchery.storage.sources import RawSource, open_source, register_source
 
@@ -27,8 +27,8 @@ RELEASE = {
 SourceOf = Callable[..., RawSource]
 
 
-def reading(options: BabylmOptions) -> Reading:
-    return Reading("x", options, Rejections(), lambda paragraph: [paragraph])
+def reading(options: BabylmOptions) -> ReaderContext:
+    return ReaderContext("x", options, Rejections(), lambda paragraph: [paragraph])
 
 
 def documents(source: RawSource, **options: Any) -> list[RawDocument]:
@@ -122,7 +122,7 @@ def test_lines_per_document_must_be_positive() -> None:
 def test_sentences_of_a_line_form_one_paragraph(source_of: SourceOf) -> None:
     source = source_of(wikipedia__dev="= = = Dog = = =\n\nA dog barks. It runs.\n\nIt sleeps.\n")
     options = BabylmOptions("wikipedia")
-    told = Reading("x", options, Rejections(), lambda paragraph: paragraph.replace(". ", ".\n").split("\n"))
+    told = ReaderContext("x", options, Rejections(), lambda paragraph: paragraph.replace(". ", ".\n").split("\n"))
     (document,) = read(source, "wikipedia.dev", told)
     assert document.text == "Dog\n\nA dog barks.\nIt runs.\n\nIt sleeps."
     assert document.split == "dev"

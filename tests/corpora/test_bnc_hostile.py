@@ -9,7 +9,7 @@ import pytest
 
 from hatchery.corpora.bnc_page import BncReading
 from hatchery.corpora.bnc_xml import BncOptions, files, read
-from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.errors import SourceError
 from hatchery.storage.sources import RawSource, open_source, register_source
 
@@ -27,7 +27,7 @@ def spoken(body: str) -> str:
 
 def documents(source: RawSource, reading: BncReading = "corrected") -> Iterator[RawDocument]:
     options = BncOptions(reading=reading)
-    settings = Reading("bnc", options, Rejections(), lambda text: [text])
+    settings = ReaderContext("bnc", options, Rejections(), lambda text: [text])
     for file in files(source, options):
         yield from read(source, file, settings)
 

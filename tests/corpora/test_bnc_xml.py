@@ -10,7 +10,7 @@ from hatchery.corpora.bnc_header import first_names, name_drawer, usable_names
 from hatchery.corpora.bnc_page import BncReading
 from hatchery.corpora.bnc_parser import parse
 from hatchery.corpora.bnc_xml import BncOptions, convert_text, files, read
-from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.errors import SourceError
 from hatchery.storage.sources import RawSource, open_source, register_source
 
@@ -20,7 +20,7 @@ SPOKEN = f'<bncDoc xml:id="%s">{HEADER}<stext><u who="P1"><s><w>Hello</w></s></u
 
 def reading_of(source: RawSource, rejections: Rejections | None = None, **options: str) -> list[RawDocument]:
     chosen = BncOptions(**options)  # type: ignore[arg-type]
-    reading = Reading("bnc", chosen, rejections or Rejections(), lambda text: [text])
+    reading = ReaderContext("bnc", chosen, rejections or Rejections(), lambda text: [text])
     return [document for file in files(source, chosen) for document in read(source, file, reading)]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hatchery.corpora.convert import ConvertSettings, convert_corpus
-from hatchery.corpora.documents import RawDocument, Reading
+from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.corpora.registry import READERS, Reader, reader_and_options
 from hatchery.errors import ConfigError, CorpusError, SourceError
 from hatchery.storage.manifests import read_manifest, stage_run
@@ -105,7 +105,7 @@ def test_a_killed_conversion_goes_on_with_the_files_that_are_missing(
     plain = READERS["plain_text"]
     read: list[str] = []
 
-    def counting(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument]:
+    def counting(source: RawSource, file: str, reading: ReaderContext) -> Iterator[RawDocument]:
         read.append(file)
         if len(read) == 4:
             raise KeyboardInterrupt
@@ -160,7 +160,7 @@ def test_a_source_without_documents_is_an_error_that_says_why(tmp_path: Path) ->
 def test_a_document_name_that_occurs_twice_is_an_error(
     manifests: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def twice(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument]:
+    def twice(source: RawSource, file: str, reading: ReaderContext) -> Iterator[RawDocument]:
         yield from [RawDocument("same", reading.name, "text")] * 2
 
     bnc = READERS["bnc_xml"]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from hatchery.corpora import text_files
 from hatchery.corpora.cutting import Piece
-from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.registry import READERS
 from hatchery.errors import CorpusError, SourceError
 from hatchery.storage.sources import RawSource, open_source, register_source
@@ -113,7 +113,7 @@ def read_in_pieces(
     built = build(READERS[reader].options, options)
     documents: list[RawDocument] = []
     for piece in pieces:
-        reading = Reading("mine", built, rejections, lambda text: [text], 100, piece)
+        reading = ReaderContext("mine", built, rejections, lambda text: [text], 100, piece)
         documents += READERS[reader].read(source, file, reading)
     return documents, rejections
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hatchery.corpora.convert import ConvertSettings, convert_corpus
-from hatchery.corpora.documents import Reading, Rejections
+from hatchery.corpora.documents import ReaderContext, Rejections
 from hatchery.corpora.plain_text import PlainTextOptions, read
 from hatchery.errors import CorpusError, SourceError
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
@@ -76,7 +76,7 @@ def test_files_are_cut_where_there_are_few_of_them_or_when_they_are_long(source_
     source = source_of(a__txt=PARAGRAPH * 100, b__txt=PARAGRAPH * 12_000)
 
     def names(file: str, files: int, **options: Any) -> list[str]:
-        reading = Reading("mine", PlainTextOptions(**options), Rejections(), lambda text: [text], files)
+        reading = ReaderContext("mine", PlainTextOptions(**options), Rejections(), lambda text: [text], files)
         return [document.doc_id for document in read(source, file, reading)]
 
     assert names("a.txt", 20) == ["mine/a.txt"]
@@ -151,7 +151,7 @@ def test_a_piece_that_changed_under_the_conversion_is_told(source_of: Sources) -
     path = source.root / "a.txt"
     path.write_bytes(path.read_bytes().replace(b"letter", b"latter"))
     with pytest.raises(SourceError, match=r"'a\.txt': has the SHA-256 \w+, expected \w+"):
-        list(read(source, "a.txt", Reading("mine", options, Rejections(), lambda text: [text], 1, piece)))
+        list(read(source, "a.txt", ReaderContext("mine", options, Rejections(), lambda text: [text], 1, piece)))
 
 
 def test_a_wrong_byte_deep_in_a_large_file_is_named_by_its_offset(
@@ -169,7 +169,7 @@ def test_a_wrong_byte_deep_in_a_large_file_is_named_by_its_offset(
 def test_memory_stays_flat_as_one_text_grows_whatever_its_lines(end: str, source_of: Sources) -> None:
     def peak_bytes(copies: int) -> int:
         source = source_of(a__txt=f"A sentence of several words that says nothing new.{end}" * copies)
-        reading = Reading("mine", PlainTextOptions(cleaning="none"), Rejections(), lambda text: [text], 1)
+        reading = ReaderContext("mine", PlainTextOptions(cleaning="none"), Rejections(), lambda text: [text], 1)
         tracemalloc.start()
         for _ in read(source, "a.txt", reading):
             pass

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.plain_text import PlainTextOptions, files, read
 from hatchery.corpora.tagged_text import tagged_sentence
 from hatchery.errors import ConfigError, HatcheryError, SourceError
@@ -27,7 +27,7 @@ def split_at_marks(paragraph: str) -> list[str]:
 
 def documents_of(source: RawSource, rejections: Rejections | None = None, **options: Any) -> list[RawDocument]:
     built = build(PlainTextOptions, options)
-    reading = Reading("mine", built, rejections or Rejections(), split_at_marks)
+    reading = ReaderContext("mine", built, rejections or Rejections(), split_at_marks)
     return [document for file in files(source, built) for document in read(source, file, reading)]
 
 
@@ -177,7 +177,7 @@ def test_memory_stays_flat_as_a_file_grows(suffix: str, source_of: Sources) -> N
             lines_per_document=100 if suffix == "txt" else None,
             document_column="book" if suffix == "csv" else None,
         )
-        reading = Reading("mine", built, Rejections(), split_at_marks)
+        reading = ReaderContext("mine", built, Rejections(), split_at_marks)
         del content
         tracemalloc.start()
         documents = sum(1 for _ in read(source, f"a.{suffix}", reading))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.prose import ProseOptions, blocks_of, pieces
 from hatchery.corpora.raw_text_reader import RawTextReaderOptions, files, read
 from hatchery.corpora.raw_texts import BY_SUFFIX, RawTextOptions, raw_text_files, raw_texts
@@ -29,7 +29,7 @@ def split_at_marks(paragraph: str) -> list[str]:
 
 def documents_of(source: RawSource, rejections: Rejections | None = None, **options: Any) -> list[RawDocument]:
     built = build(RawTextReaderOptions, options)
-    reading = Reading("mine", built, rejections or Rejections(), split_at_marks)
+    reading = ReaderContext("mine", built, rejections or Rejections(), split_at_marks)
     return [document for file in files(source, built) for document in read(source, file, reading)]
 
 

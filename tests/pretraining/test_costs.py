@@ -18,8 +18,8 @@ from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_fl
 from hatchery.costs.planned_device import LTG_BERT_RUN
 from hatchery.costs.table import aligned, cost_csv, cost_markdown
 from hatchery.errors import ConfigError
+from hatchery.pretraining.run import build_model
 from hatchery.pretraining.settings import pretrain_settings
-from hatchery.pretraining.stage import build_model
 from hatchery.stages.registry import stage_settings
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.units import hours, power, rough_duration, scaled, size

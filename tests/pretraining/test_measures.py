@@ -21,8 +21,8 @@ from hatchery.pretraining.loop import train
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.precision import Precision, resolve_precision
 from hatchery.pretraining.record import RunRecord
+from hatchery.pretraining.run import build_model
 from hatchery.pretraining.settings import pretrain_settings, runtime_settings
-from hatchery.pretraining.stage import build_model
 from hatchery.pretraining.topology import SINGLE_PROCESS
 from hatchery.runs.checkpoints import checkpoint_folders
 from hatchery.tokenization.token_reader import TokenShards

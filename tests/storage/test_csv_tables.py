@@ -1,11 +1,13 @@
 """Strict reading of result tables."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from hatchery.errors import EvaluationError
-from hatchery.storage.csv_tables import read_rows
+from hatchery.storage.csv_tables import read_records, read_rows
 
 COLUMNS = ("name", "value")
 
@@ -53,3 +55,40 @@ def test_a_count_must_be_a_whole_number(tmp_path: Path, value: str) -> None:
     (row,) = read_rows(path, COLUMNS, key=("name",))
     with pytest.raises(EvaluationError, match="expected a whole number"):
         row.count("value")
+
+
+@dataclass(frozen=True)
+class Result:
+    name: str
+    seed: int
+    value: float | None
+    failed: Literal["", "nan"]
+
+
+def test_a_dataclass_says_what_a_table_holds(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text("seed,more,name,value,failed\n1,x,a,0.5,\n2,y,a,,nan\n", encoding="utf-8")
+    assert read_records(path, Result, ("name", "seed")) == [Result("a", 1, 0.5, ""), Result("a", 2, None, "nan")]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("a,-1,0.5,", "line 2: seed is '-1', expected a whole number"),
+        ("a,1,x,", "line 2: value is 'x', expected a finite number"),
+        ("a,1,0.5,why", "line 2: failed is 'why', expected one of: empty, nan"),
+    ],
+)
+def test_a_field_of_another_kind_names_line_and_column(tmp_path: Path, line: str, complaint: str) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(f"name,seed,value,failed\n{line}\n", encoding="utf-8")
+    with pytest.raises(EvaluationError, match=complaint):
+        read_records(path, Result)
+
+
+def test_a_table_without_rows_is_refused_unless_it_may_be_empty(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text("name,seed,value,failed\n", encoding="utf-8")
+    assert read_records(path, Result, may_be_empty=True) == []
+    with pytest.raises(EvaluationError, match="a header but no rows"):
+        read_records(path, Result)

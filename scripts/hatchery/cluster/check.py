@@ -14,7 +14,7 @@ from hatchery.cluster.check_software import check_software, made_environment
 from hatchery.cluster.external import Ask
 from hatchery.cluster.findings import Finding
 from hatchery.cluster.job_shapes import job_shapes
-from hatchery.cluster.planned_jobs import ClusterPlan, PlannedJob
+from hatchery.cluster.planned_jobs import ClusterJob, ClusterPlan
 from hatchery.cluster.probe_jobs import probes, run_probes
 from hatchery.costs.estimate import CellCost
 
@@ -49,9 +49,9 @@ def check_cluster(
     return found
 
 
-def sbatch_text(jobs: Sequence[PlannedJob]) -> str:
+def sbatch_text(jobs: Sequence[ClusterJob]) -> str:
     """The lines that would be sent, once for each kind: of jobs that differ only in name the first is shown."""
-    kinds: dict[tuple[str, str], list[PlannedJob]] = {}
+    kinds: dict[tuple[str, str], list[ClusterJob]] = {}
     for job in jobs:
         kinds.setdefault((job.rule, _without_name(job)), []).append(job)
     lines = []
@@ -63,7 +63,7 @@ def sbatch_text(jobs: Sequence[PlannedJob]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _without_name(job: PlannedJob) -> str:
+def _without_name(job: ClusterJob) -> str:
     """The line without the words that name the job: its log and its comment."""
     return " ".join(word for word in job.sbatch.split() if "slurm_logs" not in word and not word.startswith("rule_"))
 

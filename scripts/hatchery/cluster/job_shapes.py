@@ -7,7 +7,7 @@ each task. Source: the manual page of sbatch.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hatchery.cluster.planned_jobs import PlannedJob
+from hatchery.cluster.planned_jobs import ClusterJob
 from hatchery.cluster.slurm_text import gres_gpus
 
 
@@ -36,7 +36,7 @@ class JobShape:
         return f"{self.nodes} x ({', '.join(parts)})"
 
 
-def job_shape(job: PlannedJob) -> JobShape:
+def job_shape(job: ClusterJob) -> JobShape:
     """The shape of a job. Jobs of several nodes name `tasks_per_node`, or `tasks` for all of them together."""
     given = job.resources
     nodes = int(given.get("nodes", 1))
@@ -62,7 +62,7 @@ def job_shape(job: PlannedJob) -> JobShape:
     )
 
 
-def job_shapes(jobs: Iterable[PlannedJob]) -> dict[JobShape, list[str]]:
+def job_shapes(jobs: Iterable[ClusterJob]) -> dict[JobShape, list[str]]:
     """Each shape among the jobs that go to Slurm, with the rules that have it, in the order of their names."""
     shapes: dict[JobShape, set[str]] = {}
     for job in jobs:

@@ -48,7 +48,7 @@ _WORDS = ("constraint", "gpu_model", "gres", "mpi", "qos", "slurm_account", "slu
 
 
 @dataclass(frozen=True)
-class PlannedJob:
+class ClusterJob:
     """One job: where it runs and what is asked for it."""
 
     rule: str
@@ -70,7 +70,7 @@ class PlannedJob:
 class ClusterPlan:
     """The jobs of a target under a profile."""
 
-    jobs: list[PlannedJob]
+    jobs: list[ClusterJob]
     # The settings of the Slurm plugin, such as `status_command` and `requeue`.
     executor: dict[str, Any]
     # Names of the methods of --software-deployment-method: conda, apptainer, env-modules.
@@ -168,9 +168,9 @@ def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> Clus
         )
 
 
-def _planned(job: Any, workflow: Any, settings: Any, partitions: Any) -> PlannedJob:
+def _planned(job: Any, workflow: Any, settings: Any, partitions: Any) -> ClusterJob:
     local = bool(workflow.is_local(job.rule))
-    return PlannedJob(
+    return ClusterJob(
         rule=job.rule.name,
         wildcards={name: str(value) for name, value in job.wildcards_dict.items()},
         local=local,

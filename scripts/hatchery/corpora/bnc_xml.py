@@ -32,7 +32,7 @@ from hatchery.corpora.bnc_header import XML_ID, Speakers, first_names, name_draw
 from hatchery.corpora.bnc_page import BncReading, Page
 from hatchery.corpora.bnc_parser import parse
 from hatchery.corpora.bnc_spoken import SpokenBody
-from hatchery.corpora.documents import RawDocument, Reading, Rejections
+from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.text_files import matching_names, where_in
 from hatchery.errors import SourceError
 from hatchery.storage.sources import RawSource
@@ -99,14 +99,14 @@ def convert_text(
     return page.text()
 
 
-def read(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument]:
+def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
     """The document of one file; blank lines at its end are dropped. Raises SourceError naming file and line."""
     where = where_in(source, file)
     root = parse(source.read_bytes(file), where)
     try:
         identifier = text_id(root, file)
         draw = name_drawer(identifier, first_names())
-        text = convert_text(root, draw, reading.rejections, reading.options.reading, identifier)
+        text = convert_text(root, draw, context.rejections, context.options.reading, identifier)
     except SourceError as error:
         raise SourceError(f"{where}: {error}") from error
-    yield RawDocument(f"{reading.name}/{identifier}", reading.name, text.rstrip("\n"))
+    yield RawDocument(f"{context.name}/{identifier}", context.name, text.rstrip("\n"))

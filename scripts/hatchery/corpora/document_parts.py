@@ -14,7 +14,7 @@ from typing import Any
 
 from hatchery.corpora.corpus_writer import document_row
 from hatchery.corpora.cutting import PIECE_BYTES, Piece
-from hatchery.corpora.documents import SCHEMA, Reading, Rejections
+from hatchery.corpora.documents import SCHEMA, ReaderContext, Rejections
 from hatchery.corpora.registry import reader_and_options
 from hatchery.corpora.sentences import SentenceReading, open_splitter
 from hatchery.corpora.splits import SplitSettings, draw, smallest
@@ -43,7 +43,7 @@ class FileGroup:
     options: dict[str, Any]
     manifest: Path
     files: tuple[str, ...]
-    beside: str
+    files_digest: str
     """Digest of the names of all files that are read of this source: a reader may look at which there are."""
     sentence_model: Path | None
     sentence_reading: SentenceReading
@@ -71,7 +71,7 @@ class FileGroup:
             self.reader,
             self.options,
             files,
-            self.beside,
+            self.files_digest,
             model,
             [self.split.seed, self.split.development_documents, self.split.development_fraction > 0],
             None if self.piece is None else asdict(self.piece),
@@ -97,7 +97,7 @@ def file_groups(
         reader,
         options,
         manifest,
-        beside=digest(names),
+        files_digest=digest(names),
         sentence_model=sentence_model,
         sentence_reading=sentence_reading,
         split=split,
@@ -144,13 +144,13 @@ def write_documents(group: FileGroup, path: Path) -> dict[str, Any]:
     model = None if group.sentence_model is None else opened(group.sentence_model)
     splitter = open_splitter(model, group.sentence_reading)
     rejections = Rejections()
-    reading = Reading(group.name, options, rejections, splitter.split, group.count, group.piece)
+    context = ReaderContext(group.name, options, rejections, splitter.split, group.count, group.piece)
     points: list[int] = []
     development = 0
     with TableWriter(path, SCHEMA) as table:
         for file in group.files:
             seen: set[str] = set()
-            for document in reader.read(source, file, reading):
+            for document in reader.read(source, file, context):
                 if document.doc_id in seen:
                     raise CorpusError(
                         f"source {group.name!r}: {file}: the document name {document.doc_id!r} occurs twice"

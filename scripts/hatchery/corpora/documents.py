@@ -70,7 +70,7 @@ def chosen_samples(texts: Iterable[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReaderContext:
     """What a reader gets beside the file: how its source is called, its options, and the tools of the corpus."""
 
     name: str

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hatchery.corpora.cutting import Piece, cut_text, pieces_between, pieces_of
-from hatchery.corpora.documents import RawDocument, Reading
+from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.corpora.prose import (
     Named,
     Paragraph,
@@ -90,14 +90,14 @@ def files(source: RawSource, options: PlainTextOptions) -> list[str]:
     return matching_names(source, patterns, options.exclude)
 
 
-def read(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument]:
+def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
     """The documents of one file, streamed: a text file cut into pieces, and a table, pass in the memory of a document.
 
     Rows of one document may stand apart in the file; then all documents that are open at the same time are in memory.
     """
-    options: PlainTextOptions = reading.options
-    named = _text(source, file, reading) if _format_of(file, options) == "text" else _table(source, file, reading)
-    return documents_of(file, named, reading, options.minimum_words)
+    options: PlainTextOptions = context.options
+    named = _text(source, file, context) if _format_of(file, options) == "text" else _table(source, file, context)
+    return documents_of(file, named, context, options.minimum_words)
 
 
 def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) -> Iterator[Piece]:
@@ -140,22 +140,22 @@ def _delimiter(file: str, options: PlainTextOptions) -> str:
     return options.delimiter or ("\t" if uncompressed_suffix(file) == ".tsv" else ",")
 
 
-def _text(source: RawSource, file: str, reading: Reading) -> Iterator[Named]:
-    options: PlainTextOptions = reading.options
-    if is_cut(source, file, options, reading.files):
-        return _cut(source, file, reading)
-    paragraphs = _paragraphs(Lines(source, file, options.encoding, reading.piece), reading)
-    return pieces((), ([paragraph] for paragraph in paragraphs), options.lines_per_document, reading.before)
+def _text(source: RawSource, file: str, context: ReaderContext) -> Iterator[Named]:
+    options: PlainTextOptions = context.options
+    if is_cut(source, file, options, context.files):
+        return _cut(source, file, context)
+    paragraphs = _paragraphs(Lines(source, file, options.encoding, context.piece), context)
+    return pieces((), ([paragraph] for paragraph in paragraphs), options.lines_per_document, context.before)
 
 
-def _cut(source: RawSource, file: str, reading: Reading) -> Iterator[Named]:
+def _cut(source: RawSource, file: str, context: ReaderContext) -> Iterator[Named]:
     """The numbered documents of a text file, or of a piece of it."""
-    encoding = reading.options.encoding
-    start, end = (0, None) if reading.piece is None else (reading.piece.start, reading.piece.end)
+    encoding = context.options.encoding
+    start, end = (0, None) if context.piece is None else (context.piece.start, context.piece.end)
     cuts = cut_text(text_blocks(source, file, encoding, start, end), start)
-    for number, (offset, content) in enumerate(cuts, reading.before):
+    for number, (offset, content) in enumerate(cuts, context.before):
         lines = decoded_lines(source, file, encoding, offset, content)
-        yield (f"{number:06d}",), list(_paragraphs(lines, reading))
+        yield (f"{number:06d}",), list(_paragraphs(lines, context))
 
 
 def _table_lines(source: RawSource, file: str, options: PlainTextOptions, piece: Piece | None) -> Lines:
@@ -169,24 +169,24 @@ def _rows(lines: Lines, options: PlainTextOptions) -> Iterator[Row]:
     return csv_rows(lines, _delimiter(lines.name, options))
 
 
-def _table(source: RawSource, file: str, reading: Reading) -> Iterator[Named]:
-    options: PlainTextOptions = reading.options
+def _table(source: RawSource, file: str, context: ReaderContext) -> Iterator[Named]:
+    options: PlainTextOptions = context.options
 
     def rows() -> Iterator[Row]:
-        return _rows(_table_lines(source, file, options, reading.piece), options)
+        return _rows(_table_lines(source, file, options, context.piece), options)
 
     if options.document_column is not None:
-        yield from _grouped(rows, options.document_column, reading)
+        yield from _grouped(rows, options.document_column, context)
         return
-    kept = (row for _, row in _row_paragraphs(rows(), reading) if row is not None)
+    kept = (row for _, row in _row_paragraphs(rows(), context) if row is not None)
     if options.lines_per_document is not None:
-        yield from pieces((), kept, options.lines_per_document, reading.before)
+        yield from pieces((), kept, options.lines_per_document, context.before)
         return
-    for index, paragraphs in enumerate(kept, reading.before):
+    for index, paragraphs in enumerate(kept, context.before):
         yield (f"{index:06d}",), paragraphs
 
 
-def _grouped(rows: Callable[[], Iterator[Row]], column: str, reading: Reading) -> Iterator[Named]:
+def _grouped(rows: Callable[[], Iterator[Row]], column: str, context: ReaderContext) -> Iterator[Named]:
     """Documents in the order of their first rows, each as soon as its last row and all documents before it are read.
 
     The table is read twice, first to count the rows of each document: nothing else says where a document ends.
@@ -195,14 +195,14 @@ def _grouped(rows: Callable[[], Iterator[Row]], column: str, reading: Reading) -
     kept: dict[str, list[list[Paragraph]]] = {}
     waiting = iter(dict.fromkeys(left))
     current = next(waiting, None)
-    for key, paragraphs in _row_paragraphs(rows(), reading):
+    for key, paragraphs in _row_paragraphs(rows(), context):
         left[key] -= 1
         if paragraphs is not None:
             kept.setdefault(key, []).append(paragraphs)
         while current is not None and not left[current]:
             lines = kept.pop(current, None)
             if lines is not None:
-                yield from pieces((current,), lines, reading.options.lines_per_document)
+                yield from pieces((current,), lines, context.options.lines_per_document)
             current = next(waiting, None)
 
 
@@ -228,19 +228,19 @@ def _closed_pieces(lines: Lines, column: str, options: PlainTextOptions, piece_b
     yield Piece(start[0], lines.offset, start[1], start[2], rows - start[2])
 
 
-def _row_paragraphs(rows: Iterable[Row], reading: Reading) -> Iterator[tuple[str, list[Paragraph] | None]]:
+def _row_paragraphs(rows: Iterable[Row], context: ReaderContext) -> Iterator[tuple[str, list[Paragraph] | None]]:
     """The key of its document and the paragraphs of each row; None for a row that is left out."""
-    options: PlainTextOptions = reading.options
+    options: PlainTextOptions = context.options
     for place, row in rows:
         key = "" if options.document_column is None else cell(row, options.document_column, place) or ""
         text, reason = _kept(row, place, options)
         if reason or text is None:
-            reading.rejections.count(reason, sample=text)
+            context.rejections.count(reason, sample=text)
             yield key, None
             continue
         if options.punctuation_column is not None:
             text = _with_mark(text, options.punctuation.get(cell(row, options.punctuation_column, place) or "", "."))
-        yield key, list(_paragraphs(text.split("\n"), reading))
+        yield key, list(_paragraphs(text.split("\n"), context))
 
 
 def _kept(row: Mapping[str, Any], place: str, options: PlainTextOptions) -> tuple[str | None, str]:
@@ -262,9 +262,9 @@ def _with_mark(text: str, mark: str) -> str:
     return text if text.endswith(_FINAL_MARKS) else text + mark
 
 
-def _paragraphs(lines: Iterable[str], reading: Reading) -> Iterator[Paragraph]:
+def _paragraphs(lines: Iterable[str], context: ReaderContext) -> Iterator[Paragraph]:
     """The paragraphs of a text, each a list of sentences."""
-    options: PlainTextOptions = reading.options
+    options: PlainTextOptions = context.options
     if not options.tagged:
-        return paragraphs_of(lines, options, reading.split_sentences)
+        return paragraphs_of(lines, options, context.split_sentences)
     return ([finished(tagged_sentence(line), options) for line in block] for block in blocks_of(lines, options))

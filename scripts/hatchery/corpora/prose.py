@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hatchery.corpora.cleaning import BABYLM_RULES, clean, clean_minimal
-from hatchery.corpora.documents import RawDocument, Reading, count_words, document_text
+from hatchery.corpora.documents import RawDocument, ReaderContext, count_words, document_text
 from hatchery.errors import ConfigError
 
 Paragraph = list[str]
@@ -94,7 +94,9 @@ def pieces(
         yield (*key, f"{index:06d}"), piece
 
 
-def documents_of(file: str, named: Iterable[Named], reading: Reading, minimum_words: int) -> Iterator[RawDocument]:
+def documents_of(
+    file: str, named: Iterable[Named], context: ReaderContext, minimum_words: int
+) -> Iterator[RawDocument]:
     """Documents from names and paragraphs; those with fewer words than `minimum_words` are counted as rejected.
 
     A document without any word is never kept.
@@ -104,6 +106,6 @@ def documents_of(file: str, named: Iterable[Named], reading: Reading, minimum_wo
     for key, paragraphs in named:
         text = document_text(paragraphs)
         if count_words(text) < minimum_words:
-            reading.rejections.count(too_short, sample=text)
+            context.rejections.count(too_short, sample=text)
         else:
-            yield RawDocument("/".join((reading.name, file, *key)), reading.name, text)
+            yield RawDocument("/".join((context.name, file, *key)), context.name, text)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from hatchery.corpora.cutting import Piece, pieces_between
-from hatchery.corpora.documents import RawDocument, Reading
+from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.corpora.prose import Named, ProseOptions, blocks_of, documents_of, finished, paragraphs_of, pieces
 from hatchery.corpora.raw_formats import parquet
 from hatchery.corpora.raw_texts import RawText, RawTextOptions, format_of, raw_lines, raw_text_files, texts_in
@@ -40,17 +40,17 @@ def files(source: RawSource, options: RawTextReaderOptions) -> list[str]:
     return raw_text_files(source, options)
 
 
-def read(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument]:
+def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
     """The documents of one file, streamed. Raises SourceError naming file and place of what is damaged."""
-    options: RawTextReaderOptions = reading.options
-    lines = raw_lines(source, file, options, reading.piece)
+    options: RawTextReaderOptions = context.options
+    lines = raw_lines(source, file, options, context.piece)
     if options.texts_are_sentences:
-        named = _joined(lines, reading)
+        named = _joined(lines, context)
     elif _is_stream(lines, options):
-        named = _streamed(lines, reading)
+        named = _streamed(lines, context)
     else:
-        named = _separate(lines, reading)
-    return documents_of(file, named, reading, options.minimum_words)
+        named = _separate(lines, context)
+    return documents_of(file, named, context, options.minimum_words)
 
 
 def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: int) -> Iterator[Piece]:
@@ -89,30 +89,30 @@ def _is_stream(lines: Lines, options: RawTextReaderOptions) -> bool:
     return is_text and options.lines_per_document is not None and not options.texts_are_sentences
 
 
-def _streamed(lines: Lines, reading: Reading) -> Iterator[Named]:
-    options: RawTextReaderOptions = reading.options
-    paragraphs = paragraphs_of(lines, options, reading.split_sentences)
+def _streamed(lines: Lines, context: ReaderContext) -> Iterator[Named]:
+    options: RawTextReaderOptions = context.options
+    paragraphs = paragraphs_of(lines, options, context.split_sentences)
     first = next(paragraphs, None)
     if first is None:
-        reading.rejections.count("text without content")
+        context.rejections.count("text without content")
         return
-    yield from pieces((), ([item] for item in chain([first], paragraphs)), options.lines_per_document, reading.before)
+    yield from pieces((), ([item] for item in chain([first], paragraphs)), options.lines_per_document, context.before)
 
 
-def _separate(lines: Lines, reading: Reading) -> Iterator[Named]:
-    options: RawTextReaderOptions = reading.options
+def _separate(lines: Lines, context: ReaderContext) -> Iterator[Named]:
+    options: RawTextReaderOptions = context.options
     for key, text, title in texts_in(lines, options):
         if not text or text.isspace():
             # An article without text is a redirect or the like; its title alone would make a document of it.
-            reading.rejections.count("text without content", sample=title or None)
+            context.rejections.count("text without content", sample=title or None)
             continue
-        paragraphs = [[paragraph] for paragraph in paragraphs_of(text.split("\n"), options, reading.split_sentences)]
+        paragraphs = [[paragraph] for paragraph in paragraphs_of(text.split("\n"), options, context.split_sentences)]
         heading = [[[f"# {finished(title, options)}"]]] if title and options.titles else []
         yield from pieces((key,) if key else (), [*heading, *paragraphs], options.lines_per_document)
 
 
-def _joined(lines: Lines, reading: Reading) -> Iterator[Named]:
-    options: RawTextReaderOptions = reading.options
+def _joined(lines: Lines, context: ReaderContext) -> Iterator[Named]:
+    options: RawTextReaderOptions = context.options
     sentences = ([[finished(text, options)]] for _, text, _ in texts_in(lines, options))
-    for key, paragraphs in pieces((), sentences, options.lines_per_document, reading.before):
+    for key, paragraphs in pieces((), sentences, options.lines_per_document, context.before):
         yield key, [[sentence for paragraph in paragraphs for sentence in paragraph]]

@@ -12,7 +12,7 @@ from typing import Any
 from hatchery.corpora import bnc_xml, plain_text, raw_text_reader
 from hatchery.corpora.babylm import reader as babylm
 from hatchery.corpora.cutting import Piece
-from hatchery.corpora.documents import RawDocument, Reading
+from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.errors import ConfigError
 from hatchery.storage.sources import RawSource
 from hatchery.typed import build
@@ -25,7 +25,7 @@ class Reader:
     options: type
     files: Callable[[RawSource, Any], list[str]]
     """Names of the members that are read, in reading order. Raises SourceError when there is none."""
-    read: Callable[[RawSource, str, Reading], Iterator[RawDocument]]
+    read: Callable[[RawSource, str, ReaderContext], Iterator[RawDocument]]
     """The documents of one file, or of its piece. Raises SourceError or CorpusError naming file and place."""
     divide: Callable[[RawSource, str, Any, int], Iterator[Piece]] | None = None
     """The pieces of one of so many files of a source, with the documents of the whole; none where it is not divided."""

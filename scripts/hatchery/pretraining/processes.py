@@ -31,8 +31,8 @@ COLLECTIVE_TIMEOUT = timedelta(minutes=10)
 _LOST = re.compile(
     r"\b(gloo|nccl|TCPStore|socket|connection (closed|reset|refused)|broken pipe|timed out|wait timeout)\b", re.I
 )
-# The first process tells the others whether there is anything to train.
-_WORD, _HEARD = "hatchery/word", "hatchery/heard"
+# The first process announces whether there is anything to train.
+_ANNOUNCEMENT, _RECEIVED = "hatchery/announcement", "hatchery/received"
 
 
 def select_device(requested: str, topology: Topology) -> torch.device:
@@ -82,7 +82,7 @@ def import_deepspeed(device: torch.device) -> Any:
     return deepspeed
 
 
-def meet(topology: Topology) -> torch.distributed.Store:
+def rendezvous(topology: Topology) -> torch.distributed.Store:
     """The store over which the processes find each other. Raises TrainingError when they do not meet.
 
     To be kept as long as a process group uses it; in the first process it is the server of all others.
@@ -95,27 +95,27 @@ def meet(topology: Topology) -> torch.distributed.Store:
             0
         ]
     except (RuntimeError, ValueError) as error:
-        raise _not_met(topology, error) from error
+        raise _no_rendezvous(topology, error) from error
 
 
-def tell(store: torch.distributed.Store, word: str, topology: Topology) -> None:
-    """Tell all other processes a word, once, and wait until they have heard it; first process only."""
+def announce(store: torch.distributed.Store, word: str, topology: Topology) -> None:
+    """Send a word to all other processes, once, and wait until they have it; first process only."""
     if topology.world_size == 1:
         return
-    store.set(_WORD, word)
+    store.set(_ANNOUNCEMENT, word)
     deadline = time.monotonic() + COLLECTIVE_TIMEOUT.total_seconds()
-    while store.add(_HEARD, 0) < topology.world_size - 1:
+    while store.add(_RECEIVED, 0) < topology.world_size - 1:
         if time.monotonic() > deadline:
             raise TrainingError("the other processes did not come within the time that is set for it")
         time.sleep(0.01)
 
 
-def hear(store: torch.distributed.Store, timeout: timedelta) -> str:
+def await_announcement(store: torch.distributed.Store, timeout: timedelta) -> str:
     """The word of the first process. Raises TrainingError when it does not come within `timeout`."""
     try:
-        store.wait([_WORD], timeout)
-        word = store.get(_WORD).decode()
-        store.add(_HEARD, 1)
+        store.wait([_ANNOUNCEMENT], timeout)
+        word = store.get(_ANNOUNCEMENT).decode()
+        store.add(_RECEIVED, 1)
     except RuntimeError as error:
         raise _lost(error) from error
     return word
@@ -140,13 +140,13 @@ def process_group(
     try:
         torch.distributed.init_process_group(
             backend,
-            store=meet(topology) if store is None else store,
+            store=rendezvous(topology) if store is None else store,
             rank=topology.rank,
             world_size=topology.world_size,
             timeout=COLLECTIVE_TIMEOUT,
         )
     except (RuntimeError, ValueError) as error:
-        raise _not_met(topology, error) from error
+        raise _no_rendezvous(topology, error) from error
     try:
         yield
     except RuntimeError as error:
@@ -168,7 +168,7 @@ def named_in_errors(topology: Topology) -> Iterator[None]:
         raise type(error)(f"process {topology.rank} of {topology.world_size}: {error}") from error
 
 
-def _not_met(topology: Topology, error: Exception) -> TrainingError:
+def _no_rendezvous(topology: Topology, error: Exception) -> TrainingError:
     where = f"{topology.address}:{topology.port}"
     return TrainingError(f"cannot meet the other processes at {where}: {first_line(error)}")
 

@@ -1,6 +1,7 @@
 """Stages that read results: tables, pages, cards, exported models."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from hatchery.config.paper_tables import paper_tables
@@ -133,8 +134,11 @@ def exports_settings(project: Project, experiment: str) -> dict[str, Any]:
     return {"experiment": experiment, "description": project.experiment(experiment)["description"], "cells": names}
 
 
+# Views are light: minutes on the machine that submits.
+_view = partial(Stage, environment="analysis", sort="local", memory_mb=2000, minutes=10)
+
 STAGES = (
-    Stage(
+    _view(
         name="collect_measurements",
         version=1,
         settings=collect_settings,
@@ -146,34 +150,23 @@ STAGES = (
             "baseline": layout.baselines(experiment),
             "tokens": layout.experiment_tokens(experiment),
         },
-        environment="analysis",
-        sort="local",
-        memory_mb=2000,
         minutes=30,
     ),
-    Stage(
+    _view(
         name="summarise",
         version=2,
         settings=summary_settings,
         arguments=lambda layout, experiment: {"published": layout.published(experiment)},
-        environment="analysis",
-        sort="local",
-        memory_mb=2000,
-        minutes=10,
     ),
-    Stage(
+    _view(
         name="write_tables",
         version=2,
         settings=tables_settings,
         arguments=lambda layout, experiment: {
             "card": {corpus: f"results/cards/{corpus}/statistics.csv" for corpus in layout.cards(experiment)},
         },
-        environment="analysis",
-        sort="local",
-        memory_mb=2000,
-        minutes=10,
     ),
-    Stage(
+    _view(
         name="write_page",
         version=5,
         settings=page_settings,
@@ -184,55 +177,24 @@ STAGES = (
             "tables": layout.paper_tables(experiment),
             "filled": layout.filled_sentences(experiment),
         },
-        environment="analysis",
-        sort="local",
         memory_mb=500,
-        minutes=10,
     ),
-    Stage(
-        name="write_run_card",
-        version=3,
-        settings=run_card_settings,
-        environment="analysis",
-        sort="local",
-        memory_mb=1000,
-        minutes=10,
-    ),
-    Stage(
-        name="write_provenance",
-        version=3,
-        settings=provenance_settings,
-        environment="analysis",
-        sort="local",
-        memory_mb=1000,
-        minutes=10,
-    ),
-    Stage(
-        name="export_model",
-        version=2,
-        settings=export_settings,
-        environment="evaluation",
-        sort="local",
-        memory_mb=3000,
-        minutes=10,
-    ),
-    Stage(
+    _view(name="write_run_card", version=3, settings=run_card_settings, memory_mb=1000),
+    _view(name="write_provenance", version=3, settings=provenance_settings, memory_mb=1000),
+    _view(name="export_model", version=2, settings=export_settings, environment="evaluation", memory_mb=3000),
+    _view(
         name="list_exported_models",
         version=1,
         settings=exports_settings,
         arguments=lambda layout, experiment: {"model": layout.exported(experiment)},
         environment="evaluation",
-        sort="local",
         memory_mb=500,
-        minutes=10,
     ),
-    Stage(
+    _view(
         name="fill_sentences",
         version=1,
         settings=filled_sentences_settings,
         environment="evaluation",
-        sort="local",
         memory_mb=3000,
-        minutes=10,
     ),
 )

@@ -1,5 +1,6 @@
 """Stages that make corpora, the vocabularies and selections that they are filtered by, and their cards."""
 
+from functools import partial
 from typing import Any
 
 from hatchery.config.block_bodies import without
@@ -49,30 +50,28 @@ def card_settings(project: Project, corpus: str) -> dict[str, Any]:
     }
 
 
+_of_text = partial(Stage, environment="corpora", sort="cpu")
+
 STAGES = (
-    Stage(
+    _of_text(
         name="build_vocabulary",
         version=1,
         settings=vocabulary_settings,
         arguments=lambda layout, vocabulary: layout.vocabulary_inputs(vocabulary),
-        environment="corpora",
-        sort="cpu",
         memory_mb=2000,
         minutes=60,
     ),
-    Stage(
+    _of_text(
         name="select_text",
         version=1,
         settings=selection_settings,
         arguments=lambda layout, selection: layout.selection_inputs(selection),
-        environment="corpora",
-        sort="cpu",
         threads="corpus",
         memory_mb=2000,
         memory_mb_per_thread=1000,
         minutes=1440,
     ),
-    Stage(
+    _of_text(
         name="convert_corpus",
         version=3,
         settings=corpus_settings,
@@ -80,24 +79,20 @@ STAGES = (
             "source": layout.corpus_sources(corpus),
             "sentence_model": layout.sentence_model(corpus),
         },
-        environment="corpora",
-        sort="cpu",
         threads="corpus",
         memory_mb=2000,
         memory_mb_per_thread=1000,
         minutes=240,
     ),
-    Stage(
+    _of_text(
         name="sample_corpus",
         version=1,
         settings=sample_settings,
         arguments=lambda layout, corpus: layout.sampled_corpora(corpus),
-        environment="corpora",
-        sort="cpu",
         memory_mb=4000,
         minutes=240,
     ),
-    Stage(
+    _of_text(
         name="group_sequences",
         version=1,
         settings=sequences_settings,
@@ -105,18 +100,15 @@ STAGES = (
             "selection": layout.grouped_selections(corpus),
             "held_out": layout.held_out(corpus),
         },
-        environment="corpora",
-        sort="cpu",
         memory_mb=4000,
         minutes=240,
     ),
-    Stage(
+    _of_text(
         name="describe_corpus",
         version=3,
         settings=card_settings,
         arguments=lambda layout, corpus: {"tokens": layout.card_tokens(corpus)},
         environment="analysis",
-        sort="cpu",
         memory_mb=4000,
         minutes=120,
     ),

@@ -1,6 +1,7 @@
 """Stages that measure models: minimal pairs, perplexity, fine-tuning; and the links to their results."""
 
 import json
+from functools import partial
 from typing import Any
 
 from hatchery.config.block_bodies import task_body, without
@@ -63,36 +64,28 @@ def link_settings(project: Project, experiment: str, kind: str, place: str) -> d
     return {}
 
 
+_on_model = partial(Stage, environment="evaluation", sort="model", threads="evaluation", memory_mb=8000, minutes=480)
+
 # Models compute in the same way wherever they are scored. Weights, rows and the libraries of a GPU come to a few
 # gigabytes of main memory.
 _SCORING = ("device", "tokens_per_batch")
 _FINETUNING = ("device", "frozen_layers_mib")
 
-FINETUNE = Stage(
+FINETUNE = _on_model(
     name="finetune",
     version=3,
     settings=finetuning_settings,
     arguments=lambda layout, task: {"source": layout.task_sources(task), "vocabulary": layout.task_vocabulary(task)},
     kept=Kept("finetuning", ("task",)),
-    environment="evaluation",
-    sort="model",
-    threads="evaluation",
-    memory_mb=8000,
-    minutes=480,
     expected_minutes=lambda work, cell, task: work.finetuning_minutes(cell, [task]),
     runtime=_FINETUNING,
 )
-MINIMAL_PAIRS = Stage(
+MINIMAL_PAIRS = _on_model(
     name="score_minimal_pairs",
     version=3,
     settings=minimal_pairs_settings,
     arguments=lambda layout, suite: {"source": layout.evaluation_source("suite", suite)},
     kept=Kept("minimal_pairs", ("suite",)),
-    environment="evaluation",
-    sort="model",
-    threads="evaluation",
-    memory_mb=8000,
-    minutes=480,
     expected_minutes=lambda work, cell, suite: work.minimal_pairs_minutes(cell, suite),
     runtime=_SCORING,
 )
@@ -100,33 +93,25 @@ MINIMAL_PAIRS = Stage(
 STAGES = (
     MINIMAL_PAIRS,
     # The same command for a model that others pretrained, which may be large and which no plan knows.
-    Stage(
+    _on_model(
         name="score_baseline",
         command=MINIMAL_PAIRS.name,
         version=MINIMAL_PAIRS.version,
         settings=baseline_settings,
-        environment="evaluation",
-        sort="model",
-        threads="evaluation",
         memory_mb=16000,
-        minutes=480,
         runtime=_SCORING,
     ),
-    Stage(
+    _on_model(
         name="measure_perplexity",
         version=1,
         settings=perplexity_settings,
         arguments=lambda layout, experiment: {"tokens": layout.experiment_tokens(experiment)},
         kept=Kept("perplexity"),
-        environment="evaluation",
-        sort="model",
-        threads="evaluation",
-        memory_mb=8000,
         minutes=240,
         runtime=_SCORING,
     ),
     FINETUNE,
-    Stage(
+    _on_model(
         name="finetune_tasks",
         version=2,
         settings=several_tasks_settings,
@@ -136,11 +121,6 @@ STAGES = (
             "folder": layout.batch_folders(experiment, batch),
         },
         kept=Kept("finetuning_jobs", ("batch",)),
-        environment="evaluation",
-        sort="model",
-        threads="evaluation",
-        memory_mb=8000,
-        minutes=480,
         expected_minutes=lambda work, layout, experiment, cell, batch: work.finetuning_minutes(
             cell, layout.batch_tasks(experiment, batch)
         ),

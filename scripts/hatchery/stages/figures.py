@@ -1,5 +1,6 @@
 """Stages that draw an experiment's figures, and that make tables for them."""
 
+from functools import partial
 from typing import Any
 
 from hatchery.analysis.figures.registry import declared_figures
@@ -38,8 +39,10 @@ def probed_models_settings(project: Project, experiment: str) -> dict[str, Any]:
     return {"experiment": experiment, "runs": runs_of(project, experiment)}
 
 
+_view = partial(Stage, environment="analysis", sort="local", memory_mb=2000, minutes=10)
+
 STAGES = (
-    Stage(
+    _view(
         name="draw_figure",
         # What all figures share; each has a version of its own, in its file.
         version=1,
@@ -48,19 +51,11 @@ STAGES = (
             "results": layout.drawn(experiment, figure),
             "published": layout.marked(experiment, figure),
         },
-        environment="analysis",
-        sort="local",
-        memory_mb=2000,
-        minutes=10,
     ),
-    Stage(
+    _view(
         name="tabulate_layer_contributions",
         version=1,
         settings=probed_models_settings,
         arguments=lambda layout, experiment: {"finetuning": layout.probed(experiment)},
-        environment="analysis",
-        sort="local",
-        memory_mb=2000,
-        minutes=10,
     ),
 )

@@ -1,5 +1,6 @@
 """Stages that train, choose and apply tokenizers."""
 
+from functools import partial
 from typing import Any
 
 from hatchery.config.block_bodies import tokenizer_body, without
@@ -35,28 +36,12 @@ def sweep_settings(project: Project, sweep: str) -> dict[str, Any]:
     return {"name": sweep, **body, "types": types}
 
 
+_of_tokens = partial(Stage, environment="tokenization", sort="cpu", threads="tokenization", memory_mb=8000)
+
 STAGES = (
-    Stage(
-        name="train_tokenizer",
-        version=2,
-        settings=tokenizer_settings,
-        environment="tokenization",
-        sort="cpu",
-        threads="tokenization",
-        memory_mb=8000,
-        minutes=120,
-    ),
-    Stage(
-        name="encode_corpus",
-        version=2,
-        settings=tokens_settings,
-        environment="tokenization",
-        sort="cpu",
-        threads="tokenization",
-        memory_mb=8000,
-        minutes=120,
-    ),
-    Stage(
+    _of_tokens(name="train_tokenizer", version=2, settings=tokenizer_settings, minutes=120),
+    _of_tokens(name="encode_corpus", version=2, settings=tokens_settings, minutes=120),
+    _of_tokens(
         name="select_tokenizer",
         version=1,
         settings=sweep_settings,
@@ -65,10 +50,7 @@ STAGES = (
             "reference": layout.sweep_references(sweep),
             "published": layout.sweep_published(sweep),
         },
-        environment="tokenization",
-        sort="cpu",
         threads="corpus",
-        memory_mb=8000,
         memory_mb_per_thread=2000,
         minutes=1440,
     ),

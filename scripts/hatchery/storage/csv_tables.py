@@ -1,16 +1,24 @@
 """Strict reading of small CSV files: every complaint names the file, the line and the column.
 
-Result tables are read only through here, so a truncated, edited or doubled table stops the summary instead of
-bending a number in it.
+Tables are read only through here, so a truncated, edited or doubled table stops the summary instead of bending a number
+in it. A dataclass says which columns a table has and of which kind they are (`read_records`); what is behind a checksum
+needs no further check. `read_rows` is for tables that people write, whose values must lie in ranges of their own.
 """
 
 import csv
+import dataclasses
 import math
-from collections.abc import Sequence
+import types
+import typing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar
 
 from hatchery.errors import EvaluationError
+
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
@@ -53,11 +61,43 @@ class Row:
         return int(text)
 
 
-def read_rows(path: str | Path, columns: Sequence[str], key: Sequence[str]) -> list[Row]:
-    """Read a CSV file that has at least `columns` and in which no two rows agree in all of `key`.
+def read_records(
+    path: str | Path, schema: type[Record], key: Sequence[str] = (), may_be_empty: bool = False
+) -> list[Record]:
+    """Read a CSV file whose columns are the fields of `schema`, a dataclass; further columns are passed over.
+
+    A field is a `str`, a `Literal` of texts, an `int` (a whole number that is not negative), a finite `float`, or one
+    of the two `| None`, which is an empty field of the table. No two rows agree in all of `key`, if one is given.
+    Raises EvaluationError like `read_rows`, and naming line and column of a field of another kind.
+    """
+    readers = _readers(schema)
+    rows = read_rows(path, tuple(readers), key, may_be_empty)
+    return [schema(**{column: read(row, column) for column, read in readers.items()}) for row in rows]
+
+
+@cache
+def _readers(schema: type) -> dict[str, Callable[[Row, str], Any]]:
+    hints = typing.get_type_hints(schema)
+    return {field.name: _reader(hints[field.name]) for field in dataclasses.fields(schema)}
+
+
+def _reader(hint: Any) -> Callable[[Row, str], Any]:
+    if isinstance(hint, types.UnionType):
+        (chosen,) = (kind for kind in typing.get_args(hint) if kind is not types.NoneType)
+        read = _reader(chosen)
+        return lambda row, column: read(row, column) if row.values[column] else None
+    if typing.get_origin(hint) is typing.Literal:
+        return lambda row, column: row.text(column, typing.get_args(hint))
+    return {str: Row.text, int: Row.count, float: Row.number}[hint]
+
+
+def read_rows(
+    path: str | Path, columns: Sequence[str], key: Sequence[str] = (), may_be_empty: bool = False
+) -> list[Row]:
+    """Read a CSV file that has at least `columns` and in which no two rows agree in all of `key`, if one is given.
 
     Raises EvaluationError naming the file when it is missing, not UTF-8, empty, lacks a column, has a row of the
-    wrong length, or repeats a row.
+    wrong length, or repeats a row. `may_be_empty` allows a header without rows.
     """
     path = Path(path)
     try:
@@ -73,7 +113,7 @@ def read_rows(path: str | Path, columns: Sequence[str], key: Sequence[str]) -> l
     header = lines[0][1]
     if missing := [column for column in columns if column not in header]:
         raise EvaluationError(f"{path}: the table lacks the columns {', '.join(missing)}; it has {', '.join(header)}")
-    if len(lines) == 1:
+    if len(lines) == 1 and not may_be_empty:
         raise EvaluationError(f"{path}: the table has a header but no rows")
     return _keyed_rows(path, header, lines[1:], key)
 
@@ -87,7 +127,7 @@ def _keyed_rows(path: Path, header: list[str], lines: list[tuple[int, list[str]]
             raise EvaluationError(f"{where}: {len(fields)} fields, the header has {len(header)}")
         values = dict(zip(header, fields, strict=True))
         identity = tuple(values[column] for column in key)
-        if identity in seen:
+        if key and identity in seen:
             raise EvaluationError(f"{where}: the row {', '.join(identity)} stands already in line {seen[identity]}")
         seen[identity] = number
         rows.append(Row(values, where))

@@ -28,7 +28,7 @@ from hatchery.corpora.babylm import (
 )
 from hatchery.corpora.babylm.release import SPLIT_OF_SUFFIX, Track, corpus_files
 from hatchery.corpora.babylm.treatment import ReadingName, Treatment
-from hatchery.corpora.documents import RawDocument, Reading, Split, cut, document_text
+from hatchery.corpora.documents import RawDocument, ReaderContext, Split, cut, document_text
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import ConfigError
 from hatchery.storage.sources import RawSource
@@ -86,26 +86,26 @@ def files(source: RawSource, options: BabylmOptions) -> list[str]:
     return corpus_files(source, options.corpus, options.track, options.files)
 
 
-def read(source: RawSource, file: str, reading: Reading) -> Iterator[RawDocument]:
+def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
     """The documents of one file, in its order.
 
     Training text is for training alone where development text is read from the source too; otherwise its documents
     have no split, and the corpus draws some of them for development. The names of documents do not depend on where in
     the release the file lies. Raises SourceError, naming the byte, when the file is not UTF-8.
     """
-    options: BabylmOptions = reading.options
+    options: BabylmOptions = context.options
     path = PurePosixPath(file)
     split: Split | None = SPLIT_OF_SUFFIX.get(path.suffix)
     if split == "train" and not any(PurePosixPath(name).suffix == ".dev" for name in files(source, options)):
         split = None
-    treatment = Treatment(options.reading == "corrected", reading.rejections)
+    treatment = Treatment(options.reading == "corrected", context.rejections)
     lines = output_lines(options.corpus, Lines(source, file), treatment)
     for index, document in enumerate(cut(lines, options.lines_per_document)):
-        text = document_text(map(reading.split_sentences, document))
+        text = document_text(map(context.split_sentences, document))
         if text:
-            yield RawDocument(f"{reading.name}/{path.name}/{index:06d}", reading.name, text, split)
+            yield RawDocument(f"{context.name}/{path.name}/{index:06d}", context.name, text, split)
         else:
-            reading.rejections.count("document without a sentence", sample="\n".join(document))
+            context.rejections.count("document without a sentence", sample="\n".join(document))
 
 
 def output_lines(corpus: CorpusName, lines: Iterable[str], treatment: Treatment) -> Iterator[str]:

@@ -46,8 +46,8 @@ def context_at_one(
     query = (query * scale).view(batch, n_heads, -1).transpose(0, 1)
     key_weight = query_key.weight[size:].view(n_heads, -1, size)
     # The keys' bias adds the same to all scores of a query, which softmax ignores.
-    reading = torch.bmm(query, key_weight).transpose(0, 1)
-    scores = torch.bmm(reading, hidden.transpose(1, 2))
+    key_query = torch.bmm(query, key_weight).transpose(0, 1)
+    scores = torch.bmm(key_query, hidden.transpose(1, 2))
     if vectors is not None:
         key_bias = query_key.bias[size:].view(n_heads, 1, -1)
         scores += _position_scores(hidden, at, query, key_weight, key_bias, scale, vectors)
@@ -78,7 +78,7 @@ def _position_scores(
     position_query = vectors.query * scale
     by_query = torch.bmm(query, vectors.key) + torch.bmm(key_bias, position_query)
     scores = by_query.transpose(0, 1).gather(2, columns[:, None].expand(-1, n_heads, -1))
-    reading = torch.bmm(key_weight.transpose(1, 2), position_query).transpose(0, 1).reshape(size, n_heads * n_rows)
-    by_key = (hidden.flatten(0, 1) @ reading).view(batch, length, n_heads, n_rows)
+    by_rows = torch.bmm(key_weight.transpose(1, 2), position_query).transpose(0, 1).reshape(size, n_heads * n_rows)
+    by_key = (hidden.flatten(0, 1) @ by_rows).view(batch, length, n_heads, n_rows)
     chosen = columns[:, :, None, None].expand(-1, -1, n_heads, 1)
     return scores + by_key.gather(3, chosen).squeeze(3).transpose(1, 2)

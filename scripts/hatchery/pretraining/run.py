@@ -1,0 +1,190 @@
+"""One run in one process: model, examples, batches, optimiser and loop, put together from settings and inputs.
+
+Every process of a run does the same; only the first one has a lease of the run folder and keeps anything.
+"""
+
+import os
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch.distributed
+
+from hatchery.errors import ConfigError
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.families import model_config, with_token_ids
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.language_model import LanguageModel, build_language_model
+from hatchery.pretraining.batches import TrainingBatches
+from hatchery.pretraining.continuation import (
+    initial_checkpoint,
+    load_initial_,
+)
+from hatchery.pretraining.data_order import training_phases
+from hatchery.pretraining.development import DevelopmentSet
+from hatchery.pretraining.divergences import PROBED_SEQUENCES, DivergenceProbe, unigram_of_run
+from hatchery.pretraining.early_stopping import EarlyStopping
+from hatchery.pretraining.engine import Engine
+from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker
+from hatchery.pretraining.loader import BatchLoader
+from hatchery.pretraining.loop import train
+from hatchery.pretraining.output_bias import prepare_output_
+from hatchery.pretraining.parameter_groups import build_optimizer
+from hatchery.pretraining.precision import resolve_precision
+from hatchery.pretraining.processes import (
+    prepare_device,
+    process_group,
+    select_device,
+)
+from hatchery.pretraining.record import RunRecord
+from hatchery.pretraining.settings import PretrainSettings, RuntimeSettings
+from hatchery.pretraining.topology import Topology
+from hatchery.runs.checkpoints import checkpoint_step
+from hatchery.runs.interruption import Deadline
+from hatchery.runs.lease import RunLease
+from hatchery.tokenization.special_tokens import SpecialTokens
+from hatchery.tokenization.token_reader import TokenShards
+
+# Where TensorBoard and trackio write, beside the model.
+SINKS_FOLDER = "sinks"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The manifests that a run reads."""
+
+    tokens: Path
+    tokenizer: Path
+    # The model that training starts from, if not from random weights.
+    initial: Path | None = None
+
+    @property
+    def by_name(self) -> dict[str, Path]:
+        """The manifests by the names that the exported model's manifest gives them."""
+        named = {"tokens": self.tokens, "tokenizer": self.tokenizer}
+        return named if self.initial is None else {**named, "initial_model": self.initial}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a run ends with in each process."""
+
+    model: LanguageModel
+    record: RunRecord
+    # Norms and divergences of the output layer at step 0, where the settings ask for them.
+    output_layer: dict[str, Any]
+    # How long the training stood still for batches.
+    loader_wait_seconds: float = 0.0
+    # None where the run has to do all its steps.
+    stopping: EarlyStopping | None = None
+
+
+def build_model(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> LanguageModel:
+    """The model of a run with its initial weights, which depend on the seed alone."""
+    model = build_language_model(run_config(settings, vocabulary_size, special))
+    initialise_(model, settings.seed)
+    return model
+
+
+def run_config(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> ModelConfig:
+    """The configuration of a run's model, for a tokenizer of so many subwords. Raises ConfigError and ModelError."""
+    values = {**settings.model_values, "vocab_size": vocabulary_size}
+    return model_config(with_token_ids(values, special), "pretrain.model")
+
+
+def train_run(
+    settings: PretrainSettings,
+    options: RuntimeSettings,
+    inputs: Inputs,
+    topology: Topology,
+    store: torch.distributed.Store,
+    folder: Path,
+    output: Path,
+    name: str,
+    lease: RunLease | None = None,
+) -> Trained:
+    """Train one run in this process, from its inputs to its last step; only the first process writes into `folder`.
+
+    `store` is where the processes find each other, `lease` the right to write into `folder`. Raises ConfigError,
+    TrainingError, and TrainingInterrupted with a checkpoint saved.
+    """
+    shards = TokenShards.open(inputs.tokens, TRAINING_SPLIT)
+    model = build_model(settings, shards.vocabulary_size, shards.special)
+    if inputs.initial is not None:
+        load_initial_(model, inputs.initial)
+    examples_of_length = examples_maker(shards, settings.objective)
+    first_examples = partial(examples_of_length, settings.sequence_length)
+    show = topology.is_first
+    # Before the checkpoint is read: a resumed run keeps the bias that it has learned.
+    start = prepare_output_(model, settings.output_bias, first_examples, shards, settings.seed, show)
+    device = select_device(options.device, topology)
+    precision = resolve_precision(settings.precision, device)
+    sinks = output.parent / SINKS_FOLDER
+    record = RunRecord(folder, topology, settings.steps, name, options, device, precision, sinks, lease)
+    if settings.steps == 0:
+        return Trained(model, record, start)
+    # All stop together, so one of them has to know; thousands would ask Slurm's controller at once.
+    deadline = None
+    if topology.is_first:
+        deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
+    prepare_device(device, options.threads)
+    loader = BatchLoader(
+        TrainingBatches(
+            training_phases(settings), settings.seed, topology, options.micro_batch_size, examples_of_length
+        ),
+        options.workers,
+        pin_memory=device.type == "cuda",
+    )
+    held_out = _development_sets(settings, options, inputs, topology)
+    if settings.early_stopping is not None and held_out is None:
+        raise ConfigError(
+            "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, whose loss "
+            "decides when to stop; give the corpus a development_fraction, or set early_stopping to null"
+        )
+    continued = None
+    if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
+        continued = initial_checkpoint(inputs.initial)
+    probe = None
+    if settings.divergences:
+        if held_out is None:
+            raise ConfigError(
+                "pretrain.divergences: got true, expected a development split and evaluation_sequences above 0, "
+                "on which they are measured"
+            )
+        unigram = unigram_of_run(settings.output_bias, first_examples, shards, settings.seed, show)
+        probe = DivergenceProbe(held_out.probed.batches, unigram)
+    with process_group(topology, device, store):
+        model.to(device)
+        optimizer = build_optimizer(model, settings.optimizer)
+        # Before DeepSpeed, which sends the first process's parameters to all others.
+        record.resume(model, optimizer, continued)
+        stopping = None
+        if settings.early_stopping is not None:
+            first_step = checkpoint_step(continued) if continued else 0
+            stopping = EarlyStopping(settings.early_stopping, record.rows(), first_step)
+        clip = settings.optimizer.max_gradient_norm
+        with Engine(model, optimizer, clip, precision, device, topology, options.compile) as engine:
+            train(settings, engine, loader, held_out and held_out.scored, record, probe, deadline, stopping)
+    record.best.restore_(model)
+    return Trained(model, record, start, loader.waited_seconds, stopping)
+
+
+class HeldOut(NamedTuple):
+    """The development sequences that give the loss, and those on which divergences are measured."""
+
+    scored: DevelopmentSet
+    probed: DevelopmentSet
+
+
+def _development_sets(
+    settings: PretrainSettings, options: RuntimeSettings, inputs: Inputs, topology: Topology
+) -> HeldOut | None:
+    examples = development_examples(inputs.tokens, settings)
+    if examples is None:
+        return None
+    share = options.micro_batch_size or -(-settings.batch_size // topology.world_size)
+    scored = DevelopmentSet(examples, settings.evaluation_sequences, share, topology)
+    if settings.evaluation_sequences <= PROBED_SEQUENCES:
+        return HeldOut(scored, scored)
+    return HeldOut(scored, DevelopmentSet(examples, PROBED_SEQUENCES, share, topology))
