@@ -60,7 +60,7 @@ def write_file(path: Path, megabytes: float) -> None:
                 case ".jsonl":
                     handle.write(json.dumps({"text": text}) + "\n")
                 case _:
-                    table.writerow([row // 300, text])
+                    table.writerow([row // 30, text])
             row, written = row + 3, written + len(text)
 
 

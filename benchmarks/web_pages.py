@@ -16,7 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from hatchery.embedded.generate import EmbeddedSettings, generate
+from hatchery.embedded.generate import generate
+from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.storage.manifests import stage_run
 from hatchery.storage.sources import register_source
 from hatchery.vocabulary.build import VocabularySettings, build_vocabulary

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, run_command
-from hatchery.embedded.generate import EmbeddedSettings, generate
+from hatchery.embedded.generate import generate
+from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.storage.manifests import stage_run
 from hatchery.typed import build, stage_body
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.embedded.generate import EmbeddedSettings, generate
+from hatchery.embedded.generate import generate
+from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.storage.manifests import stage_run
 
 

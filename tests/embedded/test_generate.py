@@ -14,8 +14,9 @@ import pytest
 from lxml import etree
 
 from hatchery.corpora.sentences import split_sentences
-from hatchery.embedded.generate import FOLDERS, EmbeddedSettings, generate
+from hatchery.embedded.generate import FOLDERS, generate
 from hatchery.embedded.minimal_pairs import PARADIGMS
+from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.errors import ConfigError
 from hatchery.storage.manifests import read_manifest, stage_run
 

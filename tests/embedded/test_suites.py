@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hatchery.corpora.sentences import split_sentences
-from hatchery.embedded import choices, comprehension, inference, judgements, paraphrases, pronouns
+from hatchery.embedded import inference, passage_tasks, sentence_tasks
 from hatchery.embedded.lexicon import NAMES
 from hatchery.embedded.rows import RowTask, draw_splits
 from hatchery.errors import ConfigError
@@ -250,20 +250,20 @@ def test_no_longer_sentence_of_the_tasks_stands_in_the_corpora(generated: Path) 
 @pytest.mark.parametrize(
     ("task", "fields"),
     [
-        (judgements.ACCEPTABILITY, ("sentence",)),
-        (judgements.SENTIMENT, ("sentence",)),
+        (sentence_tasks.ACCEPTABILITY, ("sentence",)),
+        (sentence_tasks.SENTIMENT, ("sentence",)),
         (inference.THREE_WAY, ("premise", "hypothesis")),
         (inference.THREE_WAY_MISMATCHED, ("premise", "hypothesis")),
         (inference.TWO_WAY, ("sentence1", "sentence2")),
         (inference.ANSWERING, ("question", "sentence")),
-        (paraphrases.EQUIVALENCE, ("sentence1", "sentence2")),
-        (paraphrases.DUPLICATES, ("question1", "question2")),
-        (comprehension.YES_OR_NO, ("question", "passage")),
-        (comprehension.MANY_ANSWERS, ("question", "answer")),
-        (choices.SAME_SENSE, ("sentence1", "sentence2")),
-        (choices.PLAUSIBLE, ("premise", "choice1", "choice2")),
-        (pronouns.SCHEMA, ("text", "span1_text")),
-        (pronouns.RESOLVED, ("sentence1", "sentence2")),
+        (sentence_tasks.EQUIVALENCE, ("sentence1", "sentence2")),
+        (sentence_tasks.DUPLICATES, ("question1", "question2")),
+        (passage_tasks.YES_OR_NO, ("question", "passage")),
+        (passage_tasks.MANY_ANSWERS, ("question", "answer")),
+        (passage_tasks.SAME_SENSE, ("sentence1", "sentence2")),
+        (passage_tasks.PLAUSIBLE, ("premise", "choice1", "choice2")),
+        (sentence_tasks.SCHEMA, ("text", "span1_text")),
+        (sentence_tasks.RESOLVED, ("sentence1", "sentence2")),
     ],
     ids=lambda value: value.make.__name__ if isinstance(value, RowTask) else "",
 )

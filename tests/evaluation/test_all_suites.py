@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hatchery.config.project import Project
-from hatchery.embedded.generate import EmbeddedSettings, generate
+from hatchery.embedded.generate import generate
+from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.evaluation.finetuning.stage import finetune
 from hatchery.evaluation.metrics.registry import METRICS
 from hatchery.evaluation.minimal_pairs.stage import score_minimal_pairs

@@ -6,13 +6,14 @@ import pytest
 
 from hatchery.provenance.plan import PlanError, parse_plan
 
-# What Snakemake 9.27 printed for the demo after its embedded sources had changed, with most jobs cut out.
+# What Snakemake 9.27 printed for the smallest experiment after its embedded sources had been made and
+# `examples_per_suite_task` changed, with most jobs cut out.
 RECORDED = (Path(__file__).parent / "dry_run.txt").read_text(encoding="utf-8")
 
 
 def test_every_job_is_read_with_its_wildcards_outputs_and_reasons() -> None:
     jobs = parse_plan(RECORDED)
-    rules = ["generate_embedded_sources", "register_source", "write_cost", "pretrain", "pretrain"]
+    rules = ["generate_embedded_sources", "register_source", "convert_corpus", "pretrain", "pretrain"]
     assert [job.rule for job in jobs] == rules
     register = jobs[1]
     assert register.wildcards == {"source": "embedded_glue"}
@@ -21,16 +22,15 @@ def test_every_job_is_read_with_its_wildcards_outputs_and_reasons() -> None:
         "resources/sources/embedded_glue.location.json",
     )
     assert register.reasons == {"upstream": "resources/embedded/manifest.json"}
-    assert list(jobs[2].reasons) == ["missing"]
-    assert jobs[3].wildcards.keys() == {"experiment", "cell"}
-    assert "results/tokens/demo/demo/manifest.json" in jobs[3].files("upstream")
+    assert list(jobs[2].reasons) == ["missing", "upstream"]
+    assert jobs[3].wildcards.keys() == {"model"}
+    assert "results/tokens/tiny/tiny/manifest.json" in jobs[3].files("upstream")
 
 
 def test_the_settings_that_snakemake_remembers_are_read_from_its_reason() -> None:
     changed = parse_plan(RECORDED)[0].changed_settings()
     assert changed is not None
-    assert (changed[0]["stage_version"], changed[1]["stage_version"]) == (2, 3)
-    assert changed[1]["examples_per_suite_task"] == 60
+    assert (changed[0]["examples_per_suite_task"], changed[1]["examples_per_suite_task"]) == (12, 60)
     assert parse_plan(RECORDED)[1].changed_settings() is None
 
 
@@ -64,7 +64,7 @@ def test_nothing_to_be_done_is_an_empty_plan() -> None:
     ("text", "words"),
     [
         (
-            RECORDED.replace("rule write_cost:", "the rule write_cost"),
+            RECORDED.replace("rule convert_corpus:", "the rule convert_corpus"),
             "read 4 jobs, but its table announces 5",
         ),
         (RECORDED.replace("total  ", "sum    "), "read 5 jobs, but its table announces none"),

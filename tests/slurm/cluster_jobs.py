@@ -190,6 +190,17 @@ def rank_process(job_id: str, rank: int, command: str) -> int | None:
     return None
 
 
+def step_daemons(job_id: str, step: str) -> list[int]:
+    """Process ids of the slurmstepd of a job's step, such as `batch` or `0`."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            title = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if title.strip().startswith(f"slurmstepd: [{job_id}.{step}"):
+                found.append(int(folder.name))
+    return found
+
+
 def snakemake_on_slurm(folder: Path, *arguments: str, seconds: int = 900) -> subprocess.CompletedProcess[str]:
     """Run `snakemake --profile slurm ARGUMENTS` in `folder`, interrupted (which cancels its jobs) after `seconds`."""
     log = folder / "snakemake_alone.out"

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import ManifestError
+from hatchery.storage import manifests
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest, stage_run
 
@@ -57,6 +58,24 @@ def test_a_truncated_file_is_named_with_its_size(tmp_path: Path) -> None:
     (tmp_path / "out/data.txt").write_text("he", encoding="utf-8")
     with pytest.raises(ManifestError, match="2 bytes"):
         manifest.verify()
+
+
+def test_of_many_altered_files_the_first_is_named_however_many_are_hashed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifests, "_BYTES_FOR_THREADS", 0)
+    folder = tmp_path / "out"
+    with stage_run(folder / "manifest.json", SETTINGS) as run:
+        for index in range(20):
+            write_text(folder / f"{index:02d}.txt", "hello" * (20_000 if index == 7 else 1))
+            run.add_output(folder / f"{index:02d}.txt")
+    manifest = read_manifest(folder / "manifest.json")
+    assert [path.name for path in manifest.files(".txt")] == [f"{index:02d}.txt" for index in range(20)]
+    for index in (7, 8, 19):
+        path = folder / f"{index:02d}.txt"
+        path.write_text(path.read_text().replace("h", "j", 1))
+    with pytest.raises(ManifestError, match=r"07\.txt: has the SHA-256"):
+        manifest.files(".txt")
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"outputs": [{}]}'])

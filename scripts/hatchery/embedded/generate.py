@@ -7,16 +7,15 @@ pairs and of the tasks never stand in the corpora, so a model cannot have seen t
 import random
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from hatchery.embedded import babylm, bnc, raw_text
 from hatchery.embedded.documents import MAKERS, EmbeddedDocument, Kind
 from hatchery.embedded.grammar import text_of
 from hatchery.embedded.minimal_pairs import PARADIGMS, Pair, blimp_rows, draw_pairs
 from hatchery.embedded.rows import json_lines
+from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.embedded.suites import Suites
 from hatchery.embedded.tasks import TASKS
-from hatchery.errors import ConfigError
 from hatchery.storage.atomic import write_bytes
 from hatchery.storage.manifests import StageRun
 
@@ -41,19 +40,6 @@ _SMALL_SHARE = 0.025
 _SMALL_LEAST = 40
 _DEVELOPMENT_EVERY = 20
 _DOCUMENTS_PER_BNC_TEXT = 8
-_LEAST = {"documents": 40, "pairs_per_paradigm": 2, "examples_per_task": 4, "examples_per_suite_task": 12}
-
-
-@dataclass(frozen=True)
-class EmbeddedSettings:
-    """What is generated. `documents` counts those of bnc and babylm together, about 95 words each."""
-
-    seed: int
-    documents: int
-    pairs_per_paradigm: int
-    examples_per_task: int
-    # Training rows of each task of the suites (BabyLM archive, SuperGLUE, HANS, MSGS, edge probing).
-    examples_per_suite_task: int = 60
 
 
 class _Generator:
@@ -141,9 +127,7 @@ def generate(settings: EmbeddedSettings, run: StageRun) -> None:
 
     Raises ConfigError for a count below what a source needs.
     """
-    for key, least in _LEAST.items():
-        if getattr(settings, key) < least:
-            raise ConfigError(f"{key}: got {getattr(settings, key)}, at least {least} are needed")
+    settings.check()
     for folder in FOLDERS:
         shutil.rmtree(run.folder / folder, ignore_errors=True)
     generator = _Generator(settings)

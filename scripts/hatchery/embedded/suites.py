@@ -6,37 +6,34 @@ lines, `hans` too; `edge_probing` has jiant's JSON lines and CoNLL-U. All of it 
 
 from collections.abc import Container, Iterator
 
-from hatchery.embedded import analysed_sentences, choices, comprehension, inference, judgements, msgs, paraphrases
-from hatchery.embedded.argument_structure import ARGUMENT_STRUCTURE
-from hatchery.embedded.hans import HANS
+from hatchery.embedded import analysed_sentences, inference, msgs, passage_tasks, sentence_tasks
 from hatchery.embedded.minimal_pairs import PARADIGMS, Pair, blimp_rows, draw_pairs
 from hatchery.embedded.probing import JIANT_TASKS, conllu_text, jiant_lines
-from hatchery.embedded.pronouns import RESOLVED, SCHEMA
 from hatchery.embedded.rows import RowTask, draw_splits, json_lines
-from hatchery.embedded.supplement import SUPPLEMENT
+from hatchery.embedded.supplement import ARGUMENT_STRUCTURE, SUPPLEMENT
 
 Files = Iterator[tuple[str, bytes]]
 GLUE_FILTERED = {
-    "cola": judgements.ACCEPTABILITY,
-    "sst2": judgements.SENTIMENT,
-    "mrpc": paraphrases.EQUIVALENCE,
-    "qqp": paraphrases.DUPLICATES,
+    "cola": sentence_tasks.ACCEPTABILITY,
+    "sst2": sentence_tasks.SENTIMENT,
+    "mrpc": sentence_tasks.EQUIVALENCE,
+    "qqp": sentence_tasks.DUPLICATES,
     "qnli": inference.ANSWERING,
     "rte": inference.TWO_WAY,
-    "boolq": comprehension.YES_OR_NO,
-    "multirc": comprehension.MANY_ANSWERS,
-    "wsc": SCHEMA,
+    "boolq": passage_tasks.YES_OR_NO,
+    "multirc": passage_tasks.MANY_ANSWERS,
+    "wsc": sentence_tasks.SCHEMA,
 }
 SUPERGLUE = {
-    "boolq": comprehension.YES_OR_NO,
+    "boolq": passage_tasks.YES_OR_NO,
     "cb": inference.COMMITMENT,
-    "copa": choices.PLAUSIBLE,
-    "multirc": comprehension.MANY_ANSWERS,
-    "record": comprehension.CLOZE,
-    "wic": choices.SAME_SENSE,
-    "wsc": SCHEMA,
+    "copa": passage_tasks.PLAUSIBLE,
+    "multirc": passage_tasks.MANY_ANSWERS,
+    "record": passage_tasks.CLOZE,
+    "wic": passage_tasks.SAME_SENSE,
+    "wsc": sentence_tasks.SCHEMA,
 }
-GLUE = {"stsb": paraphrases.SIMILARITY, "wnli": RESOLVED}
+GLUE = {"stsb": sentence_tasks.SIMILARITY, "wnli": sentence_tasks.RESOLVED}
 
 
 class Suites:
@@ -88,7 +85,7 @@ class Suites:
 
     def hans(self) -> Files:
         """HANS: training and evaluation set of about the same size, as published."""
-        splits = self._draw("hans", {"train": (HANS, self.count), "validation": (HANS, self.count)})
+        splits = self._draw("hans", {"train": (inference.HANS, self.count), "validation": (inference.HANS, self.count)})
         for split, rows in splits.items():
             kept = [{key: value for key, value in row.items() if key != "idx"} for row in rows]
             yield f"{split}.jsonl", json_lines(kept)

@@ -1,24 +1,30 @@
-"""The five files of the BabyLM supplement (evaluation.md 4.2) in the miniature English.
+"""Minimal pairs of the BabyLM archive beside BLiMP's: the supplement's five files, and what a verb takes.
 
 Pairs come as mirrored twins, as all minimal pairs of the language do: what stands in the good text of one pair stands
-in the bad text of its twin. Question and answer are divided by a newline.
+in the bad text of its twin (evaluation.md 4.2). In the supplement, question and answer are divided by a newline. The
+verbs of argument structure are exchanged: the one that needs an object is good here and bad there.
 """
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 from hatchery.embedded.facts import CLASSIFIED, PERSON_VERBS, THINGS, draw_names, draw_place, draw_verb, past, the
-from hatchery.embedded.grammar import choose, noun_phrase, pick_adjectives, realise, sentence, text_of
-from hatchery.embedded.lexicon import (
-    HYPERNYMS,
-    INTRANSITIVE,
-    MOODS,
-    NUMBERS,
-    PERSONS,
-    SUBJECT_PRONOUNS,
+from hatchery.embedded.grammar import (
+    UNINFLECTED_TENSES,
+    Clause,
+    choose,
+    noun_phrase,
+    pick_adjectives,
+    realise,
+    sentence,
+    text_of,
 )
+from hatchery.embedded.lexicon import HYPERNYMS, INTRANSITIVE, MOODS, NUMBERS, OBJECTS, PERSONS, SUBJECT_PRONOUNS
+from hatchery.embedded.minimal_pairs import Pair, Paradigm, Twins
 from hatchery.embedded.rows import Row, RowTask
+from hatchery.embedded.scenes import Words, pick_verb
 
 # Good and bad text of a pair.
 Contrast = tuple[str, str]
@@ -149,3 +155,26 @@ _MAKERS: dict[str, Callable[[random.Random, int], list[Row]]] = {
     "turn_taking": turn_rows,
 }
 SUPPLEMENT = {name: RowTask(make, ("sentence_good", "sentence_bad")) for name, make in _MAKERS.items()}
+
+
+def object_or_none(rng: random.Random) -> Twins:
+    """ "Tom carried / slept the pear" and "Tom slept / carried by the lake"."""
+    noun = choose(rng, OBJECTS)
+    if rng.random() < 0.5:
+        (subject,) = draw_names(rng, 1)
+    else:
+        subject = noun_phrase("the", choose(rng, PERSONS), choose(rng, NUMBERS))
+    clause = Clause(subject, pick_verb(rng, noun), (), choose(rng, UNINFLECTED_TENSES))
+    without = replace(clause, verb=choose(rng, INTRANSITIVE))
+    thing, place = noun_phrase("the", noun, choose(rng, NUMBERS)).words, draw_place(rng)
+
+    def whole(model: Clause, complement: Words) -> Words:
+        return sentence(realise(replace(model, complement=complement)))
+
+    return (
+        Pair(whole(clause, thing), whole(without, thing)),
+        Pair(whole(without, place), whole(clause, place)),
+    )
+
+
+ARGUMENT_STRUCTURE = Paradigm("transitive_or_intransitive", "syntax", "argument_structure", object_or_none)

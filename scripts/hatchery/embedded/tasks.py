@@ -22,6 +22,7 @@ from hatchery.embedded.grammar import (
 from hatchery.embedded.lexicon import ANIMALS, NUMBERS, OBJECTS, Number
 from hatchery.embedded.minimal_pairs import PARADIGMS
 from hatchery.embedded.scenes import GENERAL_VERBS, Scene
+from hatchery.embedded.settings import LONG_TASKS
 
 ACCEPTABILITY_PARADIGMS = frozenset(
     {
@@ -90,4 +91,4 @@ def _shuffled(rows: list[dict[str, Any]], rng: random.Random) -> list[dict[str, 
     return [{**row, "idx": index} for index, row in enumerate(rows)]
 
 
-TASKS = {"acceptability": acceptability, "entailment": entailment}
+TASKS = dict(zip(LONG_TASKS, (acceptability, entailment), strict=True))

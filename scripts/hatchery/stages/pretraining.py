@@ -8,6 +8,7 @@ from hatchery.config.overrides import pretraining_of
 from hatchery.config.planned_device import planned_device
 from hatchery.config.project import Project
 from hatchery.config.schema import with_defaults
+from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.stages.record import Kept, Stage
 
 
@@ -23,19 +24,17 @@ def pretraining_settings(project: Project, experiment: str, cell: str) -> dict[s
 def cost_settings(project: Project, experiment: str) -> dict[str, Any]:
     """All work of an experiment and the device that it is planned for."""
     block, compute, cluster = project.experiment(experiment), project.config["compute"], project.config["cluster"]
-    embedded = project.config["embedded"]
+    embedded = EmbeddedSettings(**project.config["embedded"])
     names = [cell.name for cell in project.cells(experiment)]
     suites = []
     for name in block["minimal_pairs"]:
         suite = project.block("suite", name)
-        limit = embedded["pairs_per_paradigm"] if "embedded" in suite else None
+        limit = embedded.pairs_per_paradigm if "embedded" in suite else None
         suites.append({"name": name, "pairs_per_paradigm": suite["pairs_per_paradigm"] or limit})
     tasks = []
     for name in block["finetuning"]["tasks"]:
         task, protocol = project.block("task", name), project.protocol_of(experiment, name)
-        # Only two of the generated tasks are as long as that.
-        key = "examples_per_task" if name in ("demo_acceptability", "demo_entailment") else "examples_per_suite_task"
-        limit = embedded[key] if "embedded" in task else None
+        limit = embedded.training_rows(str(task["files"].get("train"))) if "embedded" in task else None
         runs = len(protocol["seeds"]) * len(protocol["learning_rates"])
         chosen = {key: protocol[key] for key in ("epochs", "max_length", "development_fraction")}
         tasks.append({"name": name, "examples": task["train_limit"] or limit, "seeds": runs, **chosen})

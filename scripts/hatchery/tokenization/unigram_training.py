@@ -9,6 +9,7 @@ expectation-maximisation and pruning of the pieces without which the likelihood 
 from collections import Counter
 
 import numpy as np
+from scipy.special import digamma
 from tokenizers import Tokenizer as Backend
 
 from hatchery.tokenization.segment_lattice import SegmentLattice
@@ -148,20 +149,7 @@ def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
 def _estimate(expected: np.ndarray, alive: np.ndarray) -> np.ndarray:
     """Log probabilities from expected counts, under the sparse prior of SentencePiece (digamma instead of log)."""
     held = np.where(alive, np.maximum(expected, LEAST_EXPECTED_COUNT), 1.0)
-    return np.where(alive, _digamma(held) - _digamma(np.array([held[alive].sum()])), -np.inf)
-
-
-def _digamma(values: np.ndarray) -> np.ndarray:
-    """The digamma function of positive numbers: recurrence up to 7, then the asymptotic series."""
-    values = np.array(values, dtype=np.float64)
-    result = np.zeros_like(values)
-    for _ in range(7):
-        small = values < 7
-        result[small] -= 1 / values[small]
-        values[small] += 1
-    inverse = 1 / (values * values)
-    series = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse / 240)))
-    return result + np.log(values) - 0.5 / values - series
+    return np.where(alive, digamma(held) - digamma(held[alive].sum()), -np.inf)
 
 
 def _prune(losses: np.ndarray, alive: np.ndarray, required: np.ndarray, keep: int) -> np.ndarray:
