@@ -15,16 +15,26 @@ from hatchery.analysis.settings import SeededRun, evaluations_named, match_evalu
 from hatchery.errors import EvaluationError
 from hatchery.harmless_text import csv_text
 from hatchery.storage.atomic import write_text
-from hatchery.storage.csv_tables import read_rows
+from hatchery.storage.csv_tables import Fraction, read_records
 from hatchery.storage.manifests import Manifest
 from hatchery.storage.verified import write_checksums
 from hatchery.typed import build, stage_body
 
 WEIGHTS_FILE = "layer_weights.csv"
-WEIGHT_COLUMNS = ("seed", "learning_rate", "span", "layer", "weight")
 TABLE_COLUMNS = ("model", "task", "layer", "percent", "slope")
 # Weights are stored with about seven digits.
 SUM_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class _Weight:
+    """A row of the table of a probe's weights."""
+
+    seed: int
+    learning_rate: float
+    span: str
+    layer: int
+    weight: Fraction
 
 
 @dataclass(frozen=True)
@@ -65,9 +75,8 @@ def probe_weights(task: str, manifest: Manifest) -> list[dict[str, Any]]:
     """
     path = manifest.file(WEIGHTS_FILE)
     mixes: dict[tuple[int, float, str], dict[int, float]] = {}
-    for row in read_rows(path, WEIGHT_COLUMNS, key=WEIGHT_COLUMNS[:-1]):
-        key = (row.count("seed"), row.number("learning_rate", 0.0), row.text("span"))
-        mixes.setdefault(key, {})[row.count("layer")] = row.number("weight", 0.0, 1.0)
+    for row in read_records(path, _Weight, ("seed", "learning_rate", "span", "layer")):
+        mixes.setdefault((row.seed, row.learning_rate, row.span), {})[row.layer] = row.weight
     layers = list(range(1, len(next(iter(mixes.values()))) + 1))
     rows = []
     for (seed, rate, span), mix in mixes.items():

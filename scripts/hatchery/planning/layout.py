@@ -40,7 +40,7 @@ class Layout(DataLayout):
     def initial_model(self, experiment: str, cell: str) -> list[str]:
         """Manifest of the model that a pretraining starts from; none where its weights are random."""
         chosen = self.project.cell(experiment, cell)
-        given = path_of(pretraining_of(self.project.experiment(experiment), chosen.run))
+        given = path_of(self.project, pretraining_of(self.project.experiment(experiment), chosen.run))
         if given is not None:
             return [given]
         origin = origin_of(self.project, experiment, chosen.run, chosen.seed)

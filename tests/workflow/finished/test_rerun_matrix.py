@@ -74,8 +74,8 @@ CHANGES = {
     ),
     "caption of a figure": Change(
         "scripts/hatchery/analysis/figures/phenomena.py",
-        "Accuracy on",
-        "The accuracy on",
+        'caption="Accuracy on',
+        'caption="The accuracy on',
         {"draw_figure phenomena", "write_page"},
     ),
     "fine-tuning rate": Change(EXPERIMENT, "learning_rates: [5.0e-4]", "learning_rates: [6.0e-4]", FINETUNE_TEXTS),
