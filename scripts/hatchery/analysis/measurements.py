@@ -165,7 +165,9 @@ def minimal_pair_measurements(run: SeededRun, suite: str, manifest: Manifest) ->
 
     if any(row.pairs == 0 for row in rows):
         raise EvaluationError(f"{path}: an accuracy over 0 pairs")
-    by_level = {level: [row for row in rows if row.level == level] for level in ACCURACY_LEVELS}
+    by_level: dict[str, list[_AccuracyRow]] = {
+        level: [row for row in rows if row.level == level] for level in ACCURACY_LEVELS
+    }
     for metric, column in ACCURACY_COLUMNS.items():
         for level in ACCURACY_LEVELS:
             for row in by_level[level]:

@@ -84,13 +84,14 @@ def read_records(
     in all of `key`, if one is given. Raises EvaluationError like `read_rows`, and naming line and column of a field of
     another kind.
     """
-    readers = _readers(schema)
+    columns: Any = schema
+    readers = _readers(columns)
     rows = read_rows(path, tuple(readers), key, may_be_empty)
     return [schema(**{column: read(row, column) for column, read in readers.items()}) for row in rows]
 
 
 @cache
-def _readers(schema: type) -> dict[str, Callable[[Row, str], Any]]:
+def _readers(schema: Any) -> dict[str, Callable[[Row, str], Any]]:
     hints = typing.get_type_hints(schema, include_extras=True)
     return {field.name: _reader(hints[field.name]) for field in dataclasses.fields(schema)}
 
@@ -107,7 +108,8 @@ def _reader(hint: Any) -> Callable[[Row, str], Any]:
         return lambda row, column: (
             math.inf if bounds.infinite and row.values[column] == "inf" else row.number(column, bounds.low, bounds.high)
         )
-    return {str: Row.text, int: Row.count, float: Row.number}[hint]
+    plain: dict[Any, Callable[[Row, str], Any]] = {str: Row.text, int: Row.count, float: Row.number}
+    return plain[hint]
 
 
 def read_rows(
