@@ -55,7 +55,7 @@ def layers_table(
         lines.append(Line(heading, PUBLISHED, tuple(printed.value(place, digits) for place in places)))
         lines += [
             Line(heading, OURS, _values(own[model, task], depth, digits), model)
-            for model in settings.models
+            for model in settings.shown
             if (model, task) in own
         ]
     printed.check_complete([("", layout.row)])

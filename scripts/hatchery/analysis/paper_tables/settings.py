@@ -9,6 +9,9 @@ from hatchery.analysis.settings import PublishedChoice, SeededRun, baseline_runs
 from hatchery.analysis.stochastic_order import DRAWS
 from hatchery.errors import ConfigError
 
+MODELS_SHOWN = 24
+"""Models of ours in a table of a paper: more of them nobody reads, and an order compares every pair."""
+
 
 @dataclass(frozen=True)
 class OrderSettings:
@@ -43,6 +46,13 @@ class PaperTablesSettings:
     def models(self) -> list[str]:
         """Our models in the order of the configuration, baselines last."""
         return models_in_order((*self.runs, *baseline_runs(self.baselines, self.runs)))
+
+    @property
+    def shown(self) -> list[str]:
+        """The models in the tables: those that repeat a published row, then the others, at most MODELS_SHOWN in all."""
+        models, rows = self.models, self.published.rows
+        chosen = set(sorted(models, key=lambda model: model not in rows)[:MODELS_SHOWN])
+        return [model for model in models if model in chosen]
 
     def papers_suite(self, suite: str) -> str:
         """What the paper's tables call our suite."""
@@ -96,7 +106,8 @@ def entry_blocks(
     last of those, under their own names; what repeats a row of other tables is left to those.
     """
     choice = settings.published
-    models = [model for model in settings.models if model in set(present)]
+    present = set(present)
+    models = [model for model in settings.shown if model in present]
     ours = [index for index, block in enumerate(blocks) if block.track in ("", choice.track)]
     found = []
     for index, block in enumerate(blocks):
