@@ -40,6 +40,7 @@ from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE
 from hatchery.rendering.svg import read_text
 from hatchery.rendering.table import Table, table
 from hatchery.rendering.templates import render
+from hatchery.settings.base import Settings
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest
 from hatchery.typed import build, stage_body
