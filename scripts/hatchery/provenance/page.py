@@ -53,6 +53,8 @@ def page_text(experiment: str, rows: Sequence[NumberedRow], chain: Chain) -> str
     title = f"Provenance of {experiment}"
     stages = [node for node in chain.nodes.values() if node.manifest is not None]
     sources = [node for node in chain.nodes.values() if node.source is not None]
+    # A summary names manifests by the beginnings of their digests.
+    named = {node.short: node for node in chain.nodes.values()}
     readers = _readers(chain)
     blocks = [
         f"<h1>{html.escape(title)}</h1>",
@@ -61,7 +63,7 @@ def page_text(experiment: str, rows: Sequence[NumberedRow], chain: Chain) -> str
         "stage, what the stage read and what it wrote; the links lead on to the registered raw files.</p>",
         _problems([*chain.problems, *generated_problems(chain)]),
         _heading(_SECTIONS[0]),
-        _table((*_ROW_COLUMNS, "made from"), (_summary_row(row, chain) for row in rows)),
+        _table((*_ROW_COLUMNS, "made from"), (_summary_row(row, named) for row in rows)),
         _heading(_SECTIONS[1]),
         *(_stage(chain, node, readers) for node in stages),
         _heading(_SECTIONS[2]),
@@ -103,12 +105,12 @@ def _problems(problems: Sequence[str]) -> str:
     return f"<h2>Not found, or different</h2>\n<ul>\n{items}\n</ul>"
 
 
-def _summary_row(row: NumberedRow, chain: Chain) -> str:
+def _summary_row(row: NumberedRow, named: Mapping[str, Node]) -> str:
     # Long names break after an underscore, so that the links stay in sight.
     names = (html.escape(row.values[column]).replace("_", "_<wbr>") for column in SELECTORS)
     cells = "".join(f'<td class="name">{name}</td>' for name in names)
     cells += "".join(_cell(row.values[column]) for column in _ROW_COLUMNS[len(SELECTORS) :])
-    nodes = [node for digest in row.digests for node in chain.nodes.values() if node.digest.startswith(digest)]
+    nodes = [named[digest] for digest in row.digests if digest in named]
     links = ", ".join(_link(node) for node in nodes)
     return f'<tr id="{html.escape(row.anchor)}">{cells}<td class="long">{links}</td></tr>'
 
