@@ -8,6 +8,7 @@ from hatchery.analysis.published_values import for_experiment, read_numbers
 from hatchery.analysis.settings import SummarySettings, baseline_runs
 from hatchery.analysis.summary import SUMMARISED_LEVELS, summarise
 from hatchery.analysis.summary_markdown import markdown_summary
+from hatchery.analysis.summary_notes import notes_json, notes_of
 from hatchery.analysis.summary_tables import write_csv, write_parquet
 from hatchery.analysis.summary_text import text_summary
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
@@ -25,6 +26,7 @@ def write_summary(
     parquet: Path | None = None,
     markdown: Path | None = None,
     text: Path | None = None,
+    notes: Path | None = None,
 ) -> None:
     """Summarise the experiment of `settings` into `output` (CSV) and, where given, the other forms.
 
@@ -48,5 +50,8 @@ def write_summary(
         write_text(markdown, markdown_summary(summary))
     if text is not None:
         write_text(text, text_summary(summary))
+    if notes is not None:
+        write_text(notes, notes_json(notes_of(summary)))
+        write_checksums([notes])
     write_csv(output, summary.rows)
     write_checksums([output, *(path for path in (parquet, markdown, text) if path is not None)])

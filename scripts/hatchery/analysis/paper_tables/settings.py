@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from hatchery.analysis.paper_tables.layout import BlockLayout
 from hatchery.analysis.published_values import PublishedNumber
-from hatchery.analysis.settings import PublishedChoice, SeededRun, baseline_runs, models_in_order
+from hatchery.analysis.settings import PublishedChoice, SeededRun, baseline_runs, labels_of, models_in_order
 from hatchery.analysis.stochastic_order import DRAWS
 from hatchery.errors import ConfigError
 
@@ -117,7 +117,8 @@ def entry_blocks(
             repeated = [model for model in models if index in ours and choice.rows.get(model) == wanted]
             entries.append(Entry(row.heading, row.row if row.printed else "", tuple(repeated)))
         if ours and index == ours[-1]:
-            entries += [Entry(model, "", (model,)) for model in models if model not in choice.rows]
+            labels = labels_of(settings.runs)
+            entries += [Entry(labels.get(model, model), "", (model,)) for model in models if model not in choice.rows]
         kept = tuple(entry for entry in entries if entry.row or entry.models)
         found.append(EntryBlock(block.heading, block.track, kept))
     return [block for block in found if block.entries]
