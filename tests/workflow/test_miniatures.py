@@ -148,7 +148,7 @@ def test_the_report_of_an_experiment_holds_tables_figures_cards_and_provenance(f
     embedded = [
         path for name in ("run_cards/*", "paper_tables/tables", "provenance") for path in results.glob(f"{name}.html")
     ]
-    assert len(embedded) > 5
+    assert len(embedded) == len(RUNS[AGAIN]) + 2
     for path in embedded:
         assert all(link.startswith(("#", "https://")) for link in read_page(path).links), path
 
