@@ -102,6 +102,10 @@ format: env ## fix the style of the Python files and the workflow
 	@$(IN_ENVIRONMENT) ruff format
 	@$(IN_ENVIRONMENT) snakefmt $(WORKFLOW)
 
+.PHONY: schemas
+schemas: env ## write workflow/schemas again from the classes of settings
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/write_schemas.py
+
 .PHONY: envs
 envs: env ## write envs/*.yaml again from requirements.lock and the imports of the scripts
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --envs
