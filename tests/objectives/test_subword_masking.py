@@ -6,7 +6,7 @@ import pytest
 from hatchery.objectives.masking import UNLABELLED, masking_rule
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.objectives.special_ids import SpecialIds
-from hatchery.objectives.subword_masking import published_shares
+from hatchery.objectives.unit_masking import published_shares
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 
 SPECIAL = SpecialIds.of(SPECIAL_SETS["bnc"])

@@ -9,13 +9,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from torch import Tensor
 
-from hatchery.objectives.babylm_segments import BabylmSegments
-from hatchery.objectives.bnc_segments import BncSegments
-from hatchery.objectives.document_segments import DocumentSegments
 from hatchery.objectives.framing import FramedPacks, Framer, Sequences
 from hatchery.objectives.masking import MaskingRule, masking_rule
 from hatchery.objectives.packed_sequences import PackedSequences
 from hatchery.objectives.padding import MaskedExample, Padding
+from hatchery.objectives.segmentation import BabylmSegments, BncSegments, DocumentSegments
 from hatchery.objectives.segments import DocumentCollection, EncodedSplit, Segments
 from hatchery.objectives.sentence_pairs import SentencePairs
 from hatchery.objectives.settings import ObjectiveSettings

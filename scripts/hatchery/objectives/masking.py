@@ -11,12 +11,10 @@ import numpy as np
 from hatchery.errors import TrainingError
 from hatchery.objectives.corruption import UNLABELLED as UNLABELLED
 from hatchery.objectives.corruption import Corruption
-from hatchery.objectives.published_span_masking import PublishedSpanMasking
 from hatchery.objectives.settings import ObjectiveSettings
-from hatchery.objectives.span_masking import SpanMasking
+from hatchery.objectives.span_masking import PublishedSpanMasking, SpanMasking
 from hatchery.objectives.special_ids import SpecialIds
-from hatchery.objectives.subword_masking import SubwordMasking, published_shares
-from hatchery.objectives.whole_word_masking import WholeWordMasking
+from hatchery.objectives.unit_masking import SubwordMasking, WholeWordMasking, published_shares
 
 
 class MaskingRule(Protocol):
