@@ -104,7 +104,7 @@ def make_vocabulary(folder: Path) -> Path:
         rows = [f"{word},1" for index, word in enumerate(words) if index % 16]
         released.write_text("word,frequency\n" + "\n".join(rows) + "\n", encoding="utf-8")
     register_source("released", released, folder / "released.json")
-    settings = VocabularySettings("word_list", "corrected", ("*.csv",), "utf-8", (), "word", "frequency")
+    settings = VocabularySettings(kind="word_list")
     with stage_run(folder / "vocabulary" / "manifest.json", {}) as run:
         build_vocabulary(settings, folder / "released.json", None, None, run)
     return folder / "vocabulary" / "manifest.json"

@@ -20,6 +20,7 @@ from hatchery.corpora.raw_texts import FORMATS, RawText, raw_text_files, raw_tex
 from hatchery.corpora.settings import RawTextOptions
 from hatchery.errors import ConfigError, HatcheryError, SourceError
 from hatchery.storage.sources import RawSource
+from hatchery.typed import build
 
 Sources = Callable[..., RawSource]
 JSON = '{"text": "One.", "url": "u"}\n\n{"url": "v", "text": "Tw\\u00f6\\nlines"}\n{"text": null}\n'
@@ -237,8 +238,8 @@ def test_files_are_chosen_by_patterns_and_folders_kept(source_of: Sources) -> No
 
 
 def test_an_unknown_format_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(ConfigError, match=r"format: there is no format 'word'; there are: cbt, json_lines, parquet"):
-        RawTextOptions("word")
+    with pytest.raises(ConfigError, match="format: got 'word', allowed are: cbt, json_lines, parquet"):
+        build(RawTextOptions, {"format": "word"})
 
 
 @pytest.mark.parametrize("name", ["json_lines", "parquet", "wikiextractor", "sentences", "cbt"])

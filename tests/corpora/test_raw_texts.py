@@ -101,7 +101,7 @@ def test_damage_names_file_and_line(source_of: Sources) -> None:
 
 
 def test_wrong_options_are_named() -> None:
-    with pytest.raises(ConfigError, match="format: there is no format 'xml'"):
+    with pytest.raises(ConfigError, match="format: got 'xml', allowed are: cbt"):
         build(RawTextReaderOptions, {"format": "xml"})
     with pytest.raises(ConfigError, match="lines_per_document: got 0"):
         build(RawTextReaderOptions, {"format": "text", "lines_per_document": 0})

@@ -14,7 +14,13 @@ PUBLISHED = {"entailment": ("entailment", "neutral"), "non-entailment": ("contra
 def hans(labels, rule="most_probable"):
     transfer = TransferSettings(labels, rule)
     return TaskSettings(
-        "hans", "hans", "rows", {"validation": "a"}, ("accuracy",), labels=tuple(COMMON), transfer=transfer
+        name="hans",
+        suite="hans",
+        format="rows",
+        files={"validation": "a"},
+        metrics=("accuracy",),
+        labels=tuple(COMMON),
+        transfer=transfer,
     )
 
 
@@ -61,6 +67,8 @@ def test_a_mapping_that_leaves_a_class_open_is_refused(labels, message):
 
 
 def test_a_task_that_does_not_say_how_labels_correspond_is_refused():
-    task = TaskSettings("hans", "hans", "rows", {"validation": "a"}, ("accuracy",), labels=("a", "b"))
+    task = TaskSettings(
+        name="hans", suite="hans", format="rows", files={"validation": "a"}, metrics=("accuracy",), labels=("a", "b")
+    )
     with pytest.raises(ConfigError, match=r"finetune.transfer.hans: the task has no transfer"):
         label_mapping(task, MNLI)

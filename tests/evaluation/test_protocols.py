@@ -40,7 +40,14 @@ OFFICIAL = ProtocolSettings(
     selection_metric="f1",
     seeds=(12,),
 )
-TASK = TaskSettings("demo", "demo", "rows", {"train": "a", "validation": "b"}, ("accuracy", "f1"), labels=(0, 1))
+TASK = TaskSettings(
+    name="demo",
+    suite="demo",
+    format="rows",
+    files={"train": "a", "validation": "b"},
+    metrics=("accuracy", "f1"),
+    labels=(0, 1),
+)
 SETTINGS = FinetuneSettings(TASK, OFFICIAL)
 
 

@@ -28,7 +28,12 @@ def rows_task(**changes):
 
 def rte(train="train.xml", validation="validation.xml"):
     return TaskSettings(
-        "rte", "rte", "rte_xml", {"train": train, "validation": validation}, ("accuracy",), labels=RTE_LABELS
+        name="rte",
+        suite="rte",
+        format="rte_xml",
+        files={"train": train, "validation": validation},
+        metrics=("accuracy",),
+        labels=RTE_LABELS,
     )
 
 

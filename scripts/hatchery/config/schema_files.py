@@ -85,12 +85,12 @@ def _for_editors(rules: Any) -> Any:
     rules = {key: _for_editors(value) for key, value in rules.items() if key != "title" or isinstance(value, dict)}
     if "discriminator" in rules:
         rules = {"anyOf" if key == "oneOf" else key: value for key, value in rules.items() if key != "discriminator"}
-    match rules.get("anyOf"):
-        case [{"type": str(kind), **more}, {"type": "null", **nothing}] if not nothing:
-            # The words of a choice of null, in one line.
-            rules.pop("anyOf")
-            choice = {"enum": [*more.pop("enum"), None]} if "enum" in more else {"type": [kind, "null"]}
-            rules |= {**choice, **more}
+    choices = rules.get("anyOf", [])
+    if len(choices) == 2 and choices[1] == {"type": "null"} and "type" in choices[0]:
+        # One line where null is possible, too.
+        more = rules.pop("anyOf")[0]
+        null = {"enum": [*more["enum"], None]} if "enum" in more else {"type": [more["type"], "null"]}
+        rules |= {key: value for key, value in more.items() if key != "type"} | null
     if rules.pop("x-sweepable", False):
         kept = {key: rules.pop(key) for key in ("description", "default") if key in rules}
         rules = {**kept, "anyOf": [rules, {"$ref": _SWEEP}]}

@@ -57,7 +57,7 @@ def raw_lines(source: RawSource, file: str, options: RawTextOptions, piece: Piec
 
 def format_of(source: RawSource, file: str, options: RawTextOptions) -> str:
     """The name of a file's format. Raises SourceError where its suffix should tell it and does not."""
-    name = options.format
+    name: str = options.format
     if name == BY_SUFFIX:
         suffix = uncompressed_suffix(file)
         if suffix not in _SUFFIXES:

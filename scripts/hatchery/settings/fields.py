@@ -105,8 +105,9 @@ def _partial(cls: type) -> Any:
 
     fields = {name: partial_hint(hint) for name, hint in hints_of(cls).items()}
     made: Any = TypedDict(f"Partial{cls.__name__}", fields, total=False)  # type: ignore[misc]
-    made.__pydantic_config__ = Settings.__pydantic_config__
-    made.__doc__, made.settings = cls.__doc__, cls
+    told = {"__pydantic_config__": Settings.__pydantic_config__, "__doc__": cls.__doc__, "settings": cls}
+    for name, value in told.items():
+        setattr(made, name, value)
     return made
 
 

@@ -27,7 +27,7 @@ class ExpectedSize(Settings):
     """Number of pairs; null leaves it open."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ExternalModel(Settings):
     """A public model in the layout of the library `transformers`, registered as a raw input of kind folder."""
 

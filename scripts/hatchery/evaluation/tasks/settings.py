@@ -58,7 +58,7 @@ class HeadSettings(Settings):
     """Options of the head (scripts/hatchery/modeling/heads/registry.py)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class VocabularyFilter(Settings):
     """Rows are kept only if their words lie in a vocabulary (reduced-vocabulary.md 1.6, column GLUE, and 6.2)."""
 
