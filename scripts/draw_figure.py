@@ -9,14 +9,12 @@ from hatchery.command import add_settings_argument, load_settings, named_paths, 
 
 def main(arguments: argparse.Namespace) -> None:
     """Draw the figure that the arguments ask for."""
-    results = named_paths(arguments.results)
-    draw_figure(load_settings(arguments.settings), results, arguments.output, arguments.published)
+    draw_figure(load_settings(arguments.settings), named_paths(arguments.tables), arguments.output)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     add_settings_argument(parser)
-    parser.add_argument("--results", nargs="+", action="extend", required=True, metavar="NAME=MANIFEST")
-    parser.add_argument("--published", type=Path, help="table of published values to mark")
+    parser.add_argument("--tables", nargs="+", action="extend", required=True, metavar="NAME=PATH")
     parser.add_argument("--output", required=True, type=Path, help="the figure as SVG")
     run_command(main, parser)

@@ -14,6 +14,7 @@ from hatchery.analysis.collect_measurements import Inputs, collect_measurements
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import SummarySettings, baseline_runs
+from hatchery.analysis.tidy_tables import TABLES
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import stage_run
 from hatchery.typed import build, stage_body
@@ -190,11 +191,13 @@ class Experiment:
         further: Mapping[str, Results] | None = None,
         transfer: Mapping[str, tuple[str, Sequence[str], Results]] | None = None,
         majority: Mapping[str, float] | None = None,
+        probe: str = "",
     ) -> Path:
         """`results` maps a run to its values in the order of `metrics`, and the reason of failure.
 
         A run is a fine-tuning seed, or a seed and a learning rate. `further` are more scored sets, `transfer` other
-        tasks by name (suite, metrics, results), `majority` accuracies of the most frequent label by scored set.
+        tasks by name (suite, metrics, results), `majority` accuracies of the most frequent label by scored set,
+        `probe` the text of `layer_weights.csv`.
         """
         transfer = transfer or {}
         sets = {"validation": (metrics, results), **{name: (metrics, more) for name, more in (further or {}).items()}}
@@ -216,7 +219,7 @@ class Experiment:
             ],
         }
         measures = {f"majority_accuracy_{name}": value for name, value in (majority or {}).items()}
-        files = {"results.csv": table(columns, rows)}
+        files = {"results.csv": table(columns, rows)} | ({"layer_weights.csv": probe} if probe else {})
         path = self._evaluation("finetuning", cell, task, settings, files, measures)
         self.finetuning[f"{cell}:{task}"] = path
         self.tasks = list(dict.fromkeys([*self.tasks, task]))
@@ -261,6 +264,12 @@ class Experiment:
         """The tidy table of measurements of what there is by now; the others lie beside it."""
         collect_measurements(self.collect_settings(), self.inputs, self.folder / "measurements.parquet")
         return self.folder / "measurements.parquet"
+
+    def tables(self, published: Path | None = None) -> dict[str, Path]:
+        """What a figure is given of what there is by now."""
+        collected = self.collected()
+        found = {table.name: table.beside(collected) for table in TABLES}
+        return found if published is None else found | {"published": published}
 
     def measurements(self) -> list[Measurement]:
         """What a view reads of what there is by now."""

@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 
 def run(repository: Path, command: str, *arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -61,33 +59,3 @@ def test_summarise_writes_the_same_five_files_whatever_the_hash_seed(
         contents.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
     assert list(contents[0]) == ["summary.csv", "summary.md", "summary.parquet", "summary.sha256", "summary.txt"]
     assert contents[0] == contents[1]
-
-
-@pytest.mark.parametrize(
-    ("figure", "results"),
-    [("learning_curves", "pretraining"), ("layer_weights", "pretraining"), ("phenomena", "minimal_pairs")],
-)
-def test_a_figure_is_one_svg_and_its_checksum(
-    two_models: Any, tmp_path: Path, repository: Path, figure: str, results: str
-) -> None:
-    inputs = named("--results", getattr(two_models, results))
-    settings = tmp_path / "settings.json"
-    settings.write_text(json.dumps(two_models.figure_settings(figure)))
-    output = tmp_path / "figures" / "figure.svg"
-    result = run(repository, "draw_figure", "--settings", str(settings), *inputs, "--output", str(output))
-    assert (result.returncode, result.stderr) == (0, "")
-    assert sorted(path.name for path in output.parent.iterdir()) == ["figure.sha256", "figure.svg"]
-
-
-def test_a_damaged_input_ends_in_one_line_that_names_it(two_models: Any, tmp_path: Path, repository: Path) -> None:
-    two_models.pretraining["elc-s1"].write_text("{")
-    arguments = [
-        "--settings",
-        json.dumps(two_models.figure_settings("layer_weights")),
-        *named("--results", two_models.pretraining),
-    ]
-    result = run(repository, "draw_figure", *arguments, "--output", str(tmp_path / "figure.svg"))
-    assert result.returncode == 1
-    assert result.stderr.startswith(f"error: {two_models.pretraining['elc-s1']}: ")
-    assert result.stderr.count("\n") == 1
-    assert not (tmp_path / "figure.svg").exists()

@@ -8,6 +8,7 @@ import pytest
 from figure_readback import assert_nothing_overlaps
 from matplotlib.patches import Rectangle
 
+from hatchery.analysis import read_tables
 from hatchery.analysis.figures.layer_weights import draw_layer_weights, panels_of
 from hatchery.analysis.figures.learning_curves import (
     curve_of,
@@ -22,8 +23,7 @@ from hatchery.analysis.figures.phenomena import (
     suite_bars,
 )
 from hatchery.analysis.figures.stage import draw_figure
-from hatchery.analysis.measurements import minimal_pair_measurements
-from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve, read_layer_weights
+from hatchery.analysis.pretraining_outputs import CurvePoint, read_layer_weights
 from hatchery.analysis.settings import FigureSettings, SeededRun
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.rendering import drawing
@@ -38,20 +38,7 @@ def typed(experiment: Any, **style: Any) -> FigureSettings:
 
 
 def weights_of(experiment: Any) -> dict[str, Any]:
-    return {cell: read_layer_weights(read_manifest(path)) for cell, path in experiment.pretraining.items()}
-
-
-@pytest.mark.parametrize("name", ["learning_curves", "layer_weights", "phenomena"])
-def test_the_same_numbers_give_the_same_vector_file(two_models: Any, tmp_path: Path, name: str) -> None:
-    inputs = two_models.minimal_pairs if name == "phenomena" else two_models.pretraining
-    settings = two_models.figure_settings(name, width_inches=6, font_size=8)
-    draw_figure(settings, inputs, tmp_path / "a.svg")
-    draw_figure(settings, dict(reversed(inputs.items())), tmp_path / "b.svg")
-    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
-    assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
-    assert "<image" not in text
-    assert not re.search(r"<dc:date>|20\d\d-\d\d-\d\d", text)
-    assert "of demo</dc:title>" in text
+    return read_tables.read_layer_weights(experiment.tables()["layers"], typed(experiment).runs)
 
 
 def test_the_first_panel_of_layer_weights_is_the_plain_residual_stream(two_models: Any) -> None:
@@ -156,11 +143,7 @@ def test_every_seed_is_a_line_and_models_that_were_not_trained_are_told_in_the_l
 
 def test_bars_are_means_over_seeds_with_whiskers_and_a_line_of_chance(two_models: Any) -> None:
     settings = typed(two_models)
-    runs = []
-    for run in settings.runs:
-        manifest = read_manifest(two_models.minimal_pairs[f"{run.name}:blimp"])
-        runs += minimal_pair_measurements(run, "blimp", manifest)
-    panel = suite_bars("blimp", runs)
+    panel = suite_bars("blimp", read_tables.read_measurements(two_models.tables()["measurements"], settings.runs))
     assert panel.phenomena == ["agreement", "ellipsis", "phenomenon_average"]
     axes = draw_phenomena(settings, [panel]).axes[0]
     widths = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
@@ -181,8 +164,7 @@ def test_the_line_of_chance_crosses_no_number(experiment: Any) -> None:
     cell = experiment.add_model("elc", 1, [])
     experiment.add_minimal_pairs(cell, "blimp", {"agreement": {"a": (48, 100)}, "ellipsis": {"b": (49, 100)}})
     settings = typed(experiment)
-    manifest = read_manifest(experiment.minimal_pairs["elc-s1:blimp"])
-    panel = suite_bars("blimp", minimal_pair_measurements(settings.runs[0], "blimp", manifest))
+    panel = suite_bars("blimp", read_tables.read_measurements(experiment.tables()["measurements"], settings.runs))
     axes = draw_phenomena(settings, [panel]).axes[0]
     (line,) = [line for line in axes.lines if list(line.get_xdata()) == [50.0, 50.0]]
     numbers = [text for text in axes.texts if re.fullmatch(r"\d+\.\d", text.get_text())]
@@ -194,15 +176,16 @@ def test_the_line_of_chance_crosses_no_number(experiment: Any) -> None:
 
 
 def test_a_figure_holds_a_second_drawing_for_phones_in_which_nothing_overlaps(two_models: Any, tmp_path: Path) -> None:
-    draw_figure(two_models.figure_settings(), two_models.pretraining, tmp_path / "a.svg")
+    tables = two_models.tables()
+    draw_figure(two_models.figure_settings(), tables, tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids)) and "narrow" in ids
     assert all(name in ids for name in re.findall(r'(?:href="#|url\(#)([^")]+)', text))
-    draw_figure(two_models.figure_settings(width_inches=4), two_models.pretraining, tmp_path / "b.svg")
+    draw_figure(two_models.figure_settings(width_inches=4), tables, tmp_path / "b.svg")
     assert "<symbol" not in (tmp_path / "b.svg").read_text(encoding="utf-8")
     settings = typed(two_models, width_inches=drawing.NARROW_INCHES)
-    points = {run.name: read_curve(read_manifest(two_models.pretraining[run.name])) for run in settings.runs}
+    points = read_tables.read_curves(tables["curves"], settings.runs)
     curves = [curve_of(run, points[run.name]) for run in settings.runs]
     figure = draw_learning_curves(settings, curves, tokens_per_step(list(points.values())))
     above, below = (axes.get_position() for axes in figure.axes)
@@ -229,4 +212,4 @@ def test_a_legend_in_several_rows_is_read_in_the_configured_order() -> None:
 @pytest.mark.parametrize("style", [{"width_inches": 1}, {"font_size": 99}, {"colours": "rainbow"}, {"height": 3}])
 def test_a_style_that_cannot_be_drawn_is_refused(two_models: Any, style: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="style"):
-        draw_figure(two_models.figure_settings("layer_weights", **style), two_models.pretraining, tmp_path / "a.svg")
+        draw_figure(two_models.figure_settings("layer_weights", **style), {"layers": tmp_path}, tmp_path / "a.svg")

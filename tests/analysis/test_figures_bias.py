@@ -1,15 +1,10 @@
 """The two figures of the Linguistic Bias Score: what they draw is what the runs scored, failures included."""
 
-import json
-import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from faults import DAMAGE
 from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
 
 from hatchery.analysis.figures.bias_runs import read_bias_runs
@@ -17,11 +12,10 @@ from hatchery.analysis.figures.bias_violins import draw_bias_violins, kernel_den
 from hatchery.analysis.figures.feature_dots import draw_feature_dots
 from hatchery.analysis.figures.published_marks import comparable_values
 from hatchery.analysis.figures.run_dots import BIAS_LANE, swarm_offsets
-from hatchery.analysis.figures.stage import draw_figure
 from hatchery.analysis.msgs_features import bias_features
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
-from hatchery.errors import ConfigError, EvaluationError, ManifestError
+from hatchery.errors import EvaluationError
 from hatchery.rendering.drawing import MARKERS, NARROW_INCHES, figure_style
 from hatchery.typed import build, stage_body
 
@@ -80,7 +74,7 @@ def test_the_six_ambiguous_tasks_are_all_pairs_of_features_and_nothing_else_is()
 
 def test_every_run_of_a_violin_is_a_dot_and_the_failed_ones_are_hollow(bimodal: Any) -> None:
     settings = typed(bimodal)
-    panels = violins(settings, read_bias_runs(settings, bimodal.finetuning), {})
+    panels = violins(settings, read_bias_runs(settings, bimodal.tables()), {})
     figure = draw_bias_violins(settings, panels)
     (axes,) = figure.axes
     assert row_names(axes) == ["ltg (1 seed)", "elc (1 seed)"]
@@ -95,7 +89,7 @@ def test_every_run_of_a_violin_is_a_dot_and_the_failed_ones_are_hollow(bimodal: 
 
 def test_a_violin_has_its_median_and_its_mean_over_tasks(bimodal: Any) -> None:
     settings = typed(bimodal)
-    runs = read_bias_runs(settings, bimodal.finetuning)
+    runs = read_bias_runs(settings, bimodal.tables())
     axes = draw_bias_violins(settings, violins(settings, runs, {})).axes[0]
     values = [value for place in range(6) for value in scores(-0.9 + 0.05 * place, 0.5 + 0.02 * place)]
     means = [float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "|"]  # type: ignore[index]
@@ -121,9 +115,9 @@ def test_the_published_mean_is_marked_where_it_is_over_the_same_tasks(
     bimodal: Any, repository: Path, tasks: tuple[str, ...]
 ) -> None:
     settings = typed(bimodal, with_published=True)
-    values = comparable_values(settings, published_table(repository))
-    inputs = {name: path for name, path in bimodal.finetuning.items() if name.split(":")[1] in tasks}
-    figure = draw_bias_violins(settings, violins(settings, read_bias_runs(settings, inputs), values))
+    values = comparable_values(settings, {"published": published_table(repository)})
+    runs = {task: models for task, models in read_bias_runs(settings, bimodal.tables()).items() if task.task in tasks}
+    figure = draw_bias_violins(settings, violins(settings, runs, values))
     # ELC-BERT Table 2: LTG-BERT -0.42, ELC-BERT -0.26.
     complete = len(tasks) == 6
     assert [x for x, _ in published(figure.axes[0])] == (
@@ -134,8 +128,8 @@ def test_the_published_mean_is_marked_where_it_is_over_the_same_tasks(
 
 def test_a_panel_of_dots_holds_every_run_of_its_pair_of_features(bimodal: Any, repository: Path) -> None:
     settings = typed(bimodal, with_published=True)
-    values = comparable_values(settings, published_table(repository))
-    figure = draw_feature_dots(settings, read_bias_runs(settings, bimodal.finetuning), values)
+    values = comparable_values(settings, {"published": published_table(repository)})
+    figure = draw_feature_dots(settings, read_bias_runs(settings, bimodal.tables()), values)
     order = (MVLC, MVRTP, SCLC, SCRTP, CRLC, CRRTP)
     # ELC-BERT Table 10, last six columns of both models.
     printed = {
@@ -159,8 +153,8 @@ def test_a_panel_of_dots_holds_every_run_of_its_pair_of_features(bimodal: Any, r
 
 def test_pairs_of_features_that_were_not_run_say_so(bimodal: Any) -> None:
     settings = typed(bimodal)
-    inputs = {name: path for name, path in bimodal.finetuning.items() if name.split(":")[1] in (MVLC, SCRTP)}
-    figure = draw_feature_dots(settings, read_bias_runs(settings, inputs), {})
+    runs = read_bias_runs(settings, bimodal.tables())
+    figure = draw_feature_dots(settings, {task: runs[task] for task in runs if task.task in (MVLC, SCRTP)}, {})
     shown = [[text.get_text() for text in axes.texts] == ["not run"] for axes in figure.axes]
     assert shown == [False, True, True, False]
     # The names stand beside the first panel of each row.
@@ -176,7 +170,7 @@ def test_twelve_models_with_long_names_do_not_overlap(experiment: Any, style: di
         for task in MSGS_AMBIGUOUS_TASKS:
             add_runs(experiment, cell, task, [*scores(-0.9, 0.8)], {3: "zero_mcc"})
     settings = typed(experiment, **style)
-    runs = read_bias_runs(settings, experiment.finetuning)
+    runs = read_bias_runs(settings, experiment.tables())
     with figure_style(settings.style):
         for figure in (draw_bias_violins(settings, violins(settings, runs, {})), draw_feature_dots(settings, runs, {})):
             assert row_names(figure.axes[0]) == [f"{name} (1 seed)" for name in names]
@@ -187,7 +181,7 @@ def test_models_of_which_every_run_failed_are_still_drawn(experiment: Any) -> No
     cell = experiment.add_model("elc", 42, [])
     add_runs(experiment, cell, MVLC, [None] * 4 + [0.0] * 5, {i: "nan" if i < 4 else "zero_mcc" for i in range(9)})
     settings = typed(experiment)
-    runs = read_bias_runs(settings, experiment.finetuning)
+    runs = read_bias_runs(settings, experiment.tables())
     for figure in (draw_bias_violins(settings, violins(settings, runs, {})), draw_feature_dots(settings, runs, {})):
         hollow = [x for x, _ in dots(figure.axes[0], "o", failed=True)]
         assert sorted(hollow) == [BIAS_LANE] * 4 + [0.0] * 5
@@ -204,63 +198,14 @@ def test_dots_that_would_hide_each_other_are_moved_apart_but_not_beyond_the_limi
     assert max(map(abs, crowded)) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("figure", ["bias_violins", "feature_dots"])
-def test_the_same_runs_give_the_same_vector_file(bimodal: Any, tmp_path: Path, figure: str) -> None:
-    settings = bimodal.figure_settings(figure, width_inches=6, font_size=8)
-    draw_figure(settings, bimodal.finetuning, tmp_path / "a.svg")
-    draw_figure(settings, dict(reversed(bimodal.finetuning.items())), tmp_path / "b.svg")
-    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
-    assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
-    assert "<image" not in text
-    assert not re.search(r"<dc:date>|20\d\d-\d\d-\d\d", text)
-    assert "of demo</dc:title>" in text
-
-
-def test_inputs_without_a_bias_and_tables_without_a_paper_are_refused(bimodal: Any, repository: Path) -> None:
-    output = Path("unused.svg")
-    table = published_table(repository)
-    with pytest.raises(ConfigError, match=r"--published is .*elc_bert.csv, but the settings say published: None"):
-        draw_figure(bimodal.figure_settings("feature_dots"), bimodal.finetuning, output, table)
-    with pytest.raises(ConfigError, match="no input is given"):
-        draw_figure(bimodal.figure_settings("bias_violins"), {}, output)
+def test_tasks_that_are_not_ambiguous_have_no_bias(bimodal: Any) -> None:
     for cell in bimodal.pretraining:
         bimodal.add_finetuning(cell, "msgs_main_verb_control", ("mcc",), {12: ((1.0,), "")}, suite="msgs")
-    with pytest.raises(ConfigError, match="msgs_main_verb_control is no ambiguous task"):
-        draw_figure(bimodal.figure_settings("bias_violins"), bimodal.finetuning, output)
+    assert {task.task for task in read_bias_runs(typed(bimodal), bimodal.tables())} == set(MSGS_AMBIGUOUS_TASKS)
 
 
-def test_a_task_without_its_correlation_names_the_manifest(experiment: Any) -> None:
+def test_a_task_without_its_correlation_names_the_table(experiment: Any) -> None:
     cell = experiment.add_model("elc", 42, [])
-    path = experiment.add_finetuning(cell, MVLC, ("accuracy",), {12: ((0.5,), "")}, suite="msgs")
-    with pytest.raises(EvaluationError, match=f"{re.escape(str(path))}: there is no mcc"):
-        read_bias_runs(typed(experiment), experiment.finetuning)
-
-
-@pytest.mark.parametrize("figure", ["bias_violins", "feature_dots", "task_scores"])
-def test_a_figure_with_published_values_is_one_svg_and_its_checksum(
-    bimodal: Any, tmp_path: Path, repository: Path, figure: str
-) -> None:
-    settings = bimodal.figure_settings(figure) | {"published": {"paper": "elc_bert", "track": "strict", "rows": ROWS}}
-    output = tmp_path / "figures" / "figure.svg"
-    result = subprocess.run(
-        [
-            *(sys.executable, str(repository / "scripts/draw_figure.py"), "--settings", json.dumps(settings)),
-            *("--results", *(f"{name}={path}" for name, path in bimodal.finetuning.items())),
-            *("--published", str(published_table(repository)), "--output", str(output)),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert (result.returncode, result.stderr) == (0, "")
-    assert sorted(path.name for path in output.parent.iterdir()) == ["figure.sha256", "figure.svg"]
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("figure", ["bias_violins", "feature_dots"])
-def test_altered_results_are_named(figure: str, damage: str, bimodal: Any, tmp_path: Path) -> None:
-    results = next(iter(bimodal.finetuning.values())).with_name("results.csv")
-    DAMAGE[damage](results)
-    with pytest.raises(ManifestError, match=r"results\.csv: "):
-        draw_figure(bimodal.figure_settings(figure), bimodal.finetuning, tmp_path / "figure.svg")
-    assert not (tmp_path / "figure.svg").exists()
+    experiment.add_finetuning(cell, MVLC, ("accuracy",), {12: ((0.5,), "")}, suite="msgs")
+    with pytest.raises(EvaluationError, match=r"measurements\.parquet: elc: no mcc, which is the score of " + MVLC):
+        read_bias_runs(typed(experiment), experiment.tables())

@@ -1,6 +1,5 @@
 """The figure of the tasks' scores, and the published marks on the bars of the phenomena."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,12 @@ from matplotlib.axes import Axes
 
 from hatchery.analysis.figures.phenomena import draw_phenomena, suite_bars
 from hatchery.analysis.figures.published_marks import comparable_values
-from hatchery.analysis.figures.stage import draw_figure
 from hatchery.analysis.figures.task_scores import draw_task_scores, suite_scores
-from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
-from hatchery.analysis.measurements import Measurement, minimal_pair_measurements
-from hatchery.analysis.settings import FigureSettings, runs_by_name
+from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.read_tables import read_measurements
+from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, PARADIGMS_OF_PHENOMENON
-from hatchery.errors import ConfigError
 from hatchery.rendering.drawing import MARKERS, NARROW_INCHES, figure_style
-from hatchery.storage.manifests import read_manifest
 from hatchery.typed import build, stage_body
 
 ROWS = {"ltg": "ltg_bert_base", "elc": "elc_bert_base"}
@@ -38,12 +34,7 @@ def table(repository: Path, paper: str) -> Path:
 
 
 def measured(experiment: Any, settings: FigureSettings) -> list[Measurement]:
-    cells = runs_by_name(settings.runs)
-    runs = []
-    for name, path in experiment.finetuning.items():
-        cell, task = name.split(":")
-        runs += finetuning_measurements(cells[cell], task, read_manifest(path))
-    return with_distinct_tasks(runs)
+    return read_measurements(experiment.tables()["measurements"], settings.runs, "finetuning")
 
 
 @pytest.fixture
@@ -121,7 +112,7 @@ def test_the_most_frequent_label_is_a_line_where_the_score_is_an_accuracy(glue: 
 
 def test_published_scores_stand_in_the_row_of_their_model_and_task(glue: Any, repository: Path) -> None:
     settings = typed(glue, choice("elc_bert", "strict", ROWS))
-    values = comparable_values(settings, table(repository, "elc_bert"))
+    values = comparable_values(settings, {"published": table(repository, "elc_bert")})
     axes = draw_task_scores(settings, suite_scores(settings, measured(glue, settings), values)).axes[0]
     names = [name.split(" (")[0] for name in row_names(axes)]
     marks = {(names[round(y)], y > round(y)): x for x, y in published(axes)}
@@ -175,24 +166,6 @@ def test_twelve_models_with_long_names_do_not_overlap(experiment: Any, style: di
         assert_nothing_overlaps(figure)
 
 
-def test_the_same_scores_give_the_same_vector_file(glue: Any, tmp_path: Path, repository: Path) -> None:
-    settings = glue.figure_settings("task_scores") | {"published": choice("elc_bert", "strict", ROWS)}
-    paper = table(repository, "elc_bert")
-    draw_figure(settings, glue.finetuning, tmp_path / "a.svg", paper)
-    draw_figure(settings, dict(reversed(glue.finetuning.items())), tmp_path / "b.svg", paper)
-    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
-    assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
-    assert "<image" not in text
-    assert not re.search(r"<dc:date>|20\d\d-\d\d-\d\d", text)
-
-
-@pytest.mark.parametrize("figure", ["task_scores", "phenomena"])
-def test_a_paper_without_its_table_is_refused(glue: Any, figure: str) -> None:
-    settings = glue.figure_settings(figure) | {"published": choice("elc_bert", "strict", ROWS)}
-    with pytest.raises(ConfigError, match="--published is None, but the settings say published"):
-        draw_figure(settings, glue.finetuning, Path("unused.svg"))
-
-
 @pytest.fixture
 def blimp(experiment: Any) -> Any:
     cell = experiment.add_model("ltg", 42, [])
@@ -220,9 +193,9 @@ def test_published_accuracies_are_marked_on_the_bars(
     *, blimp: Any, repository: Path, paper: str, track: str, row: str, suite: str, printed: Any, averages: list[str]
 ) -> None:
     settings = typed(blimp, choice(paper, track, {"ltg": row}))
-    values = comparable_values(settings, table(repository, paper))
-    manifest = read_manifest(blimp.minimal_pairs[f"ltg-s42:{suite}"])
-    panel = suite_bars(suite, minimal_pair_measurements(settings.runs[0], suite, manifest), values)
+    values = comparable_values(settings, {"published": table(repository, paper)})
+    runs = read_measurements(blimp.tables()["measurements"], settings.runs)
+    panel = suite_bars(suite, [run for run in runs if run.suite == suite], values)
     figure = draw_phenomena(settings, [panel])
     marks = {panel.phenomena[panel.places().index(y)]: x for x, y in published(figure.axes[0])}
     assert {name: marks[name] for name in printed} == pytest.approx(printed)

@@ -2,23 +2,19 @@
 
 import csv
 from pathlib import Path
-from typing import Any
 
 import pytest
 from matplotlib.patches import Rectangle
 
 from hatchery.analysis.figures.layer_contributions import draw_layer_contributions
-from hatchery.analysis.figures.stage import draw_figure
 from hatchery.analysis.layer_contribution import (
     LayerContribution,
-    contributions_csv,
     layer_contributions,
     least_squares_slope,
     probe_weights,
-    tabulate_layer_contributions,
 )
 from hatchery.analysis.settings import FigureSettings, SeededRun
-from hatchery.errors import ConfigError, EvaluationError
+from hatchery.errors import EvaluationError
 from hatchery.rendering.style import Style
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest, stage_run
@@ -76,9 +72,6 @@ def test_contributions_are_means_over_all_probes_of_a_model(tmp_path: Path) -> N
     (found,) = layer_contributions(rows)
     assert (found.model, found.task, found.probes) == ("a", "dp", 3)
     assert found.percent == pytest.approx((40.0, 60.0)) and found.slope == pytest.approx(20.0)
-    assert contributions_csv([found]) == (
-        "model,task,layer,percent,slope\na,dp,1,40.0000,20.0000\na,dp,2,60.0000,20.0000\n"
-    )
     other = probe_weights("dp", read_manifest(probe(tmp_path / "other", weights((1, [[0.2, 0.2, 0.6]])))))
     with pytest.raises(EvaluationError, match="the seeds of a do not have the same number of layers"):
         layer_contributions([*rows, *({"model": "a", "run": "a-s3", **row} for row in other)])
@@ -99,37 +92,6 @@ def test_wrong_weights_name_the_file(tmp_path: Path, text: str, complaint: str) 
     with pytest.raises(EvaluationError, match=complaint) as caught:
         probe_weights("dp", read_manifest(probe(tmp_path, text)))
     assert "layer_weights.csv" in str(caught.value)
-
-
-@pytest.fixture
-def probes(tmp_path: Path) -> dict[str, Path]:
-    """Two tasks on two models of two and three layers."""
-    return {
-        "plain-s1:pos": probe(tmp_path / "1", weights((1, [[0.7, 0.3]]))),
-        "plain-s1:dependencies": probe(tmp_path / "2", weights((1, [[0.5, 0.5], [0.3, 0.7]]))),
-        "deep-s1:pos": probe(tmp_path / "3", weights((1, [[0.2, 0.1, 0.7]]))),
-        "deep-s1:dependencies": probe(tmp_path / "4", weights((1, [[0.2, 0.2, 0.6], [0.4, 0.4, 0.2]]))),
-    }
-
-
-def settings(**style: Any) -> dict[str, Any]:
-    runs = [{"name": f"{run}-s1", "model": run, "seed": 1} for run in ("plain", "deep")]
-    named = {"stage": "draw_figure", "stage_version": 1, "figure": "layer_contributions"}
-    return {**named, "experiment": "demo", "runs": runs, "style": style}
-
-
-def test_the_same_probes_give_the_same_vector_file_and_table(probes: dict[str, Path], tmp_path: Path) -> None:
-    for name, inputs in (("a", probes), ("b", dict(probes))):
-        draw_figure(settings(), inputs, tmp_path / f"{name}.svg")
-    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
-    assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
-    assert "<image" not in text and "of demo</dc:title>" in text
-    drawn = settings()
-    table = {"stage": "tabulate_layer_contributions", "experiment": "demo", "runs": drawn["runs"]}
-    tabulate_layer_contributions(table, probes, tmp_path / "a.csv")
-    rows = list(csv.DictReader((tmp_path / "a.csv").open(encoding="utf-8")))
-    assert [(row["model"], row["task"]) for row in rows[::2]][:2] == [("plain", "pos"), ("plain", "dependencies")]
-    assert len(rows) == 2 * 2 + 2 * 3
 
 
 @pytest.mark.parametrize("colours", ["okabe_ito", "grey"])
@@ -160,11 +122,3 @@ def test_panels_are_models_or_tasks_whichever_are_fewer() -> None:
     names = ["a (1 seed)", "b (1 seed)", "c (1 seed)"]
     assert panels("a", "b") == {name: ["pos", "ner"] for name in names[:2]}
     assert panels("a", "b", "c") == {"pos": names, "ner": names}
-
-
-def test_a_model_whose_probe_is_missing_is_named(probes: dict[str, Path], tmp_path: Path) -> None:
-    del probes["deep-s1:pos"]
-    with pytest.raises(ConfigError, match="no input is given for deep-s1:pos"):
-        draw_figure(settings(), probes, tmp_path / "a.svg")
-    with pytest.raises(ConfigError, match="nothing to draw"):
-        draw_figure(settings(), {}, tmp_path / "a.svg")

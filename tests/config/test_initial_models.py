@@ -67,6 +67,19 @@ def test_a_path_may_name_the_folder_of_an_imported_model(folder: Path, tmp_path:
     assert layout.job_at(address).paths("initial_model") == [str(manifest)]
 
 
+def test_a_path_may_be_that_of_an_entry_of_data(folder: Path, tmp_path: Path) -> None:
+    manifest = tmp_path / "imported" / "manifest.json"
+    manifest.parent.mkdir()
+    manifest.write_text("{}", encoding="utf-8")
+    config = folder / "config.yaml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(
+        text.replace("\ndata:\n", f"\ndata:\n  imported: {{path: {manifest.parent}}}\n"), encoding="utf-8"
+    )
+    layout = Layout(add(folder, later=start(path="imported")))
+    assert layout.initial_model("demo", "later-s42") == [str(manifest)]
+
+
 def test_where_the_initial_model_lies_is_no_setting_of_the_result(folder: Path) -> None:
     project = add(folder, later=start(run="ltg_bert"))
     settings = json.loads(stage_settings(project, "pretrain", experiment="demo", cell="later-s42"))

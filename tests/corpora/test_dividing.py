@@ -110,7 +110,7 @@ def read_in_pieces(
     source: RawSource, reader: str, file: str, options: dict[str, Any], pieces: list[Piece | None]
 ) -> tuple[list[RawDocument], Rejections]:
     rejections = Rejections()
-    built = build(READERS[reader].options, options)
+    built: Any = build(READERS[reader].options, options)
     documents: list[RawDocument] = []
     for piece in pieces:
         reading = ReaderContext("mine", built, rejections, lambda text: [text], 100, piece)

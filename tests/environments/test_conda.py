@@ -19,6 +19,7 @@ from hatchery.stages.registry import commands_by_environment
 # Direct requirements that no script imports: they are started as programs, or by Snakemake.
 PROGRAMS = {
     "hypothesis",
+    "jsonschema",
     "mypy",
     "pygments",
     "pytest",

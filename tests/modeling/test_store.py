@@ -35,6 +35,12 @@ def test_a_saved_model_comes_back_unchanged(tmp_path, make_model, batch, name):
     loaded(*batch).loss_sum.backward()
 
 
+def test_loading_draws_no_values_only_to_overwrite_them(folder, monkeypatch):
+    for name in ("normal_", "uniform_"):
+        monkeypatch.setattr(torch.Tensor, name, None)
+    load_language_model(folder)
+
+
 def test_the_tied_matrix_is_stored_once(folder):
     tensors = load_file(folder / "model.safetensors")
     assert [name for name, tensor in tensors.items() if tensor.shape[0] == 61 and tensor.ndim == 2] == [

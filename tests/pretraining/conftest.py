@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import torch
+from forked import Forked
 
 from hatchery.pretraining.processes import process_group
 from hatchery.pretraining.topology import SINGLE_PROCESS
@@ -201,7 +202,7 @@ class Command:
         command += [part for name, path in paths.items() for part in (f"--{name}", str(path))]
         command += [] if self.initial is None else ["--initial-model", str(self.initial)]
         variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+        return Forked(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
 
     def finish(self) -> str:
         """Run to the end; returns what it said."""

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from forked import run, surroundings
+
 TINY = ("results/tiny/index.html", "results/tiny/export/README.md")
 LINKED = ("Snakefile", "scripts", "workflow", "envs", "profiles", "slurm", "gpus")
 EMBEDDED = "embedded: {documents: 60, pairs_per_paradigm: 10, examples_per_task: 40, examples_per_suite_task: 12}\n"
@@ -36,14 +38,18 @@ def configure(folder: Path, block: str = "cluster", **values: object) -> None:
     path.write_text(f"{head}\n{block}:\n{rest}", encoding="utf-8")
 
 
-def snakemake(folder: Path, *arguments: str, timeout: float = 1800) -> subprocess.CompletedProcess[str]:
-    """Run snakemake in `folder` with this interpreter's environment first on PATH."""
-    environment = dict(os.environ)
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    return subprocess.run(
+def snakemake(
+    folder: Path, *arguments: str, timeout: float = 1800, forked: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run snakemake in `folder` with this interpreter's environment first on PATH.
+
+    Unless `forked`, it and its jobs are processes that start from nothing, as a user's are.
+    """
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return (run if forked else subprocess.run)(
         [sys.executable, "-m", "snakemake", *arguments],
         cwd=folder,
-        env=environment,
+        env={**os.environ, **(surroundings() if forked else {"PATH": path})},
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -5,8 +5,7 @@ stage = LAYOUT.stage("draw_figure")
 
 rule draw_figure:
     input:
-        results=stage.given("results"),
-        published=stage.given("published"),
+        stage.given(),
     output:
         figure=report(
             "results/{experiment}/figures/{figure}.svg",
@@ -36,27 +35,3 @@ rule draw_figure:
     shell:
         "python scripts/draw_figure.py @{params.call} --output {output.figure}"
         " 2>&1 | tee {log}"
-
-
-stage = LAYOUT.stage("tabulate_layer_contributions")
-
-
-rule tabulate_layer_contributions:
-    input:
-        stage.given(),
-    output:
-        table="results/{experiment}/tables/layer_contributions.csv",
-        checksums="results/{experiment}/tables/layer_contributions.sha256",
-    log:
-        stage.log,
-    benchmark:
-        stage.benchmark
-    conda:
-        stage.conda
-    resources:
-        **stage.resources,
-    params:
-        **stage.params,
-    shell:
-        "python scripts/tabulate_layer_contributions.py @{params.call}"
-        " --output {output.table} 2>&1 | tee {log}"

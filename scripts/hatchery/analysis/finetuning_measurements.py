@@ -7,20 +7,33 @@ of which is selected (evaluation.md 8.6).
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.settings import SeededRun
 from hatchery.errors import EvaluationError, ManifestError
-from hatchery.storage.csv_tables import Row, read_rows
+from hatchery.evaluation.metrics.scored import Failure
+from hatchery.storage.csv_tables import Range, read_records
 from hatchery.storage.manifests import Manifest
 
 MAIN_SET = "validation"
-FAILURES = ("", "majority_class", "nan", "zero_mcc", "constant")
-# Metrics from -1 to 1; all others are fractions. A test compares them with the registry of metrics, which cannot be
-# asked here: it needs libraries that tables do without.
-CORRELATIONS = ("mcc", "pearson", "spearman", "mean_of_pearson_and_spearman")
-COLUMNS = ("rows", "seed", "learning_rate", "metric", "value", "failed")
+
+
+@dataclass(frozen=True)
+class _Result:
+    """A row of `results.csv`: a metric is a fraction or a correlation."""
+
+    rows: str
+    seed: int
+    learning_rate: float
+    metric: str
+    value: Annotated[float, Range(-1.0, 1.0)] | None
+    failed: Failure
+
+    @property
+    def run(self) -> tuple[str, int, float]:
+        """What failed as a whole, if a row says so."""
+        return self.rows, self.seed, self.learning_rate
 
 
 @dataclass(frozen=True)
@@ -41,39 +54,40 @@ def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) ->
     Raises EvaluationError naming file and line for a wrong table, ManifestError when the settings lack a key.
     """
     path = manifest.file("results.csv")
-    rows = read_rows(path, COLUMNS, key=COLUMNS[:4])
-    names = list(dict.fromkeys(row.text("rows") for row in rows))
+    rows = read_records(path, _Result, ("rows", "seed", "learning_rate", "metric"))
+    names = list(dict.fromkeys(row.rows for row in rows))
     if MAIN_SET not in names:
         raise EvaluationError(f"{path}: there is no row of the set {MAIN_SET!r}, only of {', '.join(names)}")
     sets = {name: _scored_set(manifest, task, name) for name in names}
     for name, scored in sets.items():
-        if scored.primary not in {row.text("metric") for row in rows if row.text("rows") == name}:
+        if scored.primary not in {row.metric for row in rows if row.rows == name}:
             raise EvaluationError(f"{path}: the set {name!r} has no row of the task's first metric, {scored.primary}")
     failures: dict[tuple[str, int, float], str] = {}
     for row in rows:
-        if reason := row.text("failed", FAILURES):
-            failures.setdefault(_run(row), reason)
+        if row.failed:
+            failures.setdefault(row.run, row.failed)
     measurements = []
     for row in rows:
-        scored, metric = sets[row.text("rows")], row.text("metric")
-        name, seed, rate = _run(row)
-        failed = failures.get((name, seed, rate), "")
+        scored, failed = sets[row.rows], failures.get(row.run, "")
+        # A run that gave no numbers, and the correlation with a constant, have no value.
+        if row.value is None and not failed:
+            raise EvaluationError(f"{path}: {row.rows}, seed {row.seed}: no value of {row.metric}, and no reason why")
         measurements.append(
             Measurement(
                 run=seeded,
                 suite=scored.suite,
                 task=scored.task,
-                metric=f"{metric}_percent",
-                value=_percent(row, metric, failed),
+                metric=f"{row.metric}_percent",
+                value=None if row.value is None else 100 * row.value,
                 manifest=manifest.digest,
-                finetuning_seed=seed,
+                finetuning_seed=row.seed,
                 failed=failed,
-                primary=metric == scored.primary,
-                learning_rate=rate,
+                primary=row.metric == scored.primary,
+                learning_rate=row.learning_rate,
                 origin=task,
                 main=scored.main,
-                majority_percent=_majority(manifest, name),
-                items=_items(manifest, name),
+                majority_percent=_majority(manifest, row.rows),
+                items=_items(manifest, row.rows),
             )
         )
     return measurements
@@ -94,17 +108,6 @@ def with_distinct_tasks(measurements: Iterable[Measurement]) -> list[Measurement
         else replace(run, task=f"{run.task}_from_{run.origin}")
         for run in measurements
     ]
-
-
-def _run(row: Row) -> tuple[str, int, float]:
-    return row.text("rows"), row.count("seed"), row.number("learning_rate", 0.0)
-
-
-def _percent(row: Row, metric: str, failed: str) -> float | None:
-    # A run that gave no numbers, and the correlation with a constant, have no value.
-    if failed and row.text("value") in ("", "nan"):
-        return None
-    return 100 * row.number("value", -1.0 if metric in CORRELATIONS else 0.0, 1.0)
 
 
 def _scored_set(manifest: Manifest, task: str, rows: str) -> _ScoredSet:

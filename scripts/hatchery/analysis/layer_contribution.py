@@ -7,32 +7,26 @@ over both poolers of a task with two spans the mean; the slope is that of the le
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.measurements import read_verified
-from hatchery.analysis.settings import SeededRun, evaluations_named, match_evaluations, runs_by_name
 from hatchery.errors import EvaluationError
-from hatchery.harmless_text import csv_text
-from hatchery.storage.atomic import write_text
-from hatchery.storage.csv_tables import read_rows
+from hatchery.storage.csv_tables import Fraction, read_records
 from hatchery.storage.manifests import Manifest
-from hatchery.storage.verified import write_checksums
-from hatchery.typed import build, stage_body
 
 WEIGHTS_FILE = "layer_weights.csv"
-WEIGHT_COLUMNS = ("seed", "learning_rate", "span", "layer", "weight")
-TABLE_COLUMNS = ("model", "task", "layer", "percent", "slope")
 # Weights are stored with about seven digits.
 SUM_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
-class ProbedModels:
-    """Whose probes the table of an experiment tells of."""
+class _Weight:
+    """A row of the table of a probe's weights."""
 
-    experiment: str
-    runs: tuple[SeededRun, ...]
+    seed: int
+    learning_rate: float
+    span: str
+    layer: int
+    weight: Fraction
 
 
 @dataclass(frozen=True)
@@ -65,9 +59,8 @@ def probe_weights(task: str, manifest: Manifest) -> list[dict[str, Any]]:
     """
     path = manifest.file(WEIGHTS_FILE)
     mixes: dict[tuple[int, float, str], dict[int, float]] = {}
-    for row in read_rows(path, WEIGHT_COLUMNS, key=WEIGHT_COLUMNS[:-1]):
-        key = (row.count("seed"), row.number("learning_rate", 0.0), row.text("span"))
-        mixes.setdefault(key, {})[row.count("layer")] = row.number("weight", 0.0, 1.0)
+    for row in read_records(path, _Weight, ("seed", "learning_rate", "span", "layer")):
+        mixes.setdefault((row.seed, row.learning_rate, row.span), {})[row.layer] = row.weight
     layers = list(range(1, len(next(iter(mixes.values()))) + 1))
     rows = []
     for (seed, rate, span), mix in mixes.items():
@@ -85,30 +78,6 @@ def probe_weights(task: str, manifest: Manifest) -> list[dict[str, Any]]:
 def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
     """The mean of equally long rows, column by column."""
     return tuple(math.fsum(column) / len(rows) for column in zip(*rows, strict=True))
-
-
-def tabulate_layer_contributions(settings: Mapping[str, Any], finetuning: Mapping[str, Path], output: Path) -> None:
-    """Write the contributions of the probes behind the manifests named `RUN:TASK` to `output` (CSV).
-
-    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
-    """
-    chosen = build(ProbedModels, stage_body(settings))
-    write_text(output, contributions_csv(contributions_of(chosen.runs, finetuning, "--finetuning")))
-    write_checksums([output])
-
-
-def contributions_of(runs: Sequence[SeededRun], finetuning: Mapping[str, Path], flag: str) -> list[LayerContribution]:
-    """The contributions of the probes behind the manifests named `RUN:TASK`, which were given as `flag`.
-
-    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
-    """
-    named = runs_by_name(runs)
-    inputs = match_evaluations(finetuning, runs, evaluations_named(finetuning, flag), flag)
-    return layer_contributions(
-        {"model": named[name].model, "run": name, **row}
-        for (name, task), path in inputs.items()
-        for row in probe_weights(task, read_verified(path))
-    )
 
 
 def layer_contributions(rows: Iterable[Mapping[str, Any]]) -> list[LayerContribution]:
@@ -129,13 +98,3 @@ def layer_contributions(rows: Iterable[Mapping[str, Any]]) -> list[LayerContribu
             raise EvaluationError(f"layer weights: the seeds of {model} do not have the same number of layers")
         contributions.append(LayerContribution(model, task, mean_over(shares), len(shares)))
     return contributions
-
-
-def contributions_csv(contributions: Sequence[LayerContribution]) -> str:
-    """The text of `layer_contributions.csv`: a row per model, task and layer, the slope in each of a task's rows."""
-    rows = (
-        (entry.model, entry.task, layer, f"{percent:.4f}", f"{entry.slope:.4f}")
-        for entry in contributions
-        for layer, percent in enumerate(entry.percent, start=1)
-    )
-    return csv_text(TABLE_COLUMNS, rows)

@@ -9,11 +9,11 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from hatchery.analysis.settings import SeededRun
 from hatchery.errors import EvaluationError
-from hatchery.storage.csv_tables import Row, read_rows
+from hatchery.storage.csv_tables import Fraction, Range, read_records
 from hatchery.storage.manifests import Manifest, read_manifest
 
 PRETRAINING_SUITE = "pretraining"
@@ -25,6 +25,7 @@ ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
 ACCURACY_LEVELS: tuple[Literal["paradigm", "phenomenon", "suite"], ...] = ("paradigm", "phenomenon", "suite")
 ACCURACY_COLUMNS = {ACCURACY: "accuracy", ACCURACY_TIES_CORRECT: "accuracy_ties_correct"}
 
+Perplexity = Annotated[float, Range(1.0, infinite=True)]
 Kind = Literal["pretraining", "perplexity", "minimal_pairs", "finetuning"]
 Level = Literal["split", "paradigm", "phenomenon", "suite", "average", "task"]
 
@@ -67,6 +68,25 @@ class Measurement:
         return self.finetuning_seed is not None
 
 
+@dataclass(frozen=True)
+class _PerplexityRow:
+    split: str
+    labelled_tokens: int
+    loss_nats: Annotated[float, Range(0.0)]
+    perplexity: Perplexity
+    accuracy: Fraction
+    pseudo_perplexity: Perplexity | None
+
+
+@dataclass(frozen=True)
+class _AccuracyRow:
+    level: Literal["paradigm", "phenomenon", "suite"]
+    name: str
+    pairs: int
+    accuracy: Fraction
+    accuracy_ties_correct: Fraction
+
+
 def read_verified(path: str | Path) -> Manifest:
     """Read a manifest and compare its outputs with their checksums. Raises ManifestError when one differs."""
     manifest = read_manifest(path)
@@ -102,31 +122,23 @@ def perplexity_measurements(run: SeededRun, manifest: Manifest) -> list[Measurem
 
     A perplexity beyond float64 is None and failed; so is nothing else here.
     """
-    columns = ("split", "labelled_tokens", "loss_nats", "perplexity", "accuracy", "pseudo_perplexity")
     measurements = []
-    for row in read_rows(manifest.file("perplexity.csv"), columns, key=("split",)):
-        values: dict[str, float | None] = {
-            "loss_nats": row.number("loss_nats", 0.0),
-            "perplexity": _finite(row, "perplexity"),
-            ACCURACY: 100 * row.number("accuracy", 0.0, 1.0),
-        }
-        if row.text("pseudo_perplexity"):
-            values["pseudo_perplexity"] = _finite(row, "pseudo_perplexity")
-        for metric, value in values.items():
+    for row in read_records(manifest.file("perplexity.csv"), _PerplexityRow, ("split",)):
+        values = {"loss_nats": row.loss_nats, "perplexity": row.perplexity, ACCURACY: 100 * row.accuracy}
+        if row.pseudo_perplexity is not None:
+            values["pseudo_perplexity"] = row.pseudo_perplexity
+        for metric, number in values.items():
+            value = None if math.isinf(number) else number
             measurements.append(
                 Measurement(
-                    *(run, PERPLEXITY_SUITE, row.text("split"), metric, value, manifest.digest),
+                    *(run, PERPLEXITY_SUITE, row.split, metric, value, manifest.digest),
                     failed="infinite" if value is None else "",
                     kind="perplexity",
                     level="split",
-                    items=row.count("labelled_tokens"),
+                    items=row.labelled_tokens,
                 )
             )
     return measurements
-
-
-def _finite(row: Row, column: str) -> float | None:
-    return None if row.text(column) == "inf" else row.number(column, 1.0)
 
 
 def minimal_pair_measurements(run: SeededRun, suite: str, manifest: Manifest) -> list[Measurement]:
@@ -137,7 +149,7 @@ def minimal_pair_measurements(run: SeededRun, suite: str, manifest: Manifest) ->
     they may differ by more than a point.
     """
     path = manifest.file("accuracy.csv")
-    rows = read_rows(path, ("level", "name", "pairs", *ACCURACY_COLUMNS.values()), key=("level", "name"))
+    rows = read_records(path, _AccuracyRow, ("level", "name"))
     measurements: list[Measurement] = []
 
     def add(level: Level, task: str, metric: str, value: float, deviation: float, items: int) -> None:
@@ -151,13 +163,15 @@ def minimal_pair_measurements(run: SeededRun, suite: str, manifest: Manifest) ->
             )
         )
 
-    by_level: dict[str, list[Row]] = {level: [] for level in ACCURACY_LEVELS}
-    for row in rows:
-        by_level[row.text("level", ACCURACY_LEVELS)].append(row)
+    if any(row.pairs == 0 for row in rows):
+        raise EvaluationError(f"{path}: an accuracy over 0 pairs")
+    by_level: dict[str, list[_AccuracyRow]] = {
+        level: [row for row in rows if row.level == level] for level in ACCURACY_LEVELS
+    }
     for metric, column in ACCURACY_COLUMNS.items():
         for level in ACCURACY_LEVELS:
             for row in by_level[level]:
-                add(level, row.text("name"), metric, *_accuracy(row, column))
+                add(level, row.name, metric, *_accuracy(row, column))
         for task, averaged in ((PHENOMENON_AVERAGE, "phenomenon"), (PARADIGM_AVERAGE, "paradigm")):
             values = [_accuracy(row, column) for row in by_level[averaged]]
             if not values:
@@ -197,10 +211,7 @@ def shown_pairs(measurements: Iterable[Measurement]) -> list[Measurement]:
     ]
 
 
-def _accuracy(row: Row, column: str) -> tuple[float, float, int]:
+def _accuracy(row: _AccuracyRow, column: str) -> tuple[float, float, int]:
     """Accuracy and its binomial standard deviation sqrt(p (1 - p) / pairs), both in percent, and the pairs."""
-    accuracy = row.number(column, 0.0, 1.0)
-    pairs = row.count("pairs")
-    if pairs == 0:
-        raise EvaluationError(f"{row.where}: an accuracy over 0 pairs")
-    return 100 * accuracy, 100 * math.sqrt(accuracy * (1 - accuracy) / pairs), pairs
+    accuracy: float = getattr(row, column)
+    return 100 * accuracy, 100 * math.sqrt(accuracy * (1 - accuracy) / row.pairs), row.pairs

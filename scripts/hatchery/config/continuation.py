@@ -48,12 +48,15 @@ def settings_of(pretraining: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def path_of(pretraining: Mapping[str, Any]) -> str | None:
-    """The manifest of the model that `initialise_from.path` names, a folder or the manifest itself; None without."""
+def path_of(project: "Project", pretraining: Mapping[str, Any]) -> str | None:
+    """The manifest of the model that `initialise_from.path` names; None without.
+
+    It is a folder, the manifest itself, or the name of an entry under `data` of config.yaml that has a path.
+    """
     given = (pretraining[KEY] or {}).get("path")
     if given is None:
         return None
-    path = Path(given).expanduser()
+    path = Path(project.config["data"].get(given, {}).get("path") or given).expanduser()
     return str(path if path.name == "manifest.json" else path / "manifest.json")
 
 
@@ -95,7 +98,7 @@ def check_continuation(name: str, experiment: Mapping[str, Any], where: str, pro
         if pretraining[KEY] is None:
             continue
         place = f"{where}: runs.{run}.pretraining"
-        _check_keys(pretraining, f"{place}.{KEY}")
+        _check_keys(project, pretraining, f"{place}.{KEY}")
         _check_output_bias(pretraining, place)
         for seed in entry["seeds"]:
             origin = origin_of(project, name, run, seed)
@@ -119,18 +122,18 @@ def _take(project: "Project", experiment: str, run: str) -> str:
     return str(chosen.get("take", "weights"))
 
 
-def _check_keys(pretraining: Mapping[str, Any], place: str) -> None:
+def _check_keys(project: "Project", pretraining: Mapping[str, Any], place: str) -> None:
     chosen = pretraining[KEY]
     if ("run" in chosen) == ("path" in chosen):
         raise ConfigError(f"{place}: got {', '.join(chosen) or 'no key'}, expected either `run` or `path`")
     for key in ("experiment", "seed"):
         if "path" in chosen and chosen.get(key) is not None:
             raise ConfigError(f"{place}.{key}: got {chosen[key]!r} beside `path`, expected it beside `run` only")
-    manifest = path_of(pretraining)
+    manifest = path_of(project, pretraining)
     if manifest is not None and not Path(manifest).is_file():
         raise ConfigError(
             f"{place}.path: got {chosen['path']!r}, there is no {manifest}; expected a folder that "
-            "scripts/import_checkpoint.py or a pretraining wrote"
+            "scripts/import_checkpoint.py or a pretraining wrote, or an entry of `data` with such a path"
         )
 
 

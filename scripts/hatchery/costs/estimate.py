@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
 from hatchery.costs.planned_device import PlanSettings, check_plan, precision_and_peak
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of, model_config, training_flops_per_sequence
 from hatchery.modeling.flops import BACKWARD_FACTOR
-from hatchery.modeling.language_model import build_language_model
+from hatchery.modeling.language_model import empty_language_model
 from hatchery.pretraining.data_order import Phase, phases_from, training_phases
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.settings.base import Settings
@@ -112,9 +110,7 @@ def estimate(settings: CostSettings) -> list[CellCost]:
 
 def parameters_of(config: ModelConfig) -> int:
     """Parameters of a model, shared ones once, from the modules themselves but without memory for their values."""
-    with torch.device("meta"):
-        model = build_language_model(config)
-    return sum(parameter.numel() for parameter in model.parameters())
+    return sum(parameter.numel() for parameter in empty_language_model(config).parameters())
 
 
 def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:

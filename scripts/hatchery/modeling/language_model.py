@@ -7,11 +7,12 @@ model also says whether the two texts of an input belong together. Losses are su
 engine can divide by the counts of the global batch.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of
@@ -106,3 +107,19 @@ class LanguageModel(nn.Module):
 def build_language_model(config: ModelConfig) -> LanguageModel:
     """The model that `config` describes, before `initialise_` or loading gives it its weights."""
     return family_of(config).modules().model(config)
+
+
+def empty_language_model(config: ModelConfig) -> LanguageModel:
+    """The modules of `build_language_model` on the meta device: shapes and names, without memory for the values."""
+    with torch.device("meta"), _WithoutInitialisation():
+        return build_language_model(config)
+
+
+class _WithoutInitialisation(TorchFunctionMode):
+    """Skips `torch.nn.init`, which has nothing to draw on the meta device, but loads torch's compiler for it (1 s)."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)

@@ -16,7 +16,7 @@ from torch import Tensor
 from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config
-from hatchery.modeling.language_model import LanguageModel, build_language_model
+from hatchery.modeling.language_model import LanguageModel, empty_language_model
 from hatchery.storage.atomic import atomic_path, write_json
 
 WEIGHTS_FILE = "model.safetensors"
@@ -44,9 +44,7 @@ def load_language_model(folder: str | Path) -> LanguageModel:
     folder = Path(folder)
     config = load_config(folder)
     tensors = _read_tensors(folder / WEIGHTS_FILE)
-    # On the meta device nothing is allocated or drawn only to be overwritten.
-    with torch.device("meta"):
-        model = build_language_model(config)
+    model = empty_language_model(config)
     check_tensors(model, tensors, folder / WEIGHTS_FILE)
     # Copies, in the fp32 that parameters always have: what the reader returns may be a map of the file.
     copies = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}

@@ -3,7 +3,7 @@
 Where results are kept that experiments share is in `kept_results.py`.
 """
 
-from hatchery.analysis.figures.registry import Need, figures_drawn_from, require_figure
+from hatchery.analysis.figures.registry import Need, figures_drawn_from, require_figure, tables_of
 from hatchery.analysis.msgs_features import bias_features
 from hatchery.config.continuation import origin_of, path_of
 from hatchery.config.finetuning_jobs import task_batch
@@ -11,7 +11,6 @@ from hatchery.config.overrides import pretraining_of
 from hatchery.config.paper_tables import paper_of_tables
 from hatchery.planning.data_layout import DataLayout
 from hatchery.rendering.figures import Declaration
-from hatchery.stages.figures import drawn_cells
 
 
 class Layout(DataLayout):
@@ -40,7 +39,7 @@ class Layout(DataLayout):
     def initial_model(self, experiment: str, cell: str) -> list[str]:
         """Manifest of the model that a pretraining starts from; none where its weights are random."""
         chosen = self.project.cell(experiment, cell)
-        given = path_of(pretraining_of(self.project.experiment(experiment), chosen.run))
+        given = path_of(self.project, pretraining_of(self.project.experiment(experiment), chosen.run))
         if given is not None:
             return [given]
         origin = origin_of(self.project, experiment, chosen.run, chosen.seed)
@@ -165,35 +164,32 @@ class Layout(DataLayout):
 
     def figures(self, experiment: str) -> dict[str, str]:
         """The figures of an experiment by name: those that its results give something to draw for."""
-        has = [need for need, results in self._drawable(experiment).items() if results]
-        return {name: f"results/{experiment}/figures/{name}.svg" for name in figures_drawn_from(has)}
+        drawn = figures_drawn_from(self._drawable(experiment))
+        return {name: f"results/{experiment}/figures/{name}.svg" for name in drawn}
 
     def figure(self, experiment: str, figure: str) -> Declaration:
         """What a figure of an experiment is. Raises ConfigError where the experiment has nothing to draw in it."""
-        has = [need for need, results in self._drawable(experiment).items() if results]
-        return require_figure(figure, has, experiment)
+        return require_figure(figure, self._drawable(experiment), experiment)
 
-    def drawn(self, experiment: str, figure: str) -> dict[str, str]:
-        """What a figure of an experiment draws: manifests by `CELL` or `CELL:...` of the models that it shows."""
-        drawable, cells = self._drawable(experiment), drawn_cells(self.project, experiment)
-        found = {name: path for need in self.figure(experiment, figure).needs for name, path in drawable[need].items()}
-        return {name: path for name, path in found.items() if name.split(":")[0] in cells}
-
-    def marked(self, experiment: str, figure: str) -> list[str]:
-        """The published numbers that a figure of an experiment marks, if any."""
-        return self.published(experiment) if self.figure(experiment, figure).published else []
+    def figure_tables(self, experiment: str, figure: str) -> dict[str, str]:
+        """What a figure of an experiment is drawn from: tidy tables, and published values if it marks such."""
+        declared = self.figure(experiment, figure)
+        tables = {name: f"results/{experiment}/{name}.parquet" for name in tables_of(declared)}
+        published = self.published(experiment) if declared.published else []
+        return tables | {"published": published[0]} if published else tables
 
     def figure_text(self, experiment: str, figure: str) -> str:
         """What the report says of a figure of an experiment."""
         return self.figure(experiment, figure).report_text(experiment, bool(self.published(experiment)))
 
-    def _drawable(self, experiment: str) -> dict[Need, dict[str, str]]:
-        pretrained, finetuned = self.pretrained(experiment), self.finetuned(experiment)
-        return {
-            "curves": pretrained,
-            "layer_weights": pretrained,
+    def _drawable(self, experiment: str) -> list[Need]:
+        results: dict[Need, dict[str, str]] = {
+            "runs": self.pretrained(experiment),
+            "curves": self.pretrained(experiment),
+            "layer_weights": self.pretrained(experiment),
             "minimal_pairs": self.minimal_pairs(experiment),
-            "tasks": finetuned,
+            "tasks": self.finetuned(experiment),
             "ambiguous_tasks": self.ambiguous(experiment),
             "probes": self.probed(experiment),
         }
+        return [need for need, found in results.items() if found]

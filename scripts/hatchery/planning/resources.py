@@ -2,7 +2,7 @@
 
 One pure function of the stage's record, the `cluster` block, what is known of the job's size, and the attempt. Names
 are those that the Slurm executor of Snakemake reads; a key that a job must not have is missing. Shapes of pretraining
-that this executor accepts were found by running it (`tests/config/test_sbatch_lines.py` holds them).
+that this executor accepts were found by running it (`tests/planning/test_sbatch_lines.py` holds them).
 """
 
 import math

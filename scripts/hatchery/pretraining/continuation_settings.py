@@ -30,7 +30,7 @@ class InitialModelChoice(InitialModelSettings):
     seed: Natural | None = ABSENT
     """Pretraining seed of that run; null is its only one, or that of this run."""
     path: NotEmpty = ABSENT
-    """A folder that scripts/import_checkpoint.py or a pretraining wrote."""
+    """A folder that scripts/import_checkpoint.py or pretraining wrote, or the name of a `data` entry with its path."""
 
 
 @dataclass(frozen=True)

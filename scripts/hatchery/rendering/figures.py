@@ -7,6 +7,7 @@ without running them, and all values of a declaration are literals.
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class Declaration:
     def report_text(self, of: str, published: bool) -> str:
         """What the report of Snakemake says of the figure of an experiment, in reStructuredText."""
         parts = [f"**{self.title} of** ``{of}``. {self.caption}", self.explanation, self.published if published else ""]
-        return "\n\n".join(part.strip() for part in parts if part)
+        return "\n\n".join(cleandoc(part) for part in parts if part)
 
 
 def declaration_in(path: Path) -> Declaration | None:

@@ -25,9 +25,7 @@ class Text:
     words: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema
-
-        return core_schema.str_schema(pattern=self.pattern, strict=True)
+        return {"type": "str", "pattern": self.pattern, "strict": True}
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
         return {**handler(schema), "x-expected": self.words}
@@ -38,22 +36,17 @@ class Unique:
     """A list that holds each entry once."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_after_validator_function(_without_repetitions, handler(source))
+        check = {"type": "no-info", "function": _without_repetitions}
+        return {"type": "function-after", "function": check, "schema": handler(source)}
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
         return {**handler(schema), "uniqueItems": True}
 
 
 def _without_repetitions(values: Any) -> Any:
-    from pydantic_core import PydanticCustomError
-
     twice = next((value for value in values if values.count(value) > 1), None)
     if twice is not None:
-        raise PydanticCustomError(
-            "not_unique", "got {value} more than once, expected each entry once", {"value": repr(twice)}
-        )
+        raise ValueError(f"got {twice!r} more than once, expected each entry once")
     return values
 
 

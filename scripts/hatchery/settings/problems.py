@@ -58,7 +58,7 @@ def _explained(detail: Mapping[str, Any], hint: Any, document: Any) -> tuple[str
         case "value_error" if isinstance(context.get("error"), RefusedError):
             refused = context["error"]
             return _joined((*path, refused.key) if refused.key else path), refused.problem
-        case "value_error" | "not_unique" | "json_invalid":
+        case "value_error" | "json_invalid":
             return place, detail["msg"].removeprefix("Value error, ")
         case "union_tag_invalid" | "union_tag_not_found":
             return _wrong_tag(path, value, detail)

@@ -14,11 +14,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from hatchery.errors import EvaluationError
 
 Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of the numbers in a column, which they may reach: `Annotated[float, Range(0, 1)]` is a fraction."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    # Whether `inf` is a number of the column.
+    infinite: bool = False
+
+
+Fraction = Annotated[float, Range(0.0, 1.0)]
 
 
 @dataclass(frozen=True)
@@ -66,29 +79,37 @@ def read_records(
 ) -> list[Record]:
     """Read a CSV file whose columns are the fields of `schema`, a dataclass; further columns are passed over.
 
-    A field is a `str`, a `Literal` of texts, an `int` (a whole number that is not negative), a finite `float`, or one
-    of the two `| None`, which is an empty field of the table. No two rows agree in all of `key`, if one is given.
-    Raises EvaluationError like `read_rows`, and naming line and column of a field of another kind.
+    A field is a `str`, a `Literal` of texts, an `int` (a whole number that is not negative), a finite `float`, perhaps
+    `Annotated` with a `Range`, or a number `| None`, which is an empty field of the table, or `nan`. No two rows agree
+    in all of `key`, if one is given. Raises EvaluationError like `read_rows`, and naming line and column of a field of
+    another kind.
     """
-    readers = _readers(schema)
+    columns: Any = schema
+    readers = _readers(columns)
     rows = read_rows(path, tuple(readers), key, may_be_empty)
     return [schema(**{column: read(row, column) for column, read in readers.items()}) for row in rows]
 
 
 @cache
-def _readers(schema: type) -> dict[str, Callable[[Row, str], Any]]:
-    hints = typing.get_type_hints(schema)
+def _readers(schema: Any) -> dict[str, Callable[[Row, str], Any]]:
+    hints = typing.get_type_hints(schema, include_extras=True)
     return {field.name: _reader(hints[field.name]) for field in dataclasses.fields(schema)}
 
 
 def _reader(hint: Any) -> Callable[[Row, str], Any]:
-    if isinstance(hint, types.UnionType):
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
         (chosen,) = (kind for kind in typing.get_args(hint) if kind is not types.NoneType)
         read = _reader(chosen)
-        return lambda row, column: read(row, column) if row.values[column] else None
+        return lambda row, column: None if row.values[column] in ("", "nan") else read(row, column)
     if typing.get_origin(hint) is typing.Literal:
         return lambda row, column: row.text(column, typing.get_args(hint))
-    return {str: Row.text, int: Row.count, float: Row.number}[hint]
+    if typing.get_origin(hint) is Annotated:
+        _, bounds = typing.get_args(hint)
+        return lambda row, column: (
+            math.inf if bounds.infinite and row.values[column] == "inf" else row.number(column, bounds.low, bounds.high)
+        )
+    plain: dict[Any, Callable[[Row, str], Any]] = {str: Row.text, int: Row.count, float: Row.number}
+    return plain[hint]
 
 
 def read_rows(

@@ -6,13 +6,13 @@ learning rate is selected, every run of a task counts (8.6).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from hatchery.analysis.finetuning_measurements import finetuning_measurements
-from hatchery.analysis.measurements import Measurement, read_verified
+from hatchery.analysis.figures.registry import Tables
+from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.msgs_features import LINGUISTIC_FEATURES, SURFACE_FEATURES, bias_features
-from hatchery.analysis.settings import FigureSettings, evaluations_named, match_evaluations, runs_by_name
-from hatchery.errors import ConfigError, EvaluationError
+from hatchery.analysis.read_tables import read_measurements
+from hatchery.analysis.settings import FigureSettings
+from hatchery.errors import EvaluationError
 
 METRIC = "mcc_percent"
 
@@ -31,26 +31,20 @@ BiasRuns = Mapping[BiasTask, Mapping[str, Sequence[Measurement]]]
 """Runs by task and model, tasks in the order of Figure 3 of ELC-BERT, models in that of the configuration."""
 
 
-def read_bias_runs(
-    settings: FigureSettings, results: Mapping[str, Path]
-) -> dict[BiasTask, dict[str, list[Measurement]]]:
-    """The runs behind the manifests named `CELL:TASK`, by task and model.
+def read_bias_runs(settings: FigureSettings, tables: Tables) -> dict[BiasTask, dict[str, list[Measurement]]]:
+    """The runs of the experiment by task and model.
 
-    Raises ConfigError for a task that is not ambiguous, ManifestError or EvaluationError naming the input at fault.
+    Raises ManifestError for an altered table, EvaluationError for a task without its Matthews correlation.
     """
-    seeded = runs_by_name(settings.runs)
-    tasks = evaluations_named(results, "--results")
     found: dict[BiasTask, dict[str, list[Measurement]]] = {}
-    for (name, task), path in match_evaluations(results, settings.runs, tasks, "--results").items():
-        features = bias_features(task)
-        if features is None:
-            raise ConfigError(f"--results: {task} is no ambiguous task of MSGS, so it has no bias between features")
-        measured = finetuning_measurements(seeded[name], task, read_verified(path))
-        runs = [run for run in measured if run.main and run.metric == METRIC]
-        if not runs:
-            raise EvaluationError(f"{path}: there is no mcc, which is the score of {task}")
-        key = BiasTask(runs[0].suite, task, *features)
-        found.setdefault(key, {}).setdefault(seeded[name].model, []).extend(runs)
+    for run in read_measurements(tables["measurements"], settings.runs, "finetuning"):
+        features = bias_features(run.task) if run.main else None
+        if features is not None:
+            runs = found.setdefault(BiasTask(run.suite, run.task, *features), {}).setdefault(run.run.model, [])
+            runs += [run] if run.metric == METRIC else []
+    for task, models in found.items():
+        if lacking := [model for model, runs in models.items() if not runs]:
+            raise EvaluationError(f"{tables['measurements']}: {lacking[0]}: no mcc, which is the score of {task.task}")
     order = list(found)
     return {task: found[task] for task in sorted(order, key=lambda task: _place(task, order))}
 

@@ -7,7 +7,6 @@ bandwidth for all models, reflected at -1 and 1, beyond which there are no score
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from hatchery.analysis.figures.published_marks import (
     published_handle,
     published_mark,
 )
+from hatchery.analysis.figures.registry import Tables
 from hatchery.analysis.figures.run_dots import (
     BIAS_LABEL,
     DotScale,
@@ -71,7 +71,7 @@ a panel have the same area. The bar is the middle half of the runs, the white do
 the mean of the task means. Failed runs (Matthews correlation 0, one class for everything, not a number) are hollow
 dots and left out of all statistics. Failed runs without a value have a lane of their own.
 
-Source: ``results.csv`` of every model and ambiguous task.
+Source: ``measurements.parquet``.
 """,
     published="An open diamond is a comparable published mean over the same six tasks.",
 )
@@ -104,13 +104,10 @@ class Violin:
         return [run.value / 100 for run in self.runs if run.value is not None and not run.failed]
 
 
-def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
-    """The figure of the scores named `CELL:TASK=manifest`, a panel per suite.
-
-    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
-    """
-    values = comparable_values(settings, published)
-    return draw_bias_violins(settings, violins(settings, read_bias_runs(settings, results), values))
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure, a panel per suite. Raises ManifestError for an altered table."""
+    values = comparable_values(settings, tables)
+    return draw_bias_violins(settings, violins(settings, read_bias_runs(settings, tables), values))
 
 
 def violins(settings: FigureSettings, runs: BiasRuns, published: Published) -> dict[str, list[Violin]]:

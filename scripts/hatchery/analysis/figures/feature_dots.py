@@ -5,7 +5,6 @@ per model. The runs of all seeds and learning rates are drawn, none is selected.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -20,6 +19,7 @@ from hatchery.analysis.figures.published_marks import (
     published_handle,
     published_mark,
 )
+from hatchery.analysis.figures.registry import Tables
 from hatchery.analysis.figures.run_dots import (
     DotScale,
     bias_axis,
@@ -63,19 +63,15 @@ down.
 Failed runs (Matthews correlation 0, one class for everything, not a number) are hollow; those without a value have a
 lane of their own. The stroke is the mean of the other runs.
 
-Source: ``results.csv`` of every model and ambiguous task.
+Source: ``measurements.parquet``.
 """,
     published="An open diamond is a comparable published mean.",
 )
 
 
-def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
-    """The figure of the scores named `CELL:TASK=manifest`, a panel per pair of features.
-
-    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
-    """
-    values = comparable_values(settings, published)
-    return draw_feature_dots(settings, read_bias_runs(settings, results), values)
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure, a panel per pair of features. Raises ManifestError for an altered table."""
+    return draw_feature_dots(settings, read_bias_runs(settings, tables), comparable_values(settings, tables))
 
 
 def draw_feature_dots(settings: FigureSettings, runs: BiasRuns, published: Published) -> Figure:

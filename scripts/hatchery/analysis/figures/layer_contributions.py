@@ -6,8 +6,7 @@ percent per layer. Light stands for little and dark for much, in colours that
 colour-blind readers order the same way.
 """
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,7 +15,9 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.layer_contribution import LayerContribution, contributions_of
+from hatchery.analysis.figures.registry import Tables
+from hatchery.analysis.layer_contribution import LayerContribution
+from hatchery.analysis.read_tables import read_layer_contributions
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.analysis.summary_layout import readable
 from hatchery.rendering.drawing import GRID, MUTED
@@ -36,7 +37,7 @@ in percent, are the contributions. They are means over the runs of a probe, and 
 spans. The slope is that of the least-squares line over the layers. A negative slope means that a task is read from
 early layers. There is one panel per model, or one per task if there are fewer tasks than models.
 
-Source: ``layer_weights.csv`` of every probe; the numbers are in ``tables/layer_contributions.csv``.
+Source: ``layers.parquet``.
 """,
 )
 
@@ -52,12 +53,9 @@ MOST_HIGH_ROWS = 24
 Rows = Sequence[tuple[str, LayerContribution]]
 
 
-def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
-    """The figure of the probes named `CELL:TASK=manifest`.
-
-    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
-    """
-    return draw_layer_contributions(settings, contributions_of(settings.runs, results, "--results"))
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table, EvaluationError where the seeds of a model differ."""
+    return draw_layer_contributions(settings, read_layer_contributions(tables["layers"], settings.runs))
 
 
 def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> Figure:

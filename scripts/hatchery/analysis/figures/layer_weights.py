@@ -8,7 +8,6 @@ scale: what a model takes more or less of than a residual stream stands out.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,9 +16,10 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.measurements import read_verified
-from hatchery.analysis.pretraining_outputs import LayerWeights, read_layer_weights
-from hatchery.analysis.settings import FigureSettings, match_runs, models_with_counts
+from hatchery.analysis.figures.registry import Tables
+from hatchery.analysis.pretraining_outputs import LayerWeights
+from hatchery.analysis.read_tables import read_layer_weights
+from hatchery.analysis.settings import FigureSettings, models_with_counts
 from hatchery.errors import EvaluationError
 from hatchery.rendering.drawing import GRID, grid_shape, is_narrow, most_lines
 from hatchery.rendering.figures import Declaration
@@ -41,7 +41,7 @@ the weighting of the model's output. For models with several pretraining seeds, 
 Weights of different layers are comparable only if the outputs are normalised. Otherwise a small weight may belong to
 an output of large magnitude.
 
-Source: ``layer_weights.json`` of every pretraining run.
+Source: ``layers.parquet``.
 """,
 )
 
@@ -67,16 +67,9 @@ class Panel:
         return max(self.table.scaled)[0]
 
 
-def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
-    """The figure of the models named `CELL=manifest`.
-
-    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
-    """
-    tables = {
-        name: read_layer_weights(read_verified(path))
-        for name, path in match_runs(results, settings.runs, "--results").items()
-    }
-    return draw_layer_weights(settings, panels_of(settings, tables))
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table, EvaluationError where the seeds of a model differ."""
+    return draw_layer_weights(settings, panels_of(settings, read_layer_weights(tables["layers"], settings.runs)))
 
 
 def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> list[Panel]:

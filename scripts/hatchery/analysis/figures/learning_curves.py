@@ -5,9 +5,8 @@ their mean is drawn; development losses are drawn as they were measured. Every p
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,15 +14,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from hatchery.analysis.measurements import read_verified
-from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
+from hatchery.analysis.figures.registry import Tables
+from hatchery.analysis.pretraining_outputs import CurvePoint
+from hatchery.analysis.read_tables import read_curves
 from hatchery.analysis.settings import (
     FigureSettings,
     SeededRun,
-    match_runs,
     models_in_order,
     models_with_counts,
-    runs_by_name,
 )
 from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns, model_styles
 from hatchery.rendering.figures import Declaration
@@ -41,7 +39,7 @@ The right panel shows the loss on the development split at each evaluation. The 
 start of training. The upper axes count optimiser steps; they are left out if the models see different numbers of
 tokens per step. Untrained models have no line.
 
-Source: ``metrics.jsonl`` of every pretraining run.
+Source: ``curves.parquet``.
 """,
 )
 
@@ -59,16 +57,10 @@ class Curve:
     development: list[tuple[float, float]]
 
 
-def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
-    """The figure of the models named `CELL=manifest`.
-
-    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
-    """
-    runs = runs_by_name(settings.runs)
-    points = {
-        name: read_curve(read_verified(path)) for name, path in match_runs(results, settings.runs, "--results").items()
-    }
-    curves = [curve_of(runs[name], rows) for name, rows in points.items()]
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table."""
+    points = read_curves(tables["curves"], settings.runs)
+    curves = [curve_of(run, points[run.name]) for run in settings.runs]
     return draw_learning_curves(settings, curves, tokens_per_step(list(points.values())))
 
 

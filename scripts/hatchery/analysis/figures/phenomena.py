@@ -7,7 +7,6 @@ diamond is the published accuracy of the model, if the experiment names a paper.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -21,21 +20,19 @@ from hatchery.analysis.figures.published_marks import (
     published_handle,
     published_mark,
 )
+from hatchery.analysis.figures.registry import Tables
 from hatchery.analysis.measurements import (
     ACCURACY,
     PARADIGM_AVERAGE,
     PHENOMENON_AVERAGE,
+    Level,
     Measurement,
-    minimal_pair_measurements,
-    read_verified,
 )
+from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import (
     FigureSettings,
-    evaluations_named,
-    match_evaluations,
     models_in_order,
     models_with_counts,
-    runs_by_name,
 )
 from hatchery.analysis.summary_layout import readable
 from hatchery.rendering.drawing import (
@@ -63,14 +60,14 @@ the sample standard deviation over them (the legend gives the number of seeds). 
 bars of a phenomenon are in the order of the legend. The phenomenon average is set apart below them; it weighs all
 phenomena of a suite equally.
 
-Source: ``accuracy.csv`` of every model and suite.
+Source: ``measurements.parquet``.
 """,
     published="The paradigm average, which weighs all paradigms equally, is drawn if the paper prints it. An open "
     "diamond is a comparable published accuracy.",
 )
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
-LEVELS = ("phenomenon", "average")
+LEVELS: tuple[Level, ...] = ("phenomenon", "average")
 CHANCE = 50.0
 # Between the phenomena and their averages, in rows.
 AVERAGE_GAP = 0.6
@@ -96,18 +93,13 @@ class SuiteBars:
         return [place + (AVERAGE_GAP if place >= first else 0.0) for place in range(len(self.phenomena))]
 
 
-def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
-    """The figure of the scores named `CELL:SUITE=manifest`, a panel per suite.
-
-    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
-    """
-    values = comparable_values(settings, published)
-    runs = runs_by_name(settings.runs)
-    suites = evaluations_named(results, "--results")
-    measurements: dict[str, list[Measurement]] = {suite: [] for suite in suites}
-    for (name, suite), path in match_evaluations(results, settings.runs, suites, "--results").items():
-        measurements[suite] += minimal_pair_measurements(runs[name], suite, read_verified(path))
-    return draw_phenomena(settings, [suite_bars(suite, runs, values) for suite, runs in measurements.items()])
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure, a panel per suite. Raises ManifestError for an altered table."""
+    values = comparable_values(settings, tables)
+    suites: dict[str, list[Measurement]] = {}
+    for measurement in read_measurements(tables["measurements"], settings.runs, "minimal_pairs", LEVELS):
+        suites.setdefault(measurement.suite, []).append(measurement)
+    return draw_phenomena(settings, [suite_bars(suite, measured, values) for suite, measured in suites.items()])
 
 
 def suite_bars(suite: str, measurements: Sequence[Measurement], published: Published | None = None) -> SuiteBars:

@@ -4,11 +4,11 @@ Only values that are comparable with ours are marked; what else is printed stand
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from matplotlib.lines import Line2D
 
+from hatchery.analysis.figures.registry import Tables
 from hatchery.analysis.published import PublishedValue
 from hatchery.analysis.published_values import Key, for_experiment, read_numbers
 from hatchery.analysis.settings import FigureSettings
@@ -20,14 +20,14 @@ Published = Mapping[Key, PublishedValue]
 """Published values by (our model, suite, task, metric)."""
 
 
-def comparable_values(settings: FigureSettings, table: Path | None) -> dict[Key, PublishedValue]:
-    """The values of `table` that the models of the experiment are set beside; none without a paper.
+def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, PublishedValue]:
+    """The published values that the models of the experiment are set beside; none without a paper.
 
-    Raises ConfigError when settings and table do not belong together, EvaluationError for an invalid table.
+    Raises ConfigError when settings and tables do not belong together, EvaluationError for an invalid table.
     """
-    chosen = settings.published
+    chosen, table = settings.published, tables.get("published")
     if (chosen is None) != (table is None):
-        raise ConfigError(f"--published is {table}, but the settings say published: {chosen}")
+        raise ConfigError(f"--tables: published is {table}, but the settings say published: {chosen}")
     if chosen is None or table is None:
         return {}
     values = for_experiment(read_numbers(table), chosen.paper, chosen.track, chosen.rows)

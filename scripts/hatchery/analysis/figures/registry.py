@@ -8,16 +8,20 @@ from typing import Literal
 from hatchery.errors import ConfigError
 from hatchery.rendering.figures import Declaration, declaration_in
 
-Need = Literal["curves", "layer_weights", "minimal_pairs", "tasks", "ambiguous_tasks", "probes"]
-NEEDS: Mapping[Need, str] = {
-    "curves": "pretrained models",
-    "layer_weights": "pretrained models",
-    "minimal_pairs": "suites of minimal pairs",
-    "tasks": "fine-tuning tasks",
-    "ambiguous_tasks": "ambiguous tasks of MSGS",
-    "probes": "edge probing tasks",
+Tables = Mapping[str, Path]
+"""What a figure is given: the tidy tables that it needs, of one experiment or of several, and `published` values."""
+
+Need = Literal["runs", "curves", "layer_weights", "minimal_pairs", "tasks", "ambiguous_tasks", "probes"]
+NEEDS: Mapping[Need, tuple[str, str]] = {
+    "runs": ("runs", "pretrained models"),
+    "curves": ("curves", "pretrained models"),
+    "layer_weights": ("layers", "pretrained models"),
+    "minimal_pairs": ("measurements", "suites of minimal pairs"),
+    "tasks": ("measurements", "fine-tuning tasks"),
+    "ambiguous_tasks": ("measurements", "ambiguous tasks of MSGS"),
+    "probes": ("layers", "edge probing tasks"),
 }
-"""What figures draw, and what a user calls it; in the order of the page."""
+"""What figures draw: the tidy table where it stands, and what a user calls it; in the order of the page."""
 
 
 @cache
@@ -29,6 +33,11 @@ def declared_figures() -> dict[str, Declaration]:
     return dict(sorted(drawn.items(), key=lambda item: ([places[need] for need in item[1].needs], item[0])))
 
 
+def tables_of(figure: Declaration) -> list[str]:
+    """The tidy tables in which a figure finds what it needs."""
+    return sorted({table for need, (table, _) in NEEDS.items() if need in figure.needs})
+
+
 def figures_drawn_from(has: Collection[str]) -> dict[str, Declaration]:
     """The figures that can be drawn from results of these kinds (`NEEDS`)."""
     return {name: figure for name, figure in declared_figures().items() if set(figure.needs) <= set(has)}
@@ -37,7 +46,7 @@ def figures_drawn_from(has: Collection[str]) -> dict[str, Declaration]:
 def require_figure(name: str, has: Collection[str], of: str) -> Declaration:
     """The declaration of a figure of the experiment `of`. Raises ConfigError where it lacks what the figure needs."""
     figure = declared_figures()[name]
-    lacking = [words for need, words in NEEDS.items() if need in figure.needs and need not in has]
+    lacking = [words for need, (_, words) in NEEDS.items() if need in figure.needs and need not in has]
     if lacking:
         drawn = ", ".join(figures_drawn_from(has))
         raise ConfigError(f"the figure {name!r} of {of!r}: there are no {' and no '.join(lacking)}; it has: {drawn}")

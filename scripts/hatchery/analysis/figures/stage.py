@@ -6,28 +6,27 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.figures.registry import declared_figures
+from hatchery.analysis.figures.registry import Tables, declared_figures, tables_of
 from hatchery.analysis.settings import FigureSettings
 from hatchery.errors import ConfigError
 from hatchery.rendering.drawing import save_figure
 from hatchery.typed import build, stage_body
 
 
-def draw_figure(
-    settings: Mapping[str, Any], results: Mapping[str, Path], output: Path, published: Path | None = None
-) -> None:
-    """Draw the figure that `settings` name into `output` (SVG), from the manifests of `results` by name.
+def draw_figure(settings: Mapping[str, Any], tables: Tables, output: Path) -> None:
+    """Draw the figure that `settings` name into `output` (SVG).
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
     chosen = build(FigureSettings, stage_body(settings))
-    if not results:
-        raise ConfigError("--results: no input is given, so there is nothing to draw")
+    declared = declared_figures()[chosen.figure]
+    if lacking := [table for table in tables_of(declared) if table not in tables]:
+        raise ConfigError(f"--tables: {' and '.join(lacking)} must be given, which {chosen.figure} draws")
     draw = import_module(f"hatchery.analysis.figures.{chosen.figure}").draw
     save_figure(
-        lambda style: draw(replace(chosen, style=style), results, published),
+        lambda style: draw(replace(chosen, style=style), tables),
         chosen.style,
         output,
-        f"{declared_figures()[chosen.figure].title} of {chosen.experiment}",
+        f"{declared.title} of {chosen.experiment}",
         chosen.left_out,
     )

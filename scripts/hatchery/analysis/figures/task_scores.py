@@ -7,7 +7,6 @@ frequent label, where the score is an accuracy; the open diamond is the publishe
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -23,16 +22,14 @@ from hatchery.analysis.figures.published_marks import (
     published_handle,
     published_mark,
 )
+from hatchery.analysis.figures.registry import Tables
 from hatchery.analysis.figures.run_dots import failed_handle, run_mark
-from hatchery.analysis.finetuning_measurements import finetuning_measurements, with_distinct_tasks
-from hatchery.analysis.measurements import ACCURACY, Measurement, read_verified
+from hatchery.analysis.measurements import ACCURACY, Measurement
+from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import (
     FigureSettings,
-    evaluations_named,
-    match_evaluations,
     models_in_order,
     models_with_counts,
-    runs_by_name,
 )
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
@@ -65,7 +62,7 @@ deviation. An average is the mean of the task means; its whisker is the root mea
 papers. Each panel has its own range, which need not begin at 0. If the metric is an accuracy, the dashed line is the
 accuracy of always choosing the most frequent label.
 
-Source: ``results.csv`` of every model and task.
+Source: ``measurements.parquet``.
 """,
     published="An open diamond is a comparable published mean.",
 )
@@ -98,19 +95,11 @@ class TaskScores:
     average: bool = False
 
 
-def draw(settings: FigureSettings, results: Mapping[str, Path], published: Path | None) -> Figure:
-    """The figure of the scores named `CELL:TASK=manifest`, a panel per suite.
-
-    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
-    """
-    values = comparable_values(settings, published)
-    runs = runs_by_name(settings.runs)
-    measured: list[Measurement] = []
-    # Task by task, so that the order of the panels does not depend on that of the models.
-    tasks = sorted(evaluations_named(results, "--results"))
-    for (name, task), path in match_evaluations(results, settings.runs, tasks, "--results").items():
-        measured += finetuning_measurements(runs[name], task, read_verified(path))
-    return draw_task_scores(settings, suite_scores(settings, with_distinct_tasks(measured), values))
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure, a panel per suite. Raises ManifestError for an altered table."""
+    values = comparable_values(settings, tables)
+    measured = read_measurements(tables["measurements"], settings.runs, "finetuning")
+    return draw_task_scores(settings, suite_scores(settings, measured, values))
 
 
 def suite_scores(

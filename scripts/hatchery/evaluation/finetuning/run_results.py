@@ -18,7 +18,7 @@ from typing import Any, get_args
 import numpy as np
 
 from hatchery.evaluation.finetuning.predicting import Predicted
-from hatchery.evaluation.metrics.collapse import Failure
+from hatchery.evaluation.metrics.scored import Failure
 from hatchery.storage.atomic import write_bytes
 from hatchery.storage.checksums import digest
 

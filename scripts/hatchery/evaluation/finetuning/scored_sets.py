@@ -13,9 +13,9 @@ from hatchery.evaluation.finetuning.data import EncodedData
 from hatchery.evaluation.finetuning.predicting import Predicted
 from hatchery.evaluation.finetuning.transfer import LabelMapping
 from hatchery.evaluation.metrics.breakdown import FactAccuracy, accuracy_by_fact
-from hatchery.evaluation.metrics.collapse import Failure, failure
+from hatchery.evaluation.metrics.collapse import failure
 from hatchery.evaluation.metrics.registry import METRICS
-from hatchery.evaluation.metrics.scored import Scored
+from hatchery.evaluation.metrics.scored import Failure, Scored
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import TaskSettings
 

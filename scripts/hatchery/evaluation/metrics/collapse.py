@@ -3,15 +3,11 @@
 The 61.4 % on WSC in the papers' tables is the constant answer (evaluation.md 12).
 """
 
-from typing import Literal
-
 import numpy as np
 
 from hatchery.evaluation.metrics.classification import independent, mcc
 from hatchery.evaluation.metrics.grouped import margins
-from hatchery.evaluation.metrics.scored import Scored
-
-Failure = Literal["", "majority_class", "nan", "zero_mcc", "constant"]
+from hatchery.evaluation.metrics.scored import Failure, Scored
 
 # Outputs of a regression whose range is below this share of that of the labels say nothing about the inputs.
 CONSTANT_SHARE = 1e-3

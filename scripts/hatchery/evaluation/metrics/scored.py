@@ -5,6 +5,7 @@ Rows that are not scored have been left out before; the order is that of the row
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -26,5 +27,8 @@ class Scored:
     facts: Sequence[Mapping[str, str]] = field(default_factory=tuple)
     label_names: Sequence[str] = ()
 
+
+Failure = Literal["", "majority_class", "nan", "zero_mcc", "constant"]
+"""Why a run is not counted, empty for one that is; `collapse.py` says when."""
 
 Metric = Callable[[Scored], float]

@@ -1,0 +1,276 @@
+"""Python processes that start in milliseconds: a server has loaded torch and all else that takes seconds, and forks.
+
+`Forked(command)` is `subprocess.Popen(command)` for a command `python <script of this repository> ...` or
+`python -m snakemake ...`: a process of its own with the same status, output, folder, surroundings and signals. What
+it leaves out is the start (imports, a hash seed of its own) and the taking down. Tests of just that start real
+processes, and so does everything that the server cannot be: other scripts, other code, other settings of Python.
+
+Run as a program, this file is the server (`--serve`), or what `python` stands for in the shell commands of a workflow
+under test. The server has no threads and computes nothing, so that its children can begin with one or with many.
+"""
+
+import contextlib
+import functools
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+SERVER = "HATCHERY_TESTS_FORK_SERVER"
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+STATUS = struct.Struct("i")
+FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
+# Beside what the scripts import at once.
+LOADED = ("torch._dynamo", "torch._inductor", "transformers", "snakemake.api", "snakemake.cli")
+# Settings of Python that change nothing that a test sees.
+HARMLESS = {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
+
+
+def can_be_forked(arguments: list[str], folder: str, environment: dict[str, str]) -> bool:
+    """Whether the server's children are what `python *arguments` would be."""
+    if {name for name in environment if name.startswith("PYTHON")} - HARMLESS:
+        return False
+    if arguments[:2] == ["-m", "snakemake"]:
+        here = Path(folder, "scripts")
+        return not here.exists() or here.resolve() == SCRIPTS
+    return arguments[0].endswith(".py") and Path(folder, arguments[0]).parent.resolve() == SCRIPTS
+
+
+def _request(
+    place: str, arguments: list[str], folder: str, environment: dict[str, str], streams: list[int], session: bool
+) -> tuple[socket.socket, int]:
+    """Ask the server for a process; returns the connection and the id of the process."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(place)
+    words = json.dumps([arguments, folder, environment, session], ensure_ascii=False)
+    content = words.encode("utf-8", "surrogateescape")
+    socket.send_fds(connection, [STATUS.pack(len(content))], streams)
+    connection.sendall(content)
+    return connection, STATUS.unpack(_receive(connection, STATUS.size))[0]
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    content = b""
+    while len(content) < size:
+        part = connection.recv(size - len(content))
+        if not part:
+            raise ConnectionError("the fork server has ended")
+        content += part
+    return content
+
+
+class Forked(subprocess.Popen[Any]):
+    """A process that the server forks, where it can; otherwise one of the usual kind."""
+
+    _connection: socket.socket | None = None
+
+    def _execute_child(
+        self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, pass_fds: Any, cwd: Any, env: Any, *rest: Any
+    ) -> None:
+        environment = {os.fsdecode(name): os.fsdecode(value) for name, value in (env or os.environ).items()}
+        folder, arguments = str(Path(cwd or ".").absolute()), [os.fspath(word) for word in args][1:]
+        plain = args[0] == sys.executable and preexec_fn is None and not pass_fds and arguments
+        if not plain or not can_be_forked(arguments, folder, environment):
+            super()._execute_child(args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *rest)
+            return
+        _, _, _, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, _, _, _, _, _, session, _ = rest
+        streams = [given if given >= 0 else usual for usual, given in enumerate((p2cread, c2pwrite, errwrite))]
+        place = surroundings()[SERVER]
+        self._connection, self.pid = _request(place, arguments, folder, environment, streams, session)
+        self._child_created = True
+        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
+
+    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        if self._connection is None:
+            return super()._try_wait(wait_flags)
+        self._connection.setblocking(not wait_flags & os.WNOHANG)
+        try:
+            status = self._connection.recv(STATUS.size, socket.MSG_WAITALL)
+        except BlockingIOError:
+            return 0, 0
+        return self.pid, STATUS.unpack(status)[0]
+
+    def _internal_poll(self, *arguments: Any, **choices: Any) -> int | None:
+        if self._connection is None:
+            return super()._internal_poll(*arguments, **choices)
+        if self.returncode is None:
+            pid, status = self._try_wait(os.WNOHANG)
+            if pid == self.pid:
+                self._handle_exitstatus(status)
+        return self.returncode
+
+
+def run(
+    command: list[Any], timeout: float | None = None, check: bool = False, capture_output: bool = False, **choices: Any
+) -> subprocess.CompletedProcess[Any]:
+    """`subprocess.run` with a forked process."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} if capture_output else {}
+    with Forked(command, **pipes, **choices) as process:
+        try:
+            said, errors = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    done = subprocess.CompletedProcess(process.args, process.returncode, said, errors)
+    if check:
+        done.check_returncode()
+    return done
+
+
+@functools.cache
+def surroundings() -> dict[str, str]:
+    """Variables that lead the shell commands of a workflow to the server, which the first call starts.
+
+    `python` comes first on PATH in them and is this file.
+    """
+    import atexit
+    import tempfile
+
+    folder = tempfile.TemporaryDirectory(prefix="hatchery-tests-")
+    python, place = Path(folder.name, "bin/python"), Path(folder.name, "socket")
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{Path(__file__).resolve()}" "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    server = subprocess.Popen(
+        [sys.executable, __file__, "--serve", str(place)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    )
+    atexit.register(folder.cleanup)
+    atexit.register(server.kill)
+    assert server.stdout is not None and server.stdout.readline() == b"ready\n", "the fork server does not start"
+    search = [str(python.parent), str(Path(sys.executable).parent), os.environ["PATH"]]
+    return {SERVER: str(place), "PATH": os.pathsep.join(search)}
+
+
+# The server
+
+
+def _load() -> None:
+    import gc
+    import importlib
+    import runpy
+
+    sys.path[0] = str(SCRIPTS)
+    for name in LOADED:
+        importlib.import_module(name)
+    for script in sorted(SCRIPTS.glob("*.py")):
+        runpy.run_path(str(script), run_name="imported")
+    # Collecting garbage would copy the memory that children share.
+    gc.collect()
+    gc.freeze()
+
+
+def _serve(place: str) -> list[str]:
+    """Answer requests; returns in each child that is to become a process, with the arguments of its Python."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(place)
+        listener.listen(64)
+        os.write(1, b"ready\n")
+        while True:
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                listener.close()
+                break
+            connection.close()
+            while _has_ended():
+                pass
+    content, streams, _, _ = socket.recv_fds(connection, STATUS.size, 3)
+    words = _receive(connection, STATUS.unpack(content)[0])
+    child = os.fork()
+    if child:
+        # This process is the parent that the server has no time to be.
+        for stream in streams:
+            os.close(stream)
+        connection.sendall(STATUS.pack(child))
+        _, status = os.waitpid(child, 0)
+        connection.sendall(STATUS.pack(status))
+        os._exit(0)
+    connection.close()
+    return _become(words, streams)
+
+
+def _has_ended() -> bool:
+    try:
+        return os.waitpid(-1, os.WNOHANG)[0] > 0
+    except ChildProcessError:
+        return False
+
+
+def _become(words: bytes, streams: list[int]) -> list[str]:
+    arguments, folder, environment, session = json.loads(words.decode("utf-8", "surrogateescape"))
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    for stream in streams:
+        os.close(stream)
+    if session:
+        os.setsid()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    return arguments
+
+
+def _run(arguments: list[str]) -> NoReturn:
+    """Be `python *arguments`, without taking down afterwards what the server has loaded."""
+    import atexit
+    import runpy
+    import threading
+    import traceback
+
+    status, number = 0, None
+    try:
+        if arguments[0] == "-m":
+            sys.argv, sys.path[0] = arguments[1:], str(Path.cwd())
+            runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv, sys.path[0] = arguments, str(Path(arguments[0]).absolute().parent)
+            runpy.run_path(arguments[0], run_name="__main__")
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+        if status == 1 and error.code != 1:
+            print(error.code, file=sys.stderr)
+    except KeyboardInterrupt:
+        number = signal.SIGINT
+        traceback.print_exc()
+    except BaseException:
+        status = 1
+        traceback.print_exc()
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    if number is not None:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    os._exit(status & 255)
+
+
+def _pass_on(arguments: list[str]) -> int:
+    """What `python` is in the shell commands of a workflow: the server's child, or the real Python."""
+    folder, environment = str(Path.cwd()), dict(os.environ)
+    if not arguments or not can_be_forked(arguments, folder, environment):
+        os.execv(sys.executable, [sys.executable, *arguments])
+    connection, child = _request(environment[SERVER], arguments, folder, environment, [0, 1, 2], False)
+    for number in FORWARDED:
+        signal.signal(number, lambda given, _: os.kill(child, given))
+    status = os.waitstatus_to_exitcode(STATUS.unpack(_receive(connection, STATUS.size))[0])
+    if status < 0:
+        signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    return status
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] != ["--serve"]:
+        sys.exit(_pass_on(sys.argv[1:]))
+    _load()
+    _run(_serve(sys.argv[2]))

@@ -1,0 +1,59 @@
+"""A forked process is what the command would be on its own: status, output, folder, surroundings, signals."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from forked import Forked, can_be_forked, run, surroundings
+
+SCRIPT = "scripts/clean_experiment.py"
+
+
+def both(repository: Path, *arguments: str) -> list[tuple[int, str, str]]:
+    command = [sys.executable, *arguments]
+    choices = {"cwd": repository, "capture_output": True, "text": True}
+    done = [run(command, **choices), subprocess.run(command, **choices, check=False)]
+    return [(one.returncode, one.stdout, one.stderr) for one in done]
+
+
+@pytest.mark.parametrize(
+    "arguments", [(SCRIPT, "--help"), (SCRIPT,), (SCRIPT, "no_such_experiment"), ("-m", "snakemake", "--version")]
+)
+def test_status_and_output_are_those_of_the_command(arguments: tuple[str, ...], repository: Path) -> None:
+    forked, real = both(repository, *arguments)
+    assert forked == real
+
+
+def test_python_in_a_shell_command_is_forked_and_keeps_its_status(repository: Path) -> None:
+    done = subprocess.run(
+        f"python {SCRIPT} --help | head -n 1; python {SCRIPT} 2> /dev/null; echo $?; python -c 'print(3)'",
+        shell=True,
+        cwd=repository,
+        env={**os.environ, **surroundings()},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    first, *rest = done.stdout.splitlines()
+    assert first.startswith("usage: clean_experiment.py") and rest == ["2", "3"]
+
+
+def test_a_signal_reaches_the_process_and_is_its_status(repository: Path) -> None:
+    with Forked([sys.executable, "-m", "snakemake", "--help"], cwd=repository, stdout=subprocess.PIPE) as process:
+        process.send_signal(signal.SIGSTOP)
+        assert process.poll() is None
+        process.kill()
+        assert process.wait(timeout=20) == -signal.SIGKILL
+    assert not Path(f"/proc/{process.pid}/cmdline").exists()
+
+
+def test_other_scripts_and_settings_of_python_are_real_processes(repository: Path, tmp_path: Path) -> None:
+    assert can_be_forked([SCRIPT], str(repository), {})
+    assert not can_be_forked([SCRIPT], str(tmp_path), {})
+    assert not can_be_forked([SCRIPT], str(repository), {"PYTHONHASHSEED": "1"})
+    assert not can_be_forked(["-c", "1"], str(repository), {})
+    (tmp_path / "scripts").mkdir()
+    assert not can_be_forked(["-m", "snakemake"], str(tmp_path), {})
