@@ -17,6 +17,7 @@ def main(arguments: argparse.Namespace) -> None:
         parquet=arguments.parquet,
         markdown=arguments.markdown,
         text=arguments.text,
+        notes=arguments.notes,
     )
 
 
@@ -28,5 +29,6 @@ if __name__ == "__main__":
     parser.add_argument("--output", required=True, type=Path, help="the summary as CSV")
     parser.add_argument("--parquet", type=Path, help="the same rows as Parquet")
     parser.add_argument("--markdown", type=Path, help="readable tables")
+    parser.add_argument("--notes", type=Path, help="what there is to say of the numbers, as JSON")
     parser.add_argument("--text", type=Path, help="plain text for the terminal")
     run_command(main, parser)

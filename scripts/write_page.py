@@ -12,6 +12,7 @@ def main(arguments: argparse.Namespace) -> None:
     inputs = PageInputs(
         summary=arguments.summary,
         markdown=arguments.markdown,
+        notes=arguments.notes,
         provenance=arguments.provenance,
         figures=arguments.figures,
         cards=named_paths(arguments.card),
@@ -29,6 +30,7 @@ if __name__ == "__main__":
     add_settings_argument(parser)
     parser.add_argument("--summary", type=Path, required=True, help="summary.csv of the experiment")
     parser.add_argument("--markdown", type=Path, required=True, help="readable summary of the experiment")
+    parser.add_argument("--notes", type=Path, required=True, help="what there is to say of the numbers, as JSON")
     parser.add_argument("--provenance", type=Path, required=True, help="page of provenance of the experiment")
     parser.add_argument("--figures", type=Path, nargs="*", default=[], help="SVG files in the order of the page")
     parser.add_argument(

@@ -13,18 +13,19 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TESTS = REPOSITORY / "tests"
+LONGEST = ("workflow", "pretraining")
 
 
 class FolderScheduling(LoadScopeScheduling):
     """Tests of a folder run in one process, because they share what session fixtures make.
 
-    The files of tests/workflow share nothing but what lies in its folder `finished`, and take longest: each may run
-    anywhere. pytest-xdist's own groups are marks, which it does not see with pytest 9.
+    The folders that take longest share little (of tests/workflow, what lies in its folder `finished`): each of their
+    files may run anywhere. pytest-xdist's own groups are marks, which it does not see with pytest 9.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         parts = nodeid.partition("::")[0].split("/")
-        return "/".join(parts[: 3 if "workflow" in parts[:2] else 2])
+        return "/".join(parts[: 3 if set(LONGEST) & set(parts[:2]) else 2])
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FolderScheduling:
@@ -37,7 +38,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker("real_data")
-    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] != "workflow")
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.relative_to(TESTS).parts[0], len(LONGEST)))
 
 
 @pytest.fixture(scope="session")

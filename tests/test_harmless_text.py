@@ -17,6 +17,7 @@ from hatchery.evaluation.minimal_pairs.stage import accuracy_csv
 from hatchery.harmless_text import csv_cell, csv_text, plain_name, visible
 from hatchery.running.summaries import show_summaries
 from hatchery.storage.sources import open_source, register_source
+from hatchery.storage.verified import write_checksums
 
 FORMULAS = ("=1+1", "+cmd|' /C calc'!A0", "-2+3+cmd|x", "@SUM(A1)", '  =HYPERLINK("x")', "=\n1", "＝1+1")
 HARMLESS = ("wh_island", "-", "--", "=", "+", "'tis", "", "a=b", "-0.25", "+1", "-3.5e-7", "1,000", "5 %")
@@ -83,6 +84,7 @@ def test_a_table_of_accuracies_holds_no_formula() -> None:
 def test_a_finished_workflow_prints_no_escape_sequence(tmp_path: Path) -> None:
     (tmp_path / "summary.txt").write_bytes("one \x1b[2J\x9b1A\ttwo\nthree\n".encode())
     shown = io.StringIO()
+    write_checksums([tmp_path / "summary.txt"])
     show_summaries([tmp_path / "summary.txt"], shown)
     assert shown.getvalue() == "\none \ufffd[2J\ufffd1A\ttwo\nthree\n"
 

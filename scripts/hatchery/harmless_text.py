@@ -40,10 +40,13 @@ def csv_cell(value: object) -> object:
     return f"'{text}" if _FORMULA.match(text.lstrip()) and not _NUMBER.fullmatch(text) else text
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """The text of a CSV file with a header and line ends `\\n`; its cells are made harmless, None is an empty field."""
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]], as_they_are: bool = False) -> str:
+    """The text of a CSV file with a header and line ends `\\n`; its cells are made harmless, None is an empty field.
+
+    Texts that a later stage reads again are written `as_they_are`.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows([csv_cell(value) for value in row] for row in rows)
+    writer.writerows(rows if as_they_are else ([csv_cell(value) for value in row] for row in rows))
     return text.getvalue()

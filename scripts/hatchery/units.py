@@ -5,6 +5,13 @@ from collections.abc import Sequence
 NONE = "-"
 
 
+def count(value: float | None) -> str:
+    """A number with thousands separators, empty for None."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
 def power(value: str | float) -> str:
     """A number with its power of ten, of operations for instance: 7.72e19, 5.00e6; a dash for nothing."""
     mantissa, _, exponent = f"{float(value):.2e}".partition("e")

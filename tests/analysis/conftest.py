@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from hatchery.analysis.collect_measurements import Inputs, collect_measurements
 from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.read_tables import read_measurements
-from hatchery.analysis.settings import SummarySettings, baseline_runs
-from hatchery.analysis.tidy_tables import TABLES
+from hatchery.analysis.read_tables import measurements_of
+from hatchery.analysis.settings import SummarySettings, baseline_runs, runs_by_name
+from hatchery.analysis.summary import shown_pairs
+from hatchery.analysis.tidy_tables import MEASUREMENTS, TABLES, read_frame
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import stage_run
 from hatchery.typed import build, stage_body
@@ -272,10 +274,14 @@ class Experiment:
         return found if published is None else found | {"published": published}
 
     def measurements(self) -> list[Measurement]:
-        """What a view reads of what there is by now."""
+        """What a summary shows of what there is by now."""
         settings = build(SummarySettings, stage_body(self.summary_settings()))
         runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
-        return read_measurements(self.collected(), runs)
+        return measurements_of(shown_pairs(self.measured()), runs_by_name(runs))
+
+    def measured(self) -> pl.DataFrame:
+        """The tidy table of measurements of what there is by now."""
+        return read_frame(self.collected(), MEASUREMENTS)
 
     def summary_settings(self, published: dict[str, Any] | None = None) -> dict[str, Any]:
         return {

@@ -9,11 +9,14 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from hatchery.analysis.page import PageInputs, write_page
+from hatchery.analysis.paper_tables.views import PaperTableView, views_json
 from hatchery.analysis.run_cards.stage import write_run_card
+from hatchery.analysis.summary_notes import SectionNote, SummaryNotes, notes_json
 from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, FilledSentence, Guess, write_sentences
 from hatchery.provenance.page import write_provenance
 from hatchery.rendering.drawing import is_narrow, save_figure
 from hatchery.rendering.style import Style
+from hatchery.rendering.table import Cell, Column, Group, Table
 from hatchery.storage.atomic import write_text
 from hatchery.storage.checksums import sha256_file
 from hatchery.storage.manifests import stage_run
@@ -24,30 +27,20 @@ COLUMNS = (
     "difference,verdict,manifests"
 )
 SVG = '<?xml version="1.0"?><svg xmlns="x"><defs><path id="a"/></defs><use href="#a" clip-path="url(#a)"/></svg>'
-MARKDOWN = """# Summary of demo
-
-## Minimal pairs: blimp
-
-Accuracy in percent by phenomenon; chance is 50.
-
-| model | a |
-| :-- | --: |
-| ltg | 1 |
-
-## Notes
-
-- mean ± standard deviation over n runs.
-"""
-TABLES = """# The tables of the paper
-
-## Paper, Table 1
-
-| Model | numbers | n | BLiMP |
-| :-- | :-- | --: | --: |
-| LTG<script> | ours | 1 | **51.6**† |
-
-- A note.
-"""
+NOTES = SummaryNotes(
+    ("mean ± standard deviation over n runs.",),
+    (SectionNote("Minimal pairs: blimp", "Accuracy in percent by phenomenon; chance is 50."),),
+)
+TABLES = [
+    PaperTableView(
+        "Paper, Table 1",
+        Table(
+            [Column("Model", words=True), Column("numbers", words=True), Column("n"), Column("BLiMP")],
+            [Group([["LTG<script>", "ours", "1", Cell("51.6", bold=True, comparable=False)]])],
+            notes=("A note.",),
+        ),
+    )
+]
 COST = (
     "cell,tokens,training_flops,development_flops,paper_flops,paper_formula,"
     "wall_seconds,device_hours,device,devices,mfu"
@@ -142,10 +135,12 @@ class Site:
         write_checksums([self.results / "summary.csv"])
         return self.results / "summary.csv"
 
-    def write(self, rows: Sequence[str], markdown: str = MARKDOWN, description: str = "A <small> test.") -> str:
+    def write(self, rows: Sequence[str], notes: SummaryNotes = NOTES, description: str = "A <small> test.") -> str:
         """Everything, with two figures, a corpus card and tables of a paper; returns the text of the page."""
         summary = self.write_summary(rows)
-        write_text(self.results / "summary.md", markdown)
+        write_text(self.results / "summary.md", "# Summary of demo\n")
+        write_text(self.results / "summary_notes.json", notes_json(notes))
+        write_checksums([self.results / "summary_notes.json"])
         write_checksums([summary, self.results / "summary.md"])
         figures = [self.results / "figures" / f"{name}.svg" for name in ("learning_curves", "phenomena")]
         for figure in figures:
@@ -162,7 +157,7 @@ class Site:
             run.measures.update({"train": counts, "dev": {**counts, "documents": 1}})
         tables = self.results / "paper_tables" / "manifest.json"
         with stage_run(tables, {}) as run:
-            for name, text in (("tables.md", TABLES), ("tables.tex", "x")):
+            for name, text in (("tables.md", "#"), ("tables.json", views_json(TABLES)), ("tables.tex", "x")):
                 write_text(run.folder / name, text)
                 run.add_output(run.folder / name)
         provenance = self.results / "provenance.html"
@@ -170,6 +165,7 @@ class Site:
         inputs = PageInputs(
             summary=summary,
             markdown=self.results / "summary.md",
+            notes=self.results / "summary_notes.json",
             provenance=provenance,
             figures=figures,
             cards={"a&b": corpus},

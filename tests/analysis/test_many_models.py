@@ -1,10 +1,10 @@
 """Tables of hundreds of models stay readable, and what they leave out is said."""
 
 import matplotlib as mpl
+import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.settings import SeededRun, SummarySettings
 from hatchery.analysis.summary import Summary, summarise
 from hatchery.analysis.summary_markdown import markdown_summary
@@ -16,13 +16,20 @@ TASKS = ("first", "second")
 
 
 def summary(models: int) -> Summary:
-    cells = tuple(SeededRun(f"m{number}-s1", f"m{number}", 1) for number in range(models))
-    measured = [
-        Measurement(cell, "suite", task, "accuracy", 50.0, "ab", finetuning_seed=1, learning_rate=1e-3, origin=task)
-        for cell in cells
-        for task in TASKS
-    ]
-    return summarise(SummarySettings("many", cells, tasks=TASKS), measured, {})
+    runs = tuple(SeededRun(f"m{number}-s1", f"m{number}", 1) for number in range(models))
+    measured = pl.DataFrame(
+        [
+            {
+                **{"experiment": "many", "model": run.model, "run": run.name, "seed": 1, "kind": "finetuning"},
+                **{"suite": "suite", "task": task, "level": "task", "metric": "accuracy", "value": 50.0},
+                **{"finetuning_seed": 1, "learning_rate": 1e-3, "origin": task, "primary": True, "main": True},
+                **{"failed": "", "manifest": "ab", "items": 10, "sampling_deviation": None, "majority_percent": None},
+            }
+            for run in runs
+            for task in TASKS
+        ]
+    )
+    return summarise(SummarySettings("many", runs, tasks=TASKS), measured, {})
 
 
 def test_a_terminal_shows_all_of_a_few_models() -> None:

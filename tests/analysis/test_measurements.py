@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hatchery.analysis.collect_measurements import collect_measurements
-from hatchery.analysis.measurements import Measurement, minimal_pair_measurements, shown_pairs
+from hatchery.analysis.measurements import Measurement, minimal_pair_measurements
 from hatchery.analysis.settings import SeededRun
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
 from hatchery.storage.atomic import write_text
@@ -18,7 +18,7 @@ CELL = SeededRun("m-s1", "m", 1)
 
 
 def read(experiment: Any) -> list[Measurement]:
-    return shown_pairs(experiment.measurements())
+    return experiment.measurements()
 
 
 def replaced(folder: Path, name: str, text: str, settings: dict[str, Any] | None = None) -> Any:

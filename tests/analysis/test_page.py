@@ -12,6 +12,7 @@ from page_site import Site
 from hatchery.analysis.figures.registry import declared_figures
 from hatchery.analysis.page import PageInputs, write_page
 from hatchery.analysis.pages.figures import MARKS, figure_of
+from hatchery.analysis.summary_notes import SummaryNotes
 from hatchery.analysis.summary_rows import row_anchor
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.storage.atomic import write_text
@@ -98,8 +99,8 @@ def test_every_run_leads_to_its_manifest_and_to_its_card(written: Site) -> None:
 
 def test_the_headline_has_the_averages_beside_the_published_values_in_the_order_of_the_models(written: Site) -> None:
     text = written.page.read_text(encoding="utf-8")
-    headline = text.partition("Results at a glance</h2>")[2].partition("</section>")[0]
-    heads = re.findall(r'<th scope="(?:col|row)">([^<]*)</th>', headline)
+    headline = text.partition("Main results</h2>")[2].partition("</section>")[0]
+    heads = re.findall(r'<th scope="(?:col|row)"[^>]*>([^<]*)</th>', headline)
     # The paradigm average says the same as that of the phenomena, and is left to the full table.
     assert heads == [
         *("measure", "ltg", "elc", "roberta"),
@@ -109,9 +110,7 @@ def test_the_headline_has_the_averages_beside_the_published_values_in_the_order_
     assert "61.0 n=1 published 70.0 ± 0.5: below" in words
     assert "70.2 ± 1.2 n=4, 2 failed published 70.0: within" in words
     assert "58.0 n=1 published 60.0: not comparable" in words
-    assert (
-        "Of the 3 numbers of this page that have a published counterpart: 1 within, 1 below, 1 not comparable." in words
-    )
+    assert "Of the 3 numbers that have a published counterpart: 1 within, 1 below, 1 not comparable." in words
     assert "pretrained elsewhere: roberta" in words
 
 
@@ -129,7 +128,7 @@ def test_many_models_are_split_over_tables_without_losing_one(site: Site) -> Non
     ]
     text = site.write(rows)
     for number in range(13):
-        assert text.count(f'<th scope="col">m{number}</th>') == 2
+        assert text.count(f'<th scope="col" class="number">m{number}</th>') == 2
     assert "Suite averages: m0 to m3" in text
 
 
@@ -142,7 +141,7 @@ def test_the_page_holds_figures_tables_of_the_paper_notes_and_runs(written: Site
     assert 'id="learning_curves-a"' in text
     assert 'href="#phenomena-a"' in text
     assert "url(#phenomena-a)" in text
-    assert '<h4 id="paper-paper-table-1">' in text
+    assert '<h3 id="paper-paper-table-1">' in text
     assert "<strong>51.6</strong>†" in text
     words = read_page(written.page).text
     assert "mean ± standard deviation over n runs." in words
@@ -200,7 +199,7 @@ def test_the_best_number_of_a_row_is_bold_and_ties_and_single_models_are_not(sit
 
 
 def test_averages_stand_apart_from_what_they_average(written: Site) -> None:
-    text = written.page.read_text(encoding="utf-8").partition(">All numbers</h2>")[2]
+    text = written.page.read_text(encoding="utf-8").partition(">All results</h2>")[2]
     table = text.partition(">blimp (accuracy in percent)</h3>")[2].partition("</table>")[0]
     groups = [re.findall(r'scope="row">([^<]+)<', group) for group in table.split("<tbody>")[1:]]
     assert groups == [["phenomenon average", "paradigm average"], ["agreement"]]
@@ -217,8 +216,12 @@ def test_the_page_leads_to_the_cost_and_says_how_report_and_export_are_made(writ
 
 
 def test_every_model_says_what_it_would_write_into_a_gap(written: Site) -> None:
-    section = written.page.read_text(encoding="utf-8").partition(">Try the models</h2>")[2].partition("</section>")[0]
-    assert "sentences of the corpus&#x27;s development text" in section
+    section = (
+        written.page.read_text(encoding="utf-8")
+        .partition(">Masked-word predictions</h2>")[2]
+        .partition("</section>")[0]
+    )
+    assert "sentences of the corpus’s development text" in section
     assert section.count("<tbody>") == 1, "one sentence, whoever filled it in"
     assert "The dogs ____ near &lt;the&gt; house." in section
     for model, guess in (("ltg", "<strong>sleep</strong> <span>40 %</span>"), ("elc", "…ing <span>&lt; 1 %</span>")):
@@ -244,8 +247,7 @@ def test_text_from_data_stays_text(site: Site) -> None:
         *ROWS,
         f"<b>x</b>,blimp,{attack.replace(chr(34), '')},accuracy_percent,61.0000,,1,0,1.0,,<i>p</i>,1.0,above",
     ]
-    markdown = f"# S\n\n## Notes\n\n- {attack}\n"
-    site.write(rows, markdown, description=attack)
+    site.write(rows, SummaryNotes((attack,)), description=attack)
     page = read_page(site.page)
     tags = {tag for tag, _ in page.tags}
     assert not tags & {"script", "b", "i"}
@@ -275,7 +277,8 @@ def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> N
     broken = site.results / "phenomena.svg"
     write_text(broken, "<html></html>")
     write_checksums([broken])
-    inputs = PageInputs(site.results / "summary.csv", site.results / "summary.md", site.page, [broken])
+    names = ("summary.csv", "summary.md", "summary_notes.json")
+    inputs = PageInputs(*(site.results / name for name in names), site.page, [broken])
     with pytest.raises(EvaluationError, match=r"phenomena\.svg: not an SVG"):
         write_page({"experiment": "demo", "description": ""}, inputs, site.page)
     assert not site.page.exists()
@@ -283,12 +286,28 @@ def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> N
 
 def test_a_card_without_its_run_is_refused(site: Site) -> None:
     site.write(ROWS)
-    inputs = PageInputs(
-        site.results / "summary.csv", site.results / "summary.md", site.page, run_cards={"other-s1": site.page}
-    )
+    names = ("summary.csv", "summary.md", "summary_notes.json")
+    inputs = PageInputs(*(site.results / name for name in names), site.page, run_cards={"other-s1": site.page})
     with pytest.raises(ConfigError, match="no --pretraining for other-s1"):
         write_page(
             {"experiment": "demo", "description": ""},
             PageInputs(**{**vars(inputs), "pretraining": site.pretraining}),
             site.page,
         )
+
+
+def test_a_page_of_many_models_stays_small_and_says_what_it_leaves_out(site: Site) -> None:
+    tasks = [
+        f"m{model:03d},glue,task{task:02d},accuracy_percent,5{task % 10}.0,0.5,5,0,70.0,0.5,Paper Table 2,-9.0,below"
+        for model in range(250)
+        for task in range(14)
+    ]
+    averages = [f"m{model:03d},glue,average,score_percent,5{model % 10}.0,0.1,5,0,,,,," for model in range(250)]
+    text = site.write([*tasks, *averages])
+    assert len(text) < 1_000_000
+    words = read_page(site.page).text
+    assert "The experiment has 250 models. Averages are shown of the first 200 of them" in words
+    assert "glue; the first 500 of 3,500" in words
+    assert text.count('<th scope="row">m199</th>') == 1
+    assert "more numbers of summary.csv are left out here" in read_page(site.results / "provenance.html").text
+    assert link_problems(site.page)[0] == []

@@ -26,7 +26,7 @@ onload = () => {{
       .filter(e => parseFloat(getComputedStyle(e).fontSize) < 12).length,
     cut: Array.from(inner.querySelectorAll(".table, .drawing"))
       .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.getAttribute("aria-label")),
-    labelled: Array.from(inner.querySelectorAll("table.counts tbody td")).map(e => [getComputedStyle(e).display,
+    labelled: Array.from(inner.querySelectorAll("table.stacked tbody td")).map(e => [getComputedStyle(e).display,
       getComputedStyle(e).justifyContent, getComputedStyle(e, "::before").content]),
     drawings: Array.from(inner.querySelectorAll(".drawing svg"))
       .map(e => e.getBoundingClientRect()).filter(b => b.width > 0)

@@ -13,7 +13,7 @@ from hatchery.typed import build, stage_body
 
 def summary_of(experiment: Any, published: dict[Key, PublishedValue] | None = None) -> Summary:
     settings = build(SummarySettings, stage_body(experiment.summary_settings()))
-    return summarise(settings, experiment.measurements(), published or {})
+    return summarise(settings, experiment.measured(), published or {})
 
 
 def value(mean: float, std: float | None = None, comparable: bool = True) -> PublishedValue:

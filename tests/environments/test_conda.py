@@ -20,6 +20,7 @@ from hatchery.stages.registry import commands_by_environment
 PROGRAMS = {
     "hypothesis",
     "jsonschema",
+    "markdown-it-py",
     "mypy",
     "pygments",
     "pytest",

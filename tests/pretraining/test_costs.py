@@ -16,7 +16,7 @@ from hatchery.config.project import Project
 from hatchery.costs.estimate import CellCost, CostSettings, ShardsOnDisk, cost_settings, estimate, shards_on_disk
 from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
 from hatchery.costs.planned_device import LTG_BERT_RUN
-from hatchery.costs.table import aligned, cost_csv, cost_markdown
+from hatchery.costs.table import cost_csv, cost_markdown
 from hatchery.errors import ConfigError
 from hatchery.pretraining.run import build_model
 from hatchery.pretraining.settings import pretrain_settings
@@ -261,16 +261,6 @@ def test_the_page_shows_token_shards_and_passes_where_they_are_there(pretrain_sl
     page = cost_markdown(settings, estimate(settings), ShardsOnDisk(bytes=2_500_000, training_tokens=640))
     assert "2.50 MB" in page
     assert "640 training subwords: at most 2.0 passes" in page
-
-
-def test_columns_line_up():
-    lines = aligned([["model", "time"], ["a", "8 h 13 min"], ["a longer name", "-"]]).splitlines()
-    assert lines == [
-        "| model         |       time |",
-        "| :------------ | ---------: |",
-        "| a             | 8 h 13 min |",
-        "| a longer name |          - |",
-    ]
 
 
 def test_numbers_are_shown_in_units_that_one_can_grasp():

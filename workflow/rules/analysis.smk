@@ -51,7 +51,9 @@ rule summarise:
         parquet="results/{experiment}/summary.parquet",
         markdown="results/{experiment}/summary.md",
         text="results/{experiment}/summary.txt",
+        notes="results/{experiment}/summary_notes.json",
         checksums="results/{experiment}/summary.sha256",
+        notes_checksums="results/{experiment}/summary_notes.sha256",
     log:
         stage.log,
     benchmark:
@@ -65,7 +67,7 @@ rule summarise:
     shell:
         "python scripts/summarise.py @{params.call} --measurements {input.measurements}"
         " --output {output.csv} --parquet {output.parquet}"
-        " --markdown {output.markdown} --text {output.text} 2>&1 | tee {log}"
+        " --markdown {output.markdown} --text {output.text} --notes {output.notes} 2>&1 | tee {log}"
 
 
 stage = LAYOUT.stage("write_tables")

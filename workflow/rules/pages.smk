@@ -5,6 +5,7 @@ rule write_page:
     input:
         summary="results/{experiment}/summary.csv",
         markdown="results/{experiment}/summary.md",
+        notes="results/{experiment}/summary_notes.json",
         provenance="results/{experiment}/provenance.html",
         figures=lambda wildcards: LAYOUT.figures(wildcards.experiment).values(),
         cards=stage.given("card"),
@@ -27,7 +28,7 @@ rule write_page:
         **stage.params,
     shell:
         "python scripts/write_page.py @{params.call} --summary {input.summary}"
-        " --markdown {input.markdown} --provenance {input.provenance} --figures {input.figures} --cost {input.cost}"
+        " --markdown {input.markdown} --notes {input.notes} --provenance {input.provenance} --figures {input.figures} --cost {input.cost}"
         " --output {output} 2>&1 | tee {log}"
 
 

@@ -40,9 +40,14 @@ def aggregate_runs(runs: Iterable[Measurement]) -> Aggregate:
     """Mean and deviation of one metric over runs; failed runs are counted, not averaged."""
     runs = list(runs)
     sound = [run for run in runs if not run.failed and run.value is not None]
-    mean, std = mean_and_deviation([run.value for run in sound if run.value is not None])
-    sampling = sound[0].sampling_deviation if len(sound) == 1 else None
-    return Aggregate(mean, std, len(sound), len(runs) - len(sound), sampling)
+    values = [run.value for run in sound if run.value is not None]
+    return aggregate_values(values, len(runs) - len(sound), sound[0].sampling_deviation if sound else None)
+
+
+def aggregate_values(values: Sequence[float], n_failed: int, sampling_deviation: float | None) -> Aggregate:
+    """Mean and deviation of the values of sound runs; the deviation of sampling is that of a single one."""
+    mean, std = mean_and_deviation(values)
+    return Aggregate(mean, std, len(values), n_failed, sampling_deviation if len(values) == 1 else None)
 
 
 def average_of_tasks(tasks: Sequence[Aggregate]) -> Aggregate:

@@ -182,35 +182,6 @@ def minimal_pair_measurements(run: SeededRun, suite: str, manifest: Manifest) ->
     return measurements
 
 
-def shown_pairs(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """What a summary shows of minimal pairs: phenomena and averages; other measurements as they are.
-
-    Ties counted as right, as the pipelines of BabyLM count identical sentences, are shown for the two averages of a
-    suite in which a model has a tie: for every model, so that the numbers of a column are comparable. Elsewhere they
-    would repeat the averages.
-    """
-    measurements = list(measurements)
-    strict = {
-        (run.run, run.suite, run.task): run.value
-        for run in measurements
-        if run.level == "average" and run.metric == ACCURACY
-    }
-    tied = {
-        run.suite
-        for run in measurements
-        if run.metric == ACCURACY_TIES_CORRECT
-        and run.level == "average"
-        and run.value != strict[run.run, run.suite, run.task]
-    }
-    return [
-        run
-        for run in measurements
-        if run.kind != "minimal_pairs"
-        or (run.level in ("phenomenon", "average") and run.metric == ACCURACY)
-        or (run.level == "average" and run.suite in tied)
-    ]
-
-
 def _accuracy(row: _AccuracyRow, column: str) -> tuple[float, float, int]:
     """Accuracy and its binomial standard deviation sqrt(p (1 - p) / pairs), both in percent, and the pairs."""
     accuracy: float = getattr(row, column)

@@ -1,14 +1,16 @@
 """The tidy tables as the values that views compute with; `tidy_tables` declares their columns."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from hatchery.analysis.layer_contribution import LayerContribution, layer_contributions
 from hatchery.analysis.measurements import Kind, Level, Measurement
 from hatchery.analysis.pretraining_outputs import CurvePoint, LayerWeights
 from hatchery.analysis.settings import SeededRun, runs_by_name
-from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, read_columns
+from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, read_frame
 from hatchery.errors import EvaluationError
 
 _FIELDS = (
@@ -28,27 +30,30 @@ def read_measurements(
 
     Raises ManifestError for an altered table.
     """
-    named = runs_by_name(runs)
     kinds = None if kind is None else [kind]
-    columns = read_columns(path, MEASUREMENTS, run=named, kind=kinds, level=levels)
-    names, *rest = (columns[name] for name in _FIELDS)
-    return [Measurement(named[name], *values) for name, *values in zip(names, *rest, strict=True)]
+    named = runs_by_name(runs)
+    return measurements_of(read_frame(path, MEASUREMENTS, run=named, kind=kinds, level=levels), named)
+
+
+def measurements_of(frame: pl.DataFrame, named: Mapping[str, SeededRun]) -> list[Measurement]:
+    """The rows of a table of measurements; `named` are their runs by name."""
+    return [Measurement(named[name], *values) for name, *values in frame.select(_FIELDS).iter_rows()]
 
 
 def read_runs(path: str | Path, runs: Sequence[SeededRun] | None = None) -> list[dict[str, Any]]:
     """The rows of `runs.parquet` in their order, of all runs or of some. Raises ManifestError for an altered table."""
-    return _rows(read_columns(path, RUNS, run=None if runs is None else runs_by_name(runs)))
+    return read_frame(path, RUNS, run=None if runs is None else runs_by_name(runs)).to_dicts()
 
 
 def read_curves(path: str | Path, runs: Sequence[SeededRun]) -> dict[str, list[CurvePoint]]:
-    """The losses of `runs` by their names, empty for a model that was not trained; see `curve_columns` for the rest.
+    """The losses of `runs` by their names, empty for a model that was not trained.
 
     Raises ManifestError for an altered table.
     """
-    columns = read_columns(path, CURVES, run=runs_by_name(runs))
+    rows = read_frame(path, CURVES, run=runs_by_name(runs))
     found: dict[str, list[CurvePoint]] = {run.name: [] for run in runs}
-    fields = ("step", "tokens", "loss", "development_loss", "development_perplexity")
-    for name, *values in zip(columns["run"], *(columns[field] for field in fields), strict=True):
+    columns = ("run", "step", "tokens", "loss", "development_loss", "development_perplexity")
+    for name, *values in rows.select(columns).iter_rows():
         found[name].append(CurvePoint(*values))
     return found
 
@@ -59,10 +64,10 @@ def read_layer_weights(path: str | Path, runs: Sequence[SeededRun]) -> dict[str,
     Raises ManifestError for an altered table, EvaluationError for a run without any.
     """
     names = runs_by_name(runs)
-    rows = _rows(read_columns(path, LAYERS, run=names, quantity=("layer_weight", "unit_weight")))
+    rows = read_frame(path, LAYERS, run=names, quantity=("layer_weight", "unit_weight"))
     scaled: dict[str, dict[tuple[int, int], float]] = {}
     facts: dict[str, tuple[int, bool]] = {}
-    for row in rows:
+    for row in rows.iter_rows(named=True):
         scaled.setdefault(row["run"], {})[row["consumer"], row["layer"]] = row["value"]
         facts[row["run"]] = (row["depth"], row["quantity"] == "unit_weight")
     if missing := [name for name in names if name not in scaled]:
@@ -75,8 +80,5 @@ def read_layer_contributions(path: str | Path, runs: Sequence[SeededRun]) -> lis
 
     Raises ManifestError for an altered table, EvaluationError for seeds of a model with different layers.
     """
-    return layer_contributions(_rows(read_columns(path, LAYERS, run=runs_by_name(runs), quantity=("probe_share",))))
-
-
-def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    rows = read_frame(path, LAYERS, run=runs_by_name(runs), quantity=("probe_share",))
+    return layer_contributions(rows.iter_rows(named=True))

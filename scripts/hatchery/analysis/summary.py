@@ -3,19 +3,24 @@
 The rows are computed here, without files; `summary_tables`, `summary_markdown` and `summary_text` write them down.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
-from hatchery.analysis.aggregates import Aggregate, aggregate_runs
-from hatchery.analysis.measurements import Level, Measurement, shown_pairs
+import polars as pl
+
+from hatchery.analysis.aggregates import Aggregate, aggregate_values
+from hatchery.analysis.measurements import ACCURACY, ACCURACY_TIES_CORRECT, Level, Measurement
 from hatchery.analysis.published import PublishedValue, Verdict, combined_deviation, judge
-from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order
+from hatchery.analysis.read_tables import measurements_of
+from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order, runs_by_name
 from hatchery.analysis.task_averages import task_averages
 
 DECIMALS = 4
 DIGEST_LENGTH = 12
 SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
 """Paradigms and whole suites of minimal pairs stand in the tidy table alone."""
+KEY = ("model", "suite", "task", "metric")
+ORDER = ("seed", "finetuning_seed", "learning_rate")
 Key = tuple[str, str, str, str]
 
 
@@ -95,52 +100,81 @@ class Summary:
         return self.by_key.get((model, suite, task, metric))
 
 
-def summarise(
-    settings: SummarySettings, measurements: Iterable[Measurement], published: Mapping[Key, PublishedValue]
-) -> Summary:
-    """Compute the summary of `measurements`; the order in which they come does not matter."""
-    measurements = sorted(shown_pairs(measurements), key=_order)
-    groups: dict[Key, list[Measurement]] = {}
-    for measurement in measurements:
-        key = (measurement.run.model, measurement.suite, measurement.task, measurement.metric)
-        groups.setdefault(key, []).append(measurement)
-    rows = {key: _row(settings.experiment, key, aggregate_runs(runs), runs, published) for key, runs in groups.items()}
-    models = models_in_order((*settings.runs, *baseline_runs(settings.baselines, settings.runs)))
-    finetuned: dict[str, list[Measurement]] = {}
-    for run in measurements:
-        if run.finetuned:
-            finetuned.setdefault(run.run.model, []).append(run)
-    for model in models:
-        tuned = finetuned.get(model, [])
-        for suite in dict.fromkeys(run.suite for run in tuned):
-            for average in task_averages(suite, [run for run in tuned if run.suite == suite]):
-                key = (model, suite, average.task, average.metric)
-                rows[key] = _row(settings.experiment, key, average.aggregate, average.runs, published)
+def summarise(settings: SummarySettings, measured: pl.DataFrame, published: Mapping[Key, PublishedValue]) -> Summary:
+    """Compute the summary of the tidy table of measurements; the order of its rows does not matter."""
+    measured = shown_pairs(measured).sort(*KEY, *ORDER, maintain_order=True)
+    runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
+    rows = {
+        key: _row(settings.experiment, key, aggregate, manifests, published)
+        for key, aggregate, manifests in _groups(measured)
+    }
+    tuned = measurements_of(measured.filter(pl.col("kind") == "finetuning"), runs_by_name(runs))
+    by_suite: dict[tuple[str, str], list[Measurement]] = {}
+    for run in tuned:
+        by_suite.setdefault((run.run.model, run.suite), []).append(run)
+    for (model, suite), mine in by_suite.items():
+        for average in task_averages(suite, mine):
+            key = (model, suite, average.task, average.metric)
+            manifests = _joined({run.manifest[:DIGEST_LENGTH] for run in average.runs})
+            rows[key] = _row(settings.experiment, key, average.aggregate, manifests, published)
     return Summary(
         experiment=settings.experiment,
-        models=models,
+        models=models_in_order(runs),
         suites=list(settings.suites),
-        finetuned=_finetuned(settings.tasks, measurements),
+        finetuned=_finetuned(settings.tasks, tuned),
         rows=[rows[key] for key in sorted(rows)],
-        failures=[m for m in measurements if m.failed and m.primary and m.finetuned],
+        failures=[run for run in tuned if run.failed and run.primary],
         unmatched=sorted(set(published) - set(rows)),
         published_notes={key: value.note for key, value in published.items() if value.note},
         labels=labels_of(settings.runs),
     )
 
 
-def _order(measurement: Measurement) -> tuple[str, str, str, str, int, int, float]:
-    seed = -1 if measurement.finetuning_seed is None else measurement.finetuning_seed
-    rate = measurement.learning_rate or 0.0
-    run = measurement.run
-    return (run.model, measurement.suite, measurement.task, measurement.metric, run.seed, seed, rate)
+def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
+    """What a summary shows of minimal pairs: phenomena and averages; other measurements as they are.
+
+    Ties counted as right, as the pipelines of BabyLM count identical sentences, are shown for the two averages of a
+    suite in which a model has a tie: for every model, so that the numbers of a column are comparable. Elsewhere they
+    would repeat the averages.
+    """
+    averages = measured.filter(pl.col("kind") == "minimal_pairs", pl.col("level") == "average")
+    strict, generous = (
+        averages.filter(pl.col("metric") == metric).select("run", "suite", "task", "value")
+        for metric in (ACCURACY, ACCURACY_TIES_CORRECT)
+    )
+    beside = strict.join(generous, on=["run", "suite", "task"], suffix="_generous")
+    tied = beside.filter(pl.col("value") != pl.col("value_generous"))["suite"].unique()
+    return measured.filter(
+        (pl.col("kind") != "minimal_pairs")
+        | (pl.col("level").is_in(["phenomenon", "average"]) & (pl.col("metric") == ACCURACY))
+        | ((pl.col("level") == "average") & pl.col("suite").is_in(tied.to_list()))
+    )
+
+
+def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str]]:
+    """Every number over the runs of its model: its key, mean and deviations, and manifests."""
+    sound = (pl.col("failed") == "") & pl.col("value").is_not_null()
+    grouped = measured.group_by(KEY, maintain_order=True).agg(
+        # Means are taken outside: they are exact there, and equal whatever computes them.
+        pl.col("value").filter(sound),
+        (~sound).sum().alias("n_failed"),
+        pl.col("sampling_deviation").filter(sound).first(),
+        pl.col("manifest").str.head(DIGEST_LENGTH).unique(),
+    )
+    for model, suite, task, metric, values, n_failed, sampling, manifests in grouped.iter_rows():
+        aggregate = aggregate_values(values, n_failed, sampling)
+        yield (model, suite, task, metric), aggregate, _joined(manifests)
+
+
+def _joined(manifests: Iterable[str]) -> str:
+    return ";".join(sorted(manifests))
 
 
 def _finetuned(tasks: Sequence[str], measurements: Iterable[Measurement]) -> list[FinetunedTask]:
     """In the order of the configuration; what else a task's models were scored on follows the task."""
     found: dict[tuple[int, bool, str, str], FinetunedTask] = {}
     for run in measurements:
-        if run.finetuned and run.primary:
+        if run.primary:
             task = FinetunedTask(run.suite, run.task, run.metric, run.main, run.majority_percent)
             found.setdefault((tasks.index(run.origin), not run.main, run.suite, run.task), task)
     return [found[key] for key in sorted(found)]
@@ -150,7 +184,7 @@ def _row(
     experiment: str,
     key: Key,
     aggregate: Aggregate,
-    runs: Iterable[Measurement],
+    manifests: str,
     published: Mapping[Key, PublishedValue],
 ) -> SummaryRow:
     mean, std = _rounded(aggregate.mean), _rounded(aggregate.std)
@@ -175,7 +209,7 @@ def _row(
         published_source="" if value is None else value.source,
         difference=difference,
         verdict=verdict,
-        manifests=";".join(sorted({run.manifest[:DIGEST_LENGTH] for run in runs})),
+        manifests=manifests,
     )
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from hatchery.storage.csv_tables import read_rows
 from hatchery.storage.verified import vouched
 
+PROVENANCE_ROWS = 3000
+"""Rows of a summary that its page of provenance shows; `make trace` follows every one."""
 SELECTORS = ("model", "suite", "task", "metric")
 _COLUMNS = (
     *("experiment", *SELECTORS, "mean", "std", "n", "n_failed"),

@@ -5,7 +5,7 @@ a further block. Only first metrics are shown: summary.md has the others.
 """
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_layout import (
@@ -17,10 +17,10 @@ from hatchery.analysis.summary_layout import (
     sections,
     verdict_counts,
 )
+from hatchery.rendering.table import GAP, table
 
 WIDTH = 100
 LABEL_WIDTHS = (34, 42)
-GAP = 2
 INDENT = 2
 FAILURES_SHOWN = 8
 # Between the parts of a name that a sweep made.
@@ -41,31 +41,29 @@ def text_summary(summary: Summary) -> str:
     widths = {model: min(room, _width(summary, shown, model, model in starred)) for model in models_shown}
     for section in shown:
         for models in _blocks([model for model in models_of(summary, section) if model in widths], widths, room):
-            lines += ["", *_header(section.title, label_width, {m: summary.label(m) for m in models}, widths)]
-            for measure in section.measures:
-                label = _shortened(" " * INDENT + measure.label, label_width).ljust(label_width)
-                lines.append(
-                    label + "".join(_right(_cell(summary, measure, m, m in starred), widths[m]) for m in models)
-                )
+            rows = [
+                [" " * INDENT + measure.label, *(_cell(summary, measure, m, m in starred) for m in models)]
+                for measure in section.measures
+            ]
+            heads = _heads(section.title, label_width, [summary.label(model) for model in models])
+            drawn = table([""] * (1 + len(models)), [*heads, *rows])
+            title = [section.title] if len(section.title) >= label_width else []
+            lines += ["", *title, *drawn.text([label_width, *(widths[model] for model in models)])[1:]]
     lines.append("")
     for note in _notes(summary):
         lines += textwrap.wrap(note, WIDTH, subsequent_indent="    ")
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()) + "\n"
 
 
-def _header(title: str, label_width: int, names: Mapping[str, str], widths: Mapping[str, int]) -> list[str]:
+def _heads(title: str, label_width: int, names: Sequence[str]) -> list[list[str]]:
     """The title of a section and the models, a line for each part of their names.
 
     A title wider than the labels has a line of its own.
     """
-    parts = {model: name.split(NAME_SEPARATOR) for model, name in names.items()}
-    lines = [
-        "".join(_right("".join(parts[model][line : line + 1]), widths[model]) for model in names)
-        for line in range(max(map(len, parts.values())))
-    ]
-    if len(title) >= label_width:
-        return [title, *(" " * label_width + line for line in lines)]
-    return [title.ljust(label_width) + lines[0], *(" " * label_width + line for line in lines[1:])]
+    parts = [name.split(NAME_SEPARATOR) for name in names]
+    first = "" if len(title) >= label_width else title
+    lines = range(max(map(len, parts)))
+    return [[first if line == 0 else "", *("".join(part[line : line + 1]) for part in parts)] for line in lines]
 
 
 def _cell(summary: Summary, measure: Measure, model: str, starred: bool) -> str:
@@ -95,14 +93,6 @@ def _blocks(models: list[str], widths: Mapping[str, int], width: int) -> list[li
 
 def _shown(summary: Summary) -> list[str]:
     return summary.models if len(summary.models) <= MODELS_SHOWN else summary.models[:MODELS_OF_MANY]
-
-
-def _right(text: str, width: int) -> str:
-    return _shortened(text, width - GAP).rjust(width)
-
-
-def _shortened(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 2] + ".."
 
 
 def _notes(summary: Summary) -> list[str]:

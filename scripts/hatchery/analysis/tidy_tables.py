@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hatchery.errors import ManifestError
 from hatchery.storage.atomic import atomic_path
@@ -207,16 +207,18 @@ def _arrow(table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return pa.table(columns, schema=table.schema)
 
 
-def read_columns(path: str | Path, table: TidyTable, **among: Collection[str] | None) -> dict[str, list[Any]]:
-    """The rows of a table as columns, in its order; `among` names the values that rows may have in a text column.
+def read_frame(path: str | Path, table: TidyTable, **among: Collection[str] | None) -> pl.DataFrame:
+    """The rows of a table, in its order; `among` names the values that rows may have in a text column.
 
     Raises ManifestError for a file that was altered, that nothing vouches for, or that is no such table.
     """
-    filters = [(column, "in", list(values)) for column, values in among.items() if values is not None]
     try:
-        found = pq.read_table(vouched(path), filters=filters or None)
-    except (OSError, pa.ArrowException) as error:
+        rows = pl.scan_parquet(vouched(path))
+        if rows.collect_schema().names() != table.names:
+            raise ManifestError(f"{path}: its columns are not those of {table.name}; remove it to have it made again")
+        for column, values in among.items():
+            if values is not None:
+                rows = rows.filter(pl.col(column).is_in(list(values)))
+        return rows.collect()
+    except (OSError, pl.exceptions.PolarsError) as error:
         raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
-    if found.schema.names != table.names:
-        raise ManifestError(f"{path}: its columns are not those of {table.name}; remove it to have it made again")
-    return {name: found.column(name).to_pylist() for name in table.names}

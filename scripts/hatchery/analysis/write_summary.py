@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.published_values import for_experiment, read_numbers
-from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import SummarySettings, baseline_runs
 from hatchery.analysis.summary import SUMMARISED_LEVELS, summarise
 from hatchery.analysis.summary_markdown import markdown_summary
+from hatchery.analysis.summary_notes import notes_json, notes_of
 from hatchery.analysis.summary_tables import write_csv, write_parquet
 from hatchery.analysis.summary_text import text_summary
+from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.errors import ConfigError
 from hatchery.storage.atomic import write_text
 from hatchery.storage.verified import write_checksums
@@ -25,6 +26,7 @@ def write_summary(
     parquet: Path | None = None,
     markdown: Path | None = None,
     text: Path | None = None,
+    notes: Path | None = None,
 ) -> None:
     """Summarise the experiment of `settings` into `output` (CSV) and, where given, the other forms.
 
@@ -40,12 +42,16 @@ def write_summary(
     if paper is not None and published is not None:
         values = for_experiment(read_numbers(published), paper.paper, paper.track, paper.rows)
     runs = (*chosen.runs, *baseline_runs(chosen.baselines, chosen.runs))
-    summary = summarise(chosen, read_measurements(measurements, runs, levels=SUMMARISED_LEVELS), values)
+    measured = read_frame(measurements, MEASUREMENTS, run=[run.name for run in runs], level=SUMMARISED_LEVELS)
+    summary = summarise(chosen, measured, values)
     if parquet is not None:
         write_parquet(parquet, summary.rows)
     if markdown is not None:
         write_text(markdown, markdown_summary(summary))
     if text is not None:
         write_text(text, text_summary(summary))
+    if notes is not None:
+        write_text(notes, notes_json(notes_of(summary)))
+        write_checksums([notes])
     write_csv(output, summary.rows)
     write_checksums([output, *(path for path in (parquet, markdown, text) if path is not None)])

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hatchery.rendering.table import table
+
 
 class Level(StrEnum):
     """How grave a finding is; only errors stop a run."""
@@ -52,10 +54,11 @@ def failed(findings: Sequence[Finding]) -> bool:
 def findings_text(findings: Sequence[Finding]) -> str:
     """One line for each finding, the advice below it, and a last line with the counts."""
     width = max((len(finding.check) for finding in findings), default=0)
-    lines = []
+    rows = []
     for finding in findings:
-        lines.append(f"{finding.level:<8} {finding.check:<{width}}  {finding.seen}")
+        rows.append((finding.level.value, finding.check, finding.seen))
         if finding.advice:
-            lines.append(f"{'':<8} {'':<{width}}  -> {finding.advice}")
+            rows.append(("", "", f"-> {finding.advice}"))
+    _, *lines = table(("", "", ""), rows, words=3).text((9, width + 2, max((len(row[2]) for row in rows), default=0)))
     counts = [f"{sum(finding.level is level for finding in findings)} {level}" for level in Level]
     return "\n".join([*lines, "", ", ".join(counts)]) + "\n"

@@ -4,8 +4,6 @@ Every stage that makes documents (conversion, sampling, grouping) writes through
 `{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`.
 """
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,6 +18,7 @@ from hatchery.corpora.documents import (
     count_sentences,
     count_words,
 )
+from hatchery.harmless_text import csv_text
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import StageRun
 from hatchery.storage.parquet import ShardWriter
@@ -128,10 +127,7 @@ class CorpusWriter:
 
 def write_csv(run: StageRun, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table into the run's folder atomically and note it as an output."""
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
     path = run.folder / name
-    write_text(path, table.getvalue())
+    # The card of the corpus reads the samples again, as they were written.
+    write_text(path, csv_text(header, rows, as_they_are=True))
     run.add_output(path)

@@ -4,45 +4,43 @@ The CSV holds bare numbers in base units (seconds, bytes, operations), the Markd
 with what every number rests on. Both are functions of the estimate alone.
 """
 
-import csv
 import dataclasses
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from hatchery.costs.estimate import CellCost, CellSettings, CostSettings, ShardsOnDisk, cost_settings, estimate
 from hatchery.costs.evaluation import OTHER_TASK_EXAMPLES, PAIRS_PER_PARADIGM, PARADIGMS, SENTENCE_TOKENS
 from hatchery.costs.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
+from hatchery.harmless_text import csv_text
+from hatchery.rendering.table import table
 from hatchery.storage.atomic import write_text
 from hatchery.storage.verified import write_checksums
 from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
 
 
-def write_cost(settings: dict[str, object], table: Path, markdown: Path) -> None:
+def write_cost(settings: dict[str, object], csv: Path, markdown: Path) -> None:
     """Write the CSV table and the Markdown page of an experiment's cost, and their checksums.
 
     Raises ConfigError, ModelError.
     """
     typed = cost_settings(settings)
     costs = estimate(typed)
-    write_text(table, cost_csv(typed, costs))
+    write_text(csv, cost_csv(typed, costs))
     write_text(markdown, cost_markdown(typed, costs))
-    write_checksums([table, markdown])
+    write_checksums([csv, markdown])
 
 
 def cost_csv(settings: CostSettings, costs: Sequence[CellCost]) -> str:
     """One row for each cell, in the order of the experiment; operations and seconds as whole numbers."""
     plan = settings.plan
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
     names = [field.name for field in dataclasses.fields(CellCost)]
-    writer.writerow(["experiment", *names, "device", "devices", "mfu"])
+    rows = []
     for cost in costs:
         values = dataclasses.asdict(cost)
         values["device_hours"] = f"{cost.device_hours:.4f}"
         values = {name: f"{value:.0f}" if isinstance(value, float) else value for name, value in values.items()}
-        writer.writerow([settings.experiment, *values.values(), plan.device, plan.devices, plan.mfu])
-    return buffer.getvalue()
+        rows.append([settings.experiment, *values.values(), plan.device, plan.devices, plan.mfu])
+    return csv_text(["experiment", *names, "device", "devices", "mfu"], rows)
 
 
 def cost_markdown(settings: CostSettings, costs: Sequence[CellCost], shards: ShardsOnDisk | None = None) -> str:
@@ -89,7 +87,7 @@ def _pretraining(costs: Sequence[CellCost]) -> str:
     total += [scaled(sum(cost.tokens for cost in costs)), power(sum(cost.training_flops for cost in costs))]
     total += [power(sum(cost.development_flops for cost in costs)), NONE, NONE, NONE]
     total += [rough_duration(sum(cost.wall_seconds for cost in costs)), hours(sum(cost.device_hours for cost in costs))]
-    return aligned([header, *body, total])
+    return table(header, [*body, total]).markdown(aligned=True)
 
 
 def _disk(costs: Sequence[CellCost], shards: ShardsOnDisk | None) -> str:
@@ -100,7 +98,7 @@ def _disk(costs: Sequence[CellCost], shards: ShardsOnDisk | None) -> str:
     body.append(["all at once", NONE, *sums])
     if shards is not None:
         body.append(["token shards, on disk", NONE, NONE, NONE, size(shards.bytes)])
-    return aligned([header, *body])
+    return table(header, body).markdown(aligned=True)
 
 
 def _evaluation(settings: CostSettings, costs: Sequence[CellCost]) -> str:
@@ -112,7 +110,7 @@ def _evaluation(settings: CostSettings, costs: Sequence[CellCost]) -> str:
         for flops in (cost.minimal_pairs_flops, cost.finetuning_flops):
             row += [about(power(flops)), about(rough_duration(flops / speed))]
         body.append(row)
-    return aligned([header, *body])
+    return table(header, body).markdown(aligned=True)
 
 
 def _notes(settings: CostSettings, costs: Sequence[CellCost], shards: ShardsOnDisk | None) -> list[str]:
@@ -163,20 +161,6 @@ def _peak(costs: Sequence[CellCost], plan: PlanSettings) -> str:
         return f"taken to be {CPU_THREAD_PEAK / 1e9:.0f} GFLOP/s for each thread"
     peaks = {cost.precision: cost.peak_flops_per_second / plan.devices for cost in costs}
     return " and ".join(f"{peak / 1e12:g} TFLOP/s in {precision}" for precision, peak in sorted(peaks.items()))
-
-
-# Numbers for people.
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, header first, whose columns line up; the first one is flush left, the others flush right."""
-    widths = [max(3, *(len(cell) for cell in column)) for column in zip(*rows, strict=True)]
-    rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
-    lines = []
-    for row in [rows[0], rule, *rows[1:]]:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
 
 
 def about(text: str) -> str:

@@ -8,6 +8,7 @@ not. In both cases `make stage-ledger` records the new state.
 
 import ast
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from hatchery.stages.registry import own_commands
 from hatchery.storage.atomic import write_json
 from hatchery.storage.checksums import digest
 
+TEMPLATES = "templates"
+_NAMED = re.compile(r'"([\w.]+\.(?:j2|css))"')
 LEDGER = Path("scripts/hatchery/environments/stage_code.json")
 
 
@@ -49,8 +52,29 @@ def record_ledger(repository: Path) -> None:
 
 
 def code_digest(files: Iterable[Path], root: Path) -> str:
-    """Digest of the code in files below `root`; comments, docstrings and layout do not count."""
-    return digest({str(path.relative_to(root)): _bare(path) for path in files})[:16]
+    """Digest of the code in files below `root`, and of the templates that it names.
+
+    Comments, docstrings and layout of code do not count.
+    """
+    modules = list(files)
+    code = {str(path.relative_to(root)): _bare(path) for path in modules}
+    texts = {path.name: path.read_text(encoding="utf-8") for path in templates_of(modules)}
+    return digest({**code, **texts})[:16]
+
+
+def templates_of(modules: Iterable[Path]) -> list[Path]:
+    """The templates that the modules name, and those that these take in: files of `rendering/templates/`."""
+    folders = {path.with_name(TEMPLATES) for path in modules if path.with_name(TEMPLATES).is_dir()}
+    there = {path.name: path for folder in folders for path in folder.iterdir()}
+    found: dict[str, Path] = {}
+    waiting = list(modules)
+    while waiting:
+        text = waiting.pop().read_text(encoding="utf-8")
+        for name in _NAMED.findall(text):
+            if name in there and name not in found:
+                found[name] = there[name]
+                waiting.append(there[name])
+    return [found[name] for name in sorted(found)]
 
 
 def _bare(path: Path) -> str:

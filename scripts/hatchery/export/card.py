@@ -11,8 +11,11 @@ from typing import Any
 
 from hatchery.evaluation.filled_sentences.results import FilledSentence
 from hatchery.export.settings import DataSource, ExportSettings
+from hatchery.rendering.table import Cell, Table, table
+from hatchery.rendering.templates import render
 
 ENGLISH_EXAMPLE = FilledSentence("The dogs ", "sleep", " near the house.")
+HIDDEN = ("stage", "stage_version", "model")
 UNKNOWN_LICENCES = ("", "none", "not stated", "unknown")
 HUB_METRICS = {
     "accuracy_percent": "accuracy",
@@ -58,26 +61,25 @@ def model_card(
     settings: ExportSettings, facts: ModelFacts, scores: Sequence[Score], filled: Sequence[FilledSentence] = ()
 ) -> str:
     """The text of README.md; `filled` are sentences of the corpus that the model filled in."""
-    parts = [
-        _front_matter(settings, scores),
-        f"# {facts.name}",
-        _introduction(settings, facts),
-        "## Use",
-        _use(facts, filled),
-        "## Training data and its terms",
-        _data(settings),
-        "## Licence",
-        licence_statement(settings.sources),
-        "## Scores",
-        _scores(settings, scores),
-        "## Architecture",
-        _settings_table(facts.config),
-        "## Training",
-        _training(facts),
-        "## Provenance",
-        _table(("SHA-256 of", "digest"), [(name, f"`{digest}`") for name, digest in facts.digests.items()]),
-    ]
-    return "\n\n".join(parts) + "\n"
+    return render(
+        "model_card.md.j2",
+        front_matter=_front_matter(settings, scores),
+        settings=settings,
+        facts=facts,
+        never_trained=facts.measures.get("steps") == 0,
+        # A sentence of the corpus is in the language of the model, whatever that is.
+        example=json.dumps((filled[0] if filled else ENGLISH_EXAMPLE).with_gap(facts.mask_token), ensure_ascii=False),
+        filled=_filled_in(filled),
+        sources=_sources(settings.sources),
+        licence=licence_statement(settings.sources),
+        scores=_scores(scores),
+        several=len(settings.seeds) > 1,
+        architecture=_settings_table(facts.config),
+        counted=[f"{facts.measures[key]:,} {key}" for key in ("steps", "tokens") if key in facts.measures],
+        training=_settings_table({key: value for key, value in facts.training.items() if key not in HIDDEN}),
+        digests=table(("SHA-256 of", "digest"), [(n, Cell(d, code=True)) for n, d in facts.digests.items()], words=2),
+        sentence=_sentence,
+    )
 
 
 def licence_id(sources: Iterable[DataSource]) -> str:
@@ -115,7 +117,7 @@ def _is_unknown(licence: str) -> bool:
     return words in UNKNOWN_LICENCES or words.startswith(("none;", "not stated", "that of each"))
 
 
-def _front_matter(settings: ExportSettings, scores: Sequence[Score]) -> str:
+def _front_matter(settings: ExportSettings, scores: Sequence[Score]) -> list[str]:
     licence = licence_id(settings.sources)
     entries: dict[str, Any] = {"language": list(settings.languages), "license": licence}
     if licence == "other":
@@ -126,22 +128,7 @@ def _front_matter(settings: ExportSettings, scores: Sequence[Score]) -> str:
     entries["tags"] = ["fill-mask", "masked-lm", "custom_code", "hatchery"]
     entries["datasets"] = sorted({source.dataset for source in settings.sources if source.dataset})
     entries["metrics"] = sorted({HUB_METRICS[score.metric] for score in scores if score.metric in HUB_METRICS})
-    lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items() if value]
-    return "\n".join(["---", *lines, "---"])
-
-
-def _introduction(settings: ExportSettings, facts: ModelFacts) -> str:
-    sentences = [
-        f"The model `{settings.run}` (pretraining seed {settings.seed}) of the experiment {settings.experiment}."
-    ]
-    if settings.model_description:
-        sentences.append(_sentence(settings.model_description))
-    if settings.description:
-        sentences.append(f"The experiment: {_sentence(settings.description)}")
-    sentences.append(f"It has {facts.parameters:,} parameters.")
-    if facts.measures.get("steps") == 0:
-        sentences.append("**It was never trained**: its weights are random, as a baseline for the others.")
-    return " ".join(sentences)
+    return [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items() if value]
 
 
 def _sentence(text: str) -> str:
@@ -149,35 +136,7 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def _use(facts: ModelFacts, filled: Sequence[FilledSentence]) -> str:
-    # A sentence of the corpus is in the language of the model, whatever that is.
-    example = (filled[0] if filled else ENGLISH_EXAMPLE).with_gap(facts.mask_token)
-    if facts.position_limit is not None:
-        limit = f"An input has at most {facts.position_limit} tokens, special ones included."
-    else:
-        limit = (
-            "Positions are relative, so there is no limit on the length of an input; training had the lengths below."
-        )
-    return f"""The modelling file beside the weights is the code that trained them, so it has to be trusted:
-
-```python
-from transformers import AutoModelForMaskedLM, AutoTokenizer, pipeline
-
-folder = "."  # where this file lies
-tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-model = AutoModelForMaskedLM.from_pretrained(folder, trust_remote_code=True)
-fill = pipeline("fill-mask", model=model, tokenizer=tokenizer)
-for guess in fill({json.dumps(example, ensure_ascii=False)}):
-    print(guess["token_str"], guess["score"])
-```
-{_filled_in(filled)}
-`AutoModel` gives the encoder and `AutoModelForSequenceClassification` a classifier with a fresh head. The tokenizer
-adds the tokens that frame an input. {limit}"""
-
-
-def _filled_in(filled: Sequence[FilledSentence]) -> str:
-    if not filled:
-        return ""
+def _filled_in(filled: Sequence[FilledSentence]) -> Table | None:
     rows = [
         (
             sentence.with_gap(f"({sentence.word})"),
@@ -185,29 +144,15 @@ def _filled_in(filled: Sequence[FilledSentence]) -> str:
         )
         for sentence in filled
     ]
-    told = "Sentences of the corpus, with the word that was left out in brackets, and what the model says there:"
-    return f"\n{told}\n\n" + _table(("sentence", "most probable"), rows) + "\n"
+    return table(("sentence", "most probable"), rows, words=2, foreign=True) if rows else None
 
 
-def _data(settings: ExportSettings) -> str:
-    described = f": {_sentence(settings.corpus_description)}" if settings.corpus_description else "."
-    rows = [
-        (
-            source.name,
-            source.licence or "not known",
-            source.terms or "not known",
-            source.dataset or source.obtain or "-",
-        )
-        for source in settings.sources
-    ]
-    return f"The corpus `{settings.corpus}`{described}\n\n" + _table(("source", "licence", "terms", "origin"), rows)
+def _sources(sources: Sequence[DataSource]) -> Table:
+    rows = [(s.name, s.licence or "not known", s.terms or "not known", s.dataset or s.obtain or "-") for s in sources]
+    return table(("source", "licence", "terms", "origin"), rows, words=4)
 
 
-def _scores(settings: ExportSettings, scores: Sequence[Score]) -> str:
-    if not scores:
-        return "The model was not evaluated."
-    several = f"over the pretraining seeds {', '.join(map(str, settings.seeds))}"
-    over = several if len(settings.seeds) > 1 else f"of pretraining seed {settings.seed}"
+def _scores(scores: Sequence[Score]) -> Table | None:
     rows = [
         (
             score.suite,
@@ -221,19 +166,12 @@ def _scores(settings: ExportSettings, scores: Sequence[Score]) -> str:
         for score in scores
     ]
     header = ("suite", "task", "metric", "mean", "standard deviation", "runs", "published")
-    return f"Means {over}, from the experiment's summary.\n\n" + _table(header, rows)
+    return table(header, rows, words=3) if rows else None
 
 
-def _training(facts: ModelFacts) -> str:
-    counted = [f"{facts.measures[key]:,} {key}" for key in ("steps", "tokens") if key in facts.measures]
-    text = f"Trained for {' and '.join(counted)}.\n\n" if counted else ""
-    hidden = ("stage", "stage_version", "model")
-    return text + _settings_table({key: value for key, value in facts.training.items() if key not in hidden})
-
-
-def _settings_table(values: Mapping[str, Any]) -> str:
+def _settings_table(values: Mapping[str, Any]) -> Table:
     flat = dict(_flattened(values))
-    return _table(("setting", "value"), [(f"`{key}`", _shown(value)) for key, value in sorted(flat.items())])
+    return table(("setting", "value"), [(Cell(key, code=True), _shown(flat[key])) for key in sorted(flat)], words=2)
 
 
 def _flattened(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
@@ -250,12 +188,3 @@ def _shown(value: Any) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return " ".join(str(text).split()).replace("|", "\\|")

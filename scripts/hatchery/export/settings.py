@@ -42,6 +42,8 @@ class ExportSettings(Settings):
     sources: tuple[DataSource, ...]
     languages: tuple[str, ...] = ("en",)
     """ISO 639 codes of the languages of the corpus."""
+    label: str = ""
+    """What people read instead of `run`, where a sweep made the run."""
 
     def __post_init__(self) -> None:
         if self.seed not in self.seeds:

@@ -10,6 +10,8 @@ from hatchery.export.card import ModelFacts, Score, licence_id, model_card
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import ExportSettings, ListingSettings
 from hatchery.modeling.store import WEIGHTS_FILE, load_language_model
+from hatchery.rendering.table import Cell, table
+from hatchery.rendering.templates import render
 from hatchery.storage.atomic import write_text
 from hatchery.storage.csv_tables import Row, read_rows
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
@@ -81,27 +83,22 @@ def list_exported_models(settings: Mapping[str, Any], models: Mapping[str, Path]
         )
     manifests = {cell: read_manifest(models[cell]) for cell in typed.cells}
     names = list(dict.fromkeys(name for m in manifests.values() for name in m.measures["scores"]))
-    header = ["model", "parameters", "weights (MB)", "licence", *names]
-    lines = [header, ["---"] * len(header)]
+    rows = []
     for cell, manifest in manifests.items():
         size = next(o.bytes for o in manifest.outputs if o.path.name == WEIGHTS_FILE)
         scores = manifest.measures["scores"]
-        lines.append(
+        rows.append(
             [
-                f"[{cell}]({cell}/{CARD})",
+                Cell(cell, link=f"{cell}/{CARD}"),
                 f"{manifest.measures['parameters']:,}",
                 f"{size / 1e6:.1f}",
                 manifest.measures["licence"],
                 *(f"{scores[name]:.2f}" if name in scores else "-" for name in names),
             ]
         )
-    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    about = f"{typed.description}\n\n" if typed.description else ""
-    write_text(
-        output,
-        f"# Models of the experiment {typed.experiment}\n\n{about}Each folder loads in `transformers` with "
-        f"`trust_remote_code=True`; its README says how, and on which terms.\n\n{table}\n",
-    )
+    shown = table(["model", "parameters", "weights (MB)", "licence", *names], rows, words=(0, 3))
+    text = render("exported_models.md.j2", experiment=typed.experiment, description=typed.description, table=shown)
+    write_text(output, text)
 
 
 def _score(row: Row) -> Score:

@@ -4,33 +4,28 @@ A row of the summary has the anchor `summary_rows.row_anchor`, a manifest `m-` a
 changes from run to run (times, hosts, versions) stands in one section at the end; the rest follows from the results.
 """
 
-import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.pages.document import html_document
-from hatchery.analysis.summary_rows import SELECTORS, NumberedRow, read_summary
+from markupsafe import Markup
+
+from hatchery.analysis.summary_rows import PROVENANCE_ROWS, SELECTORS, NumberedRow, read_summary
 from hatchery.errors import ManifestError
-from hatchery.provenance.chain import Chain, Link, Node, follow
+from hatchery.provenance.chain import Chain, Node, follow
 from hatchery.provenance.manifest_index import ManifestIndex
 from hatchery.provenance.tree_text import source_facts
 from hatchery.provenance.verification import generated_problems
+from hatchery.rendering.escaping import breakable, html_text
 from hatchery.rendering.setting_texts import flatten
+from hatchery.rendering.table import Row, Table, table
+from hatchery.rendering.templates import render
 from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import volatile_facts
+from hatchery.storage.manifests import SHORT_DIGEST, volatile_facts
 from hatchery.typed import stage_body
 
 MOST_FILES = 5000
-_OWN_STYLE = """
-section { border-top: 1px solid #9996; margin-top: 1.5rem; }
-section:target, tr:target { background: #fd06; }
-code { overflow-wrap: anywhere; }
-td.name { white-space: normal; }
-td.long { min-width: 16rem; overflow-wrap: break-word; white-space: normal; }
-"""
-# Sections, in their order.
-_SECTIONS = ("Numbers", "Stages", "Raw files", "Times, places and versions")
+MOST_STAGES = 1500
 _ROW_COLUMNS = (*SELECTORS, "mean", "std", "n", "n_failed")
 _VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "host", "python", "code_revision")
 
@@ -39,182 +34,123 @@ def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, p
     """Write the page of provenance of the experiment whose summary.csv is given.
 
     `settings` hold `experiment`. Raises EvaluationError when the summary is missing or is none. Manifests that are
-    missing or damaged are named on the page: a result may outlive what it was made from.
+    missing or damaged are named on the page: a result may outlive what it was made from. Of a large experiment the
+    first rows are followed, and the page says so.
     """
     experiment = str(stage_body(settings)["experiment"])
     rows = read_summary(summary)
-    digests = dict.fromkeys(digest for row in rows for digest in row.digests)
+    digests = dict.fromkeys(digest for row in rows[:PROVENANCE_ROWS] for digest in row.digests)
     chain = follow(ManifestIndex(project), digests, where="summary.csv", prefer=Path("results") / experiment)
     write_text(output, page_text(experiment, rows, chain))
 
 
 def page_text(experiment: str, rows: Sequence[NumberedRow], chain: Chain) -> str:
     """The page as HTML."""
-    title = f"Provenance of {experiment}"
     stages = [node for node in chain.nodes.values() if node.manifest is not None]
-    sources = [node for node in chain.nodes.values() if node.source is not None]
+    shown = stages[:MOST_STAGES]
+    places = {node.digest for node in shown} | {node.digest for node in chain.nodes.values() if node.source is not None}
     readers = _readers(chain)
-    blocks = [
-        f"<h1>{html.escape(title)}</h1>",
-        _contents(),
-        "<p>Every number of summary.csv with the manifests it was computed from. A manifest names the settings of its "
-        "stage, what the stage read and what it wrote; the links lead on to the registered raw files.</p>",
-        _problems([*chain.problems, *generated_problems(chain)]),
-        _heading(_SECTIONS[0]),
-        _table((*_ROW_COLUMNS, "made from"), (_summary_row(row, chain) for row in rows)),
-        _heading(_SECTIONS[1]),
-        *(_stage(chain, node, readers) for node in stages),
-        _heading(_SECTIONS[2]),
-        *(_source(chain, node, readers) for node in sources),
-        _heading(_SECTIONS[3]),
-        "<p>This section alone changes when the same work is done again.</p>",
-        _table(("manifest", *(name.replace("_", " ") for name in _VOLATILE), "packages"), map(_volatile_row, stages)),
-    ]
-    return html_document(title, "\n".join(block for block in blocks if block), _OWN_STYLE)
-
-
-def _contents() -> str:
-    links = "".join(f'<li><a href="#{_anchor(title)}">{title}</a></li>' for title in _SECTIONS)
-    return f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
-
-
-def _heading(title: str) -> str:
-    return f'<h2 id="{_anchor(title)}">{title}</h2>'
-
-
-def _anchor(title: str) -> str:
-    return f"section-{title.split()[0].strip(',').lower()}"
+    return render(
+        "provenance.html.j2",
+        title=f"Provenance of {experiment}",
+        experiment=experiment,
+        problems=[*chain.problems, *generated_problems(chain)],
+        numbers=_numbers(rows[:PROVENANCE_ROWS], chain, places),
+        rows_left_out=max(0, len(rows) - PROVENANCE_ROWS),
+        stages=[_section(chain, node, readers) for node in shown],
+        stages_left_out=len(stages) - len(shown),
+        sources=[_section(chain, node, readers) for node in chain.nodes.values() if node.source is not None],
+        most_files=MOST_FILES,
+        volatile=_volatile(shown, places),
+        link=lambda node: _link(node, places),
+    )
 
 
 def _readers(chain: Chain) -> dict[str, list[Node]]:
-    readers: dict[str, list[Node]] = {}
+    readers: dict[str, dict[str, Node]] = {}
     for node in chain.nodes.values():
         for link in node.inputs:
-            known = readers.setdefault(link.digest, [])
-            if node not in known:
-                known.append(node)
-    return readers
+            readers.setdefault(link.digest, {})[node.digest] = node
+    return {digest: list(nodes.values()) for digest, nodes in readers.items()}
 
 
-def _problems(problems: Sequence[str]) -> str:
-    if not problems:
-        return ""
-    items = "\n".join(f"<li>{html.escape(problem)}</li>" for problem in problems)
-    return f"<h2>Not found, or different</h2>\n<ul>\n{items}\n</ul>"
+def _numbers(rows: Sequence[NumberedRow], chain: Chain, places: Collection[str]) -> Table:
+    """Every row with links to the manifests behind it."""
+    by_beginning: dict[str, list[Node]] = {}
+    for node in chain.nodes.values():
+        by_beginning.setdefault(node.short, []).append(node)
+    shown = []
+    for row in rows:
+        nodes = [node for digest in row.digests for node in by_beginning.get(digest[:SHORT_DIGEST], ())]
+        links = Markup(", ").join(_link(node, places) for node in nodes)
+        # Long names break after an underscore, so that the links stay in sight.
+        names = [breakable(row.values[column]) for column in SELECTORS]
+        numbers = [row.values[column] for column in _ROW_COLUMNS[len(SELECTORS) :]]
+        shown.append(Row([*names, *numbers, links], row.anchor))
+    words = (*range(len(SELECTORS)), -1)
+    return table((*_ROW_COLUMNS, "made from"), shown, words=words, label="Numbers")
 
 
-def _summary_row(row: NumberedRow, chain: Chain) -> str:
-    # Long names break after an underscore, so that the links stay in sight.
-    names = (html.escape(row.values[column]).replace("_", "_<wbr>") for column in SELECTORS)
-    cells = "".join(f'<td class="name">{name}</td>' for name in names)
-    cells += "".join(_cell(row.values[column]) for column in _ROW_COLUMNS[len(SELECTORS) :])
-    nodes = [node for digest in row.digests for node in chain.nodes.values() if node.digest.startswith(digest)]
-    links = ", ".join(_link(node) for node in nodes)
-    return f'<tr id="{html.escape(row.anchor)}">{cells}<td class="long">{links}</td></tr>'
+def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dict[str, Any]:
+    """What a manifest says, for its place on the page."""
+    found: dict[str, Any] = {
+        "node": node,
+        "path": chain.shown(node.path),
+        "inputs": [(link.name, chain.nodes[link.digest]) for link in node.inputs],
+        "readers": readers.get(node.digest, []),
+    }
+    if node.source is not None:
+        files = list(node.source.files.items())
+        found["title"], found["facts"] = node.source.name, source_facts(chain.shown(node.source.root), node)
+        rows = [(name, f"{size:,}", checksum) for name, (size, checksum) in files[:MOST_FILES]]
+        found["details"] = [(f"files ({len(files):,})", _files(rows), max(0, len(files) - MOST_FILES))]
+        return found
+    manifest = node.manifest
+    assert manifest is not None
+    settings = {key: value for key, value in manifest.settings.items() if key not in ("stage", "stage_version")}
+    rows = [(o.path.relative_to(manifest.folder).as_posix(), f"{o.bytes:,}", o.sha256) for o in manifest.outputs]
+    found["title"], found["facts"] = f"{manifest.stage}, version {manifest.settings.get('stage_version', '?')}", []
+    found["details"] = [
+        *(
+            (name, _pairs(name, values), 0)
+            for name, values in (("settings", settings), ("measures", manifest.measures))
+        ),
+        (f"outputs ({len(rows)})", _files(rows), 0),
+    ]
+    return found
 
 
-def _link(node: Node, text: str = "") -> str:
-    words = html.escape(text or _name(node))
-    # What is not there any more has no section to link to.
-    linked = node.manifest is not None or node.source is not None
-    return f'<a href="#m-{node.short}">{words}</a>' if linked else f"{words} <code>{node.short}</code>"
+def _files(rows: Sequence[tuple[str, str, str]]) -> Table:
+    return table(("file", "bytes", "SHA-256"), rows, words=(0, 2), label="Files")
+
+
+def _pairs(name: str, values: Mapping[str, Any]) -> Table:
+    return table(("", ""), list(flatten(values).items()), words=2, label=name.capitalize())
+
+
+def _volatile(stages: Sequence[Node], places: Collection[str]) -> Table:
+    rows: list[list[str]] = []
+    for node in stages:
+        assert node.path is not None
+        try:
+            facts = volatile_facts(node.path)
+        except ManifestError as error:
+            facts = {"started": str(error)}
+        packages = dict(facts.get("packages") or {})
+        told = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()))
+        rows.append([_link(node, places), *(str(facts.get(name, "")) for name in _VOLATILE), told])
+    header = ("manifest", *(name.replace("_", " ") for name in _VOLATILE), "packages")
+    return table(header, rows, words=(0, 1, 5, 6, 7, 8), label="Times, places and versions")
+
+
+def _link(node: Node, places: Collection[str]) -> Markup:
+    """The name of a manifest, leading to its place; what is not there any more, or left out, has none."""
+    if node.digest in places:
+        return Markup('<a href="#m-{}">{}</a>').format(node.short, html_text(_name(node)))
+    return Markup("{} <code>{}</code>").format(html_text(_name(node)), node.short)
 
 
 def _name(node: Node) -> str:
     if node.manifest is not None and node.path is not None:
         return f"{node.manifest.stage} {'/'.join(node.path.parent.parts[-2:])}"
     return node.source.name if node.source is not None else "not found" if node.path is None else node.path.name
-
-
-def _stage(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> str:
-    manifest = node.manifest
-    assert manifest is not None
-    outputs = [
-        _cells((output.path.relative_to(manifest.folder).as_posix(), f"{output.bytes:,}", output.sha256))
-        for output in manifest.outputs
-    ]
-    settings = {key: value for key, value in manifest.settings.items() if key not in ("stage", "stage_version")}
-    return "\n".join(
-        [
-            f'<section id="m-{node.short}">',
-            f"<h3>{html.escape(manifest.stage)}, version {manifest.settings.get('stage_version', '?')}</h3>",
-            _identity(chain, node),
-            _inputs(chain, node.inputs),
-            _read_by(readers.get(node.digest, [])),
-            _details("settings", _pairs(flatten(settings))),
-            _details("measures", _pairs(flatten(manifest.measures))),
-            _details(f"outputs ({len(outputs)})", _table(("file", "bytes", "SHA-256"), outputs)),
-            "</section>",
-        ]
-    )
-
-
-def _source(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> str:
-    source = node.source
-    assert source is not None
-    facts = "<br>\n".join(html.escape(line) for line in source_facts(chain.shown(source.root), node))
-    files = [
-        _cells((name, f"{size:,}", checksum)) for name, (size, checksum) in list(source.files.items())[:MOST_FILES]
-    ]
-    rest = len(source.files) - len(files)
-    more = f"<p>and {rest:,} more, listed in the manifest</p>" if rest else ""
-    return "\n".join(
-        [
-            f'<section id="m-{node.short}">',
-            f"<h3>{html.escape(source.name)}</h3>",
-            _identity(chain, node),
-            f"<p>{facts}</p>",
-            _inputs(chain, node.inputs),
-            _read_by(readers.get(node.digest, [])),
-            _details(f"files ({len(source.files):,})", _table(("file", "bytes", "SHA-256"), files) + more),
-            "</section>",
-        ]
-    )
-
-
-def _identity(chain: Chain, node: Node) -> str:
-    return f"<p><code>{html.escape(chain.shown(node.path))}</code><br>SHA-256 <code>{node.digest}</code></p>"
-
-
-def _inputs(chain: Chain, links: Iterable[Link]) -> str:
-    items = [f"{html.escape(link.name)}: {_link(chain.nodes[link.digest])}" for link in links]
-    return f"<p>read: {'; '.join(items)}</p>" if items else ""
-
-
-def _read_by(nodes: Sequence[Node]) -> str:
-    return f"<p>read by: {'; '.join(_link(node) for node in nodes)}</p>" if nodes else ""
-
-
-def _volatile_row(node: Node) -> str:
-    assert node.path is not None
-    try:
-        facts = volatile_facts(node.path)
-    except ManifestError as error:
-        facts = {"started": str(error)}
-    packages = ", ".join(f"{name} {version}" for name, version in sorted(dict(facts.get("packages") or {}).items()))
-    cells = "".join(_cell(str(facts.get(name, ""))) for name in _VOLATILE)
-    return f'<tr><td>{_link(node)}</td>{cells}<td class="long">{html.escape(packages)}</td></tr>'
-
-
-def _details(summary: str, content: str) -> str:
-    return f"<details><summary>{html.escape(summary)}</summary>\n{content}\n</details>" if content else ""
-
-
-def _pairs(values: Mapping[str, str]) -> str:
-    return _table((), [_cells(pair) for pair in values.items()]) if values else ""
-
-
-def _table(header: Sequence[str], rows: Iterable[str]) -> str:
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in header)
-    top = f"<thead><tr>{head}</tr></thead>\n" if header else ""
-    body = "\n".join(rows)
-    return f'<div class="table"><table>{top}<tbody>\n{body}\n</tbody></table></div>' if body else ""
-
-
-def _cells(values: Iterable[str]) -> str:
-    return f"<tr>{''.join(_cell(value) for value in values)}</tr>"
-
-
-def _cell(value: str) -> str:
-    kind = ' class="long"' if len(value) > 40 else ""
-    return f"<td{kind}>{html.escape(value)}</td>"

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from hatchery.command import load_settings
 from hatchery.config.planned_device import planned_device
 from hatchery.costs.estimate import CellCost, CostSettings, cost_settings, estimate
-from hatchery.costs.table import about, aligned
+from hatchery.costs.table import about
 from hatchery.planning.kept_results import KeptResults
 from hatchery.provenance.plan import PlannedJob
+from hatchery.rendering.table import table
 from hatchery.units import hours, percent, power, rough_duration
 
 PRETRAIN, FINETUNE, PAIRS = "pretrain", "finetune", "score_minimal_pairs"
@@ -87,7 +88,7 @@ def planned_cost_text(costs: Sequence[PlannedCell], layout: KeptResults) -> str:
     body = [_row(f"{cost.experiment}/{cost.cell}", [cost]) for cost in costs]
     devices = f"{cluster['nodes'] * max(1, cluster['gpus_per_node'])} x {planned_device(layout.project.config)}"
     return (
-        f"{aligned([header, *body, _row('all, one after another', costs)])}\n"
+        f"{table(header, [*body, _row('all, one after another', costs)]).markdown(aligned=True)}\n"
         f"Estimated for {devices} at an MFU of {percent(cluster['planned_mfu'])} (`cluster` in config/config.yaml); "
         "evaluation is rough. Perplexity, corpora, tables and figures are not counted.\n"
     )

@@ -21,6 +21,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from hatchery.rendering.style import Style
+from hatchery.rendering.svg import NARROW_ID, prefixed_ids
 from hatchery.storage.atomic import write_text
 from hatchery.storage.verified import write_checksums
 
@@ -37,7 +38,6 @@ GRID = "#D9D9D9"
 LIGHT = 0.65
 # What a phone shows without making letters smaller.
 NARROW_INCHES = 3.8
-NARROW_ID = "narrow"
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,6 @@ def _with_symbol(wide: str, narrow: str) -> str:
     symbol = f'<symbol id="{NARROW_ID}" {sizes[1]}>{body}</symbol>\n'
     end = wide.rindex("</svg>")
     return wide[:end] + symbol + wide[end:]
-
-
-def prefixed_ids(svg: str, prefix: str) -> str:
-    """The drawing with `prefix` before every id and every reference to one."""
-    return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", svg)
 
 
 def save_figure(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, left_out: int = 0) -> None:

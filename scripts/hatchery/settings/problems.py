@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _TYPES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
 _BROKEN_BOUNDS = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
+_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 
 
@@ -33,11 +34,19 @@ def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tu
     """Pairs of a key (`runs.a.model`, "" for the whole) and what is wrong with it, ordered by key, each once."""
     found: dict[tuple[str, str], None] = {}
     details = error.errors(include_url=False)
-    for detail in sorted(details, key=lambda detail: [str(part) for part in detail["loc"]]):
+    for detail in sorted(details, key=_order):
         # pydantic counts only the entries that are right.
         if detail["type"] != "too_short" or len(detail["input"]) < detail["ctx"]["min_length"]:
             found.setdefault(_explained(detail, hint, document))
     return list(found)
+
+
+def _order(detail: Mapping[str, Any]) -> tuple[list[str], bool, str]:
+    """By place; of one place, unknown keys before missing ones, because one may be the other misspelt."""
+    location = [str(part) for part in detail["loc"]]
+    of_keys = detail["type"] in ("missing", *_UNKNOWN)
+    place = location[:-1] if of_keys else location
+    return place, detail["type"] == "missing", location[-1] if of_keys else ""
 
 
 def _explained(detail: Mapping[str, Any], hint: Any, document: Any) -> tuple[str, str]:
@@ -52,7 +61,7 @@ def _explained(detail: Mapping[str, Any], hint: Any, document: Any) -> tuple[str
     match kind:
         case "missing":
             return place, "the key is missing"
-        case "unexpected_keyword_argument" | "extra_forbidden":
+        case _ if kind in _UNKNOWN:
             known = sorted(hints_of(_class_of(steps[-2][1])))
             return place, f"unknown key; allowed are: {', '.join(known)}{nearest(path[-1], known)}"
         case "value_error" if isinstance(context.get("error"), RefusedError):

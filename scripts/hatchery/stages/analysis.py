@@ -112,6 +112,7 @@ def export_settings(project: Project, experiment: str, cell: str) -> dict[str, A
         "corpus": block["corpus"],
         "corpus_description": corpus["description"],
         "languages": corpus["languages"],
+        **_label(project.labels(experiment), chosen.run),
         "sources": [{**sources[name], "dataset": _hub_dataset(project, name)} for name in sorted(sources)],
     }
 

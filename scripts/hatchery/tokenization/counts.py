@@ -3,13 +3,12 @@
 The tables of corpus sizes in the papers are drawn from these numbers (LTG-BERT Table 1). All of them are exact.
 """
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
+from hatchery.harmless_text import csv_text
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_shards import TokenTable
 
@@ -83,9 +82,5 @@ def frequency_at_95_percent(unigrams: np.ndarray) -> int:
 
 def statistics_table(counts: dict[tuple[str, str], Counts]) -> str:
     """The text of `statistics.csv`: one row of counts and rates per split and source, sorted."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["split", "source", *Counts().as_measures()])
-    for (split, source), counted in sorted(counts.items()):
-        writer.writerow([split, source, *counted.as_measures().values()])
-    return buffer.getvalue()
+    header = ("split", "source", *Counts().as_measures())
+    return csv_text(header, ((*key, *counted.as_measures().values()) for key, counted in sorted(counts.items())))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.paper_tables.grid import Table
+from hatchery.analysis.paper_tables.grid import PaperTable
 from hatchery.analysis.paper_tables.layout import OrderLayout, read_layout
 from hatchery.analysis.paper_tables.order_table import order_table
 from hatchery.analysis.paper_tables.printed import PrintedTable
@@ -101,7 +101,7 @@ class Toy:
             for (model, task, layer), percent in shares.items()
         ]
 
-    def orders(self) -> Iterator[Table]:
+    def orders(self) -> Iterator[PaperTable]:
         """The orders, of scores that are clearly apart: the later row is the better one."""
         settings = build(PaperTablesSettings, self.settings())
         for number, layout in read_layout(self.layout).tables.items():
@@ -114,14 +114,14 @@ class Toy:
                 printed = PrintedTable(self.all_numbers, self.paper, number)
                 yield order_table(number, layout, settings, printed, scores, {})
 
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, PaperTable]:
         tables, _ = all_tables(build(PaperTablesSettings, self.settings()), self.inputs())
         found = [*tables, *(table for table in self.orders() if table.has_ours)]
         return {table.number: table for table in found}
 
 
 @pytest.fixture(scope="module")
-def drawn(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Table]]:
+def drawn(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, PaperTable]]:
     """The tables of a toy experiment for every track, by number."""
     return {track: Toy(repository, tmp_path_factory.mktemp("toy"), *track).tables() for track in TRACKS}
 

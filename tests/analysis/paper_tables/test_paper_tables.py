@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Table
-from hatchery.analysis.paper_tables.latex import latex_table
+from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, PaperTable
 from hatchery.analysis.paper_tables.layout import ScoreLayout, read_layout
-from hatchery.analysis.paper_tables.markdown import markdown_table
+from hatchery.analysis.paper_tables.views import latex_table, markdown_table
 from hatchery.analysis.published_values import OVER
 
 # As transcribed, Table 7 leaves four best values of STRICT-SMALL plain, and 73.5 is bold though a baseline has 74.5.
@@ -60,7 +59,7 @@ def printed_in(paper: str, repository: Path, table: str) -> Counter[tuple[Decima
     return found
 
 
-Drawn = Mapping[tuple[str, str], Mapping[str, Table]]
+Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]
 
 
 def test_an_experiment_of_all_rows_gets_all_tables_of_its_track(drawn: Drawn, track: tuple[str, str]) -> None:

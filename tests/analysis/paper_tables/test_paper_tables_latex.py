@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.analysis.paper_tables.grid import OURS, Block, Digits, Line, Table, Value
-from hatchery.analysis.paper_tables.latex import escaped, latex_document, latex_table
+from hatchery.analysis.paper_tables.grid import OURS, Block, Digits, Line, PaperTable, Value
+from hatchery.analysis.paper_tables.views import latex_document, latex_table
 from hatchery.errors import ConfigError
+from hatchery.rendering.escaping import latex_text
 
-Drawn = Mapping[tuple[str, str], Mapping[str, Table]]
+Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]
 HOSTILE = r"50% of a_b & {c} #1 $x^2$ ~ \d `q` <p> [s] – “é”"
 
 
@@ -73,23 +74,23 @@ def test_the_head_of_a_table_names_its_paper_and_the_packages_that_it_needs(draw
     assert first == r"% ELC-BERT, Table 9, with our numbers. Needs \usepackage{booktabs} and \usepackage{graphicx}."
 
 
-def hostile_table() -> Table:
+def hostile_table() -> PaperTable:
     values = (Value(-1.5, Digits(signed=True), 0.5, n=4, n_failed=1, comparable=False, bold=True), None)
     line = Line(HOSTILE.replace("é", "e"), OURS, values, model="a_model")
     text = HOSTILE.replace("é", "e")
-    return Table("elc_bert", "9", text, text, (text, f"{text} {text}"), (Block(text, (line,)),), (text,))
+    return PaperTable("elc_bert", "9", text, text, (text, f"{text} {text}"), (Block(text, (line,)),), (text,))
 
 
 def test_text_that_tex_would_read_as_commands_is_shown_as_it_is() -> None:
     check_table(latex_table(hostile_table()))
-    assert escaped("50% of a_b & {c}") == r"50\% of a\_b \& \{c\}"
+    assert latex_text("50% of a_b & {c}") == r"50\% of a\_b \& \{c\}"
     with pytest.raises(ConfigError, match="é, which no command is known for"):
-        escaped("é")
+        latex_text("é")
 
 
 def test_a_row_that_begins_with_a_bracket_is_no_option_of_the_line_before_it() -> None:
     line = Line("[a]", OURS, (Value(1.0, Digits()),))
-    text = latex_table(Table("elc_bert", "9", "c", "l", ("h",), (Block("", (line,)),)))
+    text = latex_table(PaperTable("elc_bert", "9", "c", "l", ("h",), (Block("", (line,)),)))
     assert "\n{[a]} & ours" in text
 
 
@@ -105,7 +106,7 @@ def test_the_document_of_all_tables_compiles_with_one_table_on_a_page_and_nothin
     compile_tables(tables, tmp_path)
 
 
-def compile_tables(tables: list[Table], folder: Path) -> None:
+def compile_tables(tables: list[PaperTable], folder: Path) -> None:
     # The file of a table is called after its number, which the hostile one shares with another.
     names = [f"{index}_{table.name}" for index, table in enumerate(tables)]
     for name, table in zip(names, tables, strict=True):

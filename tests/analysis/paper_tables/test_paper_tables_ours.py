@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from faults import DAMAGE
 
-from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Table
-from hatchery.analysis.paper_tables.markdown import markdown_table
+from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, PaperTable
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.paper_tables.stage import all_tables, write_tables
+from hatchery.analysis.paper_tables.views import markdown_table
 from hatchery.analysis.tidy_tables import LAYERS, write_rows
 from hatchery.errors import ManifestError
 from hatchery.typed import build
 
 STRICT = ("elc_bert", "strict")
-Drawn = Mapping[tuple[str, str], Mapping[str, Table]]
+Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]
 
 
 def cells_of(markdown: str, source: str) -> list[list[str]]:
@@ -114,9 +114,9 @@ def test_the_files_are_the_same_bytes_again_and_those_of_another_run_are_removed
     names = {
         f"elc_bert_table_{int(n):02d}.{kind}" for n in ("1", "2", "3", "7", "8", "9", "10") for kind in ("md", "tex")
     }
-    assert contents[0].keys() == names | {"tables.md", "tables.tex", "tables.html", "manifest.json"}
+    assert contents[0].keys() == names | {"tables.md", "tables.tex", "tables.html", "tables.json", "manifest.json"}
     assert {entry["path"] for entry in json.loads(contents[0]["manifest.json"])["outputs"]} == names | {
-        *("tables.md", "tables.tex", "tables.html"),
+        *("tables.md", "tables.tex", "tables.html", "tables.json"),
     }
     assert b"Not written, because the experiment has no number for them: Tables 11, 12." in contents[0]["tables.md"]
     assert contents[0]["tables.tex"].count(b"\\input{elc_bert_table_") == 7

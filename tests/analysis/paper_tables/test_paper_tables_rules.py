@@ -6,18 +6,16 @@ from typing import Any
 import pytest
 import yaml
 
-from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, Table, Value, with_best_bold
-from hatchery.analysis.paper_tables.latex import escaped as latex_escaped
-from hatchery.analysis.paper_tables.latex import latex_table
+from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value, with_best_bold
 from hatchery.analysis.paper_tables.layout import read_layout
-from hatchery.analysis.paper_tables.markdown import escaped as markdown_escaped
-from hatchery.analysis.paper_tables.markdown import markdown_table
 from hatchery.analysis.paper_tables.scores import LEADERBOARD_FILES, Score, leaderboard_scores
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.paper_tables.stage import Inputs, all_tables
+from hatchery.analysis.paper_tables.views import latex_table, markdown_table
 from hatchery.analysis.summary import COLUMNS
 from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
+from hatchery.rendering.escaping import latex_text, markdown_text
 from hatchery.storage.verified import write_checksums
 from hatchery.typed import build
 
@@ -71,21 +69,21 @@ def test_numbers_are_rounded_to_their_digits_and_zero_has_no_sign(digits: Digits
 
 
 def test_latex_text_has_no_commands_in_it_that_were_not_meant() -> None:
-    assert latex_escaped("a_b & 5% of $3 {x} ~ ^ \\ #1") == (
+    assert latex_text("a_b & 5% of $3 {x} ~ ^ \\ #1") == (
         r"a\_b \& 5\% of \$3 \{x\} \textasciitilde{} \textasciicircum{} \textbackslash{} \#1"
     )
-    assert latex_escaped("1 ± 2 † “x”") == r"1 $\pm$ 2 \dag{} ``x''"
+    assert latex_text("1 ± 2 † “x”") == r"1 $\pm$ 2 \dag{} ``x''"
     with pytest.raises(ConfigError, match="which no command is known for"):
-        latex_escaped("naïve")
+        latex_text("naïve")
 
 
 def test_markdown_text_has_no_markup_in_it_that_was_not_meant() -> None:
-    assert markdown_escaped("a|b *c* <d>\ne") == r"a\|b \*c\* \<d> e"
+    assert markdown_text("a|b *c* <d>\ne", foreign=False) == r"a\|b \*c\* \<d> e"
 
 
 def test_a_table_of_names_full_of_markup_keeps_its_columns() -> None:
     lines = (Line("a|b_c&d", PUBLISHED, (Value(1.0, Digits()),)), Line("a|b_c&d", OURS, (None,), "x|y"))
-    table = Table("elc_bert", "2", "50% & more", "model", ("h|1",), (Block("", lines),))
+    table = PaperTable("elc_bert", "2", "50% & more", "model", ("h|1",), (Block("", lines),))
     assert markdown_table(table).splitlines()[4:] == [
         r"| model | numbers | n | h\|1 |",
         "| :-- | :-- | --: | --: |",
@@ -120,7 +118,7 @@ def layout(repository: Path) -> dict[str, Any]:
     return {"paper": "elc_bert", "tables": {"3": document["tables"]["3"]}}
 
 
-def tables_of(layout: dict[str, Any], repository: Path, folder: Path, **more: Any) -> list[Table]:
+def tables_of(layout: dict[str, Any], repository: Path, folder: Path, **more: Any) -> list[PaperTable]:
     path, summary = folder / "elc_bert.yaml", folder / "summary.csv"
     path.write_text(yaml.safe_dump(layout, sort_keys=False), encoding="utf-8")
     values = ("toy", "mine", "blimp_filtered", "phenomenon_average", "accuracy_percent", "80.0", "", "1", "0")

@@ -1,12 +1,10 @@
-"""What a card says, section by section, before anybody decides how it looks.
+"""What a card says, section by section; how it looks is for `rendering` to say.
 
-A section has prose of our own, tables, figures and texts of the corpus; only the last two are left out of the Markdown
-version. Every number of a table stands in one of the CSV files beside the card.
+Every number of a table stands in one of the CSV files beside the card.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hatchery.analysis.cards.inputs import Rejected, RejectedText, Selection
@@ -14,9 +12,11 @@ from hatchery.analysis.cards.lengths import LengthFacts
 from hatchery.analysis.cards.samples import Sample, shortened
 from hatchery.analysis.cards.settings import CardSettings
 from hatchery.analysis.cards.sizes import ALL, ComparedSize, SizeTable, sources_of, splits_of
-from hatchery.analysis.cards.tables import Table, count
 from hatchery.analysis.cards.vocabulary import VocabularyFacts
 from hatchery.analysis.figures import corpus_growth, corpus_lengths
+from hatchery.rendering.cards import Drawing, Section, Text
+from hatchery.rendering.table import Table, table
+from hatchery.units import count
 
 SIZE_NOTE = (
     "Sentences are lines that are not blank (headings too); words are pieces between white space; characters are code "
@@ -32,33 +32,6 @@ VOCABULARY_NOTE = (
 )
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A figure of a card: an SVG file and what it shows."""
-
-    path: Path
-    caption: str
-
-
-@dataclass(frozen=True)
-class Text:
-    """A text of the corpus, with what is known of it."""
-
-    heading: str
-    text: str
-
-
-@dataclass
-class Section:
-    """One section of a card."""
-
-    title: str
-    prose: list[str] = field(default_factory=list)
-    drawings: list[Drawing] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
-    texts: list[Text] = field(default_factory=list)
-
-
 def sources_section(settings: CardSettings) -> Section:
     """Licence, terms and origin of every raw input."""
     title = "Sources and terms"
@@ -68,7 +41,7 @@ def sources_section(settings: CardSettings) -> Section:
         (source.name, *(fact or "not stated" for fact in (source.licence, source.terms, source.obtain)))
         for source in settings.sources
     ]
-    return Section(title, tables=[Table(title, ("raw input", "licence", "terms", "from"), rows, left=4)])
+    return Section(title, tables=[_table(title, ("raw input", "licence", "terms", "from"), rows, words=4)])
 
 
 def size_section(sizes: SizeTable) -> Section:
@@ -83,11 +56,11 @@ def size_section(sizes: SizeTable) -> Section:
     by_split = [row((split,), (ALL, split)) for split in splits]
     if len(splits) != 1:
         by_split.append(row(("all",), (ALL, ALL)))
-    tables = [Table("Size by split", ("split", *header), by_split)]
+    tables = [_table("Size by split", ("split", *header), by_split)]
     if len(sources) > 1:
         share = [f"{100 * sizes[source, ALL]['words'] / max(1, sizes[ALL, ALL]['words']):.1f}" for source in sources]
         by_source = [(*row((source,), (source, ALL)), part) for source, part in zip(sources, share, strict=True)]
-        tables.append(Table("Size by source", ("source", *header, "% of words"), by_source))
+        tables.append(_table("Size by source", ("source", *header, "% of words"), by_source))
         if len(splits) > 1:
             both = [
                 row((source, split), (source, split))
@@ -95,7 +68,7 @@ def size_section(sizes: SizeTable) -> Section:
                 for split in splits
                 if (source, split) in sizes
             ]
-            tables.append(Table("Size by source and split", ("source", "split", *header), both, left=2))
+            tables.append(_table("Size by source and split", ("source", "split", *header), both, words=2))
     note = SIZE_NOTE + (SUBWORD_NOTE if "subwords" in measures else "")
     return Section("Size", [note], tables=tables)
 
@@ -111,7 +84,7 @@ def selection_section(selections: Sequence[Selection]) -> Section:
         "The sequences of this corpus, its documents, were put together from these. Counted words are those that were "
         "compared with the vocabulary."
     )
-    return Section("Selected texts", [note], tables=[Table("Selected texts", header, rows, left=3)])
+    return Section("Selected texts", [note], tables=[_table("Selected texts", header, rows, words=3)])
 
 
 def comparison_table(compared: Sequence[ComparedSize]) -> Table:
@@ -130,12 +103,12 @@ def comparison_table(compared: Sequence[ComparedSize]) -> Table:
         for item in compared
     ]
     header = ("table", "source", "split or level", "measure", "ours", "published", "difference %", "note")
-    return Table("Beside the published sizes", header, rows, left=4, notes_last=True)
+    return _table("Comparison with published sizes", header, rows, words=(0, 1, 2, 3, -1))
 
 
 def comparison_section(compared: Sequence[ComparedSize] | None, corpus: str) -> Section:
     """The comparison, or that there is none; `compared` is None when no table of published sizes was given."""
-    title = "Beside the published sizes"
+    title = "Comparison with published sizes"
     if not compared:
         given = "No table of published sizes was given." if compared is None else f"No size of {corpus!r} is published."
         return Section(title, [given])
@@ -170,7 +143,7 @@ def length_section(
     return Section(
         "Lengths",
         drawings=[Drawing(drawing, corpus_lengths.FIGURE.caption_with(*["scaled"] * (len(sources) > 1)))],
-        tables=[Table("Lengths in words", header, rows, left=2)],
+        tables=[_table("Lengths in words", header, rows, words=2)],
     )
 
 
@@ -206,7 +179,7 @@ def vocabulary_section(
         "Vocabulary",
         [VOCABULARY_NOTE],
         drawings=[Drawing(drawing, caption)],
-        tables=[Table("Vocabulary", header, rows), Table("Most frequent words", ("source", "words"), top, left=2)],
+        tables=[_table("Vocabulary", header, rows), _table("Most frequent words", ("source", "words"), top, words=2)],
     )
 
 
@@ -220,7 +193,7 @@ def common_point(facts: Sequence[VocabularyFacts]) -> int:
 def rejection_section(settings: CardSettings, rejected: Sequence[Rejected], texts: Sequence[RejectedText]) -> Section:
     """What was left out and why, with examples."""
     if not rejected and not texts:
-        return Section("Left out", ["Nothing was left out."])
+        return Section("Excluded text", ["Nothing was left out."])
     shown: dict[tuple[str, str], list[RejectedText]] = {}
     for text in texts:
         shown.setdefault((text.source, text.reason), []).append(text)
@@ -230,8 +203,8 @@ def rejection_section(settings: CardSettings, rejected: Sequence[Rejected], text
         for item in items[: settings.samples_per_source]
     ]
     rows = [(item.source, _readable(item.reason), count(item.count)) for item in rejected]
-    tables = [Table("Left out, by reason", ("source", "reason", "number"), rows, left=2)] if rows else []
-    return Section("Left out", tables=tables, texts=examples)
+    tables = [_table("Excluded text, by reason", ("source", "reason", "number"), rows, words=2)] if rows else []
+    return Section("Excluded text", tables=tables, texts=examples)
 
 
 def samples_section(samples: Mapping[str, Sequence[Sample]]) -> Section:
@@ -251,7 +224,7 @@ def samples_section(samples: Mapping[str, Sequence[Sample]]) -> Section:
 def provenance_section(digests: Sequence[tuple[str, str]]) -> Section:
     """Checksums that lead from the card to what it was made from."""
     note = "SHA-256 of the manifests behind this card and, in turn, behind the corpus."
-    return Section("Provenance", [note], tables=[Table("Provenance", ("what", "SHA-256"), list(digests), left=2)])
+    return Section("Provenance", [note], tables=[_table("Provenance", ("what", "SHA-256"), list(digests), words=2)])
 
 
 def _shown(place: str) -> str:
@@ -260,3 +233,7 @@ def _shown(place: str) -> str:
 
 def _readable(reason: str) -> str:
     return reason.replace("_", " ")
+
+
+def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], words: int | Sequence[int] = 1) -> Table:
+    return table(header, rows, words=words, caption=caption, foreign=True)

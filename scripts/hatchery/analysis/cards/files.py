@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from hatchery.analysis.cards.content import Section
 from hatchery.analysis.cards.lengths import Bin, LengthFacts
 from hatchery.analysis.cards.sizes import ComparedSize, SizeTable
 from hatchery.analysis.cards.vocabulary import VocabularyFacts
 from hatchery.harmless_text import csv_text
+from hatchery.rendering.cards import Section
 
 LengthsOfSources = Mapping[tuple[str, str], tuple[list[Bin], LengthFacts | None]]
 """Bins and facts by (source, `sentences` or `documents`)."""
@@ -30,7 +30,7 @@ def comparison_csv(compared: Sequence[ComparedSize]) -> str:
 
 def comparison_markdown(section: Section) -> str:
     """The section of the comparison on its own."""
-    return "\n\n".join([*section.prose, *(table.markdown() for table in section.tables)]) + "\n"
+    return "\n\n".join([*section.prose, *(table.captioned_markdown() for table in section.tables)]) + "\n"
 
 
 def lengths_csv(lengths: LengthsOfSources) -> str:

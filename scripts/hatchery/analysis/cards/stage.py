@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.cards import content, files, inputs, lengths, vocabulary
-from hatchery.analysis.cards.html import card_html, card_markdown
 from hatchery.analysis.cards.reading import SourceMeasurement, measure_corpus
 from hatchery.analysis.cards.settings import CardSettings
 from hatchery.analysis.cards.sizes import ALL, compare_sizes, selection_sizes, size_table, sources_of
 from hatchery.analysis.cards.vocabulary import VocabularyFacts
 from hatchery.analysis.figures.corpus_growth import plot_vocabulary_growth
 from hatchery.analysis.figures.corpus_lengths import plot_lengths
+from hatchery.rendering.cards import card_html, card_markdown
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import Manifest, StageRun, read_manifest, stage_run
 from hatchery.typed import build, stage_body

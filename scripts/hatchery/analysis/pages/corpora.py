@@ -3,32 +3,26 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from hatchery.analysis.cards.tables import html_text
-from hatchery.analysis.pages.document import scrolling_table
 from hatchery.analysis.pages.links import address
+from hatchery.rendering.table import Cell, Content, Table, table
 from hatchery.storage.manifests import read_manifest
+from hatchery.units import count
 
 _SPLITS = ("train", "dev", "test")
 _SIZES = ("documents", "sentences", "words", "characters")
 
 
-def corpora(cards: Mapping[str, Path], page: Path) -> str:
-    """A row for each split of each corpus; `cards` are the manifests of corpus cards. Empty without cards.
+def corpora(cards: Mapping[str, Path], page: Path) -> Table:
+    """A row for each split of each corpus; `cards` are the manifests of corpus cards.
 
     Raises ManifestError when a card's manifest is missing or damaged.
     """
-    if not cards:
-        return ""
-    rows = []
+    rows: list[list[Content]] = []
     for corpus, path in cards.items():
         manifest = read_manifest(path)
-        name = f'<a href="{address(manifest.file("card.html"), page)}">{html_text(corpus)}</a>'
+        name: Content = Cell(corpus, link=address(manifest.file("card.html"), page))
         for split in (split for split in _SPLITS if split in manifest.measures):
             counts = manifest.measures[split]
-            rows.append([name, split, *(f"{counts[key]:,}" for key in _SIZES)])
+            rows.append([name, split, *(count(counts[key]) for key in _SIZES)])
             name = ""
-    return (
-        "<p>Each name leads to the corpus's card: sizes beside the published ones, lengths, vocabulary, samples, and "
-        "what was left out.</p>\n"
-        + scrolling_table("Sizes of the corpora", ["corpus", "split", *_SIZES], rows, counts=True)
-    )
+    return table(("corpus", "split", *_SIZES), rows, words=2, caption="Sizes of the corpora", stacked=True)

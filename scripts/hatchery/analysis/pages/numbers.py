@@ -6,10 +6,8 @@ to the row on the page of provenance, and from there to the manifests.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from urllib.parse import quote
 
-from hatchery.analysis.cards.tables import breakable, html_text
 from hatchery.analysis.measurements import (
     ACCURACY,
     PARADIGM_AVERAGE,
@@ -17,14 +15,18 @@ from hatchery.analysis.measurements import (
     PHENOMENON_AVERAGE,
     PRETRAINING_SUITE,
 )
-from hatchery.analysis.pages.document import scrolling_table
 from hatchery.analysis.summary_layout import readable
-from hatchery.analysis.summary_rows import NumberedRow
+from hatchery.analysis.summary_rows import PROVENANCE_ROWS, NumberedRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC
+from hatchery.rendering.escaping import breakable
+from hatchery.rendering.table import Column, Group, Table, divided
+from hatchery.rendering.templates import render
 
 VERDICTS = ("within", "above", "below", "not comparable")
 # Models side by side in one table.
 MODELS_SHOWN = 6
+# A page of more models than this shows the averages of the first ROWS_SHOWN and the tasks of the first MODELS_OF_MANY.
+MOST_MODELS, ROWS_SHOWN, MODELS_OF_MANY = 36, 200, 12
 PERPLEXITY = "perplexity"
 
 Key = tuple[str, str, str]
@@ -59,6 +61,14 @@ class Numbers:
     def verdicts(self) -> Counter[str]:
         """How many rows have which verdict; empty without published values."""
         return Counter(row.values["verdict"] for row in self._rows.values() if row.values["verdict"])
+
+    def compared(self) -> dict[str, list[NumberedRow]]:
+        """The rows that have a verdict, by suite."""
+        found: dict[str, list[NumberedRow]] = {}
+        for row in self._rows.values():
+            if row.values["verdict"]:
+                found.setdefault(row.values["suite"], []).append(row)
+        return found
 
     def headline(self) -> list[Key]:
         """The averages that stand for the experiment: perplexities, then one or two per suite."""
@@ -98,41 +108,78 @@ class Numbers:
         found = {model for model, value in shown.items() if value == best}
         return found if sign and len(found) < len(shown) else set()
 
-    def table(
+    def tables(
         self, label: str, keys: Sequence[Key], names: Sequence[str], caption: bool = True, averages: int = 0
-    ) -> str:
+    ) -> list[Table]:
         """Tables of `keys` (rows, called `names`) by models (columns), at most MODELS_SHOWN side by side.
 
-        The first `averages` rows are set apart from the rest. The best number of a row is bold.
+        The first `averages` rows are set apart from the rest. The best number of a row is bold. Of many models the
+        first MODELS_OF_MANY are in them.
         """
         models = [model for model in self.models if any(self.row(model, key) for key in keys)]
-        tables = -(-len(models) // MODELS_SHOWN)
-        bounds = [round(index * len(models) / tables) for index in range(tables + 1)]
-        parts = []
-        for first, end in pairwise(bounds):
-            shown = models[first:end]
-            body = [
-                [html_text(name), *(self.cell(self.row(model, key), model in self.best(key)) for model in shown)]
+        if len(self.models) > MOST_MODELS:
+            models = models[:MODELS_OF_MANY]
+        best = {key: self.best(key) for key in keys}
+        blocks = divided(models, MODELS_SHOWN)
+        made = []
+        for shown in blocks:
+            rows = [
+                [name, *(self.cell(self.row(model, key), model in best[key]) for model in shown)]
                 for name, key in zip(names, keys, strict=True)
             ]
-            text = label if tables == 1 else f"{label}: {self.label(shown[0])} to {self.label(shown[-1])}"
+            groups = [Group(group) for group in (rows[:averages], rows[averages:]) if group]
+            text = label if len(blocks) == 1 else f"{label}: {self.label(shown[0])} to {self.label(shown[-1])}"
             # A long name may break where its words end; otherwise it would push the last columns out of sight.
-            header = ["measure", *(breakable(self.label(model)) for model in shown)]
-            parts.append(scrolling_table(text, header, body, caption or tables > 1, first=averages))
-        return "\n".join(parts)
+            columns = [Column("measure", words=True), *(Column(breakable(self.label(model))) for model in shown)]
+            captioned = caption or len(blocks) > 1
+            made.append(Table(columns, groups, text if captioned else "", text, kind="scores"))
+        return made
+
+    def overview(self, label: str, keys: Sequence[Key], names: Sequence[str]) -> list[Table]:
+        """The same for an experiment of many models: models are rows, at most ROWS_SHOWN of them."""
+        if len(self.models) <= MOST_MODELS:
+            return self.tables(label, keys, names)
+        best = {key: self.best(key) for key in keys}
+        made = []
+        for shown in divided(list(zip(keys, names, strict=True)), MODELS_SHOWN):
+            rows = [
+                [breakable(self.label(model))]
+                + [self.cell(self.row(model, key), model in best[key]) for key, _ in shown]
+                for model in self.models[:ROWS_SHOWN]
+            ]
+            columns = [Column("model", words=True), *(Column(name) for _, name in shown)]
+            made.append(Table(columns, [Group(rows)], label, kind="scores"))
+        return made
+
+    def left_out(self) -> str:
+        """What a page of many models does not show; empty where it shows all."""
+        count = len(self.models)
+        if count <= MOST_MODELS:
+            return ""
+        shown = f"the first {ROWS_SHOWN} of " if count > ROWS_SHOWN else "all "
+        return (
+            f"The experiment has {count:,} models. Averages are shown of {shown}them, single tasks of the first "
+            f"{MODELS_OF_MANY}; summary.csv has every number of every model."
+        )
 
     def cell(self, row: NumberedRow | None, best: bool = False) -> str:
         """Ours as a link, runs and failures, and below it the published value with the verdict; a dash for nothing."""
         if row is None:
             return "-"
         values = row.values
-        address = html_text(f"{self._provenance}#{quote(row.anchor)}")
-        ours = f'<a href="{address}" title="{html_text(row.label())}">{html_text(number_text(row))}</a>'
-        if best:
-            ours = f'<strong class="best">{ours}</strong>'
         failed = f", {values['n_failed']} failed" if values["n_failed"] not in ("", "0") else ""
-        runs = f'<span class="runs">n={html_text(values["n"] + failed)}</span>'
-        return f"{ours} {runs}{_published(row)}"
+        return render(
+            "number.html.j2",
+            # The page of provenance has no place for rows beyond the first.
+            address=f"{self._provenance}#{quote(row.anchor)}" if row.number <= PROVENANCE_ROWS else "",
+            spoken=row.label(),
+            text=number_text(row),
+            runs=values["n"] + failed,
+            best=best,
+            published=published_text(row),
+            source=values["published_source"],
+            verdict=values["verdict"],
+        )
 
 
 def number_text(row: NumberedRow) -> str:
@@ -173,20 +220,14 @@ def metric_name(metric: str) -> str:
     return readable(metric)
 
 
-def _published(row: NumberedRow) -> str:
+def published_text(row: NumberedRow) -> str:
+    """The published value with its deviation; empty where there is none to compare with."""
     values = row.values
     if not values["verdict"] or not values["published_mean"]:
         return ""
     decimals = decimals_of(values["metric"])
-    text = f"{float(values['published_mean']):.{decimals}f}"
-    if values["published_std"]:
-        text += f" ± {float(values['published_std']):.{decimals}f}"
-    source = f' title="{html_text(values["published_source"])}"' if values["published_source"] else ""
-    kind = values["verdict"].replace(" ", "-")
-    return (
-        f'<br><span class="published"{source}>published {html_text(text)}: '
-        f'<span class="verdict {html_text(kind)}">{html_text(values["verdict"])}</span></span>'
-    )
+    deviation = f" ± {float(values['published_std']):.{decimals}f}" if values["published_std"] else ""
+    return f"{float(values['published_mean']):.{decimals}f}{deviation}"
 
 
 def _key(row: NumberedRow) -> Key:

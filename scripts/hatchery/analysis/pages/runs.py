@@ -4,46 +4,56 @@ Of when and where they were trained only the day stands here; times and hosts ar
 results has the same bytes until a model is trained anew on another day.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.cards.tables import count, html_text
-from hatchery.analysis.pages.document import scrolling_table
 from hatchery.analysis.pages.links import address
 from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
 from hatchery.analysis.run_cards.continuation import tokens_seen
 from hatchery.errors import ConfigError
+from hatchery.rendering.table import Cell, Content, Table, table
 from hatchery.storage.manifests import read_manifest, volatile_facts
+from hatchery.units import count
 
+RUNS_SHOWN = 200
 _HEADER = (
     *("run", "parameters", "steps", "tokens seen"),
     *("last training loss", "development loss", "perplexity", "manifest"),
 )
 
 
-def runs(pretraining: Mapping[str, Path], cards: Mapping[str, Path], provenance: Path, page: Path) -> str:
-    """A row for each run; `pretraining` are the manifests and `cards` the pages of the run cards, both by cell.
+def runs(
+    pretraining: Mapping[str, Path],
+    cards: Mapping[str, Path],
+    provenance: Path,
+    page: Path,
+    places: Collection[str] | None = None,
+) -> Table:
+    """A row for each of the first RUNS_SHOWN runs; `pretraining` are the manifests and `cards` the pages, both by run.
+
+    `places` are the manifests that have a place on the page of provenance, by the beginnings of their digests; None:
+    all have.
 
     Raises ConfigError for a card without a run, ManifestError and EvaluationError for a damaged result.
     """
     if unknown := sorted(cards.keys() - pretraining.keys()):
         raise ConfigError(f"--run-card: there is no --pretraining for {', '.join(unknown)}")
-    rows = []
-    for cell, path in pretraining.items():
+    rows: list[list[Content]] = []
+    for name, path in islice(pretraining.items(), RUNS_SHOWN):
         manifest = read_manifest(path)
         points = read_curve(manifest)
-        name = html_text(cell)
-        if cell in cards:
-            name = f'<a href="{address(cards[cell], page)}">{name}</a>'
         counts = [_count(manifest.measures.get(key)) for key in ("parameters", "steps")]
-        counts.append(html_text(tokens_seen(manifest)))
         losses = [_last(points, key) for key in ("loss", "development_loss", "development_perplexity")]
-        digest = manifest.short
-        made_from = f'<a href="{address(provenance, page)}#m-{digest}">{digest}</a>'
-        rows.append([name, *counts, *losses, made_from])
-    return scrolling_table("Pretrained models; losses in nats per labelled token", _HEADER, rows, counts=True)
+        card = address(cards[name], page) if name in cards else ""
+        # The page of provenance of a large experiment leaves manifests out.
+        place = f"#m-{manifest.short}" if places is None or manifest.short in places else ""
+        made_from = Cell(manifest.short, link=f"{address(provenance, page)}{place}")
+        rows.append([Cell(name, link=card), *counts, tokens_seen(manifest), *losses, made_from])
+    caption = "Pretrained models; losses in nats per labelled token"
+    return table(_HEADER, rows, caption=caption, stacked=True)
 
 
 def pretrained_on(pretraining: Iterable[Path]) -> str:
@@ -70,7 +80,7 @@ def _written(day: date) -> str:
 
 
 def _count(value: Any) -> str:
-    return html_text(count(value)) if isinstance(value, int) else "-"
+    return count(value) if isinstance(value, int) else "-"
 
 
 def _last(points: list[CurvePoint], name: str) -> str:

@@ -101,7 +101,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """A whole table. `label_heading` stands above the labels, `headings` above the values."""
 
     paper: str

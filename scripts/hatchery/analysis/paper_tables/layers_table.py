@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, Table, Value
+from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value
 from hatchery.analysis.paper_tables.layout import LayersLayout
 from hatchery.analysis.paper_tables.notes import common_notes
 from hatchery.analysis.paper_tables.printed import PrintedTable
@@ -40,7 +40,7 @@ def layers_table(
     settings: PaperTablesSettings,
     printed: PrintedTable,
     shares: Mapping[tuple[str, str], Shares],
-) -> Table:
+) -> PaperTable:
     """The printed shares, and below each task those of our models; models of other depths have columns of their own.
 
     Raises ConfigError when layout and printed table do not fit.
@@ -55,7 +55,7 @@ def layers_table(
         lines.append(Line(heading, PUBLISHED, tuple(printed.value(place, digits) for place in places)))
         lines += [
             Line(heading, OURS, _values(own[model, task], depth, digits), model)
-            for model in settings.models
+            for model in settings.shown
             if (model, task) in own
         ]
     printed.check_complete([("", layout.row)])
@@ -68,7 +68,7 @@ def layers_table(
         *common_notes(settings, lines, headings, layout.remark),
     ]
     blocks = (Block("", tuple(lines)),)
-    return Table(settings.published.paper, number, layout.caption, "task", headings, blocks, tuple(notes))
+    return PaperTable(settings.published.paper, number, layout.caption, "task", headings, blocks, tuple(notes))
 
 
 def _values(shares: Shares, depth: int, digits: Digits) -> tuple[Value | None, ...]:

@@ -62,6 +62,8 @@ def common_notes(
     notes = [remark] if remark else []
     if any(value is None or value.mean is None for line in lines for value in line.values):
         notes.append(DASH)
+    if rest := len(settings.models) - len(settings.shown):
+        notes.append(f"Of our models {len(settings.shown)} are shown; {rest:,} more are in summary.csv")
     if settings.caveat:
         notes.append(f"† No number of ours is comparable with a printed one: {settings.caveat}")
     if reasons := remarks(lines, headings, comparable=False):

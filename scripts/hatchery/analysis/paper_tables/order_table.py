@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, Table, Value
+from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value
 from hatchery.analysis.paper_tables.layout import OrderLayout
 from hatchery.analysis.paper_tables.notes import common_notes
 from hatchery.analysis.paper_tables.printed import PrintedTable
 from hatchery.analysis.paper_tables.settings import Entry, PaperTablesSettings, entry_blocks
 from hatchery.analysis.published_values import OVER
+from hatchery.analysis.settings import labels_of
 from hatchery.analysis.stochastic_order_matrix import THRESHOLD, OrderMatrix, Reading, order_matrix
 
 READINGS: dict[Reading, str] = {"corrected": OURS, "as_published": f"{OURS}, computed as published"}
@@ -26,7 +27,7 @@ def order_table(
     printed: PrintedTable,
     scores: Mapping[str, Sequence[float]],
     left_out: Mapping[str, str],
-) -> Table:
+) -> PaperTable:
     """The matrix with all printed numbers, and ours for `scores` (one score per run) if there are two models or more.
 
     Raises ConfigError when layout and printed table do not fit.
@@ -54,12 +55,17 @@ def order_table(
                 cells = tuple(_ours(matrix, model, other, digits) for _, other in places)
                 lines.append(Line(entry.heading, READINGS[reading], cells, model))
     printed.check_complete([(layout.block.track, row.row) for row in layout.block.rows if row.printed])
-    headings = tuple(_heading(entry, model) for entry, model in places)
-    named = "; ".join(f"{entry.heading} is {model}" for entry, model in places if model and model != entry.heading)
+    labels = labels_of(settings.runs)
+    headings = tuple(_heading(entry, labels.get(model, model)) for entry, model in places)
+    named = "; ".join(
+        f"{entry.heading} is {labels.get(model, model)}"
+        for entry, model in places
+        if labels.get(model, model) not in ("", entry.heading)
+    )
     notes = _notes(layout, settings, matrices, left_out)
     notes += [f"Models of ours: {named}"] if named else []
     notes += common_notes(settings, lines, headings, layout.remark)
-    return Table(
+    return PaperTable(
         settings.published.paper,
         number,
         layout.caption,

@@ -17,7 +17,8 @@ from hatchery.errors import ConfigError, EvaluationError
 
 def read_runs(settings: PaperTablesSettings, measurements: Path) -> list[Measurement]:
     """Every value of the first metric of every task. Raises ManifestError for an altered table."""
-    found = read_measurements(measurements, settings.runs, kind="finetuning")
+    shown = set(settings.shown)
+    found = read_measurements(measurements, [run for run in settings.runs if run.model in shown], kind="finetuning")
     return [run for run in found if run.primary and run.main]
 
 
@@ -39,7 +40,7 @@ def lists_of_models(
     """
     lists: dict[str, list[float]] = {}
     left_out: dict[str, str] = {}
-    for model in settings.models:
+    for model in settings.shown:
         scores = [
             RunScore(
                 settings.papers_task(run.task),

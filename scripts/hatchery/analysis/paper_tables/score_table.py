@@ -13,7 +13,7 @@ from hatchery.analysis.paper_tables.grid import (
     Block,
     Digits,
     Line,
-    Table,
+    PaperTable,
     Value,
     with_best_bold,
 )
@@ -79,7 +79,7 @@ class _Filler:
 
 def score_table(
     number: str, layout: ScoreLayout, settings: PaperTablesSettings, printed: PrintedTable, scores: Scores
-) -> Table:
+) -> PaperTable:
     """The table with all printed numbers and with ours.
 
     Raises ConfigError when layout and printed table do not fit: a row that is not printed, a number without a place,
@@ -105,7 +105,7 @@ def score_table(
     notes = score_notes(layout, settings, [line for lines in grouped for line in lines], headings)
     if layout.models == "rows":
         found = tuple(Block(block.heading, tuple(lines)) for block, lines in zip(blocks, grouped, strict=True))
-        return Table(settings.published.paper, number, layout.caption, "model", headings, found, notes)
+        return PaperTable(settings.published.paper, number, layout.caption, "model", headings, found, notes)
     return _transposed(number, layout, settings.published.paper, grouped, headings, notes)
 
 
@@ -130,7 +130,7 @@ def _transposed(
     grouped: Sequence[Sequence[Line]],
     tasks: Sequence[str],
     notes: tuple[str, ...],
-) -> Table:
+) -> PaperTable:
     """Models as columns: one for every published row and, where several of ours repeat it, for every one of ours."""
     pairs: list[tuple[Line | None, Line | None]] = []
     for line in (line for lines in grouped for line in lines):
@@ -148,7 +148,7 @@ def _transposed(
     headings = tuple(_heading(*pair) for pair in pairs)
     named = "; ".join(f"{published.label} is {ours.model}" for published, ours in pairs if published and ours)
     notes = (*notes, f"Models of ours: {named}") if named else notes
-    return Table(paper, number, layout.caption, "task", headings, (Block("", tuple(lines)),), notes)
+    return PaperTable(paper, number, layout.caption, "task", headings, (Block("", tuple(lines)),), notes)
 
 
 def _heading(published: Line | None, ours: Line | None) -> str:

@@ -5,10 +5,13 @@ from dataclasses import dataclass, field
 
 from hatchery.analysis.paper_tables.layout import BlockLayout
 from hatchery.analysis.published_values import PublishedNumber
-from hatchery.analysis.settings import PublishedChoice, SeededRun, baseline_runs, models_in_order
+from hatchery.analysis.settings import PublishedChoice, SeededRun, baseline_runs, labels_of, models_in_order
 from hatchery.analysis.stochastic_order import DRAWS
 from hatchery.errors import ConfigError
 from hatchery.settings.base import Settings
+
+MODELS_SHOWN = 24
+"""Models of ours in a table of a paper: more of them nobody reads, and an order compares every pair."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,13 @@ class PaperTablesSettings(Settings):
     def models(self) -> list[str]:
         """Our models in the order of the configuration, baselines last."""
         return models_in_order((*self.runs, *baseline_runs(self.baselines, self.runs)))
+
+    @property
+    def shown(self) -> list[str]:
+        """The models in the tables: those that repeat a published row, then the others, at most MODELS_SHOWN in all."""
+        models, rows = self.models, self.published.rows
+        chosen = set(sorted(models, key=lambda model: model not in rows)[:MODELS_SHOWN])
+        return [model for model in models if model in chosen]
 
     def papers_suite(self, suite: str) -> str:
         """What the paper's tables call our suite."""
@@ -97,7 +107,8 @@ def entry_blocks(
     last of those, under their own names; what repeats a row of other tables is left to those.
     """
     choice = settings.published
-    models = [model for model in settings.models if model in set(present)]
+    present = set(present)
+    models = [model for model in settings.shown if model in present]
     ours = [index for index, block in enumerate(blocks) if block.track in ("", choice.track)]
     found = []
     for index, block in enumerate(blocks):
@@ -107,7 +118,8 @@ def entry_blocks(
             repeated = [model for model in models if index in ours and choice.rows.get(model) == wanted]
             entries.append(Entry(row.heading, row.row if row.printed else "", tuple(repeated)))
         if ours and index == ours[-1]:
-            entries += [Entry(model, "", (model,)) for model in models if model not in choice.rows]
+            labels = labels_of(settings.runs)
+            entries += [Entry(labels.get(model, model), "", (model,)) for model in models if model not in choice.rows]
         kept = tuple(entry for entry in entries if entry.row or entry.models)
         found.append(EntryBlock(block.heading, block.track, kept))
     return [block for block in found if block.entries]

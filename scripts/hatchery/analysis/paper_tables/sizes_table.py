@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hatchery.analysis.cards.sizes import ALL, PUBLISHED_COLUMNS
-from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, Table, Value
+from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value
 from hatchery.analysis.paper_tables.layout import SizeColumn, SizeRow, SizesLayout
 from hatchery.analysis.paper_tables.notes import common_notes
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
@@ -53,7 +53,7 @@ def sizes_table(
     settings: PaperTablesSettings,
     published: Mapping[Size, tuple[float, str]],
     ours: Mapping[Size, float],
-) -> Table:
+) -> PaperTable:
     """The printed sizes and ours. Raises ConfigError for a printed size that has no place, or would lose digits."""
     where = f"{settings.published.paper}, table {number}"
     places = {_place(row, column) for row in layout.rows for column in layout.columns}
@@ -79,7 +79,7 @@ def sizes_table(
     headings = tuple(column.heading for column in layout.columns)
     notes = common_notes(settings, lines, headings, layout.remark)
     blocks = (Block("", tuple(lines)),)
-    return Table(settings.published.paper, number, layout.caption, "part", headings, blocks, tuple(notes))
+    return PaperTable(settings.published.paper, number, layout.caption, "part", headings, blocks, tuple(notes))
 
 
 def _printed(

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.pages.markdown import markdown_page
-from hatchery.analysis.paper_tables.grid import Table
-from hatchery.analysis.paper_tables.latex import latex_document, latex_table
+from hatchery.analysis.paper_tables.grid import PaperTable
 from hatchery.analysis.paper_tables.layers_table import layers_table, read_shares
 from hatchery.analysis.paper_tables.layout import (
     LayersLayout,
@@ -23,7 +21,6 @@ from hatchery.analysis.paper_tables.layout import (
     TableLayout,
     read_layout,
 )
-from hatchery.analysis.paper_tables.markdown import markdown_table
 from hatchery.analysis.paper_tables.order_table import order_table
 from hatchery.analysis.paper_tables.printed import PrintedTable
 from hatchery.analysis.paper_tables.run_scores_of_models import lists_of_models, read_runs, tasks_of_average
@@ -31,8 +28,19 @@ from hatchery.analysis.paper_tables.score_table import score_table
 from hatchery.analysis.paper_tables.scores import Scores, read_scores
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings, check_rows
 from hatchery.analysis.paper_tables.sizes_table import read_card_sizes, read_published_sizes, sizes_table
+from hatchery.analysis.paper_tables.views import (
+    TABLES_FILE,
+    VIEWS_FILE,
+    latex_document,
+    latex_table,
+    markdown_table,
+    view,
+    views_json,
+)
 from hatchery.analysis.published_values import PAPERS, PublishedNumber, read_numbers
+from hatchery.analysis.settings import labels_of
 from hatchery.errors import ConfigError
+from hatchery.rendering.templates import render
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import stage_run
 from hatchery.typed import build, stage_body
@@ -69,15 +77,11 @@ def write_tables(settings: Mapping[str, Any], inputs: Inputs, output: Path) -> N
     """
     tables_settings = build(PaperTablesSettings, stage_body(settings))
     tables, without = all_tables(tables_settings, inputs)
-    index = _index(tables_settings, tables, without)
-    texts = {
-        "tables.md": index,
-        "tables.tex": latex_document(tables),
-        "tables.html": markdown_page(f"Tables of {tables_settings.experiment}", index),
-    }
+    labels = labels_of(tables_settings.runs)
+    texts = _index(tables_settings, tables, without) | {"tables.tex": latex_document(tables)}
     for table in tables:
-        texts[f"{table.name}.md"] = markdown_table(table)
-        texts[f"{table.name}.tex"] = latex_table(table)
+        texts[f"{table.name}.md"] = markdown_table(table, labels=labels)
+        texts[f"{table.name}.tex"] = latex_table(table, labels)
     with stage_run(output, settings, inputs.paths) as stage:
         for old in sorted(output.parent.glob("*_table_[0-9][0-9].*")):
             if old.name not in texts:
@@ -87,7 +91,7 @@ def write_tables(settings: Mapping[str, Any], inputs: Inputs, output: Path) -> N
             stage.add_output(output.parent / name)
 
 
-def all_tables(settings: PaperTablesSettings, inputs: Inputs) -> tuple[list[Table], list[str]]:
+def all_tables(settings: PaperTablesSettings, inputs: Inputs) -> tuple[list[PaperTable], list[str]]:
     """The tables that have numbers of ours, in the order of the layout, and the numbers of those that have none."""
     layout = read_layout(inputs.layout)
     numbers = read_numbers(inputs.published)
@@ -119,7 +123,7 @@ def _table(
     scores: Scores,
     runs: Sequence[Measurement],
     inputs: Inputs,
-) -> Table | None:
+) -> PaperTable | None:
     """The table of that number; None for sizes where no published ones are given."""
     paper = settings.published.paper
     printed = PrintedTable(numbers, paper, number, settings.caveat)
@@ -137,11 +141,17 @@ def _table(
             return sizes_table(number, layout, settings, published, ours)
 
 
-def _index(settings: PaperTablesSettings, tables: Sequence[Table], without: Sequence[str]) -> str:
-    title = f"# The tables of the {PAPERS[settings.published.paper]} paper, with {settings.experiment} beside them"
-    blocks = [title, *(markdown_table(table, level=2).rstrip("\n") for table in tables)]
-    if without:
-        plural = "s" if len(without) > 1 else ""
-        named = ", ".join(without)
-        blocks.append(f"Not written, because the experiment has no number for them: Table{plural} {named}.")
-    return "\n\n".join(blocks) + "\n"
+def _index(settings: PaperTablesSettings, tables: Sequence[PaperTable], without: Sequence[str]) -> dict[str, str]:
+    """All tables in one text, on one page, and as data for the page of the experiment."""
+    heading = f"The tables of the {PAPERS[settings.published.paper]} paper, with {settings.experiment} beside them"
+    labels = labels_of(settings.runs)
+    plural = "s" if len(without) > 1 else ""
+    missing = f"Not written, because the experiment has no number for them: Table{plural} {', '.join(without)}."
+    blocks = [f"# {heading}", *(markdown_table(table, 2, labels).rstrip("\n") for table in tables)]
+    views = [view(table, labels) for table in tables]
+    title = f"Tables of {settings.experiment}"
+    page = render(
+        "paper_tables.html.j2", title=title, heading=heading, tables=views, without=missing if without else ""
+    )
+    text = "\n\n".join([*blocks, *([missing] if without else [])]) + "\n"
+    return {TABLES_FILE: text, VIEWS_FILE: views_json(views), "tables.html": page}

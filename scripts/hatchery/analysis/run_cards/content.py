@@ -1,22 +1,22 @@
 """What a run card says, section by section: settings, cost, curves, checkpoints, machine and files.
 
 Every section is a table of names and values for people. What changes when the same run is done again (times, hosts,
-versions) stands in the sections `What it took` and `Where it ran` and nowhere else.
+versions) stands in the sections `Resources used` and `Hardware and software` and nowhere else.
 """
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.cards.content import Drawing, Section
-from hatchery.analysis.cards.tables import Table, count
 from hatchery.analysis.pages.filled import GAP
 from hatchery.analysis.run_cards.continuation import continuation_rows
 from hatchery.analysis.run_cards.curves import DIVERGENCES, caption_of, has_curves, measured_divergences
 from hatchery.analysis.run_cards.facts import RunFacts
 from hatchery.evaluation.filled_sentences.results import read_filled_sentences, text_of_sentences
+from hatchery.rendering.cards import Drawing, Section
 from hatchery.rendering.setting_texts import flatten
-from hatchery.units import duration, mebibytes, number, percent, power
+from hatchery.rendering.table import Table, table
+from hatchery.units import count, duration, mebibytes, number, percent, power
 
 NOT_RECORDED = "not recorded"
 _GROUPS = {
@@ -56,7 +56,7 @@ def overview_section(run: RunFacts, seed: int) -> Section:
     if skipped := run.last("skipped_steps"):
         rows.append(("steps skipped for infinite gradients", count(skipped)))
     prose = [] if run.measure("steps") else ["The model was initialised and not trained: a baseline."]
-    return Section("What was trained", prose, tables=[_table("The run", rows)])
+    return Section("Model and training", prose, tables=[_table("The run", rows)])
 
 
 def curve_section(run: RunFacts, drawing: Path) -> Section:
@@ -100,8 +100,9 @@ def filled_section(filled: Path | None) -> Section | None:
     prose = [
         f"A word was left out of some short sentences of the corpus's {text}. These are the model's first guesses."
     ]
-    table = Table("Sentences filled in", ("sentence", "left out", "the model's guesses"), rows, left=3)
-    return Section("Try the model", prose, tables=[table])
+    header = ("sentence", "left out", "the model's guesses")
+    filled_in = table(header, rows, words=3, caption="Sentences filled in", foreign=True)
+    return Section("Masked-word predictions", prose, tables=[filled_in])
 
 
 def plan_section(run: RunFacts) -> Section:
@@ -143,7 +144,7 @@ def effort_section(run: RunFacts) -> Section:
         reached = float(run.plan["training_flops"]) / training
         rows.append(("FLOPs per second (estimated FLOPs / time in the loop)", power(reached)))
     prose = [f"The last attempt went on from step {count(resumed)}: its times leave out what came before."]
-    return Section("What it took", prose if resumed else [], tables=[_table("Measured", rows)])
+    return Section("Resources used", prose if resumed else [], tables=[_table("Measured", rows)])
 
 
 def checkpoint_section(run: RunFacts) -> Section:
@@ -172,8 +173,9 @@ def divergence_section(run: RunFacts) -> Section | None:
         )
     if not rows:
         return None
-    table = Table("Divergences in nats", ("divergence", "points", "first (step)", "last (step)"), rows)
-    return Section("Divergences of the output", tables=[table])
+    header = ("divergence", "points", "first (step)", "last (step)")
+    shown = table(header, rows, caption="Divergences in nats", foreign=True)
+    return Section("Divergences of the output", tables=[shown])
 
 
 def place_section(run: RunFacts) -> Section:
@@ -189,7 +191,7 @@ def place_section(run: RunFacts) -> Section:
     rows += sorted((str(name), str(version)) for name, version in dict(facts.get("packages") or {}).items())
     further = flatten({key: value for key, value in facts.items() if key not in _TOLD})
     rows += [(name.replace("_", " "), text) for name, text in further.items() if name and text not in ("{}", "[]")]
-    return Section("Where it ran", tables=[_table("Machine and software", rows, notes=True)])
+    return Section("Hardware and software", tables=[_table("Machine and software", rows, notes=True)])
 
 
 def file_section(run: RunFacts) -> Section:
@@ -205,7 +207,8 @@ def file_section(run: RunFacts) -> Section:
 
 
 def _table(caption: str, rows: Iterable[tuple[str, str]], notes: bool = False, names: bool = False) -> Table:
-    return Table(caption, ("what", "value"), list(rows), notes_last=notes, names=names)
+    words = (0, 1) if notes else (0,)
+    return table(("what", "value"), rows, words=words, caption=caption, foreign=True, names=names)
 
 
 def _setting(value: Any) -> str:

@@ -1,8 +1,7 @@
 """What a run card and the page say of a run that started from another model, or that could stop early."""
 
-from hatchery.analysis.cards.tables import count
 from hatchery.storage.manifests import Manifest
-from hatchery.units import number
+from hatchery.units import count, number
 
 UNKNOWN = "not known: the model was imported"
 

@@ -8,29 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.cards.html import card_html, card_markdown
 from hatchery.analysis.run_cards import content
 from hatchery.analysis.run_cards.curves import has_curves, plot_run_curves
 from hatchery.analysis.run_cards.facts import read_run
+from hatchery.rendering.cards import RUN_CARD, card_html, card_markdown
 from hatchery.rendering.style import Style
 from hatchery.settings.base import Settings
 from hatchery.storage.atomic import write_text
 from hatchery.typed import build, stage_body
 
-# Many short tables: side by side where there is room.
-STYLE = """
-section[aria-labelledby="settings"] { columns: 22rem; }
-section[aria-labelledby="settings"] :is(h2, .prose-text) { column-span: all; }
-section[aria-labelledby="settings"] .table { break-inside: avoid; margin: 0 0 1.2rem; }
-section[aria-labelledby="settings"] table { table-layout: fixed; width: 100%; }
-section[aria-labelledby="settings"] tbody :is(th, td) { overflow-wrap: anywhere; white-space: normal; }
-section[aria-labelledby="settings"] thead th:first-child { width: 66%; }
-:is([aria-labelledby="where-it-ran"], [aria-labelledby="files-and-provenance"]) td { overflow-wrap: anywhere; }
-@media (max-width: 40rem) {
-tbody :is(th, td) { white-space: normal; }
-:is([aria-labelledby="where-it-ran"], [aria-labelledby="files-and-provenance"]) th { overflow-wrap: anywhere; }
-}
-"""
 # An untrained model has no curves, but every card has the file that its rule declares.
 NO_CURVES = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><title>not trained</title></svg>\n'
 
@@ -84,4 +70,4 @@ def write_run_card(
     name = f"{card.label}, seed {card.seed}" if card.label else card.cell
     title = f"Run card: {name} of {card.experiment}"
     write_text(markdown, card_markdown(title, card.model_description, sections))
-    write_text(output, card_html(title, card.model_description, sections, STYLE))
+    write_text(output, card_html(title, card.model_description, sections, RUN_CARD))

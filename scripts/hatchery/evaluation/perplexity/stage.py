@@ -4,9 +4,7 @@ Writes perplexity.csv (a row per split) and the manifest. The model is scored wi
 values change the speed and, at most, the last bits of a loss.
 """
 
-import csv
 import dataclasses
-import io
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +27,7 @@ from hatchery.evaluation.perplexity.settings import (
 )
 from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.evaluation.runtime import prepare_device
+from hatchery.harmless_text import csv_text
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run, take_finished
@@ -103,8 +102,4 @@ def _score_split(
 
 def perplexity_csv(scores: Sequence[SplitScore]) -> str:
     """The text of perplexity.csv; its columns are the fields of SplitScore, and None is an empty field."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in dataclasses.fields(SplitScore)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(dataclasses.asdict(score) for score in scores)
-    return text.getvalue()
+    return csv_text([field.name for field in dataclasses.fields(SplitScore)], map(dataclasses.astuple, scores))

@@ -4,11 +4,11 @@ Published values stand beside ours, as they are printed; a cell is empty where t
 so that the tables are the same on every machine.
 """
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from hatchery.harmless_text import csv_text
+from hatchery.rendering.table import Cell, Content, table
 from hatchery.tokenization.selection.frequency_rule import SearchResult
 from hatchery.tokenization.selection.published import PRETRAINED, VALUES, Published
 from hatchery.tokenization.selection.settings import SweepSettings
@@ -72,32 +72,34 @@ COLUMNS = ("type", "size", "vocabulary_size", *MEASURES, "is_reference", "select
 
 def selection_csv(rows: Sequence[SelectionRow], published: Published) -> str:
     """The text of `selection.csv`: one line per tokenizer, published values in the last columns."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([*COLUMNS, *(f"published_{column}" for column in VALUES)])
+    body = []
     for row in rows:
         printed = _printed(row, published)
-        writer.writerow(
+        body.append(
             [
                 row.type,
                 row.size_name,
                 "" if row.vocabulary_size is None else row.vocabulary_size,
-                *(_cell(getattr(row.measures, name)) for name in MEASURES),
+                *(_field(getattr(row.measures, name)) for name in MEASURES),
                 *(int(flag) for flag in (row.is_reference, row.selected_within_type, row.final_choice)),
                 *(printed.get(column, "") for column in VALUES),
             ]
         )
-    return buffer.getvalue()
+    return csv_text([*COLUMNS, *(f"published_{column}" for column in VALUES)], body)
 
 
 def search_csv(result: SearchResult, least_frequency: int) -> str:
     """The text of `frequency_search.csv`: the sizes that the search looked at."""
-    lines = ["size,frequency_at_95_percent,satisfies,largest"]
-    for probe in result.probes:
-        satisfies = int(probe.frequency_at_95_percent >= least_frequency)
-        largest = int(probe.size == result.largest_size)
-        lines.append(f"{probe.size},{probe.frequency_at_95_percent},{satisfies},{largest}")
-    return "\n".join(lines) + "\n"
+    rows = [
+        (
+            probe.size,
+            probe.frequency_at_95_percent,
+            int(probe.frequency_at_95_percent >= least_frequency),
+            int(probe.size == result.largest_size),
+        )
+        for probe in result.probes
+    ]
+    return csv_text(("size", "frequency_at_95_percent", "satisfies", "largest"), rows)
 
 
 def selection_markdown(
@@ -122,8 +124,8 @@ def selection_markdown(
         "fertility",
         "unknown, %",
     )
-    lines = [f"# Tokenizer selection: {settings.name}", "", _row(header), _row(["---", *["--:"] * (len(header) - 1)])]
-    lines += [_row(_cells(row, _printed(row, published))) for row in rows]
+    shown = table(header, [_cells(row, _printed(row, published)) for row in rows])
+    lines = [f"# Tokenizer selection: {settings.name}", "", shown.markdown()]
     final = next(row for row in rows if row.final_choice)
     lines += [
         "",
@@ -155,18 +157,20 @@ def _search_lines(settings: SweepSettings, search: SearchResult) -> list[str]:
         f"types occur at least {rule.least_frequency:,} times in the training text (Gowda and May, 2020): **{found}**. "
         "The search halves the range and assumes that the frequency falls while the size grows.",
         "",
-        _row(["size", "frequency at 95 %"]),
-        _row(["--:", "--:"]),
-        *(_row([f"{probe.size:,}", f"{probe.frequency_at_95_percent:,}"]) for probe in search.probes),
+        table(
+            ("size", "frequency at 95 %"),
+            [(f"{probe.size:,}", f"{probe.frequency_at_95_percent:,}") for probe in search.probes],
+            words=0,
+        ).markdown(),
     ]
 
 
-def _cells(row: SelectionRow, printed: dict[str, str]) -> list[str]:
+def _cells(row: SelectionRow, printed: dict[str, str]) -> list[Content]:
     measures = row.measures
-    mark = "**" if row.selected_within_type else ""
+    chosen = row.selected_within_type
     return [
-        f"{mark}{row.type}{mark}",
-        f"{mark}{PRETRAINED if row.size is None else f'{row.size:,}'}{mark}",
+        Cell(row.type, bold=chosen),
+        Cell(PRETRAINED if row.size is None else f"{row.size:,}", bold=chosen),
         f"{measures.word_split_ratio:.2f}",
         printed.get("word_split_ratio", ""),
         _shown(measures.esms_published_code, 4),
@@ -184,7 +188,7 @@ def _printed(row: SelectionRow, published: Published) -> dict[str, str]:
     return {} if row.published_as is None else dict(published.get((row.published_as, row.size_name), {}))
 
 
-def _cell(value: float | int | None) -> str:
+def _field(value: float | int | None) -> str:
     if value is None:
         return ""
     return str(value) if isinstance(value, int) else f"{value:.{_DIGITS}f}"
@@ -192,7 +196,3 @@ def _cell(value: float | int | None) -> str:
 
 def _shown(value: float | None, decimals: int) -> str:
     return "" if value is None else f"{value:.{decimals}f}"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from hatchery.analysis.cards.content import Section, Text
-from hatchery.analysis.cards.html import card_html, card_markdown
-from hatchery.analysis.cards.tables import Table, count
 from hatchery.harmless_text import visible
+from hatchery.rendering.cards import Section, Text, card_html, card_markdown
+from hatchery.rendering.table import table
+from hatchery.units import count
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -64,8 +64,8 @@ class Page(HTMLParser):
 
 
 def sections_with(text: str) -> list[Section]:
-    table = Table(text, ("source", text), [(text, text)], left=2)
-    return [Section("Samples", ["Prose."], tables=[table], texts=[Text(text, text)])]
+    shown = table(("source", text), [(text, text)], words=2, caption=f"of {text}", foreign=True)
+    return [Section("Samples", ["Prose."], tables=[shown], texts=[Text(text, text)])]
 
 
 @given(TEXTS)

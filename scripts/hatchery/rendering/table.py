@@ -1,0 +1,295 @@
+r"""A table on its way to people: columns, groups of rows, caption and notes, in every form in which we show tables.
+
+Cells are plain text, or a `Cell` with a deviation, a remark, bold face or a link; every form escapes them by its own
+rules. `Markup` is HTML that a template made; a table that holds it has an HTML form alone.
+"""
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from markupsafe import Markup
+
+from hatchery.harmless_text import csv_text
+from hatchery.rendering.escaping import breakable, html_text, latex_text, markdown_paragraph, markdown_text
+from hatchery.rendering.templates import render
+
+NOT_COMPARABLE = "†"
+_HEADING_CHARACTERS = 16
+# Longer LaTeX tables leave room only for small notes.
+_LINES_WITH_NOTES = 40
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, and whether its cells are words (flush left, may wrap) or numbers (flush right)."""
+
+    heading: str
+    words: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A field that is more than a text: `text ± deviation (remark)`, bold, a link, or a number nobody can compare with.
+
+    `spoken` is what a pointer that rests on a link is told.
+    """
+
+    text: str
+    deviation: str = ""
+    remark: str = ""
+    bold: bool = False
+    comparable: bool = True
+    code: bool = False
+    link: str = ""
+    spoken: str = ""
+
+
+Content = str | Cell
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row with a name that other pages can link to."""
+
+    cells: Sequence[Content]
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that stand together, below a heading that may be empty."""
+
+    rows: Sequence[Sequence[Content] | Row]
+    heading: Content = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. `caption` is shown above it and names it for screen readers, `label` only does the latter.
+
+    `foreign` says that cells hold text from outside, `names` that they are names of the configuration, which may be
+    broken behind an underscore, and `stacked` that a phone shows a line for each cell.
+    """
+
+    columns: Sequence[Column]
+    groups: Sequence[Group]
+    caption: str = ""
+    label: str = ""
+    notes: Sequence[str] = ()
+    foreign: bool = False
+    names: bool = False
+    stacked: bool = False
+    kind: str = field(default="", kw_only=True)
+    """A class of the HTML element, for the style of a page."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of all groups."""
+        return [_row(row) for group in self.groups for row in group.rows]
+
+    @property
+    def headings(self) -> list[str]:
+        """The headings of the columns."""
+        return [column.heading for column in self.columns]
+
+    def csv(self) -> str:
+        """The texts of all cells under the headings; what a spreadsheet would calculate is made harmless."""
+        return csv_text(self.headings, ([_plain(cell) for cell in row.cells] for row in self.rows))
+
+    def markdown(self, aligned: bool = False) -> str:
+        """The table alone, in Markdown; with `aligned`, its columns line up in the file, too."""
+        header = [markdown_text(text, self.foreign) for text in self.headings]
+        rows = [header, [":--" if column.words else "--:" for column in self.columns]]
+        for group in self.groups:
+            if group.heading:
+                rows.append([f"**{self._markdown(group.heading)}**", *[""] * (len(header) - 1)])
+            rows += [[self._markdown(cell) for cell in _row(row).cells] for row in group.rows]
+        if aligned:
+            rows = _lined_up(rows, [column.words for column in self.columns])
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+    def captioned_markdown(self) -> str:
+        """The table in Markdown with its caption as a paragraph above."""
+        return f"{markdown_paragraph(self.caption)}\n\n{self.markdown()}"
+
+    def _markdown(self, cell: Content) -> str:
+        if isinstance(cell, Markup):
+            raise TypeError("a table with cells of HTML has no other form")
+        if not isinstance(cell, Cell):
+            return markdown_text(cell, self.foreign)
+        text = markdown_text(cell.text, self.foreign)
+        text = f"`{cell.text}`" if cell.code else f"[{text}]({cell.link})" if cell.link else text
+        parts = [f"**{text}**" if cell.bold else text, f"± {cell.deviation}" if cell.deviation else ""]
+        parts.append(f"({cell.remark})" if cell.remark else "")
+        return " ".join(filter(None, parts)) + ("" if cell.comparable else NOT_COMPARABLE)
+
+    def html(self) -> Markup:
+        """The table in a box that scrolls by itself; the first cell of every row is its heading."""
+        groups = [(group.heading, [_row(row) for row in group.rows]) for group in self.groups]
+        return render("table.html.j2", table=self, groups=groups, shown=breakable if self.names else html_text)
+
+    def latex(self, title: str, label: str) -> str:
+        """A `table` environment with booktabs, caption, label and notes; ends in a newline.
+
+        It needs `booktabs`, and `graphicx` to shrink what is wider than the line. `title` says which table of which
+        paper it is. All text is escaped to ASCII, so that any engine compiles it.
+        """
+        sides = "".join("l" if column.words else "r" for column in self.columns)
+        caption = self.caption.removesuffix(".")
+        lines = [
+            rf"% {title}, with our numbers. Needs \usepackage{{booktabs}} and \usepackage{{graphicx}}.",
+            r"\begin{table}[p]",
+            r"\centering",
+            # The classes expect captions below, and leave no room under one above.
+            r"\setlength{\belowcaptionskip}{4pt}",
+            rf"\caption{{{latex_text(f'{caption} ({title}).')}}}",
+            rf"\label{{tab:{label}}}",
+            r"\scriptsize",
+            r"\setlength{\tabcolsep}{3pt}",
+            # No wider than the line, and no larger than it is.
+            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+            rf"\begin{{tabular}}{{{sides}}}",
+            r"\toprule",
+            _latex_row([latex_text(c.heading) if c.words else _latex_heading(c.heading) for c in self.columns]),
+        ]
+        for group in self.groups:
+            lines.append(r"\midrule")
+            if group.heading:
+                heading = latex_text(_plain(group.heading))
+                lines += [
+                    rf"\multicolumn{{{len(self.columns)}}}{{l}}{{\textit{{{heading}}}}} \\",
+                    r"\midrule",
+                ]
+            lines += [
+                _latex_row([_latex_cell(*pair) for pair in zip(_row(row).cells, self.columns, strict=True)])
+                for row in group.rows
+            ]
+        lines += [r"\bottomrule", r"\end{tabular}}"]
+        if self.notes:
+            notes = " ".join(latex_text(note if note.endswith(".") else f"{note}.") for note in self.notes)
+            size = r"\scriptsize" if len(self.rows) <= _LINES_WITH_NOTES else r"\tiny"
+            # In a box of its own, because a caption is as wide as the page and the notes are long.
+            lines += [r"\par\smallskip", rf"\begin{{minipage}}{{\linewidth}}{size} {notes}\end{{minipage}}"]
+        return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+    def text(self, widths: Sequence[int]) -> list[str]:
+        """The rows as lines of a terminal, headings first: columns of these widths, without blanks at the ends.
+
+        The last part of a width of a number is the gap before it; what is too long ends in two dots.
+        """
+        sides = [column.words for column in self.columns]
+        rows = [self.headings, *([_plain(cell) for cell in row.cells] for row in self.rows)]
+        return [
+            "".join(_fitted(text, width, words) for text, width, words in zip(row, widths, sides, strict=True)).rstrip()
+            for row in rows
+        ]
+
+
+def as_json(table: Table) -> dict[str, Any]:
+    """A table as JSON, for a stage that shows it later; what is as by default is left out."""
+    written = asdict(table)
+    for group in written["groups"]:
+        group["rows"] = [row["cells"] if isinstance(row, dict) else row for row in group["rows"]]
+    return written
+
+
+def from_json(value: Mapping[str, Any]) -> Table:
+    """The table that `as_json` wrote."""
+    groups = [
+        Group([[_read(cell) for cell in row] for row in group["rows"]], _read(group["heading"]))
+        for group in value["groups"]
+    ]
+    return Table(**{**value, "columns": [Column(**column) for column in value["columns"]], "groups": groups})
+
+
+def _read(cell: str | Mapping[str, Any]) -> Content:
+    return cell if isinstance(cell, str) else Cell(**cell)
+
+
+def table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[Content] | Row],
+    *,
+    words: int | Sequence[int] = 1,
+    caption: str = "",
+    label: str = "",
+    foreign: bool = False,
+    names: bool = False,
+    stacked: bool = False,
+) -> Table:
+    """A table of one group; `words` are the numbers of the columns of words, or how many of the first ones are."""
+    worded = range(words) if isinstance(words, int) else [index % len(header) for index in words]
+    columns = [Column(heading, index in worded) for index, heading in enumerate(header)]
+    return Table(columns, [Group(list(rows))], caption, label, (), foreign, names, stacked)
+
+
+def divided(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
+    """The items in their order, in as few parts of at most `most` as do, of about equal size."""
+    parts = -(-len(items) // most)
+    bounds = [round(index * len(items) / parts) for index in range(parts + 1)] if parts else []
+    return [items[first:end] for first, end in pairwise(bounds)]
+
+
+def shortened(text: str, width: int) -> str:
+    """The text, or its beginning and two dots where it is wider."""
+    return text if len(text) <= width else text[: width - 2] + ".."
+
+
+GAP = 2
+"""Blanks between the columns of a terminal."""
+
+
+def _fitted(text: str, width: int, words: bool) -> str:
+    return shortened(text, width).ljust(width) if words else shortened(text, width - GAP).rjust(width)
+
+
+def _row(row: Sequence[Content] | Row) -> Row:
+    return row if isinstance(row, Row) else Row(row)
+
+
+def _plain(cell: Content) -> str:
+    return cell.text if isinstance(cell, Cell) else cell
+
+
+def _lined_up(rows: Sequence[Sequence[str]], words: Sequence[bool]) -> list[list[str]]:
+    widths = [max(3, *(len(cell) for cell in column)) for column in zip(rows[0], *rows[2:], strict=True)]
+    rule = [":" + "-" * (w - 1) if flush else "-" * (w - 1) + ":" for w, flush in zip(widths, words, strict=True)]
+    return [
+        [cell.ljust(w) if flush else cell.rjust(w) for cell, w, flush in zip(row, widths, words, strict=True)]
+        for row in (rows[0], rule, *rows[2:])
+    ]
+
+
+def _latex_heading(text: str) -> str:
+    """The heading of a column of numbers, a long one in several lines."""
+    lines = textwrap.wrap(text, _HEADING_CHARACTERS, break_long_words=False, break_on_hyphens=False)
+    parts = [latex_text(line) for line in lines]
+    return parts[0] if len(parts) == 1 else r"\shortstack[r]{" + r" \\ ".join(parts) + "}"
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    # A bracket at the beginning of a row would be read as the option of the line break before it.
+    return " & ".join(f"{{{text}}}" if text.startswith("[") else text for text in cells) + r" \\"
+
+
+def _latex_cell(cell: Content, column: Column) -> str:
+    if not isinstance(cell, Cell):
+        # Among numbers, a hyphen is a range, or stands where there is none.
+        return latex_text(cell) if column.words else latex_text(cell).replace("-", "--")
+    number = _latex_number(cell.text)
+    parts = [rf"\textbf{{{number}}}" if cell.bold else number]
+    if cell.deviation:
+        parts.append(rf"{{\tiny $\pm$ {_latex_number(cell.deviation)}}}")
+    if cell.remark:
+        parts.append(rf"{{\tiny ({cell.remark})}}")
+    return " ".join(parts) + ("" if cell.comparable else r"\textsuperscript{\dag}")
+
+
+def _latex_number(text: str) -> str:
+    # A lone dash stands where there is no number.
+    return "--" if text == "-" else text.replace("-", "$-$").replace("+", "$+$")

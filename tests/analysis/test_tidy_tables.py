@@ -1,0 +1,132 @@
+"""The tidy tables: what the declaration says, what is written, and how they are read and concatenated."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from hatchery.analysis.read_tables import read_curves, read_layer_weights, read_runs
+from hatchery.analysis.settings import FigureSettings, SeededRun
+from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, TABLES, TidyTable, read_frame, write_rows
+from hatchery.errors import ManifestError
+from hatchery.typed import build, stage_body
+
+
+def runs_of(experiment: Any) -> tuple[SeededRun, ...]:
+    settings = {"experiment": "demo", "runs": experiment.collect_settings()["runs"]}
+    return build(FigureSettings, stage_body(settings)).runs
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_the_documentation_lists_the_declared_columns(table: TidyTable, repository: Path) -> None:
+    text = (repository / "docs/tables.md").read_text(encoding="utf-8")
+    section = text.partition(f"### {table.name}.parquet\n")[2].partition("\n#")[0]
+    listed = [line for line in section.splitlines() if line.startswith("| `")]
+    assert listed == [f"| `{c.name}` | {c.kind} | {c.meaning} | {c.unit} |" for c in table.columns]
+    assert table.rows in section
+
+
+def test_the_six_lines_of_the_documentation_run(two_models: Any, repository: Path, monkeypatch: Any) -> None:
+    text = (repository / "docs/tables.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(code.splitlines()) == 6
+    two_models.collected()
+    (two_models.folder.parent.parent / "results").mkdir(exist_ok=True)
+    monkeypatch.chdir(two_models.folder.parent.parent)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert len(names["scores"]) and set(names["scores"].columns) >= {
+        "experiment",
+        "model",
+        "task",
+        "value",
+        "parameters",
+    }
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_every_table_has_its_columns_and_no_two_rows_with_one_key(two_models: Any, table: TidyTable) -> None:
+    frame = read_frame(table.beside(two_models.collected()), table)
+    assert frame.columns == table.names and len(frame) > 0
+    assert not frame.select(table.key).is_duplicated().any()
+
+
+def test_the_tables_of_two_experiments_are_concatenated_as_they_are(two_models: Any, tmp_path: Path) -> None:
+    one = two_models.collected()
+    rows = read_frame(one, MEASUREMENTS).with_columns(experiment=pl.lit("other")).to_dicts()
+    write_rows(tmp_path / "other.parquet", MEASUREMENTS, rows)
+    both = pl.concat([pl.read_parquet(one), pl.read_parquet(tmp_path / "other.parquet")])
+    assert not both.select(MEASUREMENTS.key).is_duplicated().any()
+    assert both["experiment"].unique().sort().to_list() == ["demo", "other"]
+
+
+def test_runs_have_their_sizes_losses_and_operations(two_models: Any) -> None:
+    rows = {row["run"]: row for row in read_runs(RUNS.beside(two_models.collected()))}
+    row = rows["elc-s1"]
+    assert (row["parameters"], row["layers"], row["steps"], row["tokens"]) == (2000, 2, 4, 4000)
+    assert (row["loss"], row["development_loss"]) == (1.5, 2.0)
+    assert row["training_flops"] > 0 and row["manifest"] and row["initial"] == "" and row["earlier_tokens"] is None
+
+
+def test_curves_go_up_to_the_operations_of_the_run(two_models: Any) -> None:
+    table = two_models.collected()
+    flops = read_frame(CURVES.beside(table), CURVES, run=["elc-s1"])["flops"].to_list()
+    (row,) = [row for row in read_runs(RUNS.beside(table)) if row["run"] == "elc-s1"]
+    assert flops == sorted(flops) and flops[-1] == row["training_flops"]
+
+
+def test_curves_and_layer_weights_are_those_that_the_runs_wrote(two_models: Any) -> None:
+    table, runs = two_models.collected(), runs_of(two_models)
+    points = read_curves(CURVES.beside(table), runs)["plain-s2"]
+    assert [(point.step, point.tokens, point.loss) for point in points][-1] == (4, 4000, 2.0)
+    weights = read_layer_weights(LAYERS.beside(table), runs)
+    assert weights["elc-s1"].scaled == {(1, 0): 1.0, (2, 0): 0.5, (2, 1): 1.5}
+    assert not weights["elc-s1"].plain and weights["plain-s1"].plain
+
+
+def test_a_model_that_was_not_trained_has_a_row_and_no_curve(experiment: Any) -> None:
+    experiment.add_model("random", 1, [])
+    table = experiment.collected()
+    (row,) = read_runs(RUNS.beside(table))
+    assert (row["steps"], row["training_flops"], row["loss"]) == (0, 0.0, None)
+    assert read_curves(CURVES.beside(table), runs_of(experiment)) == {"random-s1": []}
+
+
+def test_minimal_pairs_have_paradigms_and_both_ways_of_counting_ties(two_models: Any) -> None:
+    frame = two_models.measured().filter(pl.col("run") == "elc-s1", pl.col("kind") == "minimal_pairs")
+    assert set(frame["level"].unique()) == {"paradigm", "phenomenon", "suite", "average"}
+    assert set(frame["metric"].unique()) == {"accuracy_percent", "accuracy_ties_correct_percent"}
+    assert frame.filter(pl.col("task") == "gender")["items"].to_list() == [100, 100]
+
+
+def test_collecting_reads_the_same_in_whatever_order_inputs_come(two_models: Any, tmp_path: Path) -> None:
+    first = [table.beside(two_models.collected()).read_bytes() for table in TABLES]
+    for kind in ("pretraining", "minimal_pairs", "finetuning"):
+        setattr(two_models, kind, dict(reversed(getattr(two_models, kind).items())))
+    assert [table.beside(two_models.collected()).read_bytes() for table in TABLES] == first
+
+
+@pytest.mark.parametrize("damage", ["altered", "cut", "no checksum"])
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_damaged_table_is_named(two_models: Any, table: TidyTable, damage: str) -> None:
+    path = table.beside(two_models.collected())
+    match damage:
+        case "altered":
+            content = bytearray(path.read_bytes())
+            content[len(content) // 2] ^= 1
+            path.write_bytes(content)
+        case "cut":
+            os.truncate(path, path.stat().st_size // 2)
+        case _:
+            path.with_suffix(".sha256").unlink()
+    with pytest.raises(ManifestError, match=f"{table.name}.(parquet|sha256)"):
+        read_frame(path, table)
+
+
+def test_a_table_of_other_columns_is_refused(tmp_path: Path) -> None:
+    write_rows(tmp_path / "runs.parquet", RUNS, [])
+    with pytest.raises(ManifestError, match="its columns are not those of measurements"):
+        read_frame(tmp_path / "runs.parquet", MEASUREMENTS)

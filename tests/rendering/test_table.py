@@ -1,0 +1,92 @@
+"""One table in every form: CSV, Markdown, HTML, LaTeX and terminal text say the same, and escape by their own rules."""
+
+import csv
+import io
+import json
+
+import pytest
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from hatchery.errors import ConfigError
+from hatchery.rendering.table import Cell, Column, Group, Row, Table, as_json, divided, from_json, table
+
+SCORES = Table(
+    [Column("model", words=True), Column("a | b"), Column("1_000 words of a long heading")],
+    [
+        Group([["base", Cell("51.5", "0.3", bold=True), "5-9"]]),
+        Group([["elc", Cell("-", remark="0/5"), Cell("-1.0", comparable=False)]], heading="zero & one"),
+    ],
+    caption="What 100% say.",
+    notes=("Not <b>bold</b>", "Done."),
+)
+
+
+def test_markdown_has_sides_groups_and_marks() -> None:
+    assert SCORES.markdown().splitlines() == [
+        r"| model | a \| b | 1_000 words of a long heading |",
+        "| :-- | --: | --: |",
+        "| base | **51.5** ± 0.3 | 5-9 |",
+        "| **zero & one** |  |  |",
+        "| elc | - (0/5) | -1.0† |",
+    ]
+    assert "<strong>51.5</strong>" in MarkdownIt("gfm-like", {"linkify": False}).render(SCORES.markdown())
+
+
+def test_columns_line_up_in_the_file_where_that_is_asked_for() -> None:
+    lines = table(["model", "time"], [["a", "8 h 13 min"], ["a longer name", "-"]]).markdown(aligned=True).splitlines()
+    assert lines == [
+        "| model         |       time |",
+        "| :------------ | ---------: |",
+        "| a             | 8 h 13 min |",
+        "| a longer name |          - |",
+    ]
+
+
+def test_latex_has_the_same_numbers_and_no_command_that_was_not_meant() -> None:
+    text = SCORES.latex("Paper, Table 1", "paper-1")
+    assert r"\caption{What 100\% say (Paper, Table 1).}" in text
+    assert r"base & \textbf{51.5} {\tiny $\pm$ 0.3} & 5--9 \\" in text
+    assert r"elc & -- {\tiny (0/5)} & $-$1.0\textsuperscript{\dag} \\" in text
+    assert r"\multicolumn{3}{l}{\textit{zero \& one}}" in text
+    assert r"\shortstack[r]{1\_000 words of a \\ long heading}" in text
+    assert r"Not \textless{}b\textgreater{}bold\textless{}/b\textgreater{}. Done." in text
+    with pytest.raises(ConfigError, match="no command is known"):
+        table(["ü"], []).latex("t", "t")
+
+
+def test_html_escapes_everything_but_markup_and_names_its_columns() -> None:
+    rows = [Row([Cell("<i>", link='a"b', spoken="<s>", code=True), Markup("<em>x</em>")], anchor="r<1")]
+    text = table(["m_n", "x"], rows, label="l", stacked=True).html()
+    assert '<tr id="r&lt;1"><th scope="row"><a href="a&#34;b" title="&lt;s&gt;"><code>&lt;i&gt;</code></a></th>' in text
+    assert '<td data-label="x"><em>x</em></td>' in text
+    assert 'aria-label="l"' in text
+    assert "<caption>" not in text
+    assert "learning_<wbr>rate" in table(["k", "v"], [["learning_rate", "1"]], names=True).html()
+
+
+def test_markup_has_no_other_form_than_html() -> None:
+    with pytest.raises(TypeError, match="no other form"):
+        table(["a"], [[Markup("<b>x</b>")]]).markdown()
+
+
+def test_csv_is_harmless_and_holds_the_texts_alone() -> None:
+    found = list(csv.reader(io.StringIO(table(["a", "b"], [["=1+1", Cell("2", "1", bold=True)]]).csv())))
+    assert found == [["a", "b"], ["'=1+1", "2"]]
+
+
+def test_a_terminal_has_columns_of_given_widths() -> None:
+    lines = table(["model", "score"], [["a_name_that_is_long", "51.5"]]).text([10, 8])
+    assert lines == ["model        score", "a_name_t..    51.5"]
+
+
+def test_a_table_that_was_written_as_json_is_read_back() -> None:
+    read = from_json(json.loads(json.dumps(as_json(SCORES))))
+    assert read.html() == SCORES.html()
+    assert read.markdown() == SCORES.markdown()
+    assert read.latex("t", "l") == SCORES.latex("t", "l")
+
+
+def test_a_long_list_is_divided_into_parts_of_about_equal_size() -> None:
+    assert [len(part) for part in divided(range(13), 6)] == [4, 5, 4]
+    assert divided([], 6) == []
