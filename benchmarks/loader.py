@@ -14,8 +14,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from hatchery.objectives.examples import ExampleSettings, build_examples
-from hatchery.objectives.masking import MaskingSettings
+from hatchery.objectives.examples import build_examples
+from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.data_order import Phase
 from hatchery.pretraining.examples import TRAINING_SPLIT
@@ -25,7 +25,7 @@ from hatchery.tokenization.token_reader import TokenShards
 
 LIMIT = 0.02
 """Largest share of the time that a training may wait."""
-MASKING = MaskingSettings(
+MASKING = ObjectiveSettings(
     kind="span",
     reading="corrected",
     mask_probability=0.15,
@@ -39,7 +39,7 @@ MASKING = MaskingSettings(
 def make_loader(arguments: argparse.Namespace, workers: int) -> BatchLoader:
     shards = TokenShards.open(arguments.tokens, TRAINING_SPLIT)
     phases = [Phase(0, arguments.steps, arguments.length, arguments.sequences)]
-    settings = ExampleSettings(MASKING)
+    settings = MASKING
     batches = TrainingBatches(
         phases, 42, SINGLE_PROCESS, arguments.micro_batch, lambda length: build_examples(shards, length, settings)
     )

@@ -30,7 +30,7 @@ def measure(tokens: Path, way: str) -> None:
     from hatchery.modeling.families import model_config
     from hatchery.modeling.initialisation import initialise_
     from hatchery.modeling.language_model import LanguageModel
-    from hatchery.objectives.babylm_segments import BabylmSegments
+    from hatchery.objectives.segmentation import BabylmSegments
     from hatchery.storage import manifests
     from hatchery.tokenization.token_reader import TokenShards
 

@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from hatchery.objectives.babylm_segments import BabylmSegments
+from hatchery.objectives.segmentation import BabylmSegments
 from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.token_reader import TokenShards

@@ -30,8 +30,8 @@ import torch
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
-from hatchery.objectives.examples import ExampleSettings, build_examples
-from hatchery.objectives.masking import MaskingSettings
+from hatchery.objectives.examples import build_examples
+from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.pretraining.batches import StepBatch, TrainingBatches
 from hatchery.pretraining.data_order import Phase
 from hatchery.pretraining.engine import Engine
@@ -43,7 +43,6 @@ from hatchery.pretraining.precision import resolve_precision
 from hatchery.pretraining.processes import prepare_device, process_group, select_device
 from hatchery.pretraining.record import RunRecord
 from hatchery.pretraining.settings import (
-    ObjectiveSettings,
     OptimizerSettings,
     OutputBiasSettings,
     PretrainSettings,
@@ -54,7 +53,7 @@ from hatchery.pretraining.topology import Topology, read_topology
 from hatchery.tokenization.token_reader import TokenShards
 
 LIMIT = 0.92
-MASKING = MaskingSettings("span", "corrected", 0.15, 0.1, 0.1, False, True)
+MASKING = ObjectiveSettings()
 OBJECTIVE = ObjectiveSettings("span", "corrected", 0.15, 0.1, 0.1, 0.1, True, False, "babylm", "none", False, False)
 OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
 
@@ -144,7 +143,7 @@ def run(arguments: argparse.Namespace, topology: Topology, folder: Path) -> dict
     )
     runtime = RuntimeSettings(10**6, 1, arguments.micro_batch, 10, arguments.device, 1, background_checkpoints=False)
     phase = Phase(0, arguments.steps, arguments.length, arguments.sequences)
-    examples = build_examples(shards, arguments.length, ExampleSettings(MASKING))
+    examples = build_examples(shards, arguments.length, MASKING)
     batches = TrainingBatches([phase], 42, topology, arguments.micro_batch, lambda length: examples)
     with process_group(topology, device):
         model = make_model(shards.vocabulary_size, device)

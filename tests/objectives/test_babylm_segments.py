@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hatchery.objectives import babylm_segments
-from hatchery.objectives.babylm_segments import BabylmSegments
+from hatchery.objectives import segmentation
+from hatchery.objectives.segmentation import BabylmSegments
 
 DOCUMENTS = st.lists(st.lists(st.integers(1, 30), max_size=12), max_size=8)
 
@@ -50,5 +50,5 @@ def test_a_document_that_opens_with_an_overlong_sentence_repeats_its_first_segme
 def test_building_in_groups_changes_nothing(make_collection, monkeypatch):
     documents = [[3, 5, 2], [], [40], [1] * 9, [2, 2]] * 3
     whole = contents(BabylmSegments(make_collection(documents), 10))
-    monkeypatch.setattr(babylm_segments, "_SENTENCES_PER_GROUP", 4)
+    monkeypatch.setattr(segmentation, "_SENTENCES_PER_GROUP", 4)
     assert contents(BabylmSegments(make_collection(documents), 10)) == whole

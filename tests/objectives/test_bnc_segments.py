@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hatchery.objectives.bnc_segments import BncSegments
+from hatchery.objectives.segmentation import BncSegments
 from hatchery.objectives.segments import Segment
 
 DOCUMENTS = st.lists(st.lists(st.integers(1, 30), max_size=12), max_size=8)

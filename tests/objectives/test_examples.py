@@ -10,34 +10,35 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hatchery.errors import TrainingError
-from hatchery.objectives.examples import ExampleSettings, build_examples
-from hatchery.objectives.masking import MaskingSettings
+from hatchery.errors import ConfigError, TrainingError
+from hatchery.objectives.examples import build_examples
+from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.pretraining.data_order import global_batch, micro_batches, share_of_process
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.typed import build
 
-SPAN = MaskingSettings()
+SPAN = ObjectiveSettings()
 KINDS = [
     *(
-        ExampleSettings(MaskingSettings(kind), segments=segments)
+        ObjectiveSettings(kind, segments=segments)
         for kind, segments in itertools.product(
             ("subword", "whole_word", "span"), ("babylm", "bnc", "documents", "packed")
         )
     ),
     *(
-        ExampleSettings(SPAN, segments=segments, sentence_pairs=pairs)
+        replace(SPAN, segments=segments, sentence_pairs=pairs)
         for segments, pairs in itertools.product(("babylm", "bnc"), ("document", "order"))
     ),
-    ExampleSettings(MaskingSettings(reading="as_published"), segments="bnc"),
-    ExampleSettings(SPAN, segments="documents", padding_in_loss=True, padding_attended=True),
+    ObjectiveSettings(reading="as_published", segments="bnc"),
+    replace(SPAN, segments="documents", padding_in_loss=True, padding_attended=True),
 ]
 DOCUMENTS = [[7, 12, 30, 4], [3], [20] * 40, [], [64, 5], [1] * 30]
 
 
 def described(settings):
     pairs = "" if settings.sentence_pairs == "none" else f"-{settings.sentence_pairs}"
-    return f"{settings.masking.kind}-{settings.masking.reading}-{settings.segments}{pairs}-{settings.padding_in_loss}"
+    return f"{settings.kind}-{settings.reading}-{settings.segments}{pairs}-{settings.padding_in_loss}"
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=described)
@@ -93,16 +94,16 @@ def test_a_restarted_process_draws_the_same(examples, make_collection, request):
 
 @pytest.mark.parametrize("change", [(2, 4, 5), (1, 5, 5), (1, 4, 6)])
 def test_seed_epoch_and_index_each_change_the_masking(make_collection, change):
-    same = build_examples(make_collection([[60]] * 8), 62, ExampleSettings(SPAN, short_probability=0.0))
+    same = build_examples(make_collection([[60]] * 8), 62, replace(SPAN, short_probability=0.0))
     assert not np.array_equal(same.example(1, 4, 5).labels, same.example(*change).labels)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.masking.reading == "corrected"], ids=described)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.reading == "corrected"], ids=described)
 def test_predicted_and_visible_tokens_together_are_runs_of_the_documents(make_traceable, kind):
     """Random and kept tokens left out, an example whose labels are filled in reads like the text."""
-    always_mask = replace(kind.masking, random_probability=0.0, keep_probability=0.0)
+    always_mask = replace(kind, random_probability=0.0, keep_probability=0.0)
     collection = make_traceable(DOCUMENTS)
-    examples = build_examples(collection, 64, replace(kind, masking=always_mask))
+    examples = build_examples(collection, 64, always_mask)
     batch = examples.batch(0, 2, np.arange(len(examples)))
     clean = torch.where(batch["labels"] == -100, batch["input_ids"], batch["labels"])
     ends = set(itertools.accumulate(map(sum, DOCUMENTS), initial=len(SPECIAL_SETS["babylm"].order)))
@@ -138,7 +139,7 @@ def pinned_collection(make_collection, name):
 )
 def test_batches_of_the_default_objective_are_those_of_earlier_runs(make_collection, name, sequence_length, expected):
     """Digests computed with the code before other objectives existed: results of earlier runs stay repeatable."""
-    examples = build_examples(pinned_collection(make_collection, name), sequence_length, ExampleSettings(SPAN))
+    examples = build_examples(pinned_collection(make_collection, name), sequence_length, SPAN)
     digest = hashlib.sha256()
     for epoch in range(3):
         order = np.random.Philox(epoch).random_raw(len(examples)).argsort(kind="stable")
@@ -154,7 +155,7 @@ def test_batches_of_the_default_objective_are_those_of_earlier_runs(make_collect
 def test_trimming_a_batch_does_not_change_what_is_masked(make_collection):
     """Spans are drawn over the nominal length, so a short example next to a long one is masked as if alone."""
     collection = make_collection([[10], [62]], vocab_size=300)
-    examples = build_examples(collection, 64, ExampleSettings(SPAN, short_probability=0.0))
+    examples = build_examples(collection, 64, replace(SPAN, short_probability=0.0))
     alone, together = examples.batch(3, 0, [0]), examples.batch(3, 0, [0, 1])
     assert alone["labels"].shape[1] == 12 and together["labels"].shape[1] == 64
     assert torch.equal(alone["labels"][0], together["labels"][0, :12])
@@ -163,31 +164,31 @@ def test_trimming_a_batch_does_not_change_what_is_masked(make_collection):
 @pytest.mark.parametrize("pairs", ["document", "order"])
 @pytest.mark.parametrize("segments", ["packed", "documents"])
 def test_pairs_need_segments_of_several_sentences(segments, pairs):
-    with pytest.raises(TrainingError, match=rf"objective.segments: got '{segments}', expected babylm or bnc with"):
-        ExampleSettings(SPAN, segments=segments, sentence_pairs=pairs)
+    with pytest.raises(ConfigError, match=rf"sentence_pairs: got '{pairs}' with segments '{segments}', expected none"):
+        replace(SPAN, segments=segments, sentence_pairs=pairs)
 
 
 @pytest.mark.parametrize("quirk", ["padding_in_loss", "padding_attended"])
 def test_packed_sequences_have_no_padding_to_be_predicted_or_attended(quirk):
-    with pytest.raises(TrainingError, match=f"objective.{quirk}: got true, expected false with segments 'packed'"):
-        ExampleSettings(SPAN, segments="packed", **{quirk: True})
+    with pytest.raises(ConfigError, match=f"{quirk}: got true, expected false: packed sequences"):
+        replace(SPAN, segments="packed", **{quirk: True})
 
 
 @pytest.mark.parametrize(("name", "value"), [("segments", "sentences"), ("sentence_pairs", "documents")])
 def test_unknown_names_are_refused(name, value):
-    with pytest.raises(TrainingError, match=f"objective.{name}: got '{value}'"):
-        ExampleSettings(SPAN, **{name: value})
+    with pytest.raises(ConfigError, match=f"objective.{name}: got '{value}'"):
+        build(ObjectiveSettings, {name: value}, "objective")
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_impossible_shares_of_short_examples_are_refused(value):
-    with pytest.raises(TrainingError, match="short_probability: got"):
-        ExampleSettings(SPAN, short_probability=value)
+    with pytest.raises(ConfigError, match="short_probability: got"):
+        build(ObjectiveSettings, {"short_probability": value}, "objective")
 
 
 def test_a_vocabulary_of_special_tokens_is_refused(make_collection):
     with pytest.raises(TrainingError, match="vocab_size: got 6"):
-        build_examples(replace(make_collection([]), vocabulary_size=6), 64, ExampleSettings(SPAN))
+        build_examples(replace(make_collection([]), vocabulary_size=6), 64, SPAN)
 
 
 @pytest.mark.parametrize(("name", "protected", "first_random"), [("babylm", 6, 5), ("bnc", 6, 5), ("roberta", 5, 5)])
@@ -197,8 +198,8 @@ def test_protected_and_random_ids_follow_the_set_of_special_tokens(name, protect
 
 
 def test_examples_are_framed_masked_and_padded_with_the_ids_of_their_set(make_traceable):
-    always_mask = MaskingSettings(random_probability=0, keep_probability=0)
-    examples = build_examples(make_traceable(DOCUMENTS, "roberta"), 64, ExampleSettings(always_mask))
+    always_mask = ObjectiveSettings(random_probability=0, keep_probability=0)
+    examples = build_examples(make_traceable(DOCUMENTS, "roberta"), 64, always_mask)
     batch = examples.batch(0, 0, np.arange(len(examples)))
     ids, labels, lengths = batch["input_ids"], batch["labels"], batch["attention_mask"].sum(dim=1)
     assert (ids[:, 0] == 0).all()

@@ -1,12 +1,14 @@
 """Batches: who is padded how far, and the two quirks of the reduced-vocabulary study, each by itself."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from hatchery.objectives.examples import ExampleSettings, build_examples
-from hatchery.objectives.masking import MaskingSettings
+from hatchery.objectives.examples import build_examples
 from hatchery.objectives.padding import MaskedExample, Padding
+from hatchery.objectives.settings import ObjectiveSettings
 
 CLS, SEP, PAD = 0, 2, 1
 LENGTHS = [9, 14, 5]
@@ -15,8 +17,8 @@ LENGTHS = [9, 14, 5]
 def batch_of(make_traceable, **quirks):
     """Three documents as the study had them: RoBERTa's special tokens, always [MASK], no short examples."""
     collection = make_traceable([[length] for length in LENGTHS], "roberta")
-    masking = MaskingSettings("subword", "corrected", 0.5, 0.0, 0.0, special_tokens_maskable=True)
-    settings = ExampleSettings(masking, 0.0, "documents", **quirks)
+    masking = ObjectiveSettings("subword", "corrected", 0.5, 0.0, 0.0, special_tokens_maskable=True)
+    settings = replace(masking, short_probability=0.0, segments="documents", **quirks)
     return build_examples(collection, 24, settings).batch(0, 0, [0, 1, 2])
 
 

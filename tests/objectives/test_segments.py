@@ -6,10 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.babylm_segments import BabylmSegments
-from hatchery.objectives.bnc_segments import BncSegments
-from hatchery.objectives.document_segments import DocumentSegments
 from hatchery.objectives.packed_sequences import PackedSequences
+from hatchery.objectives.segmentation import BabylmSegments, BncSegments, DocumentSegments
 from hatchery.objectives.segments import Segment, index_of
 
 WAYS = [BabylmSegments, BncSegments, DocumentSegments, PackedSequences]

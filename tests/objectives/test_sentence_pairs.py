@@ -3,22 +3,23 @@
 import itertools
 import random
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.examples import ExampleSettings, build_examples
-from hatchery.objectives.masking import MaskingSettings
+from hatchery.objectives.examples import build_examples
 from hatchery.objectives.sentence_pairs import N_REDRAWS
+from hatchery.objectives.settings import ObjectiveSettings
 
 CLS, SEP = 1, 2
-UNMASKED = MaskingSettings("subword", mask_probability=0.0)
+UNMASKED = ObjectiveSettings("subword", mask_probability=0.0)
 
 
 def pair_examples(collection, kind, sequence_length, segments="bnc", short_probability=0.1):
-    settings = ExampleSettings(UNMASKED, short_probability, segments, kind)
+    settings = replace(UNMASKED, short_probability=short_probability, segments=segments, sentence_pairs=kind)
     return build_examples(collection, sequence_length, settings)
 
 
@@ -256,8 +257,11 @@ def test_pairs_always_fit_and_no_text_is_empty(make_traceable, segments, kind, s
 
 
 def test_word_starts_follow_their_tokens(make_traceable):
-    settings = ExampleSettings(
-        MaskingSettings("whole_word", mask_probability=1.0, random_probability=0.0, keep_probability=0.0),
+    settings = ObjectiveSettings(
+        "whole_word",
+        mask_probability=1.0,
+        random_probability=0.0,
+        keep_probability=0.0,
         segments="bnc",
         sentence_pairs="order",
     )

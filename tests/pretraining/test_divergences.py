@@ -15,8 +15,8 @@ from hatchery.errors import TrainingError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import UNLABELLED, LanguageModel
-from hatchery.objectives.examples import Examples, ExampleSettings, build_examples
-from hatchery.objectives.masking import MaskingSettings
+from hatchery.objectives.examples import Examples, build_examples
+from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.pretraining import divergences as module
 from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.divergences import MEASURES, DivergenceProbe, divergences, is_logged, unigram_of_run
@@ -124,12 +124,12 @@ def shards(token_data) -> TokenShards:
 
 @pytest.fixture(scope="module")
 def examples(shards: TokenShards) -> Examples:
-    return build_examples(shards, 32, ExampleSettings(MaskingSettings()))
+    return build_examples(shards, 32, ObjectiveSettings())
 
 
 @pytest.fixture(scope="module")
 def development(token_data) -> DevelopmentSet:
-    held_out = build_examples(TokenShards.open(token_data.tokens, "dev"), 32, ExampleSettings(MaskingSettings()))
+    held_out = build_examples(TokenShards.open(token_data.tokens, "dev"), 32, ObjectiveSettings())
     return DevelopmentSet(held_out, 30, 8, SINGLE_PROCESS)
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import UNLABELLED, LanguageModel
 from hatchery.modeling.output_prior import SPARE_ROW_BIAS
-from hatchery.objectives.examples import Examples, ExampleSettings, build_examples
-from hatchery.objectives.masking import MaskingSettings
+from hatchery.objectives.examples import Examples, build_examples
+from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.pretraining.output_bias import prepare_output_
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
 from hatchery.tokenization.token_reader import TokenShards
@@ -32,8 +33,8 @@ def shards(token_data) -> TokenShards:
 
 @pytest.fixture(scope="module")
 def make_examples(shards: TokenShards) -> Callable[..., Examples]:
-    def make(masking: MaskingSettings | None = None, **changes: Any) -> Examples:
-        return build_examples(shards, 32, ExampleSettings(masking or MaskingSettings(), **changes))
+    def make(masking: ObjectiveSettings | None = None, **changes: Any) -> Examples:
+        return build_examples(shards, 32, replace(masking or ObjectiveSettings(), **changes))
 
     return make
 
@@ -61,10 +62,10 @@ def labels_of(examples: Examples, seed: int) -> np.ndarray:
 @pytest.mark.parametrize(
     "masking",
     [
-        MaskingSettings("span"),
-        MaskingSettings("span", "as_published"),
-        MaskingSettings("whole_word"),
-        MaskingSettings("subword", special_tokens_maskable=True),
+        ObjectiveSettings("span"),
+        ObjectiveSettings("span", "as_published"),
+        ObjectiveSettings("whole_word"),
+        ObjectiveSettings("subword", special_tokens_maskable=True),
     ],
     ids=lambda masking: f"{masking.kind} {masking.reading}",
 )
@@ -80,7 +81,7 @@ def test_the_bias_is_the_log_frequency_of_the_labels_that_training_sees(make_mod
 
 def test_padding_that_is_predicted_is_counted(make_model, make_examples, shards) -> None:
     model = make_model()
-    examples = make_examples(MaskingSettings("subword"), padding_in_loss=True, padding_attended=True)
+    examples = make_examples(ObjectiveSettings("subword"), padding_in_loss=True, padding_attended=True)
     prepare_output_(model, UNIGRAM, lambda: examples, shards, seed=7, show=False)
     assert model.head.vocabulary_bias.argmax() == examples.pad_id
 

@@ -5,65 +5,26 @@ example is a pure function of (seed, epoch, index): the same in any batch, proce
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from torch import Tensor
 
-from hatchery.errors import TrainingError
-from hatchery.objectives.babylm_segments import BabylmSegments
-from hatchery.objectives.bnc_segments import BncSegments
-from hatchery.objectives.document_segments import DocumentSegments
 from hatchery.objectives.framing import FramedPacks, Framer, Sequences
-from hatchery.objectives.masking import MaskingRule, MaskingSettings, masking_rule
+from hatchery.objectives.masking import MaskingRule, masking_rule
 from hatchery.objectives.packed_sequences import PackedSequences
 from hatchery.objectives.padding import MaskedExample, Padding
+from hatchery.objectives.segmentation import BabylmSegments, BncSegments, DocumentSegments
 from hatchery.objectives.segments import DocumentCollection, EncodedSplit, Segments
 from hatchery.objectives.sentence_pairs import SentencePairs
+from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.objectives.single_segments import SingleSegments, single_target
 from hatchery.objectives.special_ids import SpecialIds
-
-SegmentKind = Literal["babylm", "bnc", "packed", "documents"]
-SentencePairKind = Literal["none", "document", "order"]
 
 SEGMENTS: dict[str, Callable[[DocumentCollection, int], Segments]] = {
     "babylm": BabylmSegments,
     "bnc": BncSegments,
     "documents": DocumentSegments,
 }
-# Segments that may hold several sentences of a document which has more of them.
-PAIRED_SEGMENTS = ("babylm", "bnc")
-
-
-@dataclass(frozen=True)
-class ExampleSettings:
-    """How text becomes examples. Raises TrainingError for impossible values, and for values that exclude each other."""
-
-    masking: MaskingSettings
-    short_probability: float = 0.1
-    """Share of the examples that are cut to a random shorter length; packed sequences never are."""
-    segments: SegmentKind = "babylm"
-    sentence_pairs: SentencePairKind = "none"
-    padding_in_loss: bool = False
-    """Whether padding is to be predicted, as published in the reduced-vocabulary study."""
-    padding_attended: bool = False
-    """Whether padding is attended to, as published there."""
-
-    def __post_init__(self) -> None:
-        for name, allowed in (("segments", get_args(SegmentKind)), ("sentence_pairs", get_args(SentencePairKind))):
-            if getattr(self, name) not in allowed:
-                expected = " or ".join(allowed)
-                raise TrainingError(f"objective.{name}: got {getattr(self, name)!r}, expected {expected}")
-        if not 0 <= self.short_probability <= 1:
-            got = repr(self.short_probability)
-            raise TrainingError(f"objective.short_probability: got {got}, expected a number from 0 to 1")
-        if self.sentence_pairs != "none" and self.segments not in PAIRED_SEGMENTS:
-            expected = f"{' or '.join(PAIRED_SEGMENTS)} with sentence_pairs {self.sentence_pairs!r}"
-            raise TrainingError(f"objective.segments: got {self.segments!r}, expected {expected}")
-        for name in ("padding_in_loss", "padding_attended"):
-            if self.segments == "packed" and getattr(self, name):
-                raise TrainingError(f"objective.{name}: got true, expected false with segments 'packed' (no padding)")
 
 
 class Examples:
@@ -93,20 +54,20 @@ class Examples:
         return self._padding.batch([self.example(seed, epoch, int(index)) for index in indices])
 
 
-def build_examples(shards: EncodedSplit, sequence_length: int, settings: ExampleSettings) -> Examples:
+def build_examples(shards: EncodedSplit, sequence_length: int, settings: ObjectiveSettings) -> Examples:
     """The examples of a split in sequences of at most `sequence_length` tokens, special tokens included.
 
     The ids of the special tokens are those that the shards were encoded with. Raises TrainingError when the sequences
     are too short for text, or when the vocabulary has no ordinary token.
     """
     special = SpecialIds.of(shards.special)
-    rule = masking_rule(settings.masking, sequence_length, shards.vocabulary_size, special)
+    rule = masking_rule(settings, sequence_length, shards.vocabulary_size, special)
     sequences = _sequences(shards, sequence_length, settings, Framer(special, rule.needs_word_starts))
     padding = Padding(special.pad, sequence_length, settings.padding_in_loss, settings.padding_attended)
     return Examples(sequences, rule, padding)
 
 
-def _sequences(documents: DocumentCollection, length: int, settings: ExampleSettings, framer: Framer) -> Sequences:
+def _sequences(documents: DocumentCollection, length: int, settings: ObjectiveSettings, framer: Framer) -> Sequences:
     if settings.segments == "packed":
         return FramedPacks(PackedSequences(documents, length), length, framer)
     segments = SEGMENTS[settings.segments](documents, length)

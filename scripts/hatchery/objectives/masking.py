@@ -1,63 +1,20 @@
-"""Which tokens of an example are to be predicted, and how the input hides them: settings, and the rule they ask for.
+"""Which tokens of an example are to be predicted, and how the input hides them: the rule that settings ask for.
 
 Source: LTG-BERT sections 3.3 to 3.5, ELC-BERT section 3.3, reduced-vocabulary section 5.2. A rule is a pure function of
 the tokens and of the generator handed to it.
 """
 
-from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Protocol
 
 import numpy as np
 
 from hatchery.errors import TrainingError
 from hatchery.objectives.corruption import UNLABELLED as UNLABELLED
 from hatchery.objectives.corruption import Corruption
-from hatchery.objectives.published_span_masking import PublishedSpanMasking
-from hatchery.objectives.span_masking import SpanMasking
+from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.span_masking import PublishedSpanMasking, SpanMasking
 from hatchery.objectives.special_ids import SpecialIds
-from hatchery.objectives.subword_masking import SubwordMasking, published_shares
-from hatchery.objectives.whole_word_masking import WholeWordMasking
-
-MaskingKind = Literal["subword", "whole_word", "span"]
-Reading = Literal["corrected", "as_published"]
-
-
-@dataclass(frozen=True)
-class MaskingSettings:
-    """One masking objective. Raises TrainingError for impossible shares and unknown names.
-
-    Always-[MASK] of the reduced-vocabulary study is `kind` subword with `random_probability` and `keep_probability` 0
-    and `special_tokens_maskable`.
-    """
-
-    kind: MaskingKind = "span"
-    """Unit that is chosen and that shares one decision between [MASK], random and kept."""
-    reading: Reading = "corrected"
-    """`as_published` is the BNC code: its spans mislabel about 6 % of the positions, its subwords are random with
-    probability r / (r + k + 1e-6) where not [MASK]. Whole words have one reading only."""
-    mask_probability: float = 0.15
-    """Expected share of the maskable tokens that are to be predicted (spans overshoot it a little)."""
-    random_probability: float = 0.1
-    """Share of the units whose tokens are replaced by random ones."""
-    keep_probability: float = 0.1
-    """Share of the units whose tokens stay visible; the remaining units become [MASK]."""
-    special_tokens_maskable: bool = False
-    """Whether special tokens can be predicted too, as in the reduced-vocabulary study; padding never is."""
-    at_least_one: bool = True
-    """Whether corrected span masking always asks for a token: yes in the BabyLM revision, no in the ELC-BERT code.
-    No other rule promises one."""
-
-    def __post_init__(self) -> None:
-        for name, allowed in (("kind", get_args(MaskingKind)), ("reading", get_args(Reading))):
-            if getattr(self, name) not in allowed:
-                expected = " or ".join(allowed)
-                raise TrainingError(f"objective.{name}: got {getattr(self, name)!r}, expected {expected}")
-        for name in ("mask_probability", "random_probability", "keep_probability"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise TrainingError(f"objective.{name}: got {getattr(self, name)!r}, expected a number from 0 to 1")
-        if self.random_probability + self.keep_probability > 1:
-            total = self.random_probability + self.keep_probability
-            raise TrainingError(f"objective.random_probability + keep_probability: got {total}, expected at most 1")
+from hatchery.objectives.unit_masking import SubwordMasking, WholeWordMasking, published_shares
 
 
 class MaskingRule(Protocol):
@@ -78,7 +35,9 @@ class MaskingRule(Protocol):
         """
 
 
-def masking_rule(settings: MaskingSettings, sequence_length: int, vocab_size: int, special: SpecialIds) -> MaskingRule:
+def masking_rule(
+    settings: ObjectiveSettings, sequence_length: int, vocab_size: int, special: SpecialIds
+) -> MaskingRule:
     """The rule that `settings` asks for, at sequences of nominally `sequence_length` tokens.
 
     Raises TrainingError when the vocabulary has no ordinary token.

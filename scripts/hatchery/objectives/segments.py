@@ -1,8 +1,7 @@
 """What a segment is: a run of tokens within one document, read from the shards when it is asked for.
 
-The ways of cutting documents into segments (`babylm_segments`, `bnc_segments`, `document_segments`,
-`packed_sequences`) all give `Segment`; what becomes of them is decided elsewhere. A segment never crosses from one
-document to the next, and nothing is copied until its tokens are framed.
+The ways of cutting documents (`segmentation`, `packed_sequences`) all give `Segment`; what becomes of them is decided
+elsewhere. A segment never crosses from one document to the next, and nothing is copied until its tokens are framed.
 """
 
 from dataclasses import dataclass, replace

@@ -7,9 +7,9 @@ may be split without one; a run then has no development columns.
 from collections.abc import Callable
 from pathlib import Path
 
-from hatchery.objectives.examples import Examples, ExampleSettings, build_examples
-from hatchery.objectives.masking import MaskingSettings
-from hatchery.pretraining.settings import ObjectiveSettings, PretrainSettings
+from hatchery.objectives.examples import Examples, build_examples
+from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.pretraining.settings import PretrainSettings
 from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.documents import shards_by_split
 from hatchery.tokenization.token_reader import TokenShards
@@ -18,33 +18,11 @@ TRAINING_SPLIT = "train"
 DEVELOPMENT_SPLIT = "dev"
 
 
-def example_settings(objective: ObjectiveSettings) -> ExampleSettings:
-    """What the settings of a run ask of its examples. Raises TrainingError where they exclude each other."""
-    masking = MaskingSettings(
-        kind=objective.kind,
-        reading=objective.reading,
-        mask_probability=objective.mask_probability,
-        random_probability=objective.random_probability,
-        keep_probability=objective.keep_probability,
-        special_tokens_maskable=objective.special_tokens_maskable,
-        at_least_one=objective.at_least_one,
-    )
-    return ExampleSettings(
-        masking=masking,
-        short_probability=objective.short_probability,
-        segments=objective.segments,
-        sentence_pairs=objective.sentence_pairs,
-        padding_in_loss=objective.padding_in_loss,
-        padding_attended=objective.padding_attended,
-    )
-
-
 def examples_maker(shards: TokenShards, objective: ObjectiveSettings) -> Callable[[int], Examples]:
     """A function that makes the examples of `shards` for a sequence length (special tokens included)."""
-    settings = example_settings(objective)
 
     def make(sequence_length: int) -> Examples:
-        return build_examples(shards, sequence_length, settings)
+        return build_examples(shards, sequence_length, objective)
 
     return make
 

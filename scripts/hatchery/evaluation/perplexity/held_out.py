@@ -13,11 +13,9 @@ from torch import Tensor
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
 from hatchery.modeling.language_model import UNLABELLED
-from hatchery.objectives.examples import Examples, ExampleSettings, build_examples
-from hatchery.objectives.masking import MaskingSettings
+from hatchery.objectives.examples import Examples, build_examples
+from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.pretraining.data_order import epoch_permutation
-from hatchery.pretraining.examples import example_settings
-from hatchery.pretraining.settings import ObjectiveSettings
 from hatchery.storage.manifests import Manifest
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.typed import build
@@ -48,22 +46,23 @@ def objective_of(model: Manifest) -> ObjectiveSettings:
 
 def held_out_examples(shards: TokenShards, settings: PerplexitySettings, model: Manifest) -> Examples:
     """The masked examples of a split. Raises EvaluationError when it holds none."""
-    examples = build_examples(shards, settings.sequence_length, _example_settings(settings, model))
+    examples = build_examples(shards, settings.sequence_length, _objective(settings, model))
     if len(examples) == 0:
         raise EvaluationError(f"{shards.manifest.path}: the split {shards.split!r} holds no text to measure on")
     return examples
 
 
-def _example_settings(settings: PerplexitySettings, model: Manifest) -> ExampleSettings:
+def _objective(settings: PerplexitySettings, model: Manifest) -> ObjectiveSettings:
     if settings.masking == "own":
-        return example_settings(objective_of(model))
-    masking = MaskingSettings(
+        return objective_of(model)
+    return ObjectiveSettings(
         kind="subword",
         mask_probability=settings.mask_probability,
         random_probability=settings.random_probability,
         keep_probability=settings.keep_probability,
+        short_probability=0.0,
+        segments=settings.segments,
     )
-    return ExampleSettings(masking, short_probability=0.0, segments=settings.segments)
 
 
 def chosen_sequences(examples: Examples, settings: PerplexitySettings) -> np.ndarray:

@@ -1,7 +1,9 @@
-"""Segments of whole sentences, one behind the other: the sequences of the BabyLM models.
+"""How documents are cut into segments: as the BabyLM models, the BNC models and the reduced-vocabulary study do it.
 
-Source: the caching script of these models (ELC-BERT section 3.1; LTG-BERT section 3.7). Per segment the index holds
-three int32 numbers, and nothing per sentence or document.
+Sources: the caching script of the BabyLM models (ELC-BERT section 3.1; LTG-BERT section 3.7); LTG-BERT section 3.1
+(`training/mlm_dataset.py`) for the overlapping windows of the BNC models; reduced-vocabulary sections 2.4 and 5.1,
+whose corpora are grouped into documents of about one sequence. Indexes are small: three int32 numbers per segment, or
+one number per document, and nothing per sentence.
 """
 
 from array import array
@@ -9,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hatchery.objectives.segments import DocumentCollection, Segment, room_for_tokens
+from hatchery.objectives.segments import DocumentCollection, Segment, index_of, room_for_tokens
 
 # Documents are worked on in groups of about so many sentences, which bounds the memory of the build.
 _SENTENCES_PER_GROUP = 500_000
@@ -85,3 +87,52 @@ def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> 
             sentence = following[sentence]
     rows = np.frombuffer(chosen, dtype=np.int64)
     return document[rows], local[rows]
+
+
+class BncSegments:
+    """Segment k starts at sentence k of the split; there are as many segments as sentences.
+
+    Following sentences of the same document are appended while the segment is shorter than `sequence_length` - 3.
+    Nothing is cut here: a segment may be far longer than a sequence, and the last sentences of a document are short
+    segments. Raises TrainingError when `sequence_length` is below 4.
+    """
+
+    def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
+        self._full_from = room_for_tokens(sequence_length) - 1
+        self._documents = documents
+        counts = (len(documents.document(index).sentence_starts) for index in range(documents.n_documents))
+        self._sentences_until = np.cumsum(np.fromiter(counts, dtype=np.int64, count=documents.n_documents))
+
+    def __len__(self) -> int:
+        return int(self._sentences_until[-1]) if len(self._sentences_until) else 0
+
+    def __getitem__(self, index: int) -> Segment:
+        number = index_of(self._sentences_until, index, "right")
+        document = self._documents.document(number)
+        sentences = document.sentence_starts
+        sentence = index - self._sentences_until.item(number) + len(sentences)
+        start = sentences.item(sentence)
+        # A segment ends where a sentence ends: at the first one that makes it long enough, or with the document.
+        following = index_of(sentences, start + self._full_from, "left")
+        end = sentences.item(following) if following < len(sentences) else len(document.ids)
+        return Segment(number, document, start, end)
+
+
+class DocumentSegments:
+    """The first `sequence_length` - 2 tokens of every document that has any.
+
+    Raises TrainingError when `sequence_length` is below 4.
+    """
+
+    def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
+        self._limit = room_for_tokens(sequence_length)
+        self._documents = documents
+        self._numbers = np.flatnonzero(documents.document_lengths()).astype(np.int32)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, index: int) -> Segment:
+        number = self._numbers.item(index)
+        document = self._documents.document(number)
+        return Segment(number, document, 0, min(len(document.ids), self._limit))

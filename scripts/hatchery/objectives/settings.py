@@ -1,0 +1,54 @@
+"""The settings of a training objective: how text becomes examples, what is to be predicted, and what stands there.
+
+Source: LTG-BERT sections 3.1 to 3.6, ELC-BERT sections 3.1 to 3.3, reduced-vocabulary sections 5.2 and 5.3, whose
+always-[MASK] is `kind` subword with `random_probability` and `keep_probability` 0 and `special_tokens_maskable`.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from hatchery.settings.base import Range, RefusedError, Settings, Share
+
+
+@dataclass(frozen=True)
+class ObjectiveSettings(Settings):
+    """How text becomes examples, which positions the model has to predict, and what it sees there."""
+
+    kind: Literal["subword", "whole_word", "span"] = "span"
+    """What is masked together."""
+    reading: Literal["corrected", "as_published"] = "corrected"
+    """as_published repeats the label defect of LTG-BERT's BNC code, whose overlapping spans label some 6 % wrongly."""
+    mask_probability: Annotated[float, Range(gt=0, lt=1)] = 0.15
+    """Share of the tokens that the model has to predict."""
+    random_probability: Share = 0.1
+    """Share of these that are shown as a random token."""
+    keep_probability: Share = 0.1
+    """Share of these that are shown as they are; the rest is shown as [MASK]."""
+    short_probability: Share = 0.1
+    """Share of the sequences that are cut to a random shorter length."""
+    at_least_one: bool = True
+    """Corrected spans ask for at least one token, as in the BabyLM revision; the ELC-BERT code does not."""
+    special_tokens_maskable: bool = False
+    """Whether the tokens that frame a sequence can be masked (reduced-vocabulary study)."""
+    segments: Literal["babylm", "bnc", "packed", "documents"] = "babylm"
+    """How documents are cut into sequences; packed fills every sequence."""
+    sentence_pairs: Literal["none", "document", "order"] = "none"
+    """Two texts in a sequence, and a head that judges whether they belong together."""
+    padding_in_loss: bool = False
+    """Quirk of the reduced-vocabulary study: padding is predicted."""
+    padding_attended: bool = False
+    """Quirk of the reduced-vocabulary study: padding is attended to."""
+
+    def __post_init__(self) -> None:
+        if self.random_probability + self.keep_probability > 1:
+            raise RefusedError("random_probability", "together with keep_probability it is more than 1")
+        whole = self.segments not in ("packed", "documents")
+        if self.sentence_pairs != "none" and not whole:
+            raise RefusedError(
+                "sentence_pairs",
+                f"got {self.sentence_pairs!r} with segments {self.segments!r}, expected none: pairs are made of whole "
+                "sentences; use the segments babylm or bnc",
+            )
+        for key in ("padding_in_loss", "padding_attended"):
+            if getattr(self, key) and self.segments == "packed":
+                raise RefusedError(key, "got true, expected false: packed sequences have no padding")
