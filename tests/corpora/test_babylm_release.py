@@ -16,6 +16,7 @@ from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.settings import BabylmCorpus, BabylmOptions
 from hatchery.errors import ConfigError, SourceError
 from hatchery.storage.sources import RawSource, open_source, register_source
+from hatchery.typed import build
 
 RELEASE = {
     "babylm_data/babylm_10M/qed.train": "Ten.\n",
@@ -117,7 +118,7 @@ def test_a_corpus_without_boundaries_is_cut(source_of: SourceOf, limit: int | No
 
 def test_lines_per_document_must_be_positive() -> None:
     with pytest.raises(ConfigError, match="lines_per_document: got 0"):
-        BabylmOptions("qed", lines_per_document=0)
+        build(BabylmOptions, {"corpus": "qed", "lines_per_document": 0})
 
 
 def test_sentences_of_a_line_form_one_paragraph(source_of: SourceOf) -> None:

@@ -3,6 +3,7 @@ import pytest
 from hatchery.errors import ConfigError
 from hatchery.evaluation.tasks.reading import check_task
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings, TransferSettings, VocabularyFilter
+from hatchery.typed import build
 
 
 def task(**changes):
@@ -45,13 +46,9 @@ def test_settings_that_fit_together_are_accepted(changes):
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
-        ({"metrics": ()}, "metrics"),
-        ({"metrics": ("accuracy", "accuracy")}, "metrics"),
-        ({"metrics": ("speed",)}, "metrics"),
         ({"files": {}}, "files"),
         ({"files": {"validation": "dev.json"}}, "files"),
         ({"files": {"train": "a", "mismatched": "b"}}, "files"),
-        ({"files": {"train": (), "validation": "b"}}, "files"),
         ({"format": "labelled_lines", "files": {"0": "a"}}, "files"),
         ({"expected_rows": {"test": 3}}, "expected_rows"),
         ({"files": {"train": "a"}, "scored_rows": {"condition": "test"}}, "scored_rows"),
@@ -67,7 +64,6 @@ def test_settings_that_fit_together_are_accepted(changes):
         ({"layout": "record", "fields": (), "labels": (0, 1, 2)}, "labels"),
         ({"label_values": {"x": 2}}, "label_values"),
         ({"transfer": TransferSettings({"0": (0,)})}, "transfer.labels"),
-        ({"transfer": TransferSettings({"0": (0,), "1": ()})}, "transfer.labels"),
         ({"layout": "wic"}, "fields"),
         ({"layout": "wic", "fields": (), "normalisation": "ltg"}, "normalisation"),
         ({"layout": "wic", "fields": (), "format": "rte_xml"}, "format"),
@@ -76,12 +72,29 @@ def test_settings_that_fit_together_are_accepted(changes):
         ({"fields": ("Question: {question",)}, "fields"),
         ({"fields": ("{}",)}, "fields"),
         ({"layout": "wic", "fields": (), "vocabulary": VocabularyFilter(("a",))}, "vocabulary"),
-        ({"vocabulary": VocabularyFilter(())}, "vocabulary.fields"),
-        ({"train_limit": 0}, "train_limit"),
-        ({"validation_fraction": 1.0}, "validation_fraction"),
     ],
 )
 def test_settings_that_exclude_each_other_are_refused_with_task_and_key(changes, key):
     with pytest.raises(ConfigError, match=rf"^task 'mine': {key}: got .*, expected .*") as caught:
         check_task(task(**changes))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"metrics": ()}, "metrics"),
+        ({"metrics": ("accuracy", "accuracy")}, "metrics"),
+        ({"metrics": ("speed",)}, r"metrics\.0"),
+        ({"files": {}}, "files"),
+        ({"files": {"train": (), "validation": "b"}}, r"files\.train"),
+        ({"transfer": TransferSettings({"0": (0,), "1": ()})}, r"transfer\.labels\.1"),
+        ({"vocabulary": VocabularyFilter(())}, r"vocabulary\.fields"),
+        ({"train_limit": 1}, "train_limit"),
+        ({"validation_fraction": 1.0}, "validation_fraction"),
+    ],
+)
+def test_a_value_that_no_task_can_have_is_refused_with_its_key(changes, key):
+    with pytest.raises(ConfigError, match=rf"^task\.{key}: (got .*|expected .*)") as caught:
+        build(TaskSettings, vars(task(**changes)), "task")
     assert "\n" not in str(caught.value)

@@ -15,6 +15,7 @@ from hatchery.errors import ConfigError
 from hatchery.pretraining.continuation_settings import EarlyStoppingSettings
 from hatchery.pretraining.early_stopping import BestWeights, EarlyStopping
 from hatchery.storage.manifests import read_manifest
+from hatchery.typed import build
 
 Make = Callable[..., Any]
 
@@ -77,7 +78,7 @@ def test_without_any_evaluation_the_weights_stay_as_they_are() -> None:
 @pytest.mark.parametrize(("key", "value"), [("patience_evaluations", 0), ("minimum_improvement", -0.1)])
 def test_impossible_values_are_refused(key: str, value: float) -> None:
     with pytest.raises(ConfigError, match=f"early_stopping.{key}: got {value}"):
-        EarlyStoppingSettings(**{"patience_evaluations": 3, key: value})  # type: ignore[arg-type]
+        build(EarlyStoppingSettings, {"patience_evaluations": 3, key: value}, "early_stopping")
 
 
 # What really runs. The rate is far too high, so that the loss goes up and down.

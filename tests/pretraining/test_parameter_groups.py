@@ -62,8 +62,10 @@ def test_the_name_decides_the_group(name: str, decayed: bool) -> None:
     ("sizes", "values"), [((16384, 768, 2048, 12, 12), 85_524_480), ((6144, 384, 1024, 12, 6), 21_381_120)]
 )
 def test_elc_bert_has_the_groups_of_the_published_code(sizes: tuple[int, ...], values: int) -> None:
+    keys = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
     with torch.device("meta"):
-        model = LanguageModel(LtgBertConfig(*sizes, layer_weighting="biased"))
+        config: Any = dict(zip(keys, sizes, strict=True))
+        model = LanguageModel(LtgBertConfig(**config, layer_weighting="biased"))
     for settings in (0.1, SETTINGS):
         decayed, undecayed = parameter_groups(model, settings)
         assert len(decayed["params"]) == 61 and len(undecayed["params"]) == 78
