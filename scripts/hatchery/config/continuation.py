@@ -125,7 +125,8 @@ def _take(project: "Project", experiment: str, run: str) -> str:
 def _check_keys(project: "Project", pretraining: Mapping[str, Any], place: str) -> None:
     chosen = pretraining[KEY]
     if ("run" in chosen) == ("path" in chosen):
-        raise ConfigError(f"{place}: got {', '.join(chosen) or 'no key'}, expected either `run` or `path`")
+        given = "both" if "run" in chosen else "neither"
+        raise ConfigError(f"{place}: got {given}, expected either `run` or `path`")
     for key in ("experiment", "seed"):
         if "path" in chosen and chosen.get(key) is not None:
             raise ConfigError(f"{place}.{key}: got {chosen[key]!r} beside `path`, expected it beside `run` only")

@@ -126,7 +126,7 @@ class Layout(DataLayout):
         return {name: path for name, path in finetuned.items() if bias_features(name.split(":")[1]) is not None}
 
     def table_layout(self, experiment: str) -> list[str]:
-        """The layout of a paper's tables, where the experiment or the one it is a twin of repeats such a paper."""
+        """The layout of a paper's tables, where the experiment repeats one, or is the miniature of one that does."""
         paper = paper_of_tables(self.project, experiment)
         return [] if paper is None else [f"config/paper_tables/{paper}.yaml"]
 
