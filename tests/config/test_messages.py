@@ -89,6 +89,24 @@ MISTAKES = {
         "{mask_probability: 0.4, segments: packed, padding_in_loss: true}",
         "objective.padding_in_loss: got true, expected false",
     ),
+    "masked tokens shown otherwise": (
+        DEMO,
+        "{mask_probability: 0.4}",
+        "{mask_probability: 0.4, random_probability: 0.75, keep_probability: 0.5}",
+        "objective.random_probability and keep_probability: got 1.25, expected together at most 1",
+    ),
+    "a start without a place": (
+        DEMO,
+        "{model: elc_demo}",
+        "{model: elc_demo, pretraining: {initialise_from: {take: weights}}}",
+        "runs.elc_bert.pretraining.initialise_from: got neither, expected either `run` or `path`",
+    ),
+    "GPUs of a type where there are none": (
+        "config.yaml",
+        "gpu_type: null",
+        "gpu_type: a100",
+        "cluster.gpu_type: got 'a100', expected null with gpus_per_node 0",
+    ),
     "scale of a tied matrix": (
         DEMO,
         "  schedule: {warm",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.config.corpus_checks import held_out_splits
-from hatchery.config.experiment_file import ModelFile
+from hatchery.config.kinds import FILES
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.own_text import check_own_text
 from hatchery.config.paper_tables import check_published_rows
@@ -15,7 +15,7 @@ from hatchery.errors import ConfigError
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.pretraining.settings import PretrainingSettings
 from hatchery.settings.problems import nearest
-from hatchery.typed import adapter, validated
+from hatchery.typed import build, validated
 
 if TYPE_CHECKING:
     from hatchery.config.project import Project
@@ -88,7 +88,7 @@ def check_positions(
 
     `model` is the run's, with its changes; `finetuned` are the greatest lengths of the inputs of the tasks, in tokens.
     """
-    sizes: EncoderSizes = adapter(ModelFile).validate_python(dict(model))
+    sizes: EncoderSizes = build(FILES["model"], model)
     most = sizes.position_limit
     if most is None:
         return

@@ -85,7 +85,7 @@ class Project:
         return self._blocks[kind, name]
 
     def validated(self, kind: str, name: str) -> dict[str, Any]:
-        """The block with defaults, checked by its class alone: it may not fit other files, or name one that is not there."""
+        """The block with defaults, after its class alone: it may not fit other files, or name none that is there."""
         if kind == "experiment":
             return self.written_experiment(name)
         self.require(kind, name, str(self.folder / FOLDERS[kind]))

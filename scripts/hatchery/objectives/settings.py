@@ -7,7 +7,7 @@ always-[MASK] is `kind` subword with `random_probability` and `keep_probability`
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from hatchery.settings.base import Range, ReadingName, Settings, Share, require
+from hatchery.settings.base import Range, ReadingName, RefusedError, Settings, Share, require
 
 SegmentsName = Literal["babylm", "bnc", "packed", "documents"]
 
@@ -45,12 +45,12 @@ class ObjectiveSettings(Settings):
         shown_otherwise = self.random_probability + self.keep_probability
         require(shown_otherwise <= 1, "random_probability and keep_probability", shown_otherwise, "together at most 1")
         whole = self.segments not in ("packed", "documents")
-        require(
-            self.sentence_pairs == "none" or whole,
-            "sentence_pairs",
-            self.sentence_pairs,
-            f"none with segments {self.segments!r}: pairs are made of whole sentences; use the segments babylm or bnc",
-        )
+        if self.sentence_pairs != "none" and not whole:
+            raise RefusedError(
+                "sentence_pairs",
+                f"got {self.sentence_pairs!r} with segments {self.segments!r}, expected none: pairs are made of whole "
+                "sentences; use the segments babylm or bnc",
+            )
         for key in ("padding_in_loss", "padding_attended"):
-            padded = self.segments != "packed" or not getattr(self, key)
-            require(padded, key, True, "false: packed sequences have no padding")
+            if getattr(self, key) and self.segments == "packed":
+                raise RefusedError(key, "got true, expected false: packed sequences have no padding")
