@@ -299,9 +299,9 @@ def test_an_unknown_experiment_names_the_nearest(repository: Path) -> None:
         Project(repository / "config").experiment("strcit")
 
 
-def test_an_unknown_cell_names_those_that_exist(repository: Path) -> None:
+def test_an_unknown_seeded_run_names_those_that_exist(repository: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'ltg_bert-s42'"):
-        Project(repository / "config").cell("demo", "ltg_bart-s42")
+        Project(repository / "config").seeded_run("demo", "ltg_bart-s42")
 
 
 def test_a_reserved_experiment_name_is_refused(configuration: Path) -> None:

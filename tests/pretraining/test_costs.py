@@ -296,7 +296,9 @@ def slice_of(repository: Path, experiment: str, **cluster: Any) -> dict[str, Any
 def test_every_experiment_can_be_estimated_from_its_configuration(experiment, repository):
     settings = cost_settings(slice_of(repository, experiment))
     costs = estimate(settings)
-    assert [cost.cell for cost in costs] == [cell.name for cell in Project(repository / "config").cells(experiment)]
+    assert [cost.cell for cost in costs] == [
+        cell.name for cell in Project(repository / "config").seeded_runs(experiment)
+    ]
     assert all(cost.parameters > 0 for cost in costs)
     assert max(cost.device_hours for cost in costs) > 0
 
