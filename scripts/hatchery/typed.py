@@ -51,11 +51,11 @@ def _built(cls: Any, mapping: Any, where: str, separator: str) -> Any:
     if not isinstance(mapping, Mapping):
         raise ConfigError(f"{where or cls.__name__}: got {shown(mapping)}, expected keys with values")
     problems: list[tuple[str, str]] = []
-    built = None
+    built, text = None, json.dumps(mapping, default=_plain)
     try:
-        built = adapter(cls).validate_json(json.dumps(mapping, default=_plain))
+        built = adapter(cls).validate_json(text)
     except ValidationError as error:
-        problems = problem_lines(error, cls, mapping)
+        problems = problem_lines(error, cls, json.loads(text))
     problems += missing_choices(cls, mapping)
     if problems:
         lines = (f"{separator.join(part for part in (where, key) if part)}: {words}" for key, words in problems)

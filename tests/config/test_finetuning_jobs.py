@@ -42,7 +42,7 @@ def test_jobs_of_one_task_make_its_manifest_alone(project: Project) -> None:
 
 def test_jobs_of_several_tasks_are_asked_for_once(project: Project) -> None:
     layout = KeptResults(project)
-    cells = [cell.name for cell in project.cells("bnc_mini")]
+    cells = [cell.name for cell in project.seeded_runs("bnc_mini")]
 
     def jobs(batch: str) -> list[str]:
         return [layout.kept(f"results/bnc_mini/finetuning_jobs/{cell}/{batch}/manifest.json") for cell in cells]

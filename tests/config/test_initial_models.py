@@ -132,8 +132,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"base": {"seeds": [1, 2]}, "later": start(run="base")},
         "got 42, expected a seed of 'base': 1, 2; name one, or give both runs the same seeds",
     ),
-    "neither run nor path": ({"later": start()}, "got take, expected either `run` or `path`"),
-    "run and path": ({"later": start(run="ltg_bert", path="x")}, "expected either `run` or `path`"),
+    "neither run nor path": ({"later": start()}, "initialise_from: got neither, expected either `run` or `path`"),
+    "run and path": ({"later": start(run="ltg_bert", path="x")}, "got both, expected either `run` or `path`"),
     "a seed beside a path": ({"later": start(path="x", seed=1)}, "initialise_from.seed: got 1 beside `path`"),
     "a path without a model": (
         {"later": start(path="nowhere")},

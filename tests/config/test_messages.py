@@ -89,6 +89,24 @@ MISTAKES = {
         "{mask_probability: 0.4, segments: packed, padding_in_loss: true}",
         "objective.padding_in_loss: got true, expected false",
     ),
+    "masked tokens shown otherwise": (
+        DEMO,
+        "{mask_probability: 0.4}",
+        "{mask_probability: 0.4, random_probability: 0.75, keep_probability: 0.5}",
+        "objective.random_probability and keep_probability: got 1.25, expected together at most 1",
+    ),
+    "a start without a place": (
+        DEMO,
+        "{model: elc_demo}",
+        "{model: elc_demo, pretraining: {initialise_from: {take: weights}}}",
+        "runs.elc_bert.pretraining.initialise_from: got neither, expected either `run` or `path`",
+    ),
+    "GPUs of a type where there are none": (
+        "config.yaml",
+        "gpu_type: null",
+        "gpu_type: a100",
+        "cluster.gpu_type: got 'a100', expected null with gpus_per_node 0",
+    ),
     "scale of a tied matrix": (
         DEMO,
         "  schedule: {warm",
@@ -281,9 +299,9 @@ def test_an_unknown_experiment_names_the_nearest(repository: Path) -> None:
         Project(repository / "config").experiment("strcit")
 
 
-def test_an_unknown_cell_names_those_that_exist(repository: Path) -> None:
+def test_an_unknown_seeded_run_names_those_that_exist(repository: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'ltg_bert-s42'"):
-        Project(repository / "config").cell("demo", "ltg_bart-s42")
+        Project(repository / "config").seeded_run("demo", "ltg_bart-s42")
 
 
 def test_a_reserved_experiment_name_is_refused(configuration: Path) -> None:

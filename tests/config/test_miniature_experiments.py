@@ -49,13 +49,13 @@ def without(values: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
 
 
 def runs(experiment: str) -> list[str]:
-    return [cell.run for cell in PROJECT.cells(experiment)]
+    return [cell.model for cell in PROJECT.seeded_runs(experiment)]
 
 
 @pytest.mark.parametrize(("original", "twin"), TWINS)
 def test_a_twin_has_the_same_cells_suites_tasks_and_perplexities(original: str, twin: str) -> None:
     first, second = PROJECT.experiment(original), PROJECT.experiment(twin)
-    assert PROJECT.cells(twin) == PROJECT.cells(original)
+    assert PROJECT.seeded_runs(twin) == PROJECT.seeded_runs(original)
     assert second["minimal_pairs"] == [miniature(name) for name in first["minimal_pairs"]]
     assert list(second["finetuning"]["tasks"]) == [miniature(name) for name in first["finetuning"]["tasks"]]
     assert second["perplexity"] == first["perplexity"]
@@ -117,7 +117,7 @@ def test_a_twin_needs_no_data_of_the_user_and_few_steps(twin: str) -> None:
 @pytest.mark.parametrize("experiment", PROJECT.names("experiment"))
 def test_every_job_of_every_experiment_has_settings(experiment: str) -> None:
     block = PROJECT.experiment(experiment)
-    for cell in PROJECT.cells(experiment):
+    for cell in PROJECT.seeded_runs(experiment):
         assert stage_settings(PROJECT, "pretrain", experiment=experiment, cell=cell.name)
         assert stage_settings(PROJECT, "export_model", experiment=experiment, cell=cell.name)
         assert stage_settings(PROJECT, "write_run_card", experiment=experiment, cell=cell.name)

@@ -2,19 +2,19 @@
 
 import pytest
 
-from hatchery.corpora.bnc_page import BncReading
 from hatchery.corpora.bnc_parser import parse
 from hatchery.corpora.bnc_xml import convert_text
 from hatchery.corpora.documents import Rejections
+from hatchery.settings.base import ReadingName
 
 HEADER = (
     "<teiHeader><fileDesc><sourceDesc><bibl><title>T</title></bibl></sourceDesc></fileDesc><profileDesc><particDesc>"
     '<person xml:id="P1"><persName>ada</persName></person></particDesc></profileDesc></teiHeader>'
 )
-READINGS: tuple[BncReading, ...] = ("as_published", "corrected")
+READINGS: tuple[ReadingName, ...] = ("as_published", "corrected")
 
 
-def convert(body: str, reading: BncReading, rejections: Rejections | None = None) -> str:
+def convert(body: str, reading: ReadingName, rejections: Rejections | None = None) -> str:
     """The page of a body without its title."""
     root = parse(f"<bncDoc>{HEADER}{body}</bncDoc>".encode(), "x.xml")
     page = convert_text(root, lambda: "Drawn", Rejections() if rejections is None else rejections, reading)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.corpora.bnc_page import BncReading
 from hatchery.corpora.bnc_xml import files, read
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.settings import BncOptions
 from hatchery.errors import SourceError
+from hatchery.settings.base import ReadingName
 from hatchery.storage.sources import RawSource, open_source, register_source
 
 HEADER = "<teiHeader><fileDesc><sourceDesc><bibl><title>T</title></bibl></sourceDesc></fileDesc></teiHeader>"
@@ -26,14 +26,14 @@ def spoken(body: str) -> str:
     return f"<bncDoc>{HEADER}\n<stext>\n{body}\n</stext></bncDoc>"
 
 
-def documents(source: RawSource, reading: BncReading = "corrected") -> Iterator[RawDocument]:
+def documents(source: RawSource, reading: ReadingName = "corrected") -> Iterator[RawDocument]:
     options = BncOptions(reading=reading)
     settings = ReaderContext("bnc", options, Rejections(), lambda text: [text])
     for file in files(source, options):
         yield from read(source, file, settings)
 
 
-def error_of(source: RawSource, reading: BncReading = "corrected") -> str:
+def error_of(source: RawSource, reading: ReadingName = "corrected") -> str:
     with pytest.raises(SourceError) as caught:
         list(documents(source, reading))
     message = str(caught.value)
@@ -191,7 +191,7 @@ f"<bncDoc>{HEADER.replace('</fileDesc>', PERSON)}<wtext/></bncDoc>",
     ],
 )  # fmt: skip
 def test_what_the_rules_do_not_know_is_an_error(
-    content: str, message: str, reading: BncReading, source_of: Make
+    content: str, message: str, reading: ReadingName, source_of: Make
 ) -> None:
     assert f"A00.xml: {message}" in error_of(source_of(A00__xml=content), reading)
 

@@ -6,17 +6,17 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hatchery.corpora.bnc_page import BncReading
 from hatchery.corpora.bnc_parser import parse
 from hatchery.corpora.bnc_xml import convert_text
 from hatchery.corpora.documents import Rejections
 from hatchery.errors import SourceError
+from hatchery.settings.base import ReadingName
 
 HEADER = (
     "<teiHeader><fileDesc><sourceDesc><bibl><title>T</title></bibl></sourceDesc></fileDesc><profileDesc><particDesc>"
     '<person xml:id="P1"><persName>ada</persName></person></particDesc></profileDesc></teiHeader>'
 )
-READINGS: tuple[BncReading, ...] = ("as_published", "corrected")
+READINGS: tuple[ReadingName, ...] = ("as_published", "corrected")
 
 
 class AllSamples(Rejections):
@@ -27,7 +27,7 @@ class AllSamples(Rejections):
         self.samples.setdefault(reason, []).append(sample or "")
 
 
-def convert(body: str, reading: BncReading, rejections: Rejections | None = None) -> str:
+def convert(body: str, reading: ReadingName, rejections: Rejections | None = None) -> str:
     """The page of a body without its title."""
     root = parse(f"<bncDoc>{HEADER}{body}</bncDoc>".encode(), "x.xml")
     page = convert_text(root, lambda: "Drawn", Rejections() if rejections is None else rejections, reading)
@@ -103,7 +103,7 @@ def numbered(content: str) -> tuple[str, list[str]]:
 
 @settings(max_examples=300, deadline=None)
 @given(several(ANYTHING), st.sampled_from(READINGS), st.sampled_from(("wtext", "stext")))
-def test_any_nesting_gives_a_page_or_an_error_with_its_line(inner: str, reading: BncReading, body: str) -> None:
+def test_any_nesting_gives_a_page_or_an_error_with_its_line(inner: str, reading: ReadingName, body: str) -> None:
     try:
         convert(f"<{body}>{inner}</{body}>", reading)
     except SourceError as error:
@@ -112,7 +112,7 @@ def test_any_nesting_gives_a_page_or_an_error_with_its_line(inner: str, reading:
 
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(WRITTEN, SPOKEN), st.sampled_from(READINGS))
-def test_no_word_is_lost_without_being_counted(content: str, reading: BncReading) -> None:
+def test_no_word_is_lost_without_being_counted(content: str, reading: ReadingName) -> None:
     marked, words = numbered(content)
     rejections = AllSamples()
     page = convert(marked, reading, rejections)
@@ -122,7 +122,7 @@ def test_no_word_is_lost_without_being_counted(content: str, reading: BncReading
 
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(WRITTEN, SPOKEN), st.sampled_from(READINGS))
-def test_a_page_has_stripped_lines_and_single_blank_lines(content: str, reading: BncReading) -> None:
+def test_a_page_has_stripped_lines_and_single_blank_lines(content: str, reading: ReadingName) -> None:
     page = convert(numbered(content)[0], reading)
     assert all(line == line.strip() for line in page.split("\n"))
     assert "\n\n\n" not in page

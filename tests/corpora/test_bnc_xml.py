@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from hatchery.corpora.bnc_header import first_names, name_drawer, usable_names
-from hatchery.corpora.bnc_page import BncReading
 from hatchery.corpora.bnc_parser import parse
 from hatchery.corpora.bnc_xml import convert_text, files, read
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.settings import BncOptions
 from hatchery.errors import SourceError
+from hatchery.settings.base import ReadingName
 from hatchery.storage.sources import RawSource, open_source, register_source
 
 HEADER = "<teiHeader><fileDesc><sourceDesc><bibl><title>A title . </title></bibl></sourceDesc></fileDesc></teiHeader>"
@@ -38,7 +38,7 @@ def test_published_reading_gives_the_golden_bytes(text_id: str, golden_directory
 
 @pytest.mark.parametrize("reading", ["as_published", "corrected"])
 def test_a_stored_document_is_the_page_without_blank_lines_at_its_end(
-    reading: BncReading, source_of: Callable[..., RawSource]
+    reading: ReadingName, source_of: Callable[..., RawSource]
 ) -> None:
     [document] = reading_of(source_of(B00__xml=SPOKEN % "B00"), reading=reading)
     root = parse((SPOKEN % "B00").encode(), "x")
@@ -90,7 +90,7 @@ def test_drawn_names_do_not_depend_on_the_other_texts(source_of: Callable[..., R
     assert any(f"{name}: 'Hello'" in alone for name in first_names())
 
 
-def header_page(header: str, reading: BncReading, body: str = "<wtext/>", draw: str = "Drawn") -> str:
+def header_page(header: str, reading: ReadingName, body: str = "<wtext/>", draw: str = "Drawn") -> str:
     root = parse(f"<bncDoc><teiHeader>{header}</teiHeader>{body}</bncDoc>".encode(), "x")
     return convert_text(root, lambda: draw, Rejections(), reading, "X00").rstrip("\n")
 
@@ -161,7 +161,7 @@ def test_names_that_are_not_purely_alphabetic_are_not_used() -> None:
 
 @pytest.mark.parametrize("reading", ["as_published", "corrected"])
 def test_embedded_texts_convert_with_all_their_features(
-    reading: BncReading, embedded_folder: Path, tmp_path: Path
+    reading: ReadingName, embedded_folder: Path, tmp_path: Path
 ) -> None:
     register_source("bnc", embedded_folder / "bnc", tmp_path / "bnc.json")
     rejections = Rejections()

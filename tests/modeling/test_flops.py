@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from hatchery.errors import ModelError
+from hatchery.errors import ConfigError
 from hatchery.modeling.families import forward_flops, model_config, training_flops, training_flops_per_sequence
 from hatchery.modeling.flops import PassShape
 from hatchery.modeling.initialisation import initialise_
@@ -116,7 +116,7 @@ def test_only_labelled_positions_meet_the_vocabulary() -> None:
     ("share", "length", "batch"), [(1.5, 20, None), (-0.1, 20, None), (0.1, 0, None), (0.1, 20, 0)]
 )
 def test_impossible_requests_are_refused(share: float, length: int, batch: int | None) -> None:
-    with pytest.raises(ModelError, match=r"got .*, expected"):
+    with pytest.raises(ConfigError, match=r"got .*, expected"):
         training_flops_per_sequence(SMALL, VOCABULARY, length, share, batch)
 
 

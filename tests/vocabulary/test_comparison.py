@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hatchery.vocabulary.comparison import COMPARISONS, Reading
+from hatchery.settings.base import ReadingName
+from hatchery.vocabulary.comparison import COMPARISONS
 from hatchery.vocabulary.known_words import KnownWords
 from hatchery.vocabulary.rules import LINK, SHORT, UNKNOWN, Rule, verdict
 
@@ -16,7 +17,7 @@ SIGNS = [*"abz059 '’ʼ-_.,:/éß²", "don't", "1st", "2nd", "1,000", "3.5th", 
 TEXTS = st.one_of(st.lists(st.sampled_from(SIGNS), max_size=12).map("".join), st.text(max_size=40))
 
 
-def reason(text: str, reading: Reading, minimum: int = 0) -> str | None:
+def reason(text: str, reading: ReadingName, minimum: int = 0) -> str | None:
     return verdict(text, Rule(VOCABULARY, COMPARISONS[reading], minimum, True))[0]
 
 
@@ -94,7 +95,7 @@ def test_published_words_are_those_of_the_authors_three_steps(text: str) -> None
 
 @pytest.mark.parametrize("reading", ["as_published", "corrected"])
 @given(text=TEXTS)
-def test_a_text_is_within_the_vocabulary_when_its_pieces_are(reading: Reading, text: str) -> None:
+def test_a_text_is_within_the_vocabulary_when_its_pieces_are(reading: ReadingName, text: str) -> None:
     comparison = COMPARISONS[reading]
     expected = all(comparison.knows(VOCABULARY, word) for word in comparison.words(text.lower())[0])
     assert KnownWords(VOCABULARY, comparison).contains(text) == expected
@@ -102,13 +103,13 @@ def test_a_text_is_within_the_vocabulary_when_its_pieces_are(reading: Reading, t
 
 @pytest.mark.parametrize("reading", ["as_published", "corrected"])
 @given(texts=st.lists(TEXTS, max_size=6))
-def test_what_was_remembered_changes_no_answer(reading: Reading, texts: list[str]) -> None:
+def test_what_was_remembered_changes_no_answer(reading: ReadingName, texts: list[str]) -> None:
     known = KnownWords(VOCABULARY, COMPARISONS[reading])
     for text in [*texts, *texts]:
         assert known.contains(text) == KnownWords(VOCABULARY, COMPARISONS[reading]).contains(text)
 
 
 @pytest.mark.parametrize("reading", ["as_published", "corrected"])
-def test_no_vocabulary_word_is_out_of_reach_but_those_with_digits_or_capitals(reading: Reading) -> None:
+def test_no_vocabulary_word_is_out_of_reach_but_those_with_digits_or_capitals(reading: ReadingName) -> None:
     for word in VOCABULARY - {"i", "a"}:
         assert COMPARISONS[reading].words(word)[0] == [word]

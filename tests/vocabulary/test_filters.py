@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
 from hatchery.corpora.sentences import pinned_splitter
-from hatchery.vocabulary.comparison import COMPARISONS, Reading
+from hatchery.settings.base import ReadingName
+from hatchery.vocabulary.comparison import COMPARISONS
 from hatchery.vocabulary.rules import LINK, SHORT, UNKNOWN, Rule, plain_sentences, plain_spans, windows
 from hatchery.vocabulary.sentence_filter import SentenceFilter
 from hatchery.vocabulary.sentence_spans import PUNCTUATION_AFTER_END, SentenceSpans
@@ -143,7 +144,7 @@ def test_sentence_spans_of_real_text_are_those_of_punkt(real_data: Path) -> None
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("lower_case", [True, False])
 @given(text=TEXTS)
-def test_fast_sentence_filter_equals_the_plain_rule(reading: Reading, lower_case: bool, text: str) -> None:
+def test_fast_sentence_filter_equals_the_plain_rule(reading: ReadingName, lower_case: bool, text: str) -> None:
     rule = Rule(VOCABULARY, COMPARISONS[reading], 3, lower_case)
     tokenizer = pinned_splitter().tokenizer
     fast = SentenceFilter(rule, SentenceSpans(tokenizer))
@@ -159,7 +160,7 @@ def test_fast_sentence_filter_equals_the_plain_rule(reading: Reading, lower_case
     minimum=st.integers(0, 6),
 )
 def test_fast_span_filter_equals_the_plain_rule(
-    reading: Reading, text: str, lower_case: bool, window_words: int, stride_words: int, minimum: int
+    reading: ReadingName, text: str, lower_case: bool, window_words: int, stride_words: int, minimum: int
 ) -> None:
     rule = Rule(VOCABULARY, COMPARISONS[reading], minimum, lower_case)
     fast = SpanFilter(rule, window_words, stride_words).select(text, examples=True)

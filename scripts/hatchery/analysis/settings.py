@@ -27,6 +27,11 @@ class SeededRun(Settings):
     label: str = ""
     is_baseline: bool = False
 
+    @classmethod
+    def of(cls, model: str, seed: int, label: str = "") -> "SeededRun":
+        """The run of a model's name and a seed, called as files call it."""
+        return cls(f"{model}-s{seed}", model, seed, label)
+
 
 @dataclass(frozen=True)
 class PublishedChoice(Settings):
@@ -144,17 +149,6 @@ def match_evaluations(
     wanted = {f"{run}:{evaluation}": (run, evaluation) for run in runs_by_name(runs) for evaluation in evaluations}
     _check_names(set(paths), set(wanted), flag)
     return {pair: paths[name] for name, pair in wanted.items()}
-
-
-def evaluations_named(paths: Mapping[str, Path], flag: str) -> list[str]:
-    """The evaluations behind `CELL:EVALUATION=path` inputs, each once, in the order in which they are given."""
-    names = []
-    for name in paths:
-        run, separator, evaluation = name.partition(":")
-        if not (run and separator and evaluation):
-            raise ConfigError(f"{flag}: expected CELL:SUITE=path, got the name {name!r}")
-        names.append(evaluation)
-    return list(dict.fromkeys(names))
 
 
 def _check_names(given: set[str], wanted: set[str], flag: str) -> None:

@@ -7,17 +7,16 @@ Every pair of models draws from its own stream: more models change other cells b
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
 from hatchery.analysis.stochastic_order import DRAWS, PURPOSE, estimate_order, grid_steps
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.seeds import generator
+from hatchery.settings.base import ReadingName
 
 THRESHOLD = 0.5
-
-Reading = Literal["corrected", "as_published"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,7 @@ class OrderMatrix:
     confidence: float
     cell_confidence: float
     comparisons: int
-    reading: Reading
+    reading: ReadingName
 
     def better(self, threshold: float = THRESHOLD) -> np.ndarray:
         """bool [k, k]: where the row is better than the column (0.5 fits the bold face of the published tables)."""
@@ -56,7 +55,7 @@ def order_matrix(
     confidence: float = 0.95,
     draws: int = DRAWS,
     seed: int,
-    reading: Reading = "corrected",
+    reading: ReadingName = "corrected",
     comparisons: int | None = None,
 ) -> OrderMatrix:
     """Compare all models, given one score per run and higher being better (see `run_scores.score_lists`).
@@ -72,8 +71,8 @@ def order_matrix(
     in 2 of 10 (4 of 10). Raises EvaluationError for invalid scores, naming the pair, and ConfigError for invalid
     settings.
     """
-    if reading not in get_args(Reading):
-        raise ConfigError(f"reading: {reading!r} is none of {', '.join(get_args(Reading))}")
+    if reading not in get_args(ReadingName):
+        raise ConfigError(f"reading: {reading!r} is none of {', '.join(get_args(ReadingName))}")
     if len(scores) < 2:
         raise EvaluationError(f"an order needs at least two models, not {len(scores)}")
     names = tuple(scores)
@@ -97,7 +96,7 @@ def order_matrix(
     return OrderMatrix(names, epsilon, violation, runs, confidence, cell_confidence, comparisons, reading)
 
 
-def corrected_confidence(confidence: float, comparisons: int, reading: Reading = "corrected") -> float:
+def corrected_confidence(confidence: float, comparisons: int, reading: ReadingName = "corrected") -> float:
     """The confidence of a single comparison. Raises ConfigError for values out of range."""
     if comparisons < 1:
         raise ConfigError(f"comparisons: {comparisons} is not at least 1")

@@ -1,23 +1,22 @@
 """The `cluster` block of config.yaml as a typed value: which machines jobs may ask for.
 
-The schema has checked types and ranges; what it cannot say is checked here, so that a mistake is told before the first
-job is sent and not by sbatch, one job at a time. Source of the refused options: the Slurm executor of Snakemake.
+A mistake is told before the first job is sent, and not by sbatch, one job at a time. Source of the refused options: the
+Slurm executor of Snakemake.
 """
 
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from hatchery.errors import ConfigError
-from hatchery.settings.base import Count, Natural, Range, Settings, ShareAboveZero
+from hatchery.costs.planned_device import PlannedDevice
+from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings, ShareAboveZero, require
 from hatchery.settings.fields import Text
 from hatchery.typed import build
 
 Word = Annotated[str, Text(r"^\S+$", "text without spaces")]
 Minutes = Annotated[int, Range(ge=5)]
 Megabytes = Annotated[int, Range(ge=256)]
-PlannedDevice = Literal["a100", "cpu", "h100", "h200", "l40s", "mi250x", "v100"]
 
 # Options of sbatch that the executor sets itself, and the key of the block that they come from.
 MANAGED = {
@@ -129,6 +128,19 @@ class ClusterSettings(Settings):
     planned_mfu: ShareAboveZero = 0.3
     """Share of the device's peak that training is taken to reach in that estimate."""
 
+    def __post_init__(self) -> None:
+        for key in ("extra", "gpu_extra"):
+            _check_extra(key, getattr(self, key) or "")
+        no_type = self.gpu_type is None or self.gpus_per_node > 0
+        require(no_type, "gpu_type", self.gpu_type, "null with gpus_per_node 0")
+        bound, processes = self.target(with_model=True).memory_mb_per_node, self.processes_per_node
+        if bound is not None and self.pretraining_memory_mb * processes > bound:
+            raise RefusedError(
+                "pretraining_memory_mb",
+                f"got {self.pretraining_memory_mb} for each of {processes} processes of a node, "
+                f"expected at most {bound // processes}, because a node has {bound}",
+            )
+
     def target(self, with_model: bool) -> JobTarget:
         """Where jobs with or without a model go: a `gpu_` key that is null is as the key without `gpu_`."""
         values = {key: getattr(self, key) for key in JobTarget.__dataclass_fields__}
@@ -148,38 +160,25 @@ class ClusterSettings(Settings):
         return self.nodes * self.processes_per_node
 
 
-def cluster_settings(block: Mapping[str, Any], where: str = "cluster") -> ClusterSettings:
-    """The typed block. Raises ConfigError naming the key, the value and what is expected."""
-    settings = build(ClusterSettings, block, where)
-    for key in ("extra", "gpu_extra"):
-        _check_extra(getattr(settings, key) or "", f"{where}.{key}")
-    if settings.gpu_type is not None and not settings.gpus_per_node:
-        raise ConfigError(f"{where}.gpu_type: got {settings.gpu_type!r}, expected null with gpus_per_node 0")
-    bound, processes = settings.target(with_model=True).memory_mb_per_node, settings.processes_per_node
-    if bound is not None and settings.pretraining_memory_mb * processes > bound:
-        raise ConfigError(
-            f"{where}.pretraining_memory_mb: got {settings.pretraining_memory_mb} for each of {processes} processes of "
-            f"a node, expected at most {bound // processes}, because a node has {bound}"
-        )
-    return settings
+def cluster_settings(block: Mapping[str, Any]) -> ClusterSettings:
+    """The typed block of a validated config.yaml."""
+    return build(ClusterSettings, block, "cluster")
 
 
-def _check_extra(extra: str, where: str) -> None:
+def _check_extra(key: str, extra: str) -> None:
     """Options that come from a key of the block, or from the executor itself, are refused."""
     try:
         words = shlex.split(extra)
     except ValueError as error:
-        raise ConfigError(f"{where}: got {extra!r}, which a shell cannot read: {error}") from None
-    if any(character in extra for character in ";&|<>$`\n"):
-        raise ConfigError(f"{where}: got {extra!r}, expected options of sbatch without characters of the shell")
+        raise RefusedError(key, f"got {extra!r}, which a shell cannot read: {error}") from None
+    expected = "options of sbatch without characters of the shell"
+    require(not any(character in extra for character in ";&|<>$`\n"), key, extra, expected)
     for word in words:
         option = word.split("=", 1)[0]
         if not option.startswith("-"):
             continue
         if not option.startswith("--"):
             option = option[:2]
-        for options, key in MANAGED.items():
-            if option in options:
-                raise ConfigError(f"{where}: got {word!r}, expected it under the key {key!r}")
-        if option in WITHOUT_KEY:
-            raise ConfigError(f"{where}: got {word!r}, expected no option that Snakemake itself sets")
+        for options, managed in MANAGED.items():
+            require(option not in options, key, word, f"it under the key {managed!r}")
+        require(option not in WITHOUT_KEY, key, word, "no option that Snakemake itself sets")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hatchery.analysis.settings import SeededRun
 from hatchery.config.overrides import pretraining_of
 from hatchery.errors import ConfigError
 from hatchery.pretraining.continuation_settings import FREE_KEYS
@@ -31,9 +32,9 @@ class Origin:
     seed: int
 
     @property
-    def cell(self) -> str:
+    def name(self) -> str:
         """Its name in paths."""
-        return f"{self.run}-s{self.seed}"
+        return SeededRun.of(self.run, self.seed).name
 
 
 def settings_of(pretraining: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,7 +126,8 @@ def _take(project: "Project", experiment: str, run: str) -> str:
 def _check_keys(project: "Project", pretraining: Mapping[str, Any], place: str) -> None:
     chosen = pretraining[KEY]
     if ("run" in chosen) == ("path" in chosen):
-        raise ConfigError(f"{place}: got {', '.join(chosen) or 'no key'}, expected either `run` or `path`")
+        given = "both" if "run" in chosen else "neither"
+        raise ConfigError(f"{place}: got {given}, expected either `run` or `path`")
     for key in ("experiment", "seed"):
         if "path" in chosen and chosen.get(key) is not None:
             raise ConfigError(f"{place}.{key}: got {chosen[key]!r} beside `path`, expected it beside `run` only")
@@ -152,7 +154,7 @@ def _check_circle(project: "Project", start: Origin, place: str) -> None:
     current: Origin | None = start
     while current is not None:
         if current in passed:
-            chain = " <- ".join(f"{origin.experiment}/{origin.cell}" for origin in [*passed, current])
+            chain = " <- ".join(f"{origin.experiment}/{origin.name}" for origin in [*passed, current])
             raise ConfigError(f"{place}: the runs start from each other in a circle: {chain}")
         passed.append(current)
         current = origin_of(project, current.experiment, current.run, current.seed)

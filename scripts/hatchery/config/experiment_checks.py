@@ -5,15 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.config.corpus_checks import held_out_splits
+from hatchery.config.kinds import FILES
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.own_text import check_own_text
 from hatchery.config.paper_tables import check_published_rows
 from hatchery.config.problems import Problems
 from hatchery.config.protocols import resolve_protocol
 from hatchery.errors import ConfigError
+from hatchery.modeling.configuration import EncoderSizes
 from hatchery.pretraining.settings import PretrainingSettings
 from hatchery.settings.problems import nearest
-from hatchery.typed import validated
+from hatchery.typed import build, validated
 
 if TYPE_CHECKING:
     from hatchery.config.project import Project
@@ -86,10 +88,11 @@ def check_positions(
 
     `model` is the run's, with its changes; `finetuned` are the greatest lengths of the inputs of the tasks, in tokens.
     """
-    if model["family"] == "ltg" and model["position_embedding"] != "absolute":
+    sizes: EncoderSizes = build(FILES["model"], model)
+    most = sizes.position_limit
+    if most is None:
         return
-    name = experiment["runs"][run]["model"]
-    most, problems = model["max_position_embeddings"], Problems()
+    name, problems = experiment["runs"][run]["model"], Problems()
     for key, length in _lengths(experiment, run, finetuned):
         if length > most:
             problems.add(

@@ -39,7 +39,7 @@ def task_batch(project: Project, experiment: str, batch: str) -> list[str]:
 
 
 def _batches(project: Project, experiment: str) -> dict[str, list[str]]:
-    return task_batches(project.experiment(experiment)["finetuning"], len(project.cells(experiment)))
+    return task_batches(project.experiment(experiment)["finetuning"], len(project.seeded_runs(experiment)))
 
 
 def batches_by_task(project: Project, experiment: str) -> dict[str, str]:

@@ -4,11 +4,11 @@ A broken experiment file hurts only its own targets, because nothing is read bef
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from hatchery.analysis.settings import SeededRun
 from hatchery.config.block_checks import check_block
 from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.config.names import is_name, misnamed_file
@@ -24,19 +24,6 @@ from hatchery.settings.walk import Named, references
 from hatchery.storage.roots import expanded
 from hatchery.storage.yaml_files import read_yaml
 from hatchery.typed import validated
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One pretrained model of an experiment: a run and its pretraining seed."""
-
-    run: str
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """The cell's name in paths."""
-        return f"{self.run}-s{self.seed}"
 
 
 def corpus_kind(corpus: Mapping[str, Any]) -> str:
@@ -85,7 +72,7 @@ class Project:
         return self._blocks[kind, name]
 
     def validated(self, kind: str, name: str) -> dict[str, Any]:
-        """The block with defaults, after its schema alone: its values may not fit each other, or name nothing."""
+        """The block with defaults, after its class alone: it may not fit other files, or name none that is there."""
         if kind == "experiment":
             return self.written_experiment(name)
         self.require(kind, name, str(self.folder / FOLDERS[kind]))
@@ -174,19 +161,19 @@ class Project:
         """Names of the blocks of a kind that somebody asked for, in that order."""
         return [name for loaded_kind, name in self._blocks if loaded_kind == kind]
 
-    def cells(self, experiment: str) -> list[Cell]:
+    def seeded_runs(self, experiment: str) -> list[SeededRun]:
         """The models of an experiment in the order of its file, one for each run and pretraining seed."""
-        runs = self.experiment(experiment)["runs"]
-        return [Cell(name, seed) for name, run in runs.items() for seed in run["seeds"]]
+        runs, labels = self.experiment(experiment)["runs"], self.labels(experiment)
+        return [SeededRun.of(name, seed, labels.get(name, "")) for name, run in runs.items() for seed in run["seeds"]]
 
-    def cell(self, experiment: str, name: str) -> Cell:
-        """The cell called `name`. Raises ConfigError with the nearest match when the experiment has none such."""
-        cells = {cell.name: cell for cell in self.cells(experiment)}
-        if name not in cells:
+    def seeded_run(self, experiment: str, name: str) -> SeededRun:
+        """The run and seed called `name`. Raises ConfigError with the nearest match when there is none such."""
+        known = {run.name: run for run in self.seeded_runs(experiment)}
+        if name not in known:
             raise ConfigError(
-                f"experiment {experiment!r} has no model {name!r}; there are: {', '.join(cells)}{nearest(name, cells)}"
+                f"experiment {experiment!r} has no model {name!r}; there are: {', '.join(known)}{nearest(name, known)}"
             )
-        return cells[name]
+        return known[name]
 
     def require(self, kind: str, name: str, where: str) -> None:
         """Raise ConfigError with the nearest match unless a block of this kind and name exists."""

@@ -33,7 +33,7 @@ from hatchery.settings.fields import (
     VocabularyName,
 )
 from hatchery.tokenization.selection.settings import CandidateKeys, SweepKeys
-from hatchery.tokenization.trainer_settings import TokenizerSettings
+from hatchery.tokenization.trainer_settings import TokenizerKind, TokenizerSettings
 from hatchery.vocabulary.settings import SelectionKeys, VocabularySettings
 
 Language = Annotated[str, Text("^[a-z]{2,3}$", "a code of two or three letters a-z, such as en")]
@@ -197,7 +197,7 @@ class TokenizerFile(TokenizerSettings):
 
     ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("corpus", "kind"), ("corpora", "kind"), ("path",))
 
-    kind: Literal["wordpiece", "byte_bpe", "unigram"] = ABSENT
+    kind: TokenizerKind = ABSENT
     """WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE (reduced-vocabulary study), or
     Unigram, which chooses the most probable pieces and learns by pruning, as in SentencePiece."""
     description: str = ""

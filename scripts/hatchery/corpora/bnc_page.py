@@ -6,7 +6,6 @@ stands once, on the first line. What is left out although it holds words is coun
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
 
 from lxml import etree
 
@@ -14,8 +13,8 @@ from hatchery.corpora.bnc_parser import line_of
 from hatchery.corpora.cleaning import BNC_PUBLISHED_RULES, BNC_RULES, clean
 from hatchery.corpora.documents import Rejections
 from hatchery.errors import SourceError
+from hatchery.settings.base import ReadingName
 
-BncReading = Literal["as_published", "corrected"]
 _DEEPEST_DIVISION = 20
 _BLANK_LINES = re.compile(r"\n{3,}")
 
@@ -53,7 +52,7 @@ def is_heading(block: str) -> bool:
 class Page:
     """Collects the blocks of one text in one of the two readings."""
 
-    def __init__(self, reading: BncReading, rejections: Rejections) -> None:
+    def __init__(self, reading: ReadingName, rejections: Rejections) -> None:
         self.corrected = reading == "corrected"
         self._rules = BNC_RULES if self.corrected else BNC_PUBLISHED_RULES
         self._rejections = rejections

@@ -28,13 +28,14 @@ from lxml import etree
 
 from hatchery.corpora.bnc_blocks import WrittenBody
 from hatchery.corpora.bnc_header import XML_ID, Speakers, first_names, name_drawer, title_of
-from hatchery.corpora.bnc_page import BncReading, Page
+from hatchery.corpora.bnc_page import Page
 from hatchery.corpora.bnc_parser import parse
 from hatchery.corpora.bnc_spoken import SpokenBody
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.settings import BncOptions
 from hatchery.corpora.text_files import matching_names, where_in
 from hatchery.errors import SourceError
+from hatchery.settings.base import ReadingName
 from hatchery.storage.sources import RawSource
 
 _TEXT_ID = re.compile(r"[A-Za-z0-9_.-]{1,40}")
@@ -66,7 +67,7 @@ def convert_text(
     root: etree._Element,
     draw_name: Callable[[], str],
     rejections: Rejections,
-    reading: BncReading = "corrected",
+    reading: ReadingName = "corrected",
     identifier: str = "",
 ) -> str:
     """A text as Markdown with a blank line behind every block, also the last one, as the published converter writes it.

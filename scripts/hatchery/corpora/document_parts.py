@@ -16,12 +16,13 @@ from hatchery.corpora.corpus_writer import document_row
 from hatchery.corpora.cutting import PIECE_BYTES, Piece
 from hatchery.corpora.documents import SCHEMA, ReaderContext, Rejections
 from hatchery.corpora.registry import reader_and_options
-from hatchery.corpora.sentences import SentenceReading, open_splitter
+from hatchery.corpora.sentences import open_splitter
 from hatchery.corpora.settings import SplitSettings
 from hatchery.corpora.splits import draw, smallest
 from hatchery.corpora.text_files import unpacked_bytes
 from hatchery.errors import CorpusError
 from hatchery.progress import Progress
+from hatchery.settings.base import ReadingName
 from hatchery.storage.checksums import digest
 from hatchery.storage.parquet import TableWriter
 from hatchery.storage.sources import RawSource, open_source
@@ -47,7 +48,7 @@ class FileGroup:
     files_digest: str
     """Digest of the names of all files that are read of this source: a reader may look at which there are."""
     sentence_model: Path | None
-    sentence_reading: SentenceReading
+    sentence_reading: ReadingName
     split: SplitSettings
     count: int
     """How many files of the source are read."""
@@ -86,7 +87,7 @@ def file_groups(
     manifest: Path,
     split: SplitSettings,
     sentence_model: Path | None = None,
-    sentence_reading: SentenceReading = "corrected",
+    sentence_reading: ReadingName = "corrected",
 ) -> Iterator[FileGroup]:
     """The tasks of one source, in reading order. Raises SourceError when the reader finds no file in it."""
     source = opened(manifest)

@@ -11,11 +11,10 @@ boundaries survive. In both, an item longer than a sequence (a span of 110 words
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from hatchery.corpora.settings import SequenceLength
-
-GroupingReading = Literal["as_published", "corrected"]
+from hatchery.settings.base import ReadingName
 
 
 class Item(NamedTuple):
@@ -34,7 +33,7 @@ class Sequence(NamedTuple):
 
 
 def grouped(
-    items: Iterable[Item], length: SequenceLength, reading: GroupingReading, lost: Callable[[Item], None]
+    items: Iterable[Item], length: SequenceLength, reading: ReadingName, lost: Callable[[Item], None]
 ) -> Iterator[Sequence]:
     """The sequences of the items of one level, in order; `lost` is called for every item that is in none of them."""
     if reading == "as_published":

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from hatchery.corpora.text_files import read_text, where_in
 from hatchery.errors import SourceError
+from hatchery.settings.base import ReadingName
 from hatchery.storage.checksums import digest, sha256_file
 from hatchery.storage.sources import RawSource
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from hatchery.corpora.punkt import FastPunktTokenizer
 
-SentenceReading = Literal["as_published", "corrected"]
 MODEL_FOLDER = Path(__file__).with_name("punkt_english")
 COLLOCATIONS, STARTERS, ABBREVIATIONS, ORTHOGRAPHY = PARAMETER_FILES = (
     "collocations.tab",
@@ -67,7 +67,7 @@ class PunktModel:
 class SentenceSplitter:
     """Splits paragraphs by one Punkt model; can be pickled."""
 
-    def __init__(self, model: PunktModel, reading: SentenceReading = "corrected") -> None:
+    def __init__(self, model: PunktModel, reading: ReadingName = "corrected") -> None:
         self.model = model
         self.reading = reading
 
@@ -112,12 +112,12 @@ def split_sentences(text: str) -> list[str]:
 
 
 @cache
-def pinned_splitter(reading: SentenceReading = "corrected") -> SentenceSplitter:
+def pinned_splitter(reading: ReadingName = "corrected") -> SentenceSplitter:
     """The splitter with the model that comes with Hatchery, loaded once per process."""
     return folder_splitter(MODEL_FOLDER, reading)
 
 
-def open_splitter(source: RawSource | None, reading: SentenceReading = "corrected") -> SentenceSplitter:
+def open_splitter(source: RawSource | None, reading: ReadingName = "corrected") -> SentenceSplitter:
     """The splitter with the Punkt parameters in `source` (NLTK's `punkt_tab` or its `english`).
 
     None takes the model that comes with Hatchery. Raises SourceError when the four files are missing, or naming file
@@ -132,7 +132,7 @@ def open_splitter(source: RawSource | None, reading: SentenceReading = "correcte
     )
 
 
-def folder_splitter(folder: Path, reading: SentenceReading = "corrected") -> SentenceSplitter:
+def folder_splitter(folder: Path, reading: ReadingName = "corrected") -> SentenceSplitter:
     """The splitter with the four parameter files of a folder. Raises SourceError naming a missing or damaged one."""
 
     def text_of(name: str) -> str:

@@ -4,15 +4,19 @@ Peaks are those of `runs.peaks`, so that planning and telemetry measure by one t
 printed with every estimate. Source of the yardstick: LTG-BERT reference, sections 5.1 and 5.8.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from hatchery.errors import ConfigError
 from hatchery.modeling.paper_flops import kaplan_flops
 from hatchery.runs.peaks import mfu, peak_flops
-from hatchery.settings.base import Settings
+from hatchery.settings.base import Count, Settings, ShareAboveZero
 
-# Planned device -> the name by which its driver reports it, under which `runs.peaks` knows its peak.
-DEVICES = {
+PlannedDevice = Literal["a100", "cpu", "h100", "h200", "l40s", "mi250x", "v100"]
+
+# The name by which its driver reports it, under which `runs.peaks` knows its peak.
+DEVICES: Mapping[PlannedDevice, str] = {
     "a100": "NVIDIA A100-SXM4-80GB",
     "cpu": "cpu",
     "h100": "NVIDIA H100 80GB HBM3",
@@ -29,13 +33,12 @@ CPU_THREAD_PEAK = 1e11
 class PlanSettings(Settings):
     """On what an experiment is planned to run, and what a run keeps on disk."""
 
-    # One of DEVICES.
-    device: str
-    devices: int
+    device: PlannedDevice
+    devices: Count
     # CPU threads of a run; counts where the device is "cpu".
-    threads: int
+    threads: Count
     # Share of the device's peak that training is taken to reach.
-    mfu: float
+    mfu: ShareAboveZero
     keep_checkpoints: int
     milestones: tuple[float, ...]
 
@@ -46,7 +49,7 @@ class PublishedRun:
 
     parameters: int
     tokens: int
-    device: str
+    device: PlannedDevice
     devices: int
     precision: str
     seconds: int
@@ -76,14 +79,6 @@ LTG_BERT_RUN = PublishedRun(
 """LTG-BERT base on the BNC (reference, sections 5.1 and 5.8)."""
 
 
-def check_plan(plan: PlanSettings) -> None:
-    """Raises ConfigError for an unknown device or a number that is out of its range."""
-    _require(plan.device in DEVICES, "planned_device", plan.device, f"one of {', '.join(DEVICES)}")
-    _require(0 < plan.mfu <= 1, "planned_mfu", plan.mfu, "a share above 0 and at most 1")
-    _require(plan.devices >= 1, "gpus", plan.devices, "1 or more devices to plan with")
-    _require(plan.threads >= 1, "threads", plan.threads, "1 or more")
-
-
 def precision_and_peak(requested: str, plan: PlanSettings) -> tuple[str, float]:
     """The precision of a run on the planned device, and operations per second of all planned devices together.
 
@@ -103,8 +98,3 @@ def precision_and_peak(requested: str, plan: PlanSettings) -> tuple[str, float]:
             "plan with another device (cluster.planned_device) or set another precision"
         )
     return precision, peak * plan.devices
-
-
-def _require(condition: bool, key: str, value: object, expected: str) -> None:
-    if not condition:
-        raise ConfigError(f"cost.plan.{key}: got {value!r}, expected {expected}")

@@ -50,7 +50,7 @@ class EncoderSizes(Settings):
     layer_norm_eps: Positive = 1e-7
     """Added to the variance in every layer norm."""
 
-    family: str = "ltg"
+    family: str
     """Tells the families of models apart."""
 
     def __post_init__(self) -> None:
@@ -61,6 +61,11 @@ class EncoderSizes(Settings):
             self.num_attention_heads,
             f"a divisor of hidden_size ({self.hidden_size})",
         )
+
+    @property
+    def position_limit(self) -> int | None:
+        """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
+        return self.max_position_embeddings
 
     @property
     def head_size(self) -> int:
@@ -90,11 +95,6 @@ class ModelConfig(EncoderSizes):
     def vocabulary_rows(self) -> int:
         """Rows of the word embedding and of the output layer: the number of logits."""
         return self.vocab_size
-
-    @property
-    def position_limit(self) -> int | None:
-        """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
-        return self.max_position_embeddings
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, ready for JSON."""

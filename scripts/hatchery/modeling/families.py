@@ -12,6 +12,7 @@ from hatchery.modeling.family import Family
 from hatchery.modeling.flops import BACKWARD_FACTOR, PassShape
 from hatchery.modeling.ltg.family import LTG
 from hatchery.modeling.roberta.family import ROBERTA
+from hatchery.settings.base import require
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.typed import build
 
@@ -64,19 +65,14 @@ def training_flops_per_sequence(
     `model` are the settings of a model of any family without the vocabulary size. `labelled_share` is the share of
     the positions that are labelled: only they meet the vocabulary. `batch_size` are the sequences of one forward pass,
     which share the projection of the relative positions; None leaves that out, as in a large batch. A model with
-    `sentence_pair_head` judges one pair per sequence. Raises ConfigError and ModelError for an impossible model, and
-    ModelError for an impossible share, length or batch.
+    `sentence_pair_head` judges one pair per sequence. Raises ConfigError for an impossible share, length or batch, and
+    ConfigError and ModelError for an impossible model.
     """
-    _require(0 <= labelled_share <= 1, "labelled_share", labelled_share, "a number from 0 to 1")
-    _require(sequence_length >= 1, "sequence_length", sequence_length, "1 or more")
-    _require(batch_size is None or batch_size >= 1, "batch_size", batch_size, "1 or more, or None")
+    require(0 <= labelled_share <= 1, "labelled_share", labelled_share, "a number from 0 to 1")
+    require(sequence_length >= 1, "sequence_length", sequence_length, "1 or more")
+    require(batch_size is None or batch_size >= 1, "batch_size", batch_size, "1 or more, or None")
     config = model_config({**model, "vocab_size": vocabulary_size})
     parts = forward_flops(config, PassShape(1, sequence_length, labelled_share * sequence_length, pairs=True))
     shared = parts.pop("position_table")
     forward = sum(parts.values()) + (shared / batch_size if batch_size is not None else 0.0)
     return (1 + BACKWARD_FACTOR) * forward
-
-
-def _require(condition: bool, key: str, value: object, expected: str) -> None:
-    if not condition:
-        raise ModelError(f"{key}: got {value!r}, expected {expected}")

@@ -7,7 +7,9 @@ always-[MASK] is `kind` subword with `random_probability` and `keep_probability`
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from hatchery.settings.base import Range, RefusedError, Settings, Share
+from hatchery.settings.base import Range, ReadingName, RefusedError, Settings, Share, require
+
+SegmentsName = Literal["babylm", "bnc", "packed", "documents"]
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class ObjectiveSettings(Settings):
 
     kind: Literal["subword", "whole_word", "span"] = "span"
     """What is masked together."""
-    reading: Literal["corrected", "as_published"] = "corrected"
+    reading: ReadingName = "corrected"
     """as_published repeats the label defect of LTG-BERT's BNC code, whose overlapping spans label some 6 % wrongly."""
     mask_probability: Annotated[float, Range(gt=0, lt=1)] = 0.15
     """Share of the tokens that the model has to predict."""
@@ -30,7 +32,7 @@ class ObjectiveSettings(Settings):
     """Corrected spans ask for at least one token, as in the BabyLM revision; the ELC-BERT code does not."""
     special_tokens_maskable: bool = False
     """Whether the tokens that frame a sequence can be masked (reduced-vocabulary study)."""
-    segments: Literal["babylm", "bnc", "packed", "documents"] = "babylm"
+    segments: SegmentsName = "babylm"
     """How documents are cut into sequences; packed fills every sequence."""
     sentence_pairs: Literal["none", "document", "order"] = "none"
     """Two texts in a sequence, and a head that judges whether they belong together."""
@@ -40,8 +42,8 @@ class ObjectiveSettings(Settings):
     """Quirk of the reduced-vocabulary study: padding is attended to."""
 
     def __post_init__(self) -> None:
-        if self.random_probability + self.keep_probability > 1:
-            raise RefusedError("random_probability", "together with keep_probability it is more than 1")
+        shown_otherwise = self.random_probability + self.keep_probability
+        require(shown_otherwise <= 1, "random_probability and keep_probability", shown_otherwise, "together at most 1")
         whole = self.segments not in ("packed", "documents")
         if self.sentence_pairs != "none" and not whole:
             raise RefusedError(

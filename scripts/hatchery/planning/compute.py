@@ -31,8 +31,8 @@ class Compute(KeptResults):
 
     @cached_property
     def cluster_settings(self) -> ClusterSettings:
-        """The `cluster` block. Raises ConfigError for values that do not fit each other."""
-        return cluster_settings(self.project.config["cluster"], f"{self.project.folder / 'config.yaml'}: cluster")
+        """The `cluster` block."""
+        return cluster_settings(self.project.config["cluster"])
 
     def threads(self, kind: Threads | None) -> int:
         """Processor threads of a `corpus`, `tokenization`, `pretraining` or `evaluation` job; one of any other."""

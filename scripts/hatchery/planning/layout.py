@@ -30,40 +30,40 @@ class Layout(DataLayout):
         return self.source(self.project.block(kind, name))
 
     def pretrained(self, experiment: str) -> dict[str, str]:
-        """Manifests of an experiment's pretrained models by cell."""
+        """Manifests of an experiment's pretrained models by run and seed."""
         return {
-            cell.name: f"results/{experiment}/pretraining/{cell.name}/manifest.json"
-            for cell in self.project.cells(experiment)
+            run.name: f"results/{experiment}/pretraining/{run.name}/manifest.json"
+            for run in self.project.seeded_runs(experiment)
         }
 
     def initial_model(self, experiment: str, cell: str) -> list[str]:
         """Manifest of the model that a pretraining starts from; none where its weights are random."""
-        chosen = self.project.cell(experiment, cell)
-        given = path_of(self.project, pretraining_of(self.project.experiment(experiment), chosen.run))
+        chosen = self.project.seeded_run(experiment, cell)
+        given = path_of(self.project, pretraining_of(self.project.experiment(experiment), chosen.model))
         if given is not None:
             return [given]
-        origin = origin_of(self.project, experiment, chosen.run, chosen.seed)
-        return [] if origin is None else [self.pretrained(origin.experiment)[origin.cell]]
+        origin = origin_of(self.project, experiment, chosen.model, chosen.seed)
+        return [] if origin is None else [self.pretrained(origin.experiment)[origin.name]]
 
     def run_cards(self, experiment: str) -> dict[str, str]:
-        """Cards of an experiment's pretraining runs by cell."""
+        """Cards of an experiment's pretraining runs by run and seed."""
         return {
-            cell.name: f"results/{experiment}/run_cards/{cell.name}.html" for cell in self.project.cells(experiment)
+            run.name: f"results/{experiment}/run_cards/{run.name}.html" for run in self.project.seeded_runs(experiment)
         }
 
     def minimal_pairs(self, experiment: str) -> dict[str, str]:
-        """Manifests of minimal-pair scores by `CELL:SUITE`."""
+        """Manifests of minimal-pair scores by `RUN-sSEED:SUITE`."""
         return {
-            f"{cell.name}:{suite}": f"results/{experiment}/minimal_pairs/{cell.name}/{suite}/manifest.json"
-            for cell in self.project.cells(experiment)
+            f"{run.name}:{suite}": f"results/{experiment}/minimal_pairs/{run.name}/{suite}/manifest.json"
+            for run in self.project.seeded_runs(experiment)
             for suite in self.project.experiment(experiment)["minimal_pairs"]
         }
 
     def finetuned(self, experiment: str) -> dict[str, str]:
-        """Manifests of fine-tuning results by `CELL:TASK`."""
+        """Manifests of fine-tuning results by `RUN-sSEED:TASK`."""
         return {
-            f"{cell.name}:{task}": f"results/{experiment}/finetuning/{cell.name}/{task}/manifest.json"
-            for cell in self.project.cells(experiment)
+            f"{run.name}:{task}": f"results/{experiment}/finetuning/{run.name}/{task}/manifest.json"
+            for run in self.project.seeded_runs(experiment)
             for task in self.project.experiment(experiment)["finetuning"]["tasks"]
         }
 
@@ -93,12 +93,12 @@ class Layout(DataLayout):
         return sorted({f"results/vocabularies/{entry['name']}/manifest.json" for entry in filters if entry is not None})
 
     def perplexities(self, experiment: str) -> dict[str, str]:
-        """Manifests of perplexities by cell; none where no split is asked for."""
+        """Manifests of perplexities by run and seed; none where no split is asked for."""
         if not self.project.experiment(experiment)["perplexity"]["splits"]:
             return {}
         return {
-            cell.name: f"results/{experiment}/perplexity/{cell.name}/manifest.json"
-            for cell in self.project.cells(experiment)
+            run.name: f"results/{experiment}/perplexity/{run.name}/manifest.json"
+            for run in self.project.seeded_runs(experiment)
         }
 
     def baseline_model(self, baseline: str) -> str:
@@ -115,18 +115,18 @@ class Layout(DataLayout):
         }
 
     def probed(self, experiment: str) -> dict[str, str]:
-        """Manifests of the fine-tuning results that have layer weights (edge probing), by `CELL:TASK`."""
+        """Manifests of the fine-tuning results that have layer weights (edge probing), by `RUN-sSEED:TASK`."""
         finetuned = self.finetuned(experiment)
         kinds = {name: self.project.block("task", name.split(":")[1])["head"]["kind"] for name in finetuned}
         return {name: path for name, path in finetuned.items() if kinds[name] == "span_classification"}
 
     def ambiguous(self, experiment: str) -> dict[str, str]:
-        """Manifests of the fine-tuning results on the ambiguous tasks of MSGS, by `CELL:TASK`."""
+        """Manifests of the fine-tuning results on the ambiguous tasks of MSGS, by `RUN-sSEED:TASK`."""
         finetuned = self.finetuned(experiment)
         return {name: path for name, path in finetuned.items() if bias_features(name.split(":")[1]) is not None}
 
     def table_layout(self, experiment: str) -> list[str]:
-        """The layout of a paper's tables, where the experiment or the one it is a twin of repeats such a paper."""
+        """The layout of a paper's tables, where the experiment repeats one, or is the miniature of one that does."""
         paper = paper_of_tables(self.project, experiment)
         return [] if paper is None else [f"config/paper_tables/{paper}.yaml"]
 
@@ -140,10 +140,10 @@ class Layout(DataLayout):
         return [f"results/{experiment}/paper_tables/manifest.json"] if self.table_layout(experiment) else []
 
     def exported(self, experiment: str) -> dict[str, str]:
-        """Manifests of an experiment's models as folders for `transformers`, by cell."""
+        """Manifests of an experiment's models as folders for `transformers`, by run and seed."""
         return {
-            cell.name: f"results/{experiment}/export/{cell.name}/manifest.json"
-            for cell in self.project.cells(experiment)
+            run.name: f"results/{experiment}/export/{run.name}/manifest.json"
+            for run in self.project.seeded_runs(experiment)
         }
 
     def experiment_corpus(self, experiment: str) -> str:
@@ -151,10 +151,10 @@ class Layout(DataLayout):
         return self.corpus_manifest(self.project.experiment(experiment)["corpus"])
 
     def filled_sentences(self, experiment: str) -> dict[str, str]:
-        """Manifests of the sentences that an experiment's models filled in, by cell."""
+        """Manifests of the sentences that an experiment's models filled in, by run and seed."""
         return {
-            cell.name: f"results/{experiment}/filled_sentences/{cell.name}/manifest.json"
-            for cell in self.project.cells(experiment)
+            run.name: f"results/{experiment}/filled_sentences/{run.name}/manifest.json"
+            for run in self.project.seeded_runs(experiment)
         }
 
     def published(self, experiment: str) -> list[str]:

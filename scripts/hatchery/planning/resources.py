@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from hatchery.config.cluster import ClusterSettings
-from hatchery.errors import ConfigError
+from hatchery.settings.base import require
 from hatchery.stages.record import Stage
 
 Resource = int | str
@@ -33,9 +33,10 @@ def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attemp
     `gpu_slots` counts the GPUs of one machine where jobs run at once; Slurm's executor does not know it and reads
     `gres`. Raises ConfigError for an impossible number of threads, minutes or attempts.
     """
-    _require("threads", facts.threads, facts.threads >= 1, "1 or more")
-    _require("attempt", attempt, attempt >= 1, "1 or more")
-    _require("minutes", facts.minutes, facts.minutes is None or facts.minutes >= 0, "0 or more, or None")
+    require(facts.threads >= 1, "resources: threads", facts.threads, "1 or more")
+    require(attempt >= 1, "resources: attempt", attempt, "1 or more")
+    known = facts.minutes is None or facts.minutes >= 0
+    require(known, "resources: minutes", facts.minutes, "0 or more, or None")
     if need.sort == "local":
         return {"mem_mb": need.memory_mb, "runtime": need.minutes}
     target = cluster.target(with_model=need.sort in ("model", "pretraining"))
@@ -103,8 +104,3 @@ def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, R
 
 def _bounded(value: int, bound: int | None) -> int:
     return value if bound is None else min(value, bound)
-
-
-def _require(name: str, value: object, condition: bool, expected: str) -> None:
-    if not condition:
-        raise ConfigError(f"resources: {name}: got {value!r}, expected {expected}")

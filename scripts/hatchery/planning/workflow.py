@@ -1,10 +1,12 @@
 """What the Snakefile holds in its hand: this checkout's configuration, with errors that are shown plainly."""
 
 import atexit
+import inspect
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from snakemake.io import strip_wildcard_constraints
@@ -105,24 +107,10 @@ def _is_made(target: str, workflow: Any) -> bool:
     )
 
 
-class _Guarded:
-    """A workflow whose configuration errors end the invocation with their own line.
-
-    Snakemake wraps every exception of an input function, its own WorkflowError too, in a message with a traceback;
-    only SystemExit passes through untouched.
-    """
-
-    def __init__(self, workflow: Workflow) -> None:
-        self._workflow = workflow
-
-    def __getattr__(self, name: str) -> Any:
-        return plainly(getattr(self._workflow, name))
-
-
 def open_workflow(
     folder: str | Path, overrides: Mapping[str, Any], is_main_process: bool = True, is_real_run: bool = False
-) -> Any:
-    """The workflow configured in `folder`; an error of the configuration ends the program with one line.
+) -> SimpleNamespace:
+    """What the rules call: the methods of the workflow configured in `folder`, each made to end the program `plainly`.
 
     The main configuration is checked at once, experiments when they are asked for. Only a real run makes anything. In
     the process of one job of a cluster, calls are written as they are asked for.
@@ -136,4 +124,5 @@ def open_workflow(
     workflow = Workflow(project, is_main_process)
     if not is_main_process:
         workflow.write_calls()
-    return _Guarded(workflow)
+    methods = (name for name, _ in inspect.getmembers(Workflow, inspect.isfunction) if not name.startswith("_"))
+    return SimpleNamespace(**{name: plainly(getattr(workflow, name)) for name in methods})

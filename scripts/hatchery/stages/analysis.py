@@ -1,9 +1,9 @@
 """Stages that read results: tables, pages, cards, exported models."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from hatchery.analysis.settings import SeededRun
 from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
 from hatchery.config.terms import raw_inputs
@@ -13,16 +13,15 @@ from hatchery.stages.record import Stage
 
 def runs_of(project: Project, experiment: str) -> list[dict[str, Any]]:
     """The pretrained models of an experiment: model, seed, and what tables call them."""
-    labels = project.labels(experiment)
     return [
-        {"name": cell.name, "model": cell.run, "seed": cell.seed, **_label(labels, cell.run)}
-        for cell in project.cells(experiment)
+        {"name": run.name, "model": run.model, "seed": run.seed, **_label(run)}
+        for run in project.seeded_runs(experiment)
     ]
 
 
-def _label(labels: Mapping[str, str], run: str) -> dict[str, str]:
+def _label(run: SeededRun) -> dict[str, str]:
     """Only where there is one, so that the tables of experiments without sweeps stay as they are."""
-    return {"label": labels[run]} if run in labels else {}
+    return {"label": run.label} if run.label else {}
 
 
 def collect_settings(project: Project, experiment: str) -> dict[str, Any]:
@@ -75,14 +74,14 @@ def page_settings(project: Project, experiment: str) -> dict[str, Any]:
 def run_card_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
     """The card of one pretraining run."""
     block = project.experiment(experiment)
-    chosen = project.cell(experiment, cell)
+    chosen = project.seeded_run(experiment, cell)
     return {
         "experiment": experiment,
         "cell": cell,
-        "run": chosen.run,
+        "run": chosen.model,
         "seed": chosen.seed,
-        **_label(project.labels(experiment), chosen.run),
-        "model_description": project.block("model", block["runs"][chosen.run]["model"])["description"],
+        **_label(chosen),
+        "model_description": project.block("model", block["runs"][chosen.model]["model"])["description"],
         "style": block["figures"],
     }
 
@@ -96,15 +95,15 @@ def provenance_settings(project: Project, experiment: str) -> dict[str, Any]:
 def export_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
     """A model as a folder for the `transformers` library."""
     block = project.experiment(experiment)
-    chosen = project.cell(experiment, cell)
-    run = block["runs"][chosen.run]
+    chosen = project.seeded_run(experiment, cell)
+    run = block["runs"][chosen.model]
     corpus = project.block("corpus", block["corpus"])
     sources = {source["name"]: source for source in raw_inputs(project, block["corpus"])}
     return {
         "experiment": experiment,
         "description": block["description"],
         "cell": cell,
-        "run": chosen.run,
+        "run": chosen.model,
         "seed": chosen.seed,
         "seeds": run["seeds"],
         "model": run["model"],
@@ -112,14 +111,14 @@ def export_settings(project: Project, experiment: str, cell: str) -> dict[str, A
         "corpus": block["corpus"],
         "corpus_description": corpus["description"],
         "languages": corpus["languages"],
-        **_label(project.labels(experiment), chosen.run),
+        **_label(chosen),
         "sources": [{**sources[name], "dataset": _hub_dataset(project, name)} for name in sorted(sources)],
     }
 
 
 def filled_sentences_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
     """What a model writes into gaps: model and corpus alone. Raises ConfigError for an unknown model."""
-    project.cell(experiment, cell)
+    project.seeded_run(experiment, cell)
     return {}
 
 
@@ -131,7 +130,7 @@ def _hub_dataset(project: Project, source: str) -> str | None:
 
 def exports_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The list of exported models."""
-    names = [cell.name for cell in project.cells(experiment)]
+    names = [run.name for run in project.seeded_runs(experiment)]
     return {"experiment": experiment, "description": project.experiment(experiment)["description"], "cells": names}
 
 

@@ -16,9 +16,11 @@ from hatchery.typed import validated
 def pretraining_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
     """The model, its objective and its training."""
     block = project.experiment(experiment)
-    chosen = project.cell(experiment, cell)
-    model = without(project.model_of(experiment, chosen.run), "description")
-    pretraining = validated(PretrainingSettings, pretraining_of(block, chosen.run), f"runs.{chosen.run}.pretraining")
+    chosen = project.seeded_run(experiment, cell)
+    model = without(project.model_of(experiment, chosen.model), "description")
+    pretraining = validated(
+        PretrainingSettings, pretraining_of(block, chosen.model), f"runs.{chosen.model}.pretraining"
+    )
     return {**continuation.settings_of(pretraining), "model": model, "seed": chosen.seed}
 
 
@@ -26,7 +28,7 @@ def cost_settings(project: Project, experiment: str) -> dict[str, Any]:
     """All work of an experiment and the device that it is planned for."""
     block, compute, cluster = project.experiment(experiment), project.config["compute"], project.config["cluster"]
     embedded = EmbeddedSettings(**project.config["embedded"])
-    names = [cell.name for cell in project.cells(experiment)]
+    names = [run.name for run in project.seeded_runs(experiment)]
     suites = []
     for name in block["minimal_pairs"]:
         suite = project.block("suite", name)
@@ -58,8 +60,8 @@ def cost_settings(project: Project, experiment: str) -> dict[str, Any]:
 
 
 def _cost_of_cell(project: Project, experiment: str, cell: str) -> dict[str, Any]:
-    chosen = project.cell(experiment, cell)
-    done = continuation.first_step(project, experiment, chosen.run, chosen.seed)
+    chosen = project.seeded_run(experiment, cell)
+    done = continuation.first_step(project, experiment, chosen.model, chosen.seed)
     entry = {"cell": cell, "pretraining": pretraining_settings(project, experiment, cell)}
     return {**entry, "first_step": done} if done else entry
 

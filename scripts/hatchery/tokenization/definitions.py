@@ -6,15 +6,11 @@ reduced-vocabulary §3.1 of the reference. `ltg_bnc` has two readings: `as_publi
 as every other contraction. No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the templates here do.
 """
 
-from typing import Literal
-
 from tokenizers import Regex, decoders, normalizers, pre_tokenizers, processors
 
+from hatchery.settings.base import ReadingName
 from hatchery.tokenization.special_tokens import SpecialTokens
-
-Reading = Literal["as_published", "corrected"]
-NormalizerName = Literal["none", "nfkc", "nmt_nfkc", "ltg_bnc", "bert_uncased"]
-PreTokenizerName = Literal["byte_level", "ltg_bnc", "metaspace", "bert"]
+from hatchery.tokenization.trainer_settings import NormalizerName, PreTokenizerName
 
 CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
 STRAY_SPACES = " " * 16
@@ -48,7 +44,7 @@ def _single_spaces() -> normalizers.Normalizer:
 
 
 def pre_tokenizer(
-    name: PreTokenizerName, reading: Reading, individual_digits: bool, add_prefix_space: bool
+    name: PreTokenizerName, reading: ReadingName, individual_digits: bool, add_prefix_space: bool
 ) -> pre_tokenizers.PreTokenizer:
     """What cuts a text into the pieces that no token crosses.
 
@@ -74,7 +70,7 @@ def pre_tokenizer(
     return pre_tokenizers.Sequence(parts)
 
 
-def ltg_bnc_patterns(reading: Reading) -> tuple[str, str]:
+def ltg_bnc_patterns(reading: ReadingName) -> tuple[str, str]:
     """The second and the third pass of the BNC pre-tokeniser (LTG-BERT §2), as regular expressions.
 
     The third pass would cut the apostrophe off the contractions that the second isolated, so it names them again.

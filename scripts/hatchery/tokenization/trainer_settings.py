@@ -14,6 +14,9 @@ from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
 BYTE_SYMBOLS = 256
 
+TokenizerKind = Literal["wordpiece", "byte_bpe", "unigram"]
+NormalizerName = Literal["none", "nfkc", "nmt_nfkc", "ltg_bnc", "bert_uncased"]
+PreTokenizerName = Literal["byte_level", "ltg_bnc", "metaspace", "bert"]
 VocabularySize = Annotated[int, Range(ge=8, le=1_000_000)]
 # Fewer cannot hold the special tokens and a letter.
 
@@ -22,7 +25,7 @@ VocabularySize = Annotated[int, Range(ge=8, le=1_000_000)]
 class TokenizerSettings(Settings):
     """What determines a tokenizer, beside the corpus."""
 
-    kind: Literal["wordpiece", "byte_bpe", "unigram"]
+    kind: TokenizerKind
     """WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE (reduced-vocabulary study), or
     Unigram, which chooses the most probable pieces and learns by pruning, as in SentencePiece."""
     vocabulary_size: VocabularySize
@@ -32,10 +35,10 @@ class TokenizerSettings(Settings):
     special_tokens: Literal["babylm", "bnc", "roberta"] = "babylm"
     """babylm: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR] [TAB]; bnc: the same without [TAB]; roberta: <s> <pad> </s> <unk>
     <mask>. Ids from 0 in this order."""
-    normalizer: Literal["none", "nfkc", "nmt_nfkc", "ltg_bnc", "bert_uncased"] = "none"
+    normalizer: NormalizerName = "none"
     """ltg_bnc strips accents and keeps case (LTG-BERT); nmt_nfkc is SentencePiece's; bert_uncased that of
     bert-base-uncased."""
-    pre_tokenizer: Literal["byte_level", "ltg_bnc", "metaspace", "bert"] = "byte_level"
+    pre_tokenizer: PreTokenizerName = "byte_level"
     """byte_level cuts as GPT-2 into words of bytes; ltg_bnc isolates contractions, digits and punctuation (LTG-BERT);
     metaspace cuts at white space only (for unigram); bert as bert-base-uncased."""
     reading: ReadingName = "corrected"

@@ -13,10 +13,10 @@ from pathlib import Path
 from hatchery.corpora.corpus_writer import write_csv
 from hatchery.corpora.text_files import matching_names
 from hatchery.errors import ConfigError, SourceError
+from hatchery.settings.base import ReadingName
 from hatchery.storage.manifests import StageRun
 from hatchery.storage.sources import RawSource, open_source
 from hatchery.vocabulary.cleaning import cleaned_words, rejection
-from hatchery.vocabulary.comparison import Reading
 from hatchery.vocabulary.settings import VocabularySettings
 from hatchery.vocabulary.transcripts import utterances
 from hatchery.vocabulary.word_lists import (
@@ -110,7 +110,7 @@ def from_word_list(
     return BuiltVocabulary(words, rejected, Counter(rows=len(rows)), comparison)
 
 
-def _usable(rows: Iterable[tuple[str, int]], reading: Reading) -> tuple[dict[str, int], list[tuple[str, int, str]]]:
+def _usable(rows: Iterable[tuple[str, int]], reading: ReadingName) -> tuple[dict[str, int], list[tuple[str, int, str]]]:
     words: dict[str, int] = {}
     rejected = []
     for row, frequency in rows:

@@ -13,7 +13,7 @@ then holds anything but a to z is no word, and neither are the codes for unintel
 import re
 from collections.abc import Iterator, Set
 
-from hatchery.vocabulary.comparison import Reading
+from hatchery.settings.base import ReadingName
 
 SUFFIXES = ("ion", "ing", "est", "er", "ed", "s")
 """A word that ends in one of these is kept without a look into the dictionary."""
@@ -27,7 +27,7 @@ _NOT_LETTERS = re.compile(r"[\x00-`{-\x7f]")
 _PLAIN = re.compile("[a-z]+")
 
 
-def cleaned_words(utterance: str, reading: Reading) -> Iterator[str]:
+def cleaned_words(utterance: str, reading: ReadingName) -> Iterator[str]:
     """The words of one utterance, lower-cased, in order; pieces of which nothing is left are skipped."""
     for piece in utterance.split(" "):
         lower = piece.lower()
@@ -42,7 +42,7 @@ def cleaned_words(utterance: str, reading: Reading) -> Iterator[str]:
                     yield word
 
 
-def rejection(word: str, dictionary: Set[str] | None, reading: Reading) -> str | None:
+def rejection(word: str, dictionary: Set[str] | None, reading: ReadingName) -> str | None:
     """Why a cleaned word stays out of the vocabulary, or None when it enters.
 
     Without a dictionary there is nothing to hold a word against: every word enters, and the suffixes are of no use.

@@ -20,9 +20,9 @@ or more ASCII letters are one word that is known when the vocabulary holds it.
 
 import re
 from collections.abc import Set
-from typing import Literal, Protocol
+from typing import Protocol
 
-Reading = Literal["as_published", "corrected"]
+from hatchery.settings.base import ReadingName
 
 HYPERLINK = "http"
 """A text in which this occurs, in any case, is rejected."""
@@ -116,4 +116,4 @@ class Corrected:
         return text if text.isascii() else self._apostrophes.sub("'", text)
 
 
-COMPARISONS: dict[Reading, Comparison] = {"as_published": AsPublished(), "corrected": Corrected()}
+COMPARISONS: dict[ReadingName, Comparison] = {"as_published": AsPublished(), "corrected": Corrected()}

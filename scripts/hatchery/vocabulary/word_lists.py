@@ -13,9 +13,9 @@ from pathlib import Path
 from hatchery.corpora.rows import cell
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import ManifestError, SourceError
+from hatchery.settings.base import ReadingName
 from hatchery.storage.manifests import read_manifest
 from hatchery.storage.sources import RawSource
-from hatchery.vocabulary.comparison import Reading
 from hatchery.vocabulary.transcripts import table_rows
 
 # What pandas takes for a missing value and the word cleaning can yield.
@@ -46,14 +46,14 @@ def as_spreadsheet(word: str) -> str:
     return _SPREADSHEET.get(word, word)
 
 
-def list_rejection(word: str, reading: Reading) -> str | None:
+def list_rejection(word: str, reading: ReadingName) -> str | None:
     """Why a row of a released list yields no word, or None."""
     if reading == "as_published":
         return "missing_value_for_pandas" if word in LOST_BY_PANDAS else None
     return "replacement_character" if _REPLACEMENT in word else None
 
 
-def restored(word: str, reading: Reading) -> str:
+def restored(word: str, reading: ReadingName) -> str:
     """The word of a released row: `corrected` undoes the capitals of the spreadsheet."""
     return word.lower() if reading == "corrected" and word in _SPREADSHEET.values() else word
 

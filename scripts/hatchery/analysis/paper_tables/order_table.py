@@ -15,9 +15,10 @@ from hatchery.analysis.paper_tables.printed import PrintedTable
 from hatchery.analysis.paper_tables.settings import Entry, PaperTablesSettings, entry_blocks
 from hatchery.analysis.published_values import OVER
 from hatchery.analysis.settings import labels_of
-from hatchery.analysis.stochastic_order_matrix import THRESHOLD, OrderMatrix, Reading, order_matrix
+from hatchery.analysis.stochastic_order_matrix import THRESHOLD, OrderMatrix, order_matrix
+from hatchery.settings.base import ReadingName
 
-READINGS: dict[Reading, str] = {"corrected": OURS, "as_published": f"{OURS}, computed as published"}
+READINGS: dict[ReadingName, str] = {"corrected": OURS, "as_published": f"{OURS}, computed as published"}
 
 
 def order_table(
@@ -120,7 +121,7 @@ def _heading(entry: Entry, model: str) -> str:
 def _notes(
     layout: OrderLayout,
     settings: PaperTablesSettings,
-    matrices: Mapping[Reading, OrderMatrix],
+    matrices: Mapping[ReadingName, OrderMatrix],
     left_out: Mapping[str, str],
 ) -> list[str]:
     notes = [

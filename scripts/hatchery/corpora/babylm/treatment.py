@@ -8,13 +8,10 @@ that a normaliser leaves out is counted, in both readings.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from hatchery.corpora.babylm.shared import collapse, without_subtitle_tags
 from hatchery.corpora.cleaning import BABYLM_PUBLISHED_RULES, BABYLM_RULES, clean, clean_minimal
 from hatchery.corpora.documents import Rejections
-
-ReadingName = Literal["as_published", "corrected"]
 
 
 @dataclass(frozen=True)

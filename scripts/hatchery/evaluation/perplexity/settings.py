@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import MinLen
 
+from hatchery.objectives.settings import SegmentsName
 from hatchery.settings.base import Count, DeviceName, Natural, Range, Settings, Share, ShareAboveZero, require
 from hatchery.settings.fields import Unique
 from hatchery.typed import build, stage_body
@@ -39,7 +40,7 @@ class PerplexityChoice(Settings):
     """Share of these that are shown as a random token."""
     keep_probability: Share = 0.0
     """Share of these that are shown as they are; with neither, every guess is behind a [MASK]."""
-    segments: Literal["babylm", "bnc", "packed", "documents"] = "babylm"
+    segments: SegmentsName = "babylm"
     """How documents are cut into sequences."""
     seed: Natural = 20_231_106
     """Draws sequences, masks and the sentences of the pseudo-perplexity."""

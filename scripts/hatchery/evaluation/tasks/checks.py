@@ -3,16 +3,15 @@
 import re
 from collections.abc import Collection
 
-from hatchery.errors import ConfigError
 from hatchery.evaluation.tasks.formats.registry import FORMATS
 from hatchery.evaluation.tasks.layouts.registry import LAYOUTS
 from hatchery.evaluation.tasks.layouts.segments import PLACEHOLDER
 from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
+from hatchery.settings.base import require
 
 PROBING_FORMATS = ("jiant", "conllu")
 # Heads that need no label set.
 _REGRESSION, _CHOICE, _SPANS = "regression", "multiple_choice", "span_classification"
-_MOST_SEGMENTS = 3
 
 
 def check_task(task: TaskSettings) -> None:
@@ -25,8 +24,7 @@ def check_task(task: TaskSettings) -> None:
 
 
 def _require(condition: bool, task: TaskSettings, key: str, value: object, expected: str) -> None:
-    if not condition:
-        raise ConfigError(f"task {task.name!r}: {key}: got {value!r}, expected {expected}")
+    require(condition, f"task {task.name!r}: {key}", value, expected)
 
 
 def _check_files(task: TaskSettings) -> None:
@@ -45,7 +43,6 @@ def _check_files(task: TaskSettings) -> None:
         _require(not task.scored_rows, task, "scored_rows", task.scored_rows, "none with this format")
         return
     scored = keys - {"train"}
-    _require(bool(keys), task, "files", task.files, "train or validation files")
     _require("train" in keys or task.transfer is not None, task, "files", sorted(keys), "train, or a transfer")
     _require(not scored or "validation" in scored, task, "files", sorted(keys), "the main scored set to be validation")
     _require(bool(scored) or not task.scored_rows, task, "scored_rows", task.scored_rows, "files of a validation set")
@@ -95,10 +92,7 @@ def _check_layout(task: TaskSettings) -> None:
         _require(not task.fields, task, "fields", task.fields, f"none: the layout {task.layout} knows its fields")
     else:
         own = FORMATS[task.format].fields
-        _require(
-            bool(own) or 1 <= len(task.fields) <= _MOST_SEGMENTS, task, "fields", task.fields, "one to three fields"
-        )
-        _require(len(task.fields) <= _MOST_SEGMENTS, task, "fields", task.fields, "at most three fields")
+        _require(bool(own or task.fields), task, "fields", task.fields, "one to three fields")
         for field in task.fields:
             rest = PLACEHOLDER.sub("", field)
             _require(not re.search("[{}]", rest), task, "fields", field, "a template whose braces hold names of fields")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import MaxLen, MinLen
 
-from hatchery.settings.base import Count, Natural, Range, Settings
+from hatchery.settings.base import Count, Natural, Range, ReadingName, Settings
 from hatchery.settings.fields import BlockName, Unique, VocabularyName
 
 LabelValue = str | int | bool | float
@@ -64,7 +64,7 @@ class VocabularyFilter(Settings):
 
     fields: Annotated[tuple[str, ...], MinLen(1)]
     """The fields whose texts are checked, joined by a blank; QNLI's question is not among them."""
-    reading: Literal["corrected", "as_published"] = "corrected"
+    reading: ReadingName = "corrected"
     """How words are compared with the vocabulary."""
 
 

@@ -68,6 +68,11 @@ class LtgBertSizes(EncoderSizes):
             require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, expected)
 
     @property
+    def position_limit(self) -> int | None:
+        """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
+        return None if self.position_embedding == "relative" else self.max_position_embeddings
+
+    @property
     def affine_block_norms(self) -> bool:
         """`block_norm_affine` with its default filled in.
 
@@ -80,8 +85,3 @@ class LtgBertSizes(EncoderSizes):
 @dataclass(frozen=True, kw_only=True)
 class LtgBertConfig(LtgBertSizes, ModelConfig):
     """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
-
-    @property
-    def position_limit(self) -> int | None:
-        """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
-        return None if self.position_embedding == "relative" else self.max_position_embeddings

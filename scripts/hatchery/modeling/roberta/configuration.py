@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from hatchery.modeling.configuration import EncoderSizes, ModelConfig
-from hatchery.settings.base import Count, Natural, Positive, Range, require
+from hatchery.settings.base import Count, Natural, Positive, Range, ReadingName, require
 
 PADDING_POSITION = 1
 """Row of the position table for padding; tokens count from the row behind it, and row 0 is never read."""
@@ -34,7 +34,7 @@ class RobertaSizes(EncoderSizes):
     layer_norm_eps: Positive = 1e-5
     """Added to the variance in every layer norm."""
 
-    initialisation: Literal["corrected", "as_published"] = "corrected"
+    initialisation: ReadingName = "corrected"
     """As published, linear biases and gain and bias of the projection's norm start at 0.01; corrected at 0, 1 and 0."""
 
     family: Literal["roberta"] = "roberta"
