@@ -128,7 +128,7 @@ def baseline_runs(baselines: Iterable[str], runs: Iterable[SeededRun]) -> tuple[
 
 
 def match_runs(paths: Mapping[str, Path], runs: Iterable[SeededRun], flag: str) -> dict[str, Path]:
-    """The inputs `CELL=path` in the order of the runs. Raises ConfigError for a missing or an unknown run."""
+    """The inputs `RUN=path` in the order of the runs. Raises ConfigError for a missing or an unknown run."""
     names = list(runs_by_name(runs))
     _check_names(set(paths), set(names), flag)
     return {name: paths[name] for name in names}
@@ -137,24 +137,13 @@ def match_runs(paths: Mapping[str, Path], runs: Iterable[SeededRun], flag: str) 
 def match_evaluations(
     paths: Mapping[str, Path], runs: Iterable[SeededRun], evaluations: Iterable[str], flag: str
 ) -> dict[tuple[str, str], Path]:
-    """The inputs `CELL:EVALUATION=path` in the order of runs, then evaluations.
+    """The inputs `RUN:EVALUATION=path` in the order of runs, then evaluations.
 
     Raises ConfigError when a combination is missing or was not asked for.
     """
     wanted = {f"{run}:{evaluation}": (run, evaluation) for run in runs_by_name(runs) for evaluation in evaluations}
     _check_names(set(paths), set(wanted), flag)
     return {pair: paths[name] for name, pair in wanted.items()}
-
-
-def evaluations_named(paths: Mapping[str, Path], flag: str) -> list[str]:
-    """The evaluations behind `CELL:EVALUATION=path` inputs, each once, in the order in which they are given."""
-    names = []
-    for name in paths:
-        run, separator, evaluation = name.partition(":")
-        if not (run and separator and evaluation):
-            raise ConfigError(f"{flag}: expected CELL:SUITE=path, got the name {name!r}")
-        names.append(evaluation)
-    return list(dict.fromkeys(names))
 
 
 def _check_names(given: set[str], wanted: set[str], flag: str) -> None:

@@ -52,7 +52,7 @@ class Layout(DataLayout):
         }
 
     def minimal_pairs(self, experiment: str) -> dict[str, str]:
-        """Manifests of minimal-pair scores by `CELL:SUITE`."""
+        """Manifests of minimal-pair scores by `RUN:SUITE`."""
         return {
             f"{cell.name}:{suite}": f"results/{experiment}/minimal_pairs/{cell.name}/{suite}/manifest.json"
             for cell in self.project.cells(experiment)
@@ -60,7 +60,7 @@ class Layout(DataLayout):
         }
 
     def finetuned(self, experiment: str) -> dict[str, str]:
-        """Manifests of fine-tuning results by `CELL:TASK`."""
+        """Manifests of fine-tuning results by `RUN:TASK`."""
         return {
             f"{cell.name}:{task}": f"results/{experiment}/finetuning/{cell.name}/{task}/manifest.json"
             for cell in self.project.cells(experiment)
@@ -115,13 +115,13 @@ class Layout(DataLayout):
         }
 
     def probed(self, experiment: str) -> dict[str, str]:
-        """Manifests of the fine-tuning results that have layer weights (edge probing), by `CELL:TASK`."""
+        """Manifests of the fine-tuning results that have layer weights (edge probing), by `RUN:TASK`."""
         finetuned = self.finetuned(experiment)
         kinds = {name: self.project.block("task", name.split(":")[1])["head"]["kind"] for name in finetuned}
         return {name: path for name, path in finetuned.items() if kinds[name] == "span_classification"}
 
     def ambiguous(self, experiment: str) -> dict[str, str]:
-        """Manifests of the fine-tuning results on the ambiguous tasks of MSGS, by `CELL:TASK`."""
+        """Manifests of the fine-tuning results on the ambiguous tasks of MSGS, by `RUN:TASK`."""
         finetuned = self.finetuned(experiment)
         return {name: path for name, path in finetuned.items() if bias_features(name.split(":")[1]) is not None}
 
