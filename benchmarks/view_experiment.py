@@ -2,9 +2,9 @@
 
 Writes what single runs would leave behind (synthetic numbers, the files of the stages) for so many models and 40 tasks
 of three seeds each, and then calls the commands of the views as their rules do, one after another on one core: the tidy
-tables, summary, tables of the paper, cost, figures and provenance. Baseline: at commit 1e4d00f, where every view read
-the outputs of single runs, the summary of 500 models alone took 136 s. The limit for 1,000 models is 120 seconds and
-2 GiB of memory for all views together.
+tables, summary, tables of the paper, cost, figures, provenance and the page. Baseline: at commit 1e4d00f, where every
+view read the outputs of single runs, the summary of 500 models alone took 136 s. The limit for 1,000 models is 120
+seconds and 2 GiB of memory for all views together.
 """
 
 import argparse
@@ -82,9 +82,9 @@ def fill(layout: Workflow) -> None:
     split = {"words": 10_000_000, "tokens": 13_000_000}
     write(Path(layout.experiment_tokens(NAME)).parent, {}, {}, {}, {"splits": {"train": split}})
     for manifest in layout.cards(NAME).values():
-        write(
-            Path(manifest).parent, {"statistics.csv": "source,split,documents,subwords\n(all),train,40,\n"}, {}, {}, {}
-        )
+        card = {"statistics.csv": "source,split,documents,subwords\n(all),train,40,\n", "card.html": "card"}
+        sizes = {"documents": 40, "sentences": 700_000, "words": 10_000_000, "characters": 53_000_000}
+        write(Path(manifest).parent, card, {}, {}, {"train": sizes})
     digests: dict[str, str] = {}
     for name, path in layout.pretrained(NAME).items():
         settings = json.loads(stage_of("pretrain").canonical_settings(project, experiment=NAME, cell=name))
@@ -105,6 +105,11 @@ def fill(layout: Workflow) -> None:
         }
         measures = {"parameters": 24_000_000, "steps": curve[-1]["step"], "tokens": 200_000}
         digests[name] = write(Path(path).parent, files, settings, {"tokens": name}, measures)
+    guesses = [{"text": "sleep", "percent": 40.0}, {"text": "eat", "percent": 1.5}]
+    sentence = {"before": "The dogs ", "word": "sleep", "after": " near the house.", "guesses": guesses}
+    for name, path in layout.filled_sentences(NAME).items():
+        filled = {"sentences.json": json.dumps({"sentences": [sentence]})}
+        write(Path(path).parent, filled, {}, {"model": digests[name]}, {"split": "dev"})
     for name, path in layout.perplexities(NAME).items():
         header = "split,sequences,labelled_tokens,loss_nats,perplexity,accuracy,pseudo_perplexity\n"
         text = f"{header}dev,9,900,2.1,8.2,{random.random()},\n"
@@ -158,7 +163,7 @@ def views(layout: Workflow) -> Iterator[tuple[str, float, float]]:
     """Make all views; the name, seconds and GiB of each."""
     root = f"results/{NAME}"
     tidy = {name: f"{root}/{name}.parquet" for name in ("measurements", "runs", "curves", "layers")}
-    summary = {name: f"{root}/summary.{ending}" for name, ending in SUMMARY.items()}
+    summary = {name: f"{root}/{file}" for name, file in SUMMARY.items()}
     forms = [word for name, path in summary.items() for word in (f"--{name}", path)]
     measured = ("--measurements", tidy["measurements"])
     one = {"experiment": NAME}
@@ -174,11 +179,22 @@ def views(layout: Workflow) -> Iterator[tuple[str, float, float]]:
     )
     for figure, path in layout.figures(NAME).items():
         yield f"draw_figure {figure}", *call(layout, "draw_figure", "--output", path, figure=figure, **one)
-    page = f"{root}/provenance.html"
-    yield "write_provenance", *call(layout, "write_provenance", "--summary", summary["output"], "--output", page, **one)
+    provenance = f"{root}/provenance.html"
+    made_from = ("--summary", summary["output"], "--output", provenance)
+    yield "write_provenance", *call(layout, "write_provenance", *made_from, **one)
+    texts = ("--summary", summary["output"], "--markdown", summary["markdown"], "--notes", summary["notes"])
+    leads_to = ("--provenance", provenance, "--cost", f"{root}/cost.md", "--runs", tidy["runs"])
+    drawings = ("--figures", *layout.figures(NAME).values(), "--output", f"{root}/index.html")
+    yield "write_page", *call(layout, "write_page", *texts, *leads_to, *drawings, **one)
 
 
-SUMMARY = {"output": "csv", "parquet": "parquet", "markdown": "md", "text": "txt"}
+SUMMARY = {
+    "output": "summary.csv",
+    "parquet": "summary.parquet",
+    "markdown": "summary.md",
+    "text": "summary.txt",
+    "notes": "summary_notes.json",
+}
 
 
 def main(models: int, tasks: int) -> int:

@@ -15,6 +15,6 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     add_settings_argument(parser)
-    parser.add_argument("--model", nargs="+", action="extend", metavar="CELL=MANIFEST", help="exported models")
+    parser.add_argument("--model", nargs="+", action="extend", metavar="RUN=MANIFEST", help="exported models")
     parser.add_argument("--output", type=Path, required=True, help="page to write")
     run_command(main, parser)

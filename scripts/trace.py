@@ -12,6 +12,7 @@ from pathlib import Path
 from hatchery.analysis.summary_rows import SELECTORS, read_summary
 from hatchery.command import run_command
 from hatchery.errors import EvaluationError
+from hatchery.harmless_text import visible
 from hatchery.provenance.chain import follow
 from hatchery.provenance.chain_json import chain_json
 from hatchery.provenance.manifest_index import ManifestIndex
@@ -43,7 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
     rows = select(read_summary(arguments.summary), wanted, arguments.row, where)
     if len(rows) > 1:
         for row in rows:
-            print(f"{row.number:>5}  {row.label()}  {row.value()}")
+            print(visible(f"{row.number:>5}  {row.label()}  {row.value()}"))
         raise EvaluationError(f"{where}: {len(rows)} rows match; choose by --row or --{', --'.join(SELECTORS)}")
     row = rows[0]
     chain = follow(
@@ -56,13 +57,14 @@ def main(arguments: argparse.Namespace) -> None:
     problems += output_problems(chain) if arguments.verify else []
     problems += raw_problems(chain) if arguments.verify_raw else []
     if arguments.json:
-        print(
-            json.dumps(chain_json({"number": row.number, **row.values}, chain, problems), indent=1, ensure_ascii=False)
-        )
+        found = chain_json({"number": row.number, **row.values}, chain, problems)
+        print(visible(json.dumps(found, indent=1, ensure_ascii=False)))
     else:
-        print(tree_text(f"{where}, row {row.number}: {row.label()} = {row.value()}", chain, arguments.full), end="")
+        tree = tree_text(f"{where}, row {row.number}: {row.label()} = {row.value()}", chain, arguments.full)
+        # Names of raw files are strangers'.
+        print(visible(tree), end="")
     for problem in problems:
-        print(f"error: {problem}", file=sys.stderr)
+        print(f"error: {visible(problem)}", file=sys.stderr)
     if problems:
         sys.exit(1)
 

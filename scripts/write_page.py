@@ -16,7 +16,7 @@ def main(arguments: argparse.Namespace) -> None:
         provenance=arguments.provenance,
         figures=arguments.figures,
         cards=named_paths(arguments.card),
-        pretraining=named_paths(arguments.pretraining),
+        runs=arguments.runs,
         run_cards=named_paths(arguments.run_card),
         tables=arguments.tables,
         filled=named_paths(arguments.filled),
@@ -36,21 +36,15 @@ if __name__ == "__main__":
     parser.add_argument(
         "--card", nargs="+", action="extend", metavar="CORPUS=PATH", help="manifest of a corpus card; repeatable"
     )
+    parser.add_argument("--runs", type=Path, help="runs.parquet of the experiment")
     parser.add_argument(
-        "--pretraining",
-        nargs="+",
-        action="extend",
-        metavar="CELL=PATH",
-        help="manifest of a pretrained model; repeatable",
-    )
-    parser.add_argument(
-        "--run-card", nargs="+", action="extend", metavar="CELL=PATH", help="page of a run card; repeatable"
+        "--run-card", nargs="+", action="extend", metavar="RUN=PATH", help="page of a run card; repeatable"
     )
     parser.add_argument(
         "--filled",
         nargs="+",
         action="extend",
-        metavar="CELL=PATH",
+        metavar="RUN=PATH",
         help="manifest of what a model filled in; repeatable",
     )
     parser.add_argument("--cost", type=Path, help="estimate of the cost as text")

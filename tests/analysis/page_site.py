@@ -12,6 +12,7 @@ from hatchery.analysis.page import PageInputs, write_page
 from hatchery.analysis.paper_tables.views import PaperTableView, views_json
 from hatchery.analysis.run_cards.stage import write_run_card
 from hatchery.analysis.summary_notes import SectionNote, SummaryNotes, notes_json
+from hatchery.analysis.tidy_tables import RUNS, write_rows
 from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, FilledSentence, Guess, write_sentences
 from hatchery.provenance.page import write_provenance
 from hatchery.rendering.drawing import is_narrow, save_figure
@@ -76,6 +77,8 @@ class Site:
         self.page = self.results / "index.html"
         self.pretraining: dict[str, Path] = {}
         self.runs: list[dict[str, Any]] = []
+        self.day: str | None = None
+        self._rows: list[dict[str, Any]] = []
 
     def add_run(
         self,
@@ -96,7 +99,19 @@ class Site:
             run.volatile.update({"training_seconds": 125.0, "tokens_per_second": 1024.5, "resumed_from_step": 0})
         self.pretraining[cell] = output
         self.runs.append({"name": cell, "model": model, "seed": 1})
+        counts = {"parameters": 12345, "steps": last["step"], "tokens": last["tokens"]}
+        losses = {name: last.get(name) for name in ("loss", "development_loss", "development_perplexity")}
+        initial = (measures or {}).get("initial_model", {})
+        start = {"initial": initial.get("take", ""), "earlier_tokens": initial.get("earlier_tokens")}
+        place = {"experiment": "demo", "model": model, "run": cell, "seed": 1, "label": model}
+        self._rows.append({**place, **counts, **losses, **start, "manifest": sha256_file(output)})
         return output
+
+    def write_runs(self) -> Path:
+        """The runs as `collect_measurements` tells of them; `day` is that of all of them."""
+        path = self.results / "runs.parquet"
+        write_rows(path, RUNS, [{**row, "day": self.day} for row in self._rows])
+        return path
 
     def write_cost(self) -> Path:
         lines = [COST] + [f"{cell},4096,5000000,100,2e6,6 N D,60,0.0167,cpu,1,0.3" for cell in self.pretraining]
@@ -169,7 +184,7 @@ class Site:
             provenance=provenance,
             figures=figures,
             cards={"a&b": corpus},
-            pretraining=self.pretraining,
+            runs=self.write_runs(),
             run_cards={cell: self.write_card(cell) for cell in self.pretraining},
             tables=tables,
             filled={cell: self.write_filled(cell) for cell in self.pretraining},

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hatchery.analysis.page import PageInputs, write_page
 from hatchery.analysis.pages.figures import MARKS, figure_of
 from hatchery.analysis.summary_notes import SummaryNotes
 from hatchery.analysis.summary_rows import row_anchor
-from hatchery.errors import ConfigError, EvaluationError
+from hatchery.errors import ConfigError, EvaluationError, ManifestError
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest
 from hatchery.storage.verified import write_checksums
@@ -256,17 +257,18 @@ def test_text_from_data_stays_text(site: Site) -> None:
 
 
 def test_of_when_and_where_results_were_made_the_page_tells_the_day_alone(site: Site) -> None:
-    def written(started: str) -> str:
+    def written(day: str, seconds: int = 7) -> str:
+        site.day = day
         for path in site.pretraining.values():
-            facts = {"host": "another-machine", "started": started, "wall_seconds": 7}
+            facts = {"host": "another-machine", "started": f"{day}T23:59:59+00:00", "wall_seconds": seconds}
             write_text(path.with_name("provenance.json"), json.dumps(facts))
         return site.write(ROWS)
 
     site.write(ROWS)
-    first = written("2024-02-29T23:59:59+00:00")
+    first = written("2024-02-29")
     assert "The models were pretrained on 29 February 2024." in first
-    assert written("2024-02-29T00:00:00+00:00") == first
-    assert "pretrained on 1 March 2024" in written("2024-03-01T00:00:00+00:00")
+    assert written("2024-02-29", seconds=8) == first
+    assert "pretrained on 1 March 2024" in written("2024-03-01")
     assert "were pretrained o" not in written("later")
     assert "another-machine" in (site.results / "run_cards" / "elc-s1.html").read_text(encoding="utf-8")
 
@@ -288,12 +290,27 @@ def test_a_card_without_its_run_is_refused(site: Site) -> None:
     site.write(ROWS)
     names = ("summary.csv", "summary.md", "summary_notes.json")
     inputs = PageInputs(*(site.results / name for name in names), site.page, run_cards={"other-s1": site.page})
-    with pytest.raises(ConfigError, match="no --pretraining for other-s1"):
+    with pytest.raises(ConfigError, match="--runs has no row of other-s1"):
         write_page(
             {"experiment": "demo", "description": ""},
-            PageInputs(**{**vars(inputs), "pretraining": site.pretraining}),
+            PageInputs(**{**vars(inputs), "runs": site.write_runs()}),
             site.page,
         )
+
+
+def test_the_table_of_runs_needs_no_file_of_a_run_and_no_altered_table(site: Site) -> None:
+    first = site.write(ROWS)
+    names = ("summary.csv", "summary.md", "summary_notes.json", "provenance.html")
+    table = site.results / "runs.parquet"
+    inputs = PageInputs(*(site.results / name for name in names), runs=table)
+    for path in site.pretraining.values():
+        shutil.rmtree(path.parent)
+    write_page({"experiment": "demo", "description": ""}, inputs, site.page)
+    rows = re.findall(r"<td[^>]*>(?:6\.000|665\.100)</td>", site.page.read_text(encoding="utf-8"))
+    assert rows and rows == re.findall(r"<td[^>]*>(?:6\.000|665\.100)</td>", first)
+    table.write_bytes(table.read_bytes()[:-1] + b"?")
+    with pytest.raises(ManifestError, match=r"runs\.parquet"):
+        write_page({"experiment": "demo", "description": ""}, inputs, site.page)
 
 
 def test_a_page_of_many_models_stays_small_and_says_what_it_leaves_out(site: Site) -> None:

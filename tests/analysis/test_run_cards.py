@@ -8,6 +8,7 @@ from page_links import read_page
 from page_site import CARD, Site
 
 from hatchery.analysis.pages.runs import runs
+from hatchery.analysis.read_tables import read_runs
 from hatchery.analysis.run_cards.facts import read_run
 from hatchery.analysis.run_cards.stage import write_run_card
 from hatchery.errors import EvaluationError, ManifestError
@@ -168,7 +169,7 @@ def test_the_card_and_the_page_say_what_was_continued_and_that_it_stopped_early(
     stopping = {"stopped_early": True, "exported_step": 2, "best_step": 2, "best_development_loss": 6.25}
     initial = {"take": "weights", "earlier_steps": 70, "earlier_tokens": 9000}
     measures = {"initial_model": initial, "early_stopping": stopping}
-    manifest = site.add_run("elc", METRICS, {"steps": 10}, measures)
+    site.add_run("elc", METRICS, {"steps": 10}, measures)
     words, _, _ = card_of(site, "elc-s1")
     for told in (
         "started from the weights of a model",
@@ -181,7 +182,7 @@ def test_the_card_and_the_page_say_what_was_continued_and_that_it_stopped_early(
         assert told in words
     # The estimate is that of all ten steps.
     assert "FLOPs per second" not in words
-    table = runs({"elc-s1": manifest}, {}, site.results / "provenance.html", site.results / "index.html")
+    table = runs(read_runs(site.write_runs()), {}, site.results / "provenance.html", site.results / "index.html")
     assert "512 + 9,000 before" in table.html()
 
 

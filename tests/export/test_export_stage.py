@@ -12,13 +12,15 @@ from tokenizers import Tokenizer as Backend
 
 from hatchery.analysis.summary import SummaryRow
 from hatchery.errors import ConfigError, EvaluationError, ManifestError, ModelError
-from hatchery.export.card import licence_id, licence_statement
+from hatchery.evaluation.filled_sentences.results import FilledSentence
+from hatchery.export.card import ModelFacts, licence_id, licence_statement, model_card
 from hatchery.export.model_folder import write_model_folder
-from hatchery.export.settings import DataSource
+from hatchery.export.settings import DataSource, ExportSettings
 from hatchery.export.stage import export_model, list_exported_models
 from hatchery.modeling.store import load_language_model
 from hatchery.storage.manifests import read_manifest
 from hatchery.storage.verified import write_checksums
+from hatchery.typed import build, stage_body
 
 COLUMNS = [field.name for field in dataclasses.fields(SummaryRow)]
 FILES = {
@@ -113,6 +115,23 @@ def test_the_example_of_the_card_runs(hub, exported, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     exec(compile(code, "card", "exec"), {})
     assert len(capsys.readouterr().out.splitlines()) == 5
+
+
+def test_a_run_of_a_sweep_is_called_by_what_differs(pretrained, export_settings, tmp_path):
+    settings = {**export_settings, "label": "elc, learning_rate 0.005"}
+    export_model(settings, pretrained("ltg"), None, tmp_path / "manifest.json")
+    told = "The model `elc` (elc, learning_rate 0.005) (pretraining seed 7) of the experiment tiny."
+    assert told in (tmp_path / "README.md").read_text()
+
+
+def test_a_sentence_of_the_corpus_steers_no_editor_and_ends_no_example(export_settings):
+    settings = build(ExportSettings, stage_body(export_settings))
+    facts = ModelFacts("tiny", 1, {}, {}, {}, {}, None, "[MASK]")
+    sentence = FilledSentence('"); import os\n```\n\x1b[2J\u202e(', "dogs", " near\x9b")
+    code = model_card(settings, facts, [], [sentence]).split("```python\n")[1].split("\n```\n")[0]
+    (loop,) = [line for line in code.splitlines() if line.startswith("for guess in fill(")]
+    text = json.loads(loop.removeprefix("for guess in fill(").removesuffix("):"))
+    assert text == '"); import os\n```\n\ufffd[2J\ufffd([MASK] near\ufffd'
 
 
 def test_without_a_summary_the_card_says_so(exported):

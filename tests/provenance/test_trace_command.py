@@ -62,6 +62,17 @@ def test_json_holds_the_whole_chain(trace: Trace, toy: Any) -> None:
     }
 
 
+def test_what_manifests_say_steers_no_terminal(trace: Trace, toy: Any) -> None:
+    settings = {"stage": "score_minimal_pairs", "stage_version": 2, "suite": "\x1b[2Jpairs\u202e\x9b"}
+    model = toy.manifest("exp/pretraining/elc_bert-s1")
+    toy.stage("exp/minimal_pairs/elc_bert-s1/pairs", settings, {"model": model})
+    toy.write_summary()
+    for flags, shown in ((["--full"], "\ufffd[2Jpairs\ufffd\ufffd"), (["--json"], "pairs\ufffd\ufffd")):
+        told = trace("--row", "1", *flags).stdout
+        assert shown in told
+        assert not {"\x1b", "\u202e", "\x9b"} & set(told)
+
+
 def test_an_ambiguous_selection_lists_the_rows(trace: Trace) -> None:
     result = trace("--model", "ltg_bert")
     assert result.returncode == 1

@@ -55,6 +55,28 @@ def test_latex_has_the_same_numbers_and_no_command_that_was_not_meant() -> None:
         table(["ü"], []).latex("t", "t")
 
 
+HOSTILE = r"\input{/etc/passwd}%$&~^_#"
+
+
+def test_latex_has_no_command_in_any_part_of_a_cell_nor_at_the_beginning_of_a_row() -> None:
+    rows = [[Cell(HOSTILE), Cell(HOSTILE, remark="4/5 & x")], ["*star", "1"], ["[x]", "2"]]
+    text = table(["m", "n"], rows).latex("t", "t")
+    assert r"\input{/etc" not in text and text.count(r"\textbackslash{}input\{/etc/passwd\}\%\$\&") == 2
+    assert r"{\tiny (4/5 \& x)}" in text
+    assert "{*star} & 1" in text and "{[x]} & 2" in text
+    with pytest.raises(ConfigError, match="no command is known"):
+        table(["m"], [["\x1b[31m"]]).latex("t", "t")
+
+
+def test_code_that_would_end_its_span_or_its_cell_is_text_and_nothing_steers_a_terminal() -> None:
+    rows = [[Cell("learning_rate", code=True)], [Cell("`<b>` | x", code=True)], ["\x1b[2Jname\u202e"]]
+    assert table(["a"], rows).markdown().splitlines()[2:] == [
+        "| `learning_rate` |",
+        r"| \`\<b>\` \| x |",
+        "| \ufffd[2Jname\ufffd |",
+    ]
+
+
 def test_html_escapes_everything_but_markup_and_names_its_columns() -> None:
     rows = [Row([Cell("<i>", link='a"b', spoken="<s>", code=True), Markup("<em>x</em>")], anchor="r<1")]
     text = table(["m_n", "x"], rows, label="l", stacked=True).html()

@@ -34,11 +34,13 @@ def test_what_a_page_and_a_summary_are_given_lies_in_files(folder: Path, monkeyp
     monkeypatch.chdir(folder)
     layout = Workflow(Project("config"))
     layout.write_calls()
-    for stage in ("write_page", "collect_measurements"):
+    kinds = {"write_page": "run_card", "collect_measurements": "pretraining"}
+    given = {"run_card": layout.run_cards("many"), "pretraining": layout.pretrained("many")}
+    for stage, kind in kinds.items():
         job = layout.job(stage, experiment="many")
         call = read_call(job.path)
         assert len(str(call.path)) < 40 and call.arguments == job.arguments
-        assert call.arguments["pretraining"] == layout.pretrained("many")
+        assert call.arguments[kind] == given[kind]
 
 
 def test_figures_show_the_models_that_fit_and_are_told_how_many_do_not(folder: Path) -> None:

@@ -9,7 +9,7 @@ rule write_page:
         provenance="results/{experiment}/provenance.html",
         figures=lambda wildcards: LAYOUT.figures(wildcards.experiment).values(),
         cards=stage.given("card"),
-        pretraining=stage.given("pretraining"),
+        runs="results/{experiment}/runs.parquet",
         run_cards=stage.given("run_card"),
         tables=stage.given("tables"),
         filled=stage.given("filled"),
@@ -28,7 +28,7 @@ rule write_page:
         **stage.params,
     shell:
         "python scripts/write_page.py @{params.call} --summary {input.summary}"
-        " --markdown {input.markdown} --notes {input.notes} --provenance {input.provenance} --figures {input.figures} --cost {input.cost}"
+        " --markdown {input.markdown} --notes {input.notes} --provenance {input.provenance} --runs {input.runs} --figures {input.figures} --cost {input.cost}"
         " --output {output} 2>&1 | tee {log}"
 
 

@@ -32,6 +32,7 @@ from hatchery.analysis.pages.numbers import (
 )
 from hatchery.analysis.pages.runs import RUNS_SHOWN, pretrained_on, runs
 from hatchery.analysis.paper_tables.views import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
+from hatchery.analysis.read_tables import read_runs
 from hatchery.analysis.settings import SeededRun, labels_of, models_in_order
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.summary_notes import SummaryNotes, read_notes
@@ -77,10 +78,9 @@ class PageInputs:
 
     `summary` is summary.csv, `markdown` summary.md, which the page leads to, `notes` summary_notes.json, what there is
     to say of the numbers, `provenance` the page that every number leads to. `figures` are SVG files in their order,
-    `cards` the manifests of corpus cards by corpus,
-    `pretraining` the manifests of the models and `run_cards` their pages, by cell; `tables` is the manifest of the
-    tables of a paper, where the experiment repeats one. `filled` are the manifests of the sentences that the models
-    filled in, by name; `cost` is the estimate of the cost as text.
+    `cards` the manifests of corpus cards by corpus, `runs` is runs.parquet and `run_cards` are the pages of its runs by
+    name; `tables` is the manifest of the tables of a paper, where the experiment repeats one. `filled` are the
+    manifests of the sentences that the models filled in, by name; `cost` is the estimate of the cost as text.
     """
 
     summary: Path
@@ -89,7 +89,7 @@ class PageInputs:
     provenance: Path
     figures: Sequence[Path] = ()
     cards: Mapping[str, Path] = field(default_factory=dict)
-    pretraining: Mapping[str, Path] = field(default_factory=dict)
+    runs: Path | None = None
     run_cards: Mapping[str, Path] = field(default_factory=dict)
     tables: Path | None = None
     filled: Mapping[str, Path] = field(default_factory=dict)
@@ -105,6 +105,7 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
     chosen = build(PageSettings, stage_body(settings))
     numbers = Numbers(read_summary(inputs.summary), address(inputs.provenance, output), labels_of(chosen.runs))
     notes = read_notes(inputs.notes)
+    pretrained = [] if inputs.runs is None else read_runs(inputs.runs)
     keys = numbers.headline()
     paper_tables, paper_files = _paper_tables(inputs.tables)
     shown = {
@@ -115,7 +116,7 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
         "suites": _suites(numbers),
         "notes": notes,
         "corpora": corpora(inputs.cards, output) if inputs.cards else None,
-        "runs": _runs(inputs, output) if inputs.pretraining else None,
+        "runs": _runs(pretrained, inputs, output) if pretrained else None,
     }
     text = render(
         "experiment.html.j2",
@@ -123,11 +124,11 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
         experiment=chosen.experiment,
         description=chosen.description,
         contents=list(zip(SECTIONS, [True, *map(bool, shown.values()), True], strict=True)),
-        question=_question(chosen, numbers, inputs),
+        question=_question(chosen, numbers, inputs, pretrained),
         verdicts={name: count for name in VERDICTS if (count := numbers.verdicts()[name])},
         left_out=list(filter(None, [numbers.left_out()])),
         compared=_compared(numbers, notes),
-        runs_left_out=_runs_left_out(len(inputs.pretraining)),
+        runs_left_out=_runs_left_out(len(pretrained)),
         paper_files=paper_files,
         inputs=inputs,
         address=lambda path: address(path, output),
@@ -136,7 +137,9 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
     write_text(output, text)
 
 
-def _question(settings: PageSettings, numbers: Numbers, inputs: PageInputs) -> list[str]:
+def _question(
+    settings: PageSettings, numbers: Numbers, inputs: PageInputs, pretrained: Sequence[Mapping[str, Any]]
+) -> list[str]:
     trained = models_in_order(settings.runs)
     others = [model for model in numbers.models if model not in trained] if trained else []
     suites = [readable(suite) for suite in numbers.suites if suite not in (PRETRAINING_SUITE, PERPLEXITY_SUITE)]
@@ -151,7 +154,7 @@ def _question(settings: PageSettings, numbers: Numbers, inputs: PageInputs) -> l
         sentences.append(f"They are evaluated on {_listed(suites)}")
     if inputs.cards:
         sentences.append(f"Corpus: {next(iter(inputs.cards))}")
-    if day := pretrained_on(inputs.pretraining.values()):
+    if day := pretrained_on(pretrained):
         sentences.append(f"The models were pretrained {day}")
     return sentences
 
@@ -211,11 +214,11 @@ def _compared(numbers: Numbers, notes: SummaryNotes) -> list[Table]:
     return made
 
 
-def _runs(inputs: PageInputs, page: Path) -> Table:
+def _runs(pretrained: Sequence[Mapping[str, Any]], inputs: PageInputs, page: Path) -> Table:
     there = set()
     if inputs.provenance.is_file():
         there = set(re.findall(r'<section id="m-([0-9a-f]+)"', read_text(inputs.provenance)))
-    return runs(inputs.pretraining, inputs.run_cards, inputs.provenance, page, there)
+    return runs(pretrained, inputs.run_cards, inputs.provenance, page, there)
 
 
 def _runs_left_out(count: int) -> str:

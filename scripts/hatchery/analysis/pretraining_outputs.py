@@ -1,4 +1,4 @@
-"""What the summary and the figures read from a pretraining run: its curve of losses and its layer weights.
+"""What the tidy tables and a run card read from a pretraining run: its curve of losses and its layer weights.
 
 Both are outputs of the `pretrain` stage. Nothing is read that the run's manifest does not vouch for.
 """
@@ -67,15 +67,6 @@ def metric_rows(manifest: Manifest) -> list[dict[str, Any]]:
             raise EvaluationError(f"{where}: step {row['step']} does not come after step {rows[-1]['step']}")
         rows.append(row)
     return rows
-
-
-def read_curve(manifest: Manifest) -> list[CurvePoint]:
-    """The losses of a run, as `metric_rows` reads them."""
-    names = ("loss", "development_loss", "development_perplexity")
-    return [
-        CurvePoint(int(row["step"]), int(row["tokens"]), *(row.get(name) for name in names))
-        for row in metric_rows(manifest)
-    ]
 
 
 def read_layer_weights(manifest: Manifest) -> LayerWeights:

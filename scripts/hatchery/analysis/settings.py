@@ -133,7 +133,7 @@ def baseline_runs(baselines: Iterable[str], runs: Iterable[SeededRun]) -> tuple[
 
 
 def match_runs(paths: Mapping[str, Path], runs: Iterable[SeededRun], flag: str) -> dict[str, Path]:
-    """The inputs `CELL=path` in the order of the runs. Raises ConfigError for a missing or an unknown run."""
+    """The inputs `RUN=path` in the order of the runs. Raises ConfigError for a missing or an unknown run."""
     names = list(runs_by_name(runs))
     _check_names(set(paths), set(names), flag)
     return {name: paths[name] for name in names}
@@ -142,7 +142,7 @@ def match_runs(paths: Mapping[str, Path], runs: Iterable[SeededRun], flag: str) 
 def match_evaluations(
     paths: Mapping[str, Path], runs: Iterable[SeededRun], evaluations: Iterable[str], flag: str
 ) -> dict[tuple[str, str], Path]:
-    """The inputs `CELL:EVALUATION=path` in the order of runs, then evaluations.
+    """The inputs `RUN:EVALUATION=path` in the order of runs, then evaluations.
 
     Raises ConfigError when a combination is missing or was not asked for.
     """

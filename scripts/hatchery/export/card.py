@@ -11,6 +11,7 @@ from typing import Any
 
 from hatchery.evaluation.filled_sentences.results import FilledSentence
 from hatchery.export.settings import DataSource, ExportSettings
+from hatchery.harmless_text import visible
 from hatchery.rendering.table import Cell, Table, table
 from hatchery.rendering.templates import render
 
@@ -68,7 +69,7 @@ def model_card(
         facts=facts,
         never_trained=facts.measures.get("steps") == 0,
         # A sentence of the corpus is in the language of the model, whatever that is.
-        example=json.dumps((filled[0] if filled else ENGLISH_EXAMPLE).with_gap(facts.mask_token), ensure_ascii=False),
+        example=json.dumps(visible((filled or [ENGLISH_EXAMPLE])[0].with_gap(facts.mask_token)), ensure_ascii=False),
         filled=_filled_in(filled),
         sources=_sources(settings.sources),
         licence=licence_statement(settings.sources),

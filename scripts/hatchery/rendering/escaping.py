@@ -57,9 +57,8 @@ def markdown_text(text: str, foreign: bool = True) -> str:
     Of text that is not `foreign`, names and notes of our own, only what it may contain is escaped, so that it can be
     read in the file as well.
     """
-    if not foreign:
-        return _OWN_MARKDOWN.sub(r"\\\1", " ".join(text.split()))
-    return _FOREIGN_MARKDOWN.sub(r"\\\1", " ".join(visible(text).split()))
+    escaped = _FOREIGN_MARKDOWN if foreign else _OWN_MARKDOWN
+    return escaped.sub(r"\\\1", " ".join(visible(text).split()))
 
 
 def markdown_paragraph(text: str) -> str:
@@ -69,7 +68,7 @@ def markdown_paragraph(text: str) -> str:
 
 def latex_text(text: str) -> str:
     """Text in ASCII without what LaTeX would read as commands. Raises ConfigError for a character without a command."""
-    written = "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
+    written = "".join(_LATEX.get(character, character) for character in " ".join(visible(text).split()))
     if not written.isascii():
         strange = sorted({character for character in written if not character.isascii()})
         raise ConfigError(f"LaTeX: {text!r} has {', '.join(strange)}, which no command is known for; use ASCII")

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup
 
-from hatchery.harmless_text import csv_text
+from hatchery.harmless_text import csv_text, visible
 from hatchery.rendering.escaping import breakable, html_text, latex_text, markdown_paragraph, markdown_text
 from hatchery.rendering.templates import render
 
@@ -123,7 +123,9 @@ class Table:
         if not isinstance(cell, Cell):
             return markdown_text(cell, self.foreign)
         text = markdown_text(cell.text, self.foreign)
-        text = f"`{cell.text}`" if cell.code else f"[{text}]({cell.link})" if cell.link else text
+        # A code span knows no escapes, so what would end it or the cell is shown as text.
+        code = cell.code and not set(cell.text) & set("`|\r\n")
+        text = f"`{visible(cell.text)}`" if code else f"[{text}]({cell.link})" if cell.link else text
         parts = [f"**{text}**" if cell.bold else text, f"± {cell.deviation}" if cell.deviation else ""]
         parts.append(f"({cell.remark})" if cell.remark else "")
         return " ".join(filter(None, parts)) + ("" if cell.comparable else NOT_COMPARABLE)
@@ -191,7 +193,7 @@ class Table:
 
 
 def as_json(table: Table) -> dict[str, Any]:
-    """A table as JSON, for a stage that shows it later; what is as by default is left out."""
+    """A table as JSON, for a stage that shows it later; the anchors of rows are left out."""
     written = asdict(table)
     for group in written["groups"]:
         group["rows"] = [row["cells"] if isinstance(row, dict) else row for row in group["rows"]]
@@ -273,23 +275,23 @@ def _latex_heading(text: str) -> str:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    # A bracket at the beginning of a row would be read as the option of the line break before it.
-    return " & ".join(f"{{{text}}}" if text.startswith("[") else text for text in cells) + r" \\"
+    # A bracket or a star at the beginning of a row would be read as the option of the line break before it.
+    return " & ".join(f"{{{text}}}" if text.startswith(("[", "*")) else text for text in cells) + r" \\"
 
 
 def _latex_cell(cell: Content, column: Column) -> str:
     if not isinstance(cell, Cell):
         # Among numbers, a hyphen is a range, or stands where there is none.
         return latex_text(cell) if column.words else latex_text(cell).replace("-", "--")
-    number = _latex_number(cell.text)
+    number = latex_text(cell.text) if column.words else _latex_number(cell.text)
     parts = [rf"\textbf{{{number}}}" if cell.bold else number]
     if cell.deviation:
         parts.append(rf"{{\tiny $\pm$ {_latex_number(cell.deviation)}}}")
     if cell.remark:
-        parts.append(rf"{{\tiny ({cell.remark})}}")
+        parts.append(rf"{{\tiny ({latex_text(cell.remark)})}}")
     return " ".join(parts) + ("" if cell.comparable else r"\textsuperscript{\dag}")
 
 
 def _latex_number(text: str) -> str:
     # A lone dash stands where there is no number.
-    return "--" if text == "-" else text.replace("-", "$-$").replace("+", "$+$")
+    return "--" if text == "-" else latex_text(text).replace("-", "$-$").replace("+", "$+$")

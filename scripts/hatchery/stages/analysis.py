@@ -172,12 +172,11 @@ STAGES = (
         settings=page_settings,
         arguments=lambda layout, experiment: {
             "card": layout.cards(experiment),
-            "pretraining": layout.pretrained(experiment),
             "run_card": layout.run_cards(experiment),
             "tables": layout.paper_tables(experiment),
             "filled": layout.filled_sentences(experiment),
         },
-        memory_mb=500,
+        memory_mb=1000,
     ),
     _view(name="write_run_card", version=3, settings=run_card_settings, memory_mb=1000),
     _view(name="write_provenance", version=3, settings=provenance_settings, memory_mb=1000),

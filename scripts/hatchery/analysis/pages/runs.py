@@ -1,21 +1,19 @@
-"""The pretrained models of an experiment on its page: what follows from the work, and the way to their cards.
+"""The pretrained models of an experiment on its page: what `runs.parquet` says of them, and the way to their cards.
 
 Of when and where they were trained only the day stands here; times and hosts are on the cards. So the page of the same
 results has the same bytes until a model is trained anew on another day.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from datetime import date, datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.pages.links import address
-from hatchery.analysis.pretraining_outputs import CurvePoint, read_curve
-from hatchery.analysis.run_cards.continuation import tokens_seen
 from hatchery.errors import ConfigError
 from hatchery.rendering.table import Cell, Content, Table, table
-from hatchery.storage.manifests import read_manifest, volatile_facts
+from hatchery.storage.manifests import SHORT_DIGEST
 from hatchery.units import count
 
 RUNS_SHOWN = 200
@@ -26,51 +24,48 @@ _HEADER = (
 
 
 def runs(
-    pretraining: Mapping[str, Path],
+    rows: Sequence[Mapping[str, Any]],
     cards: Mapping[str, Path],
     provenance: Path,
     page: Path,
     places: Collection[str] | None = None,
 ) -> Table:
-    """A row for each of the first RUNS_SHOWN runs; `pretraining` are the manifests and `cards` the pages, both by run.
+    """A row for each of the first RUNS_SHOWN runs of `runs.parquet`; `cards` are their pages by the name of the run.
 
     `places` are the manifests that have a place on the page of provenance, by the beginnings of their digests; None:
     all have.
 
-    Raises ConfigError for a card without a run, ManifestError and EvaluationError for a damaged result.
+    Raises ConfigError for a card without a run.
     """
-    if unknown := sorted(cards.keys() - pretraining.keys()):
-        raise ConfigError(f"--run-card: there is no --pretraining for {', '.join(unknown)}")
-    rows: list[list[Content]] = []
-    for name, path in islice(pretraining.items(), RUNS_SHOWN):
-        manifest = read_manifest(path)
-        points = read_curve(manifest)
-        counts = [_count(manifest.measures.get(key)) for key in ("parameters", "steps")]
-        losses = [_last(points, key) for key in ("loss", "development_loss", "development_perplexity")]
+    if unknown := sorted(cards.keys() - {row["run"] for row in rows}):
+        raise ConfigError(f"--run-card: --runs has no row of {', '.join(unknown)}")
+    shown: list[list[Content]] = []
+    for row in islice(rows, RUNS_SHOWN):
+        name, short = row["run"], row["manifest"][:SHORT_DIGEST]
         card = address(cards[name], page) if name in cards else ""
         # The page of provenance of a large experiment leaves manifests out.
-        place = f"#m-{manifest.short}" if places is None or manifest.short in places else ""
-        made_from = Cell(manifest.short, link=f"{address(provenance, page)}{place}")
-        rows.append([Cell(name, link=card), *counts, tokens_seen(manifest), *losses, made_from])
+        place = f"#m-{short}" if places is None or short in places else ""
+        losses = [_loss(row[key]) for key in ("loss", "development_loss", "development_perplexity")]
+        made_from = Cell(short, link=f"{address(provenance, page)}{place}")
+        shown.append(
+            [Cell(name, link=card), _count(row["parameters"]), _count(row["steps"]), _tokens(row), *losses, made_from]
+        )
     caption = "Pretrained models; losses in nats per labelled token"
-    return table(_HEADER, rows, caption=caption, stacked=True)
+    return table(_HEADER, shown, caption=caption, stacked=True)
 
 
-def pretrained_on(pretraining: Iterable[Path]) -> str:
-    """The day on which the models of these manifests were trained, or the first and the last; empty if unknown.
-
-    From `provenance.json` beside each manifest (UTC). Raises ManifestError when one is damaged.
-    """
-    days = sorted(day for path in pretraining if (day := _day(volatile_facts(path).get("started"))) is not None)
+def pretrained_on(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The day (UTC) on which the models of these rows were trained, or the first and the last; empty if unknown."""
+    days = sorted(day for row in rows if (day := _day(row["day"])) is not None)
     if not days:
         return ""
     first, last = _written(days[0]), _written(days[-1])
     return f"on {first}" if first == last else f"from {first} to {last}"
 
 
-def _day(started: Any) -> date | None:
+def _day(text: str | None) -> date | None:
     try:
-        return datetime.fromisoformat(started).date() if isinstance(started, str) else None
+        return None if text is None else date.fromisoformat(text)
     except ValueError:
         return None
 
@@ -79,10 +74,17 @@ def _written(day: date) -> str:
     return f"{day.day} {day:%B %Y}"
 
 
-def _count(value: Any) -> str:
-    return count(value) if isinstance(value, int) else "-"
+def _count(value: int | None) -> str:
+    return "-" if value is None else count(value)
 
 
-def _last(points: list[CurvePoint], name: str) -> str:
-    values = [value for point in points if (value := getattr(point, name)) is not None]
-    return f"{values[-1]:,.3f}" if values else "-"
+def _tokens(row: Mapping[str, Any]) -> str:
+    """Tokens of the run and, apart from them, those that the weights it started from had seen."""
+    if row["initial"] != "weights":
+        return _count(row["tokens"])
+    earlier = row["earlier_tokens"]
+    return f"{_count(row['tokens'])} + {'unknown' if earlier is None else count(earlier)} before"
+
+
+def _loss(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.3f}"

@@ -25,7 +25,7 @@ def read_shares(path: Path, settings: PaperTablesSettings) -> dict[tuple[str, st
 
     Raises ManifestError for a table that was altered, EvaluationError for seeds of a model with different layers.
     """
-    # As many digits as `layer_contributions.csv` has, so that both tables print the same.
+    # Four decimals, as all numbers behind the tables have (`summary.csv`).
     return {
         (entry.model, settings.papers_task(entry.task)): Shares(
             tuple(round(percent, 4) for percent in entry.percent), round(entry.slope, 4)

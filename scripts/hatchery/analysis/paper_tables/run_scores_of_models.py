@@ -11,6 +11,7 @@ from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.run_scores import RunScore, score_lists
+from hatchery.analysis.settings import labels_of
 from hatchery.analysis.task_averages import PUBLISHED_AVERAGES
 from hatchery.errors import ConfigError, EvaluationError
 
@@ -40,7 +41,9 @@ def lists_of_models(
     """
     lists: dict[str, list[float]] = {}
     left_out: dict[str, str] = {}
+    labels = labels_of(settings.runs)
     for model in settings.shown:
+        label = labels.get(model, model)
         scores = [
             RunScore(
                 settings.papers_task(run.task),
@@ -54,15 +57,15 @@ def lists_of_models(
         if not scores:
             continue
         if missing := sorted(set(tasks) - {score.task for score in scores}):
-            left_out[model] = f"{model} was not run on {', '.join(missing)}"
+            left_out[model] = f"{label} was not run on {', '.join(missing)}"
             continue
         try:
-            found = score_lists({model: scores})[model]
+            found = score_lists({label: scores})[label]
         except EvaluationError as error:
             left_out[model] = str(error)
             continue
         if len(found) < 2:
-            left_out[model] = f"{model} has a single run"
+            left_out[model] = f"{label} has a single run"
         else:
             lists[model] = found
     return lists, left_out

@@ -4,7 +4,7 @@ Below the printed line of a model stand those of ours that repeat it, in the sam
 models as columns, every task has a printed line and one of ours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hatchery.analysis.paper_tables.grid import (
@@ -23,6 +23,7 @@ from hatchery.analysis.paper_tables.printed import PrintedTable
 from hatchery.analysis.paper_tables.scores import Measure, Scores
 from hatchery.analysis.paper_tables.settings import Entry, EntryBlock, PaperTablesSettings, entry_blocks
 from hatchery.analysis.published_values import MINUS
+from hatchery.analysis.settings import labels_of
 from hatchery.errors import ConfigError
 
 
@@ -106,7 +107,7 @@ def score_table(
     if layout.models == "rows":
         found = tuple(Block(block.heading, tuple(lines)) for block, lines in zip(blocks, grouped, strict=True))
         return PaperTable(settings.published.paper, number, layout.caption, "model", headings, found, notes)
-    return _transposed(number, layout, settings.published.paper, grouped, headings, notes)
+    return _transposed(number, layout, settings, grouped, headings, notes)
 
 
 def _lines(block: EntryBlock, filler: _Filler) -> list[Line]:
@@ -126,7 +127,7 @@ def _split(lines: Sequence[Line], like: Sequence[Sequence[Line]]) -> list[list[L
 def _transposed(
     number: str,
     layout: ScoreLayout,
-    paper: str,
+    settings: PaperTablesSettings,
     grouped: Sequence[Sequence[Line]],
     tasks: Sequence[str],
     notes: tuple[str, ...],
@@ -145,13 +146,17 @@ def _transposed(
         for side, source in enumerate((PUBLISHED, OURS)):
             models = [pair[side] for pair in pairs]
             lines.append(Line(task, source, tuple(None if model is None else model.values[index] for model in models)))
-    headings = tuple(_heading(*pair) for pair in pairs)
-    named = "; ".join(f"{published.label} is {ours.model}" for published, ours in pairs if published and ours)
+    labels = labels_of(settings.runs)
+    headings = tuple(_heading(*pair, labels) for pair in pairs)
+    named = "; ".join(
+        f"{published.label} is {labels.get(ours.model, ours.model)}" for published, ours in pairs if published and ours
+    )
     notes = (*notes, f"Models of ours: {named}") if named else notes
-    return PaperTable(paper, number, layout.caption, "task", headings, (Block("", tuple(lines)),), notes)
+    blocks = (Block("", tuple(lines)),)
+    return PaperTable(settings.published.paper, number, layout.caption, "task", headings, blocks, notes)
 
 
-def _heading(published: Line | None, ours: Line | None) -> str:
+def _heading(published: Line | None, ours: Line | None, labels: Mapping[str, str]) -> str:
     if published is not None:
         return published.label
-    return "" if ours is None else f"ours: {ours.model}"
+    return "" if ours is None else f"ours: {labels.get(ours.model, ours.model)}"

@@ -10,8 +10,9 @@ from typing import Any
 
 from hatchery.analysis.pages.filled import GAP
 from hatchery.analysis.run_cards.continuation import continuation_rows
-from hatchery.analysis.run_cards.curves import DIVERGENCES, caption_of, has_curves, measured_divergences
+from hatchery.analysis.run_cards.curves import caption_of, has_curves, measured_divergences
 from hatchery.analysis.run_cards.facts import RunFacts
+from hatchery.analysis.tidy_tables import DIVERGENCES
 from hatchery.evaluation.filled_sentences.results import read_filled_sentences, text_of_sentences
 from hatchery.rendering.cards import Drawing, Section
 from hatchery.rendering.setting_texts import flatten

@@ -1,4 +1,4 @@
-"""What a run card and the page say of a run that started from another model, or that could stop early."""
+"""What a run card says of a run that started from another model, or that could stop early."""
 
 from hatchery.storage.manifests import Manifest
 from hatchery.units import count, number
@@ -25,15 +25,3 @@ def continuation_rows(manifest: Manifest) -> list[tuple[str, str]]:
             best = f"{number(stopping['best_development_loss'])} after step {count(stopping['best_step'])}"
             rows.append(("lowest development loss (nats)", best))
     return rows
-
-
-def tokens_seen(manifest: Manifest) -> str:
-    """Tokens of the run and, apart from them, those that the model it started from had seen."""
-    tokens = manifest.measures.get("tokens")
-    if not isinstance(tokens, int):
-        return "-"
-    initial = manifest.measures.get("initial_model")
-    if not initial or initial["take"] == "training":
-        return count(tokens)
-    earlier = initial["earlier_tokens"]
-    return f"{count(tokens)} + {'unknown' if earlier is None else count(earlier)} before"

@@ -13,17 +13,11 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from hatchery.analysis.figures.learning_curves import interval_means
 from hatchery.analysis.run_cards.facts import RunFacts
+from hatchery.analysis.tidy_tables import DIVERGENCES
 from hatchery.rendering.drawing import OKABE_ITO, abbreviated, grid_shape, is_narrow, save_drawings
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
 
-DIVERGENCES = {
-    "kl_unigram": "KL(unigram, model)",
-    "kl_uniform": "KL(uniform, model)",
-    "kl_empirical": "KL(label, model)",
-    "reverse_kl_unigram": "KL(model, unigram)",
-    "reverse_kl_uniform": "KL(model, uniform)",
-}
 FIGURE = Declaration(
     title="Curves",
     caption="Against optimiser steps: training loss (line, averaged in at most 200 equal intervals) and development "

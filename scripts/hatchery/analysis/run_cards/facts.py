@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.measurements import read_verified
-from hatchery.analysis.pretraining_outputs import METRICS_FILE, read_curve
+from hatchery.analysis.pretraining_outputs import metric_rows
 from hatchery.errors import EvaluationError
 from hatchery.storage.manifests import PROVENANCE, Manifest, volatile_facts
 from hatchery.storage.verified import Expected, check_file, vouched
@@ -65,9 +65,6 @@ def read_run(cell: str, pretraining: Path, cost: Path | None = None) -> RunFacts
     are none, and for a cost table without this cell.
     """
     manifest = read_verified(pretraining)
-    # Complains of rows that are damaged or out of order.
-    read_curve(manifest)
-    metrics = _json_lines(manifest.file(METRICS_FILE))
     speed, volatile = manifest.folder / SPEED_FILE, volatile_facts(pretraining)
     # Checksums say nothing of the run; its files have a section of their own.
     volatile.pop("manifest_sha256", None)
@@ -80,7 +77,7 @@ def read_run(cell: str, pretraining: Path, cost: Path | None = None) -> RunFacts
     return RunFacts(
         cell=cell,
         manifest=manifest,
-        metrics=metrics,
+        metrics=metric_rows(manifest),
         speed=_json_lines(speed) if speed.is_file() else [],
         volatile=volatile,
         plan=None if cost is None else _plan(cost, cell),
