@@ -106,6 +106,14 @@ format: env ## fix the style of the Python files and the workflow
 envs: env ## write envs/*.yaml again from requirements.lock and the imports of the scripts
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --envs
 
+.PHONY: schemas
+schemas: env ## write workflow/schemas/ again from the classes of settings
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/write_schemas.py
+
+.PHONY: architecture
+architecture: env ## draw docs/architecture.svg again from the imports
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/draw_architecture.py
+
 .PHONY: stage-ledger
 stage-ledger: env ## record the code of every stage; first decide whether a stage's version must be raised
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/record_stage_code.py
