@@ -102,13 +102,13 @@ format: env ## fix the style of the Python files and the workflow
 	@$(IN_ENVIRONMENT) ruff format
 	@$(IN_ENVIRONMENT) snakefmt $(WORKFLOW)
 
+.PHONY: schemas
+schemas: env ## write workflow/schemas again from the classes of settings
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/write_schemas.py
+
 .PHONY: envs
 envs: env ## write envs/*.yaml again from requirements.lock and the imports of the scripts
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --envs
-
-.PHONY: schemas
-schemas: env ## write workflow/schemas/ again from the classes of settings
-	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/write_schemas.py
 
 .PHONY: architecture
 architecture: env ## draw docs/architecture.svg again from the imports

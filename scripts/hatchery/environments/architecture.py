@@ -92,7 +92,7 @@ text { fill: #f2f2f2; }
 
 
 def architecture_svg(root: Path) -> str:
-    """The packages below `root` (scripts/) as an SVG file. Raises HatcheryError where a place here does not fit them."""
+    """The packages below `root` (scripts/) as an SVG file. Raises HatcheryError where a place does not fit them."""
     graph = package_graph(root)
     packages = {name for name in graph if (root / LIBRARY / name).is_dir()}
     if packages != BOXES.keys():
