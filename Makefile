@@ -110,9 +110,9 @@ schemas: env ## write workflow/schemas again from the classes of settings
 envs: env ## write envs/*.yaml again from requirements.lock and the imports of the scripts
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --envs
 
-.PHONY: architecture
-architecture: env ## draw docs/architecture.svg again from the imports
-	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/draw_architecture.py
+.PHONY: diagrams
+diagrams: env ## draw docs/architecture.svg and docs/workflow.svg again from the imports and the rules
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/draw_diagrams.py
 
 .PHONY: stage-ledger
 stage-ledger: env ## record the code of every stage; first decide whether a stage's version must be raised
