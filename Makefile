@@ -110,6 +110,10 @@ schemas: env ## write workflow/schemas again from the classes of settings
 envs: env ## write envs/*.yaml again from requirements.lock and the imports of the scripts
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --envs
 
+.PHONY: diagrams
+diagrams: env ## draw docs/architecture.svg and docs/workflow.svg again from the imports and the rules
+	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/draw_diagrams.py
+
 .PHONY: stage-ledger
 stage-ledger: env ## record the code of every stage; first decide whether a stage's version must be raised
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/record_stage_code.py

@@ -1,0 +1,70 @@
+"""What the documentation names is there: files, links, and the functions that docs/architecture.md follows."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+LIBRARY = REPOSITORY / "scripts" / "hatchery"
+PAGES = [
+    *sorted((REPOSITORY / "docs").glob("*.md")),
+    *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+]
+# A path in backquotes, without `<name>`, `*` or `{...}`. What `results/`, `resources/` and `logs/` hold, running makes.
+NAMED = re.compile(
+    r"`((?:scripts|workflow|config|docs|tests|envs|benchmarks|slurm)/[\w./-]*|[\w./-]+/[\w-]+\.(?:py|smk))`"
+)
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+CODE = re.compile(r"`([^`]+)`")
+# `function()`, `Class.method()` or `TwoWords`, a class.
+FUNCTION = re.compile(r"(?:\w+\.)?(\w+)\(\)|([A-Z][a-z]+[A-Z]\w*)")
+# Files that a page tells its reader to write.
+EXAMPLES = {"scripts/count_words.py", "config/experiments/rates.yaml", "config/experiments/longer.yaml"}
+
+
+def _found(name: str) -> Path | None:
+    """Files of the library may be named without the folders above it."""
+    return next((root / name for root in (REPOSITORY, LIBRARY) if (root / name).exists()), None)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_and_link_that_a_page_names_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    links = {link for link in LINK.findall(text) if "://" not in link and not link.startswith("mailto:")}
+    missing = [link for link in links if not (page.parent / link).exists()]
+    missing += [name for name in set(NAMED.findall(text)) - EXAMPLES if _found(name) is None]
+    assert not missing, f"{page.name} names what is not there: {sorted(missing)}"
+
+
+def _steps() -> list[tuple[str, str]]:
+    """Every file that docs/architecture.md follows, and the functions and classes after it."""
+    found: list[tuple[str, str]] = []
+    for line in (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8").splitlines():
+        file = ""
+        for code in CODE.findall(line):
+            if code.endswith((".py", ".smk", ".yaml", ".j2")) and not re.search(r"[<*{]", code):
+                file = code
+                found.append((file, ""))
+            elif (function := FUNCTION.fullmatch(code)) is not None:
+                found.append((file, function[1] or function[2]))
+    return found
+
+
+def _names(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {
+        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+
+
+def test_every_step_of_the_three_ways_is_in_the_code() -> None:
+    steps = _steps()
+    assert len(steps) > 60
+    for file, function in steps:
+        assert file, f"docs/architecture.md: {function}() stands before any file"
+        path = _found(file)
+        assert path is not None, f"docs/architecture.md: there is no file {file}"
+        if function:
+            assert function in _names(path), f"docs/architecture.md: {file} has no {function}"
