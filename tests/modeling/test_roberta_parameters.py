@@ -49,12 +49,12 @@ def sizes(draw: st.DrawFn) -> dict[str, int]:
     heads = draw(st.integers(1, 4))
     return {
         "vocab_size": draw(st.integers(2, 50)),
-        "hidden_size": heads * draw(st.integers(1, 6)),
+        "hidden_size": heads * draw(st.integers(2 if heads == 1 else 1, 6)),
         "intermediate_size": draw(st.integers(1, 30)),
         "num_hidden_layers": draw(st.integers(1, 4)),
         "num_attention_heads": heads,
         "extra_vocabulary_rows": draw(st.integers(0, 12)),
-        "max_position_embeddings": draw(st.integers(1, 140)),
+        "max_position_embeddings": draw(st.integers(2, 140)),
         "type_vocab_size": draw(st.integers(1, 3)),
     }
 

@@ -122,12 +122,19 @@ def run(
     return done
 
 
-@functools.cache
 def surroundings() -> dict[str, str]:
     """Variables that lead the shell commands of a workflow to the server, which the first call starts.
 
     `python` comes first on PATH in them and is this file.
     """
+    python, place = _server()
+    search = [str(python.parent), str(Path(sys.executable).parent), os.environ["PATH"]]
+    return {SERVER: str(place), "PATH": os.pathsep.join(search)}
+
+
+@functools.cache
+def _server() -> tuple[Path, Path]:
+    """The file that workflows run as `python`, and the socket at which the server listens."""
     import atexit
     import tempfile
 
@@ -142,8 +149,7 @@ def surroundings() -> dict[str, str]:
     atexit.register(folder.cleanup)
     atexit.register(server.kill)
     assert server.stdout is not None and server.stdout.readline() == b"ready\n", "the fork server does not start"
-    search = [str(python.parent), str(Path(sys.executable).parent), os.environ["PATH"]]
-    return {SERVER: str(place), "PATH": os.pathsep.join(search)}
+    return python, place
 
 
 # The server

@@ -46,7 +46,7 @@ EXPECTED = {
 def test_a_path_that_nothing_can_be_read_at_says_why_in_one_line(kind: str, places: dict[str, str]) -> None:
     assert EXPECTED[kind] in (path_problem(places[kind]) or "")
     with pytest.raises(SourceError) as caught:
-        obtain(SourceSettings("mine", path=places[kind], obtain="ask Ann", licence="CC0"))
+        obtain(SourceSettings(name="mine", path=places[kind], obtain="ask Ann", licence="CC0"))
     said = str(caught.value)
     assert EXPECTED[kind] in said
     assert said.startswith("source 'mine' ")

@@ -13,7 +13,7 @@ from typing import Any
 
 from hatchery.config.cluster import ClusterSettings
 from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
-from hatchery.costs.planned_device import PlanSettings, precision_and_peak
+from hatchery.costs.planned_device import PlannedDevice, PlanSettings, precision_and_peak
 from hatchery.errors import ConfigError
 from hatchery.modeling.families import training_flops_per_sequence
 from hatchery.modeling.flops import BACKWARD_FACTOR
@@ -101,7 +101,7 @@ class PlannedWork:
 
     def _device(self, devices: int, threads: int) -> PlanSettings:
         # Without GPUs on the cluster, what the experiment is priced for is not what it will run on.
-        device = str(self._plan["device"]) if self._cluster.gpus_per_node else "cpu"
+        device: PlannedDevice = self._plan["device"] if self._cluster.gpus_per_node else "cpu"
         return PlanSettings(device, devices, threads, self._cluster.planned_mfu, keep_checkpoints=0, milestones=())
 
     def _once(self, key: tuple[str, ...], seconds: Callable[[], float]) -> float | None:
