@@ -24,12 +24,16 @@ _ARROW = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "t
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `unit` is empty where `meaning` or another column says it. What has no value is null."""
+    """One column; `unit` is empty where `meaning` or another column says it. What has no value is null.
+
+    What is `measured_anew` says when or how fast something ran; the same configuration gives the same bytes elsewhere.
+    """
 
     name: str
     kind: Literal["text", "integer", "number", "truth"]
     meaning: str
     unit: str = ""
+    measured_anew: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,8 +113,8 @@ RUNS = TidyTable(
         Column("initial", "text", "what it started from: empty (random), `weights` or `training` of another model"),
         Column("earlier_steps", "integer", "steps of that model; null if unknown or random", "steps"),
         Column("earlier_tokens", "integer", "tokens of that model; null if unknown or random", "tokens"),
-        Column("seconds", "number", "time in the training loop of the last attempt; changes when trained anew", "s"),
-        Column("day", "text", "day on which the last attempt began (UTC); changes when trained anew"),
+        Column("seconds", "number", "time in the training loop of the last attempt; changes when trained anew", "s", True),
+        Column("day", "text", "day on which the last attempt began (UTC); changes when trained anew", "", True),
         _MANIFEST,
     ),
 )
