@@ -36,7 +36,7 @@ wildcard_constraints:
     experiment=r"[A-Za-z0-9][A-Za-z0-9_]*",
     corpus=r"[A-Za-z0-9][A-Za-z0-9_]*",
     tokenizer=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    cell=r"[A-Za-z0-9][A-Za-z0-9_]*-s[0-9]+",
+    run=r"[A-Za-z0-9][A-Za-z0-9_]*-s[0-9]+",
     suite=r"[A-Za-z0-9][A-Za-z0-9_]*",
     task=r"[A-Za-z0-9][A-Za-z0-9_]*",
     batch=r"batch_[0-9]+",

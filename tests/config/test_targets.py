@@ -17,7 +17,7 @@ PATTERNS = [
     "results/{experiment}/summary.csv",
     "results/{experiment}/index.html",
     "results/{experiment}/figures/{figure}.svg",
-    "results/{experiment}/run_cards/{cell}.html",
+    "results/{experiment}/run_cards/{run}.html",
     "results/corpora/{corpus}/manifest.json",
     "results/tokens/{corpus}/{tokenizer}/manifest.json",
     "results/tokenizer_sweeps/{sweep}/manifest.json",

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from hatchery.config.project import Project
-from hatchery.costs.estimate import CellCost, CostSettings, ShardsOnDisk, cost_settings, estimate, shards_on_disk
+from hatchery.costs.estimate import CostSettings, RunCost, ShardsOnDisk, cost_settings, estimate, shards_on_disk
 from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
 from hatchery.costs.planned_device import LTG_BERT_RUN
 from hatchery.costs.table import cost_csv, cost_markdown
@@ -40,14 +40,14 @@ def settings_of(slices: list[dict[str, Any]], vocabulary_size: int = 16_384, **p
         "experiment": "some",
         "vocabulary_size": vocabulary_size,
         "plan": plan(**planned),
-        "cells": [{"cell": f"run{i}-s42", "pretraining": slice_} for i, slice_ in enumerate(slices)],
+        "runs": [{"name": f"run{i}-s42", "pretraining": slice_} for i, slice_ in enumerate(slices)],
         "suites": [],
         "tasks": [],
     }
     return cost_settings(body)
 
 
-def cost_of(slice_: dict[str, Any], vocabulary_size: int = 16_384, **planned: Any) -> CellCost:
+def cost_of(slice_: dict[str, Any], vocabulary_size: int = 16_384, **planned: Any) -> RunCost:
     return estimate(settings_of([slice_], vocabulary_size, **planned))[0]
 
 
@@ -233,12 +233,13 @@ def test_token_shards_count_when_they_are_there(token_data, tmp_path):
 # The tables.
 
 
-def test_the_csv_has_a_row_for_each_cell_in_base_units(pretrain_slice):
+def test_the_csv_has_a_row_for_each_run_in_base_units(pretrain_slice):
     settings = settings_of([pretrain_slice(), pretrain_slice(steps=0)])
     costs = estimate(settings)
     rows = list(csv.DictReader(io.StringIO(cost_csv(settings, costs))))
     assert [row["cell"] for row in rows] == ["run0-s42", "run1-s42"]
-    assert set(rows[0]) == {"experiment", "device", "devices", "mfu", *(f.name for f in dataclasses.fields(CellCost))}
+    fields = {f.name for f in dataclasses.fields(RunCost)} - {"run"}
+    assert set(rows[0]) == {"experiment", "cell", "device", "devices", "mfu", *fields}
     assert int(rows[0]["training_flops"]) == round(costs[0].training_flops)
     assert int(rows[0]["parameters"]) == costs[0].parameters
 
@@ -296,9 +297,7 @@ def slice_of(repository: Path, experiment: str, **cluster: Any) -> dict[str, Any
 def test_every_experiment_can_be_estimated_from_its_configuration(experiment, repository):
     settings = cost_settings(slice_of(repository, experiment))
     costs = estimate(settings)
-    assert [cost.cell for cost in costs] == [
-        cell.name for cell in Project(repository / "config").seeded_runs(experiment)
-    ]
+    assert [cost.run for cost in costs] == [run.name for run in Project(repository / "config").seeded_runs(experiment)]
     assert all(cost.parameters > 0 for cost in costs)
     assert max(cost.device_hours for cost in costs) > 0
 

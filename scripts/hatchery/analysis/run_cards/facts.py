@@ -25,7 +25,7 @@ SPEED_FILE = "speed.jsonl"
 class RunFacts:
     """One run. `metrics` and `speed` are rows by step; `plan` is its row of the estimate, None where there is none."""
 
-    cell: str
+    name: str
     manifest: Manifest
     metrics: list[dict[str, Any]]
     speed: list[dict[str, Any]]
@@ -58,11 +58,11 @@ class RunFacts:
         return max((float(row[name]) for row in self.speed if _is_number(row.get(name))), default=None)
 
 
-def read_run(cell: str, pretraining: Path, cost: Path | None = None) -> RunFacts:
+def read_run(run: str, pretraining: Path, cost: Path | None = None) -> RunFacts:
     """Everything about the run whose manifest is given; `cost` is the cost.csv of its experiment.
 
     Raises ManifestError when the result differs from its manifest, EvaluationError naming file and line for rows that
-    are none, and for a cost table without this cell.
+    are none, and for a cost table without this run.
     """
     manifest = read_verified(pretraining)
     speed, volatile = manifest.folder / SPEED_FILE, volatile_facts(pretraining)
@@ -75,25 +75,25 @@ def read_run(cell: str, pretraining: Path, cost: Path | None = None) -> RunFacts
             speed, Expected(str(speed), None, str(recorded), told_by, f"remove {pretraining} to have both again")
         )
     return RunFacts(
-        cell=cell,
+        name=run,
         manifest=manifest,
         metrics=metric_rows(manifest),
         speed=_json_lines(speed) if speed.is_file() else [],
         volatile=volatile,
-        plan=None if cost is None else _plan(cost, cell),
+        plan=None if cost is None else _plan(cost, run),
     )
 
 
-def _plan(path: Path, cell: str) -> dict[str, str]:
+def _plan(path: Path, run: str) -> dict[str, str]:
     try:
         with vouched(path).open(encoding="utf-8", newline="") as handle:
             rows = list(csv.DictReader(handle))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise EvaluationError(f"{path}: the table cannot be read: {error}") from error
     for row in rows:
-        if row.get("cell") == cell:
+        if row.get("cell") == run:
             return row
-    raise EvaluationError(f"{path}: there is no row of the cell {cell!r}")
+    raise EvaluationError(f"{path}: there is no row of the run {run!r}")
 
 
 def _json_lines(path: Path) -> list[dict[str, Any]]:
