@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from hatchery.objectives.masking import UNLABELLED, masking_rule
+from hatchery.objectives.corruption import UNLABELLED
+from hatchery.objectives.masking import masking_rule
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.objectives.unit_masking import published_shares

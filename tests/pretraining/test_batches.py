@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from hatchery.errors import TrainingError
-from hatchery.modeling.language_model import UNLABELLED
+from hatchery.objectives.corruption import UNLABELLED
 from hatchery.pretraining.batches import StepBatch, TrainingBatches, concatenate
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.development import DevelopmentSet

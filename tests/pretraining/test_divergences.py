@@ -14,7 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from hatchery.errors import TrainingError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.objectives.corruption import UNLABELLED
 from hatchery.objectives.examples import Examples, build_examples
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.pretraining import divergences as module

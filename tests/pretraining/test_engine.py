@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.objectives.corruption import UNLABELLED
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.data_order import Phase, epoch_permutation
 from hatchery.pretraining.engine import Engine, Update, deepspeed_configuration

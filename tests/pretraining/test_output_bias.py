@@ -13,8 +13,9 @@ import torch
 from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_prior import SPARE_ROW_BIAS
+from hatchery.objectives.corruption import UNLABELLED
 from hatchery.objectives.examples import Examples, build_examples
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.pretraining.output_bias import prepare_output_

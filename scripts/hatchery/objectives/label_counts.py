@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.masking import UNLABELLED
+from hatchery.objectives.corruption import UNLABELLED
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.progress import Progress
 

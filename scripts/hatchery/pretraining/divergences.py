@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import TrainingError
-from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.numerics import full_precision
+from hatchery.objectives.corruption import UNLABELLED
 from hatchery.objectives.label_counts import LabelledExamples, corpus_counts, label_counts
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.pretraining.output_bias import prior_distribution

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
-from hatchery.modeling.language_model import UNLABELLED
+from hatchery.objectives.corruption import UNLABELLED
 from hatchery.objectives.examples import Examples, build_examples
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.pretraining.data_order import epoch_permutation

@@ -1,10 +1,11 @@
 """A labelled task as lists of examples: read, laid out, filtered by vocabulary, cut to the wanted size, and checked.
 
 The validation rows are the test set of the papers: training and selection never see them. Where a task has training
-files only, they are drawn from those.
+files only, they are drawn from those. The report says how many rows were read, kept by the filter, used and scored.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
@@ -13,16 +14,55 @@ from hatchery.evaluation.seeds import generator
 from hatchery.evaluation.splits import hold_out, input_groups
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS, check_task
 from hatchery.evaluation.tasks.example import Example, SpanExample, TaskData
-from hatchery.evaluation.tasks.formats.files import check_disjoint
-from hatchery.evaluation.tasks.formats.registry import FORMATS, read_records, set_names
+from hatchery.evaluation.tasks.formats.registry import FORMATS, check_disjoint, read_records, set_names
 from hatchery.evaluation.tasks.layouts.layout import Context, LayOut
 from hatchery.evaluation.tasks.layouts.registry import LAYOUTS, used_fields
 from hatchery.evaluation.tasks.normalisation import NORMALISATIONS
-from hatchery.evaluation.tasks.report import ReadReport, SetReport
 from hatchery.evaluation.tasks.settings import TaskSettings, label_text
 from hatchery.evaluation.tasks.suites import check_suite
 from hatchery.evaluation.tasks.vocabulary_filter import Within, make_filter
 from hatchery.storage.sources import RawSource
+
+
+@dataclass(frozen=True)
+class SetReport:
+    """Numbers of units (examples; sentences in edge probing) of one set."""
+
+    read: int
+    """In the files, unrolled: one per candidate entity of ReCoRD."""
+    kept: int
+    """Within the vocabulary, where the task has a filter."""
+    used: int = 0
+    """After held-out rows have gone and limits were applied."""
+    scored: int = 0
+    """Of those used, how many enter the metrics."""
+
+
+@dataclass(frozen=True)
+class ReadReport:
+    """Row counts by the name of the set, "train" first. A validation set that was drawn from "train" read no rows."""
+
+    sets: dict[str, SetReport]
+
+    def with_used(self, data: TaskData) -> "ReadReport":
+        """The report with the rows of `data` as those that are used."""
+        sets = {}
+        for name, rows in {"train": data.train, **data.scored}.items():
+            if name == "train" and name not in self.sets:
+                continue  # a task that is only transferred to
+            before = self.sets.get(name, SetReport(0, 0))
+            scored = sum(row.scored if isinstance(row, Example) else 1 for row in rows)
+            sets[name] = replace(before, used=len(rows), scored=scored if name != "train" else 0)
+        return ReadReport(sets)
+
+    def measures(self) -> dict[str, int]:
+        """Flat numbers for a manifest: `read_validation`, `kept_validation`, …"""
+        return {
+            f"{name}_{set_name}": value
+            for set_name, report in self.sets.items()
+            for name, value in vars(report).items()
+        }
+
 
 __all__ = ["check_task", "limited", "read_task", "read_task_with_report"]
 
@@ -56,7 +96,7 @@ def read_task_with_report(
 
 
 def _probing(source: RawSource, task: TaskSettings) -> tuple[TaskData, ReadReport]:
-    from hatchery.evaluation.probing.reading import read_conllu, read_jiant
+    from hatchery.evaluation.probing.formats import read_conllu, read_jiant
 
     data = read_jiant(source, task) if task.format == "jiant" else read_conllu(source, task)
     sets = {**({"train": data.train} if data.train else {}), **data.scored}

@@ -1,8 +1,10 @@
-"""The files of the RTE challenges 1 to 3 (Dagan et al. 2006): `pair` elements with a text `t` and a hypothesis `h`.
+"""Formats of single collections: one example per line and one file per label, and the files of the RTE challenges.
 
-RTE-1 writes `value="TRUE|FALSE"`, RTE-2 and RTE-3 `entailment="YES|NO"`; both become the labels of GLUE,
-`entailment` and `not_entailment`. A record has the fields `premise`, `hypothesis` and `label`. The parser loads no
-DTD, expands no entities and reaches no network.
+- `labelled_lines` is made for collections such as the subjectivity data set (Pang and Lee 2004) that come without a
+  split: the validation rows are drawn later with the task's `split_seed`.
+- `rte_xml` are the files of the RTE challenges 1 to 3 (Dagan et al. 2006): `pair` elements with a text `t` and a
+  hypothesis `h`. RTE-1 writes `value="TRUE|FALSE"`, RTE-2 and RTE-3 `entailment="YES|NO"`; both become the labels of
+  GLUE, `entailment` and `not_entailment`. The parser loads no DTD, expands no entities and reaches no network.
 """
 
 from collections.abc import Iterator
@@ -10,10 +12,26 @@ from collections.abc import Iterator
 from lxml import etree
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.json_lines import Record, shorten
+from hatchery.evaluation.json_lines import Record, decode_lines, shorten
 from hatchery.storage.sources import RawSource
 
-FIELDS = ("premise", "hypothesis")
+LINE_FIELDS = ("sentence",)
+
+
+def read_labelled_lines(source: RawSource, name: str, label: str) -> Iterator[Record]:
+    """The lines of a file, white space collapsed, all with `label`.
+
+    Raises EvaluationError naming file and line for bytes that are not UTF-8, and a file without lines.
+    """
+    empty = True
+    for line, text in decode_lines(source, name):
+        empty = False
+        yield Record({"sentence": " ".join(text.split()), "label": label}, f"{name}:{line}", line)
+    if empty:
+        raise EvaluationError(f"{name}: the file holds no lines")
+
+
+RTE_FIELDS = ("premise", "hypothesis")
 LABEL_OF_VALUE = {
     "TRUE": "entailment",
     "YES": "entailment",
