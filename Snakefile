@@ -18,7 +18,7 @@ from hatchery.surroundings import writing_refused
 if refused := writing_refused(Path()):
     raise SystemExit(f"error: {refused}")
 
-from hatchery.config.frozen_configuration import frozen_configuration
+from hatchery.config.invocation import frozen_configuration
 from hatchery.planning.workflow import open_workflow
 from hatchery.running.call import begin_jobs, is_real_run, prepare_call
 

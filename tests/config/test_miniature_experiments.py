@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hatchery.config.project import Project
-from hatchery.config.terms import raw_inputs
+from hatchery.config.raw_inputs import raw_inputs
 from hatchery.stages.registry import stage_settings
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.config.command_line import Request, read_request
+from hatchery.config.invocation import Request, read_request
 from hatchery.config.names import NAME
 from hatchery.config.project import Project
 from hatchery.config.targets import asked_blocks, check_targets, unknown_target

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hatchery.command import load_settings
-from hatchery.config.planned_device import planned_device
+from hatchery.config.cluster import planned_device
 from hatchery.costs.estimate import CostSettings, RunCost, cost_settings, estimate
 from hatchery.costs.table import about
 from hatchery.planning.kept_results import KeptResults

@@ -6,7 +6,7 @@ from typing import Any
 from hatchery.analysis.settings import SeededRun
 from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
-from hatchery.config.terms import raw_inputs
+from hatchery.config.raw_inputs import raw_inputs
 from hatchery.errors import ConfigError
 from hatchery.stages.record import Stage
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from hatchery.config import continuation
 from hatchery.config.block_bodies import without
+from hatchery.config.cluster import planned_device
 from hatchery.config.overrides import pretraining_of
-from hatchery.config.planned_device import planned_device
 from hatchery.config.project import Project
 from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.pretraining.settings import PretrainingSettings
