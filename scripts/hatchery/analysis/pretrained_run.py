@@ -17,7 +17,6 @@ from hatchery.analysis.pretraining_outputs import (
     read_layer_weights,
 )
 from hatchery.analysis.tidy_tables import CURVES
-from hatchery.errors import EvaluationError
 from hatchery.modeling.families import training_flops_per_sequence
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
@@ -76,11 +75,8 @@ def _last(rows: list[dict[str, Any]], name: str) -> float | None:
 
 def _flops_after(settings: PretrainSettings, config: Path) -> Callable[[int], float]:
     """Operations of the first so many steps, forward and backward; a step's are those of its full sequences."""
-    try:
-        model = json.loads(config.read_bytes())
-        vocabulary_size = int(model.pop("vocab_size"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise EvaluationError(f"{config}: not the configuration of a model: {type(error).__name__}: {error}") from error
+    model = json.loads(config.read_bytes())
+    vocabulary_size = model.pop("vocab_size")
     labelled = settings.objective.mask_probability
     phases = [
         (phase, phase.batch_size * training_flops_per_sequence(model, vocabulary_size, phase.sequence_length, labelled))
