@@ -162,8 +162,8 @@ def _larger_models(known: _Numbers, runs: dict[Shape, PublishedRun], logged: Seq
         "section 5.1, appendix D, Table 7",
         f"The logs have that model with {_kind(best)}, {best.parameters / 1e6:.2f} million parameters and a peak"
         f" learning rate of {_small(best.peak_learning_rate)}; the larger models have two matrices and"
-        f" {_small(anchor.peak_learning_rate)} (launch scripts). The model of {anchor.parameters / 1e6:.2f} million that was"
-        f" logged with both reached {reached:.2f}; {better} of the {len(larger)} larger ones are below that.",
+        f" {_small(anchor.peak_learning_rate)} (launch scripts). The model of {anchor.parameters / 1e6:.2f} million"
+        f" that was logged with both reached {reached:.2f}; {better} of the {len(larger)} larger ones are below that.",
     )
 
 
@@ -173,8 +173,9 @@ def _sizes(known: _Numbers, runs: dict[Shape, PublishedRun], logged: Sequence[Pu
         "Table 3 prints the sizes of models that differ in one hyperparameter each.",
         "section 4.1, Table 3",
         f"The logs have {len(tied)} of its models ({_listed([shape_text(run.sizes) for run in tied])}) with tied"
-        " matrices and no projection, all others with two matrices and a projection. Four of the tied ones are printed with"
-        f" the size of the untied model (16.24 million, logged {tied[0].parameters / 1e6:.2f}), three with their own.",
+        " matrices and no projection, all others with two matrices and a projection. Four of the tied ones are printed"
+        f" with the size of the untied model (16.24 million, logged {tied[0].parameters / 1e6:.2f}), three with"
+        " their own.",
     )
 
 
