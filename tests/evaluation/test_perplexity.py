@@ -22,10 +22,10 @@ from hatchery.evaluation.perplexity.stage import measure_perplexity
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import save_model
-from hatchery.objectives.corruption import UNLABELLED
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.parquet import ShardWriter
 from hatchery.tokenization.encoder import encode_corpus
+from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.trainer import train_tokenizer
 

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
-from hatchery.objectives.corruption import UNLABELLED
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.data_order import Phase, epoch_permutation
 from hatchery.pretraining.engine import Engine, Update, deepspeed_configuration
@@ -22,6 +21,7 @@ from hatchery.pretraining.precision import LossScaler, Precision, resolve_precis
 from hatchery.pretraining.processes import sum_over_processes
 from hatchery.pretraining.settings import OptimizerSettings
 from hatchery.pretraining.topology import SINGLE_PROCESS, Topology
+from hatchery.tokenization.special_tokens import UNLABELLED
 
 CPU = torch.device("cpu")
 FP32 = Precision("fp32")

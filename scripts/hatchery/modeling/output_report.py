@@ -16,7 +16,7 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.numerics import full_precision
 from hatchery.modeling.output_bias import vocabulary_head
 from hatchery.modeling.output_prior import entropy
-from hatchery.objectives.corruption import UNLABELLED
+from hatchery.tokenization.special_tokens import UNLABELLED
 
 # More would differ between machines, and manifests must not.
 _SIGNIFICANT_DIGITS, _DECIMALS = 5, 4

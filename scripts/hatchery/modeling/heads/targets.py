@@ -18,7 +18,7 @@ from torch import Tensor
 
 from hatchery.errors import EvaluationError, ModelError
 from hatchery.modeling.output_prior import Link
-from hatchery.objectives.corruption import UNLABELLED
+from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 class SummedLoss(NamedTuple):

@@ -31,7 +31,7 @@ from hatchery.modeling.heads.targets import (
 from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.output_prior import Link
-from hatchery.objectives.corruption import UNLABELLED
+from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 class TokenClassifier(TaskModel):
