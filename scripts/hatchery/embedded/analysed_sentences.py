@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Container
 
 from hatchery.embedded.analyses import Analysis, Frame, Phrase
-from hatchery.embedded.facts import ADJECTIVES, PERSON_VERBS, THINGS
+from hatchery.embedded.draws import ADJECTIVES, PERSON_VERBS, THINGS
 from hatchery.embedded.grammar import ADVERBS, Clause, Tense, choose, pick_adjectives, text_of
 from hatchery.embedded.lexicon import (
     ANIMALS,

@@ -7,7 +7,7 @@ x in the bad one. A judge that knows only how frequent or how long words are is 
 import random
 from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from hatchery.embedded.grammar import (
     AGREEING_TENSES,
@@ -15,6 +15,7 @@ from hatchery.embedded.grammar import (
     UNINFLECTED_TENSES,
     Clause,
     NounPhrase,
+    Tense,
     choose,
     noun_phrase,
     pick_adjectives,
@@ -65,6 +66,8 @@ class Pair:
 
 
 Twins = tuple[Pair, Pair]
+Draw = Callable[[random.Random], Twins]
+Broken = Literal["first", "second"]
 
 
 @dataclass(frozen=True)
@@ -74,15 +77,28 @@ class Paradigm:
     uid: str
     field: str
     term: str
-    draw: Callable[[random.Random], Twins]
+    draw: Draw
 
 
-def _opposite(number: Number) -> Number:
-    return "singular" if number == "plural" else "plural"
+_Part = TypeVar("_Part")
+_Other = TypeVar("_Other")
 
 
-def determiner_noun(nouns: tuple[Noun, ...], adjective: bool, vary: str) -> Callable[[random.Random], Twins]:
-    """ "Tom found this book / books" (`vary` noun) or "Tom found this / these book" (`vary` determiner)."""
+def crossed(
+    whole: Callable[[_Part, _Other], Words],
+    first: tuple[_Part, _Part],
+    second: tuple[_Other, _Other],
+    broken: Broken = "second",
+) -> Twins:
+    """The twins of a sentence of two parts that must fit: what is `broken` in the bad ones is the other of the two."""
+    (a, b), (x, y) = first, second
+    if broken == "first":
+        return Pair(whole(a, x), whole(b, x)), Pair(whole(b, y), whole(a, y))
+    return Pair(whole(a, x), whole(a, y)), Pair(whole(b, y), whole(b, x))
+
+
+def determiner_noun(nouns: tuple[Noun, ...], adjective: bool, broken: Broken) -> Draw:
+    """ "Tom found this book / books" (the second is broken) or "Tom found this / these book" (the first)."""
 
     def draw(rng: random.Random) -> Twins:
         scene = Scene.draw(rng)
@@ -93,22 +109,16 @@ def determiner_noun(nouns: tuple[Noun, ...], adjective: bool, vary: str) -> Call
         place = scene.place() if rng.random() < 0.5 else ()
         words = {"singular": demonstrative, "plural": _PLURAL_OF[demonstrative]}
 
-        def whole(determiner_number: Number, noun_number: Number) -> Words:
-            phrase = noun_phrase(words[determiner_number], noun, determiner_number, adjectives, place, noun_number)
+        def whole(determiner: Number, number: Number) -> Words:
+            phrase = noun_phrase(words[determiner], noun, determiner, adjectives, place, number)
             return sentence(realise(Clause(subject, verb, phrase.words, tense)))
 
-        def pair(number: Number) -> Pair:
-            other = _opposite(number)
-            return Pair(whole(number, number), whole(number, other) if vary == "noun" else whole(other, number))
-
-        return pair("singular"), pair("plural")
+        return crossed(whole, NUMBERS, NUMBERS, broken)
 
     return draw
 
 
-def subject_verb(
-    nouns: tuple[Noun, ...], distractor: bool = False, question: bool = False
-) -> Callable[[random.Random], Twins]:
+def subject_verb(nouns: tuple[Noun, ...], distractor: bool = False, question: bool = False) -> Draw:
     """ "The dogs sleep / sleeps"; with a distractor "The dogs near the box sleep"; as a question "Do / Does"."""
 
     def draw(rng: random.Random) -> Twins:
@@ -119,14 +129,13 @@ def subject_verb(
         tense = choose(rng, AGREEING_TENSES)
         model = scene.clause(scene.name(), animal=noun.category == "animal", tense=tense, question=question)
 
-        def pair(number: Number) -> Pair:
-            other = _opposite(number)
+        def whole(number: Number, agreement: Number) -> Words:
+            other: Number = "singular" if number == "plural" else "plural"
             modifier = (preposition, "the", between.form(other)) if distractor else ()
-            good = replace(model, subject=noun_phrase("the", noun, number, adjectives, modifier))
-            mark = "?" if question else "."
-            return Pair(sentence(realise(good), mark), sentence(realise(replace(good, agreement=other)), mark))
+            subject = noun_phrase("the", noun, number, adjectives, modifier)
+            return sentence(realise(replace(model, subject=subject, agreement=agreement)), "?" if question else ".")
 
-        return pair("singular"), pair("plural")
+        return crossed(whole, NUMBERS, NUMBERS)
 
     return draw
 
@@ -136,15 +145,11 @@ def anaphor_number(rng: random.Random) -> Twins:
     noun, verb = choose(rng, _GENDERED), choose(rng, REFLEXIVE)
     tense, adjectives = choose(rng, UNINFLECTED_TENSES), pick_adjectives(rng)
     ending = Scene.draw(rng).place()
-    single, several = REFLEXIVE_PRONOUNS[noun.gender], REFLEXIVE_PRONOUNS["plural"]
 
     def whole(number: Number, pronoun: str) -> Words:
         return sentence(realise(Clause(noun_phrase("the", noun, number, adjectives), verb, (pronoun, *ending), tense)))
 
-    return (
-        Pair(whole("singular", single), whole("singular", several)),
-        Pair(whole("plural", several), whole("plural", single)),
-    )
+    return crossed(whole, NUMBERS, (REFLEXIVE_PRONOUNS[noun.gender], REFLEXIVE_PRONOUNS["plural"]))
 
 
 def anaphor_gender(rng: random.Random) -> Twins:
@@ -152,18 +157,18 @@ def anaphor_gender(rng: random.Random) -> Twins:
     verb, tense = choose(rng, REFLEXIVE), Scene.draw(rng).tense()
     ending = Scene.draw(rng).place()
     if rng.random() < 0.5:
-        he, she = (NounPhrase((_name(rng, gender),), "singular") for gender in ("masculine", "feminine"))
+        he, she = _name(rng, "masculine"), _name(rng, "feminine")
     else:
         he, she = (noun_phrase("the", choose(rng, nouns), "singular") for nouns in (_MASCULINE, _FEMININE))
 
     def whole(subject: NounPhrase, pronoun: str) -> Words:
         return sentence(realise(Clause(subject, verb, (pronoun, *ending), tense)))
 
-    return Pair(whole(he, "himself"), whole(he, "herself")), Pair(whole(she, "herself"), whole(she, "himself"))
+    return crossed(whole, (he, she), ("himself", "herself"))
 
 
-def _name(rng: random.Random, gender: str) -> str:
-    return choose(rng, [name.word for name in NAMES if name.gender == gender])
+def _name(rng: random.Random, gender: str) -> NounPhrase:
+    return NounPhrase((choose(rng, [name.word for name in NAMES if name.gender == gender]),), "singular")
 
 
 def embedded_reflexive(rng: random.Random) -> Twins:
@@ -172,14 +177,12 @@ def embedded_reflexive(rng: random.Random) -> Twins:
     outer_tense, tense = choose(rng, EVENT_TENSES), Scene.draw(rng).tense()
     man, woman = _name(rng, "masculine"), _name(rng, "feminine")
 
-    def whole(outer: str, inner: str, pronoun: str) -> Words:
-        body = realise(Clause(NounPhrase((inner,), "singular"), verb, (pronoun,), tense))
-        return sentence(realise(Clause(NounPhrase((outer,), "singular"), outer_verb, ("that", *body), outer_tense)))
+    def whole(inner: NounPhrase, pronoun: str) -> Words:
+        body = realise(Clause(inner, verb, (pronoun,), tense))
+        outer = woman if inner is man else man
+        return sentence(realise(Clause(outer, outer_verb, ("that", *body), outer_tense)))
 
-    return (
-        Pair(whole(woman, man, "himself"), whole(woman, man, "herself")),
-        Pair(whole(man, woman, "herself"), whole(man, woman, "himself")),
-    )
+    return crossed(whole, (man, woman), ("himself", "herself"))
 
 
 def past_participle(rng: random.Random) -> Twins:
@@ -187,16 +190,16 @@ def past_participle(rng: random.Random) -> Twins:
     scene = Scene.draw(rng)
     verb = choose(rng, _DISTINCT)
     noun = choose(rng, [noun for noun in (*OBJECTS, *ANIMALS, *PERSONS) if noun.category in verb.objects])
-    clause = Clause(scene.name(), verb, scene.phrase(noun).words, "perfect")
-    past = replace(clause, tense="past")
-    return (
-        Pair(sentence(realise(clause)), sentence(realise(replace(clause, verb_form="past")))),
-        Pair(sentence(realise(past)), sentence(realise(replace(past, verb_form="participle")))),
-    )
+    clause = Clause(scene.name(), verb, scene.phrase(noun).words)
+
+    def whole(tense: Tense, form: Literal["past", "participle"]) -> Words:
+        return sentence(realise(replace(clause, tense=tense, verb_form=form)))
+
+    return crossed(whole, ("perfect", "past"), ("participle", "past"))
 
 
-def polarity_adverb(vary: str) -> Callable[[random.Random], Twins]:
-    """ "No boy has ever slept" against "Every ... ever" (`vary` licensor) or "No ... already" (`vary` adverb)."""
+def polarity_adverb(broken: Broken) -> Draw:
+    """ "No boy has ever slept" against "Every ... ever" (the first is broken) or "No ... already" (the second)."""
 
     def draw(rng: random.Random) -> Twins:
         scene = Scene.draw(rng)
@@ -207,10 +210,7 @@ def polarity_adverb(vary: str) -> Callable[[random.Random], Twins]:
             subject = noun_phrase(determiner, noun, "singular")
             return sentence(realise(Clause(subject, verb, ending, "perfect", adverb=adverb)))
 
-        negative_good, positive_good = whole("no", "ever"), whole(positive, "already")
-        if vary == "licensor":
-            return Pair(negative_good, whole(positive, "ever")), Pair(positive_good, whole("no", "already"))
-        return Pair(negative_good, whole("no", "already")), Pair(positive_good, whole(positive, "ever"))
+        return crossed(whole, ("no", positive), ("ever", "already"), broken)
 
     return draw
 
@@ -226,11 +226,11 @@ def any_or_some(rng: random.Random) -> Twins:
         phrase = noun_phrase(determiner, noun, "plural")
         return sentence(realise(Clause(subject, verb, phrase.words, tense, negated=negated)))
 
-    return Pair(whole(True, "any"), whole(True, "some")), Pair(whole(False, "some"), whole(False, "any"))
+    return crossed(whole, (True, False), ("any", "some"))
 
 
-def quantifier_noun(vary: str) -> Callable[[random.Random], Twins]:
-    """ "Every dog / dogs ran away" (`vary` noun) or "Every / All dog ran" (`vary` quantifier), in the past tense."""
+def quantifier_noun(broken: Broken) -> Draw:
+    """ "Every dog / dogs ran away" (the second is broken) or "Every / All dog ran" (the first), in the past tense."""
 
     def draw(rng: random.Random) -> Twins:
         scene = Scene.draw(rng)
@@ -239,15 +239,11 @@ def quantifier_noun(vary: str) -> Callable[[random.Random], Twins]:
         tense = choose(rng, UNINFLECTED_TENSES)
         model = scene.clause(scene.name(), animal=noun.category == "animal", tense=tense)
 
-        def whole(quantifier_number: Number, noun_number: Number) -> Words:
-            phrase = noun_phrase(words[quantifier_number], noun, quantifier_number, noun_number=noun_number)
+        def whole(quantifier: Number, number: Number) -> Words:
+            phrase = noun_phrase(words[quantifier], noun, quantifier, noun_number=number)
             return sentence(realise(replace(model, subject=phrase)))
 
-        def pair(number: Number) -> Pair:
-            other = _opposite(number)
-            return Pair(whole(number, number), whole(number, other) if vary == "noun" else whole(other, number))
-
-        return pair("singular"), pair("plural")
+        return crossed(whole, NUMBERS, NUMBERS, broken)
 
     return draw
 
@@ -262,10 +258,7 @@ def there_agreement(rng: random.Random) -> Twins:
         phrase = noun_phrase("a" if number == "singular" else plural, noun, number, adjectives)
         return sentence(["there", copula, *phrase.words, *place])
 
-    return (
-        Pair(whole("singular", "is"), whole("singular", "are")),
-        Pair(whole("plural", "are"), whole("plural", "is")),
-    )
+    return crossed(whole, NUMBERS, ("is", "are"))
 
 
 PARADIGMS = (
@@ -273,14 +266,14 @@ PARADIGMS = (
     Paradigm("anaphor_number_agreement", "morphology", "anaphor_agreement", anaphor_number),
     Paradigm("reflexive_in_embedded_clause", "syntax_semantics", "binding", embedded_reflexive),
     *(
-        Paradigm(uid, "morphology", "determiner_noun_agreement", determiner_noun(nouns, adjective, vary))
-        for uid, nouns, adjective, vary in (
-            ("determiner_noun_agreement_1", _REGULAR, False, "noun"),
-            ("determiner_noun_agreement_2", _REGULAR, False, "determiner"),
-            ("determiner_noun_agreement_irregular_1", _IRREGULAR, False, "noun"),
-            ("determiner_noun_agreement_irregular_2", _IRREGULAR, False, "determiner"),
-            ("determiner_noun_agreement_with_adjective_1", _REGULAR, True, "noun"),
-            ("determiner_noun_agreement_with_adj_2", _REGULAR, True, "determiner"),
+        Paradigm(uid, "morphology", "determiner_noun_agreement", determiner_noun(nouns, adjective, broken))
+        for uid, nouns, adjective, broken in (
+            ("determiner_noun_agreement_1", _REGULAR, False, "second"),
+            ("determiner_noun_agreement_2", _REGULAR, False, "first"),
+            ("determiner_noun_agreement_irregular_1", _IRREGULAR, False, "second"),
+            ("determiner_noun_agreement_irregular_2", _IRREGULAR, False, "first"),
+            ("determiner_noun_agreement_with_adjective_1", _REGULAR, True, "second"),
+            ("determiner_noun_agreement_with_adj_2", _REGULAR, True, "first"),
         )
     ),
     *(
@@ -293,11 +286,11 @@ PARADIGMS = (
         )
     ),
     Paradigm("irregular_past_participle_verbs", "morphology", "irregular_forms", past_participle),
-    Paradigm("npi_ever_licensor", "semantics", "npi_licensing", polarity_adverb("licensor")),
-    Paradigm("npi_ever_adverb", "semantics", "npi_licensing", polarity_adverb("adverb")),
+    Paradigm("npi_ever_licensor", "semantics", "npi_licensing", polarity_adverb("first")),
+    Paradigm("npi_ever_adverb", "semantics", "npi_licensing", polarity_adverb("second")),
     Paradigm("npi_any_some", "semantics", "npi_licensing", any_or_some),
-    Paradigm("quantifier_noun_agreement_1", "semantics", "quantifiers", quantifier_noun("noun")),
-    Paradigm("quantifier_noun_agreement_2", "semantics", "quantifiers", quantifier_noun("quantifier")),
+    Paradigm("quantifier_noun_agreement_1", "semantics", "quantifiers", quantifier_noun("second")),
+    Paradigm("quantifier_noun_agreement_2", "semantics", "quantifiers", quantifier_noun("first")),
     Paradigm("existential_there_agreement", "syntax", "quantifiers", there_agreement),
 )
 

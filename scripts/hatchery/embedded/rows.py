@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hatchery.embedded.draws import Draw
 from hatchery.errors import ConfigError
 
 Row = dict[str, Any]
@@ -32,6 +33,19 @@ class RowTask:
     def key(self, row: Row) -> tuple[str, ...]:
         """What makes two rows the same, in whatever order they name their texts."""
         return tuple(sorted(row[name] for name in self.fresh))
+
+
+def labelled(*fresh: str, labels: int = 2) -> Callable[[Callable[[Draw, int, int], Row]], RowTask]:
+    """A task whose groups have one row for each of so many labels; what is decorated makes the rest of such a row."""
+
+    def task(make: Callable[[Draw, int, int], Row]) -> RowTask:
+        def group_of(rng: random.Random, group: int) -> list[Row]:
+            return [{**make(Draw(rng), label, group), "label": label} for label in range(labels)]
+
+        group_of.__name__ = make.__name__
+        return RowTask(group_of, fresh)
+
+    return task
 
 
 def draw_splits(stream: str, splits: Mapping[str, tuple[RowTask, int]], taken: Container[str]) -> dict[str, list[Row]]:
