@@ -6,7 +6,6 @@ a name's place and role tell nothing. Every passage of BoolQ, MultiRC and ReCoRD
 wrong answers all name things that it mentions, so that only the fact that was asked for decides.
 """
 
-import random
 import re
 
 from hatchery.embedded.draws import (
@@ -21,7 +20,7 @@ from hatchery.embedded.draws import (
     the,
     told,
 )
-from hatchery.embedded.grammar import noun_phrase, text_of
+from hatchery.embedded.grammar import text_of
 from hatchery.embedded.lexicon import (
     CLAUSAL,
     HYPERNYMS,
@@ -36,7 +35,7 @@ from hatchery.embedded.lexicon import (
     TRANSITIVE,
 )
 from hatchery.embedded.minimal_pairs import PARADIGMS
-from hatchery.embedded.rows import Row, RowTask, labelled
+from hatchery.embedded.rows import Row, grouped, labelled
 from hatchery.embedded.scenes import GENERAL_VERBS, Words
 
 PLEASANT = ("happy", "kind", "clever")
@@ -47,13 +46,14 @@ _AMBIGUOUS = ("that", "her", "is", "are")
 _ANSWERS = 4
 
 
-def cola(rng: random.Random, group: int) -> list[Row]:
+@grouped("sentence")
+def cola(draw: Draw, group: int) -> list[Row]:
     """The good sentence of one pair and the bad one of its mirrored twin: 1 acceptable, 0 not.
 
     Solved by the grammar of all paradigms; single words tell nothing, since twins exchange them.
     """
-    one, other = PARADIGMS[group % len(PARADIGMS)].draw(rng)
-    if rng.random() < 0.5:
+    one, other = PARADIGMS[group % len(PARADIGMS)].draw(draw.rng)
+    if draw.coin():
         one, other = other, one
     return [{"sentence": text_of(one.good), "label": 1}, {"sentence": text_of(other.bad), "label": 0}]
 
@@ -106,13 +106,14 @@ def qqp(draw: Draw, label: int, group: int) -> Row:
     return {"question1": texts[0], "question2": texts[1]}
 
 
-def stsb(rng: random.Random, group: int) -> list[Row]:
+@grouped("sentence1", "sentence2")
+def stsb(draw: Draw, group: int) -> list[Row]:
     """Five parts (who, what is done, to what, where, and the place's preposition), one point for each that agrees, half
     a point for another thing of the same category.
 
     Solved by comparing the sentences part by part; each sentence alone says nothing.
     """
-    draw, score = Draw(rng), group % 6
+    score = group % 6
     kept = draw.some(range(5), score)
     names = draw.names(2)
     others = [draw.some(items, 2) for items in (GENERAL_VERBS, THINGS, PLACES, PLACE_PREPOSITIONS)]
@@ -134,9 +135,10 @@ def _story(draw: Draw) -> tuple[str, list[tuple[Words, bool]], Words]:
     return f"{first} {said(meant[1], predicate)}", [(person[0], person is meant) for person in people], predicate
 
 
-def wsc(rng: random.Random, group: int) -> list[Row]:
+@grouped("text")
+def wsc(draw: Draw, group: int) -> list[Row]:
     """Does the pronoun (span 2) mean this name (span 1)? Spans count blank-split words."""
-    text, people, _ = _story(Draw(rng))
+    text, people, _ = _story(draw)
     words = text.split()
     pronoun = len(words) - 3
     return [
@@ -152,20 +154,21 @@ def wsc(rng: random.Random, group: int) -> list[Row]:
     ]
 
 
-def wnli(rng: random.Random, group: int) -> list[Row]:
+@grouped("sentence1")
+def wnli(draw: Draw, group: int) -> list[Row]:
     """The second sentence has a name in the place of the pronoun; 1 if it follows from the first."""
-    text, people, predicate = _story(Draw(rng))
+    text, people, predicate = _story(draw)
     return [
         {"sentence1": text, "sentence2": said(name, predicate), "label": int(is_meant)} for name, is_meant in people
     ]
 
 
-def copa(rng: random.Random, group: int) -> list[Row]:
+@grouped("premise", "choice1", "choice2")
+def copa(draw: Draw, group: int) -> list[Row]:
     """ "Tom stole a hammer": was the tool stolen, or the fruit? Asked for the effect, and for the cause.
 
     Solved by the category of the thing; the mirrored twin has the same choices and the other answer.
     """
-    draw = Draw(rng)
     (person,), verb, place = draw.names(1), draw.one(_TAKING), draw.place()
     nouns = draw.some(_TAKEN, 2)
     while nouns[0].category == nouns[1].category:
@@ -217,27 +220,27 @@ def wic(draw: Draw, label: int, group: int) -> Row:
     return row
 
 
-def boolq(rng: random.Random, group: int) -> list[Row]:
+@grouped("passage")
+def boolq(draw: Draw, group: int) -> list[Row]:
     """ "Did Tom find the dog?" about a passage where Tom found the dog and Helen saw the cat: 1 yes, 0 no.
 
     Solved by who did what: a wrong question mixes the two facts. Both questions are asked about each passage.
     """
-    draw = Draw(rng)
     people, verbs, nouns = draw.names(2), draw.some(GENERAL_VERBS, 2), draw.some(THINGS, 2)
     things = [the(noun, draw.one(NUMBERS)) for noun in nouns]
     passage = " ".join(told(*fact, draw.place()) for fact in zip(people, verbs, things, strict=True))
-    right = int(rng.random() * 2)
+    right = int(draw.rng.random() * 2)
     mixed = (1 - right, right) if draw.coin() else (right, 1 - right)
     questions = [asked("", people[who], verbs[right], things[what]) for who, what in (mixed, (right, right))]
     return [{"question": question, "passage": passage, "label": label} for label, question in enumerate(questions)]
 
 
-def multirc(rng: random.Random, group: int) -> list[Row]:
+@grouped("paragraph")
+def multirc(draw: Draw, group: int) -> list[Row]:
     """What did Tom find, what did Helen find? Four answers each, two of them right; flat rows of the hub.
 
     Solved by who found what; every answer is right for one of the two questions.
     """
-    draw = Draw(rng)
     people, verb = draw.names(2), draw.verb()
     things = [the(noun, draw.one(NUMBERS)) for noun in draw.some(THINGS, _ANSWERS)]
     owners = draw.some((0, 0, 1, 1), _ANSWERS)
@@ -255,13 +258,13 @@ def multirc(rng: random.Random, group: int) -> list[Row]:
     ]
 
 
-def record(rng: random.Random, group: int) -> list[Row]:
+@grouped("passage")
+def record(draw: Draw, group: int) -> list[Row]:
     """Who fits "@placeholder found an animal", when Tom found a dog, Helen a hammer and Jane a pear?
 
     Solved by the category of what was found; each of the three names is the answer equally often. The passage ends
     with two lines that `@highlight` introduces.
     """
-    draw = Draw(rng)
     people, verb = draw.names(3), draw.verb()
     categories = draw.some(sorted({noun.category for noun in CLASSIFIED}), 3)
     nouns = [draw.one([noun for noun in CLASSIFIED if noun.category == category]) for category in categories]
@@ -277,13 +280,3 @@ def record(rng: random.Random, group: int) -> list[Row]:
             "idx": {"passage": group, "query": group},
         }
     ]
-
-
-COLA = RowTask(cola, ("sentence",))
-STSB = RowTask(stsb, ("sentence1", "sentence2"))
-WSC = RowTask(wsc, ("text",))
-WNLI = RowTask(wnli, ("sentence1",))
-COPA = RowTask(copa, ("premise", "choice1", "choice2"))
-BOOLQ = RowTask(boolq, ("passage",))
-MULTIRC = RowTask(multirc, ("paragraph",))
-RECORD = RowTask(record, ("passage",))

@@ -7,8 +7,6 @@ right because the words of the hypothesis all stand in the premise: in any order
 and three where it is wrong (1).
 """
 
-import random
-
 from hatchery.embedded.draws import CLASSIFIED, FACTIVE, PERSON_VERBS, Draw, asked, did, filled, said, the, told
 from hatchery.embedded.grammar import noun_phrase
 from hatchery.embedded.lexicon import (
@@ -21,7 +19,7 @@ from hatchery.embedded.lexicon import (
     TIME_ADVERBS,
     Number,
 )
-from hatchery.embedded.rows import Row, RowTask, labelled
+from hatchery.embedded.rows import Row, RowTask, grouped, labelled
 from hatchery.embedded.scenes import Words
 
 # (premise negated, premise about the narrower noun, hypothesis negated); the hypothesis has the other noun.
@@ -87,7 +85,7 @@ def qnli(draw: Draw, label: int, group: int) -> Row:
 
 
 @labelled("premise", labels=3)
-def commitment_bank(draw: Draw, label: int, group: int) -> Row:
+def cb(draw: Draw, label: int, group: int) -> Row:
     """ "Helen knew that Tom did not thank Jane" and "Tom thanked Jane": 0 entailment, 1 contradiction, 2 neutral, the
     order of that data set.
 
@@ -148,14 +146,12 @@ def _slots(draw: Draw) -> dict[str, Words]:
     }
 
 
-def _hans(rng: random.Random, group: int) -> list[Row]:
+@grouped("premise")
+def hans(draw: Draw, group: int) -> list[Row]:
     """One row for every subcase, entailed and not entailed ones in equal numbers."""
     rows = []
     for number, (heuristic, name, label, premise, hypothesis) in enumerate(SUBCASES, start=1):
-        slots = _slots(Draw(rng))
+        slots = _slots(draw)
         texts = {"premise": filled(premise, slots), "hypothesis": filled(hypothesis, slots)}
         rows.append(texts | {"label": label, "heuristic": heuristic, "subcase": name, "template": f"temp{number}"})
     return rows
-
-
-HANS = RowTask(_hans, ("premise",))

@@ -29,21 +29,26 @@ class RowTask:
 
     make: Callable[[random.Random, int], list[Row]]
     fresh: tuple[str, ...]
+    name: str = ""
 
     def key(self, row: Row) -> tuple[str, ...]:
         """What makes two rows the same, in whatever order they name their texts."""
         return tuple(sorted(row[name] for name in self.fresh))
 
 
+def grouped(*fresh: str) -> Callable[[Callable[[Draw, int], list[Row]]], RowTask]:
+    """The task of a function that makes the rows of a group; it is called like the function."""
+    return lambda make: RowTask(lambda rng, group: make(Draw(rng), group), fresh, make.__name__)
+
+
 def labelled(*fresh: str, labels: int = 2) -> Callable[[Callable[[Draw, int, int], Row]], RowTask]:
-    """A task whose groups have one row for each of so many labels; what is decorated makes the rest of such a row."""
+    """The same of a function that makes the row of one label, without the label; a group has one row for each."""
 
     def task(make: Callable[[Draw, int, int], Row]) -> RowTask:
         def group_of(rng: random.Random, group: int) -> list[Row]:
             return [{**make(Draw(rng), label, group), "label": label} for label in range(labels)]
 
-        group_of.__name__ = make.__name__
-        return RowTask(group_of, fresh)
+        return RowTask(group_of, fresh, make.__name__)
 
     return task
 

@@ -6,45 +6,21 @@ lines, `hans` too; `edge_probing` has jiant's JSON lines and CoNLL-U. All of it 
 
 from collections.abc import Container, Iterator
 
-from hatchery.embedded import glue, inference, msgs
+from hatchery.embedded import msgs
 from hatchery.embedded.analysed_sentences import draw_analyses
+from hatchery.embedded.glue import boolq, cola, copa, mrpc, multirc, qqp, record, sst2, stsb, wic, wnli, wsc
+from hatchery.embedded.inference import MNLI, MNLI_MISMATCHED, cb, hans, qnli, rte
 from hatchery.embedded.minimal_pairs import PARADIGMS, Pair, blimp_rows, draw_pairs
 from hatchery.embedded.probing import JIANT_TASKS, conllu_text, jiant_lines
 from hatchery.embedded.rows import Row, RowTask, draw_splits, json_lines
 from hatchery.embedded.supplement import ARGUMENT_STRUCTURE, SUPPLEMENT
 
 Files = Iterator[tuple[str, bytes]]
-# Folder, ending and stream of draws, and the tasks with a training and a validation file.
-FOLDERS: dict[str, tuple[str, str, dict[str, RowTask]]] = {
-    "glue": ("jsonl", "glue", {"stsb": glue.STSB, "wnli": glue.WNLI}),
-    "superglue": (
-        "jsonl",
-        "superglue",
-        {
-            "boolq": glue.BOOLQ,
-            "cb": inference.commitment_bank,
-            "copa": glue.COPA,
-            "multirc": glue.MULTIRC,
-            "record": glue.RECORD,
-            "wic": glue.wic,
-            "wsc": glue.WSC,
-        },
-    ),
-    "filter_data/glue_filtered": (
-        "json",
-        "filter_data",
-        {
-            "cola": glue.COLA,
-            "sst2": glue.sst2,
-            "mrpc": glue.mrpc,
-            "qqp": glue.qqp,
-            "qnli": inference.qnli,
-            "rte": inference.rte,
-            "boolq": glue.BOOLQ,
-            "multirc": glue.MULTIRC,
-            "wsc": glue.WSC,
-        },
-    ),
+# By folder: the ending of its files, the stream of draws, and the tasks with a training and a validation file.
+FOLDERS: dict[str, tuple[str, str, tuple[RowTask, ...]]] = {
+    "glue": ("jsonl", "glue", (stsb, wnli)),
+    "superglue": ("jsonl", "superglue", (boolq, cb, copa, multirc, record, wic, wsc)),
+    "filter_data/glue_filtered": ("json", "filter_data", (cola, sst2, mrpc, qqp, qnli, rte, boolq, multirc, wsc)),
 }
 
 
@@ -63,9 +39,9 @@ class Suites:
         yield from self._tasks("filter_data/glue_filtered")
         half = self.count // 2
         genres = {
-            "train": (inference.MNLI, self.count),
-            "validation_matched": (inference.MNLI, half),
-            "validation_mismatched": (inference.MNLI_MISMATCHED, half),
+            "train": (MNLI, self.count),
+            "validation_matched": (MNLI, half),
+            "validation_mismatched": (MNLI_MISMATCHED, half),
         }
         yield from self._splits("filter_data/glue_filtered/mnli.{}.json", "filter_data/mnli", genres)
         for dataset in msgs.DATASETS:
@@ -74,15 +50,15 @@ class Suites:
             path = f"filter_data/msgs_filtered/{dataset.stem}.{{}}.json"
             yield from self._splits(path, f"msgs/{dataset.stem}", sets, numbered=False)
         # Training and evaluation set of about the same size, as published.
-        sets = dict.fromkeys(("train", "validation"), (inference.HANS, self.count))
+        sets = dict.fromkeys(("train", "validation"), (hans, self.count))
         yield from self._splits("hans/{}.jsonl", "hans", sets, numbered=False)
         yield from self._edge_probing()
 
     def _tasks(self, folder: str) -> Files:
         ending, stream, tasks = FOLDERS[folder]
-        for name, task in tasks.items():
+        for task in tasks:
             sets = {"train": (task, self.count), "validation": (task, self.count // 2)}
-            yield from self._splits(f"{folder}/{name}.{{}}.{ending}", f"{stream}/{name}", sets)
+            yield from self._splits(f"{folder}/{task.name}.{{}}.{ending}", f"{stream}/{task.name}", sets)
 
     def _splits(self, path: str, stream: str, sets: dict[str, tuple[RowTask, int]], numbered: bool = True) -> Files:
         for split, rows in draw_splits(f"{self.seed}/{stream}", sets, self.taken).items():
