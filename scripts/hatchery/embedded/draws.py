@@ -8,33 +8,18 @@ import random
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
+from hatchery.embedded import lexicon
 from hatchery.embedded.grammar import Item, choose, noun_phrase, sentence, text_of
-from hatchery.embedded.lexicon import (
-    ANIMALS,
-    HYPERNYMS,
-    NAMES,
-    NUMBERS,
-    OBJECTS,
-    PLACE_PREPOSITIONS,
-    PLACES,
-    QUALITIES,
-    SIZES,
-    TRANSITIVE,
-    VERBS,
-    Gender,
-    Noun,
-    Number,
-    Verb,
-)
+from hatchery.embedded.lexicon import Gender, Noun, Number, Verb
 from hatchery.embedded.scenes import GENERAL_VERBS, Words
 
-THINGS = (*ANIMALS, *OBJECTS)
-CLASSIFIED = tuple(noun for noun in THINGS if noun.category in HYPERNYMS)
-ADJECTIVES = SIZES + QUALITIES
+THINGS = (*lexicon.ANIMALS, *lexicon.OBJECTS)
+CLASSIFIED = tuple(noun for noun in THINGS if noun.category in lexicon.HYPERNYMS)
+ADJECTIVES = lexicon.SIZES + lexicon.QUALITIES
 # What one person does to another.
-PERSON_VERBS = tuple(verb for verb in TRANSITIVE if "person" in verb.objects)
+PERSON_VERBS = tuple(verb for verb in lexicon.TRANSITIVE if "person" in verb.objects)
 # "Helen knew that Tom slept" says that he did; "Helen hoped that Tom slept" does not.
-FACTIVE = tuple(verb for verb in VERBS if verb.base in {"know", "forget", "see"})
+FACTIVE = tuple(verb for verb in lexicon.VERBS if verb.base in {"know", "forget", "see"})
 
 
 class Draw:
@@ -57,7 +42,7 @@ class Draw:
 
     def names(self, count: int, gender: Gender | None = None) -> list[Words]:
         """`count` different names, of one gender if it is given."""
-        return [(name.word,) for name in self.some([n for n in NAMES if gender in (None, n.gender)], count)]
+        return [(name.word,) for name in self.some([n for n in lexicon.NAMES if gender in (None, n.gender)], count)]
 
     def verb(self) -> Verb:
         """A verb that takes every kind of object, so that the object says nothing about it."""
@@ -69,11 +54,11 @@ class Draw:
 
     def thing(self) -> Words:
         """ "the dog", "the hammers"."""
-        return the(self.one(THINGS), self.one(NUMBERS))
+        return the(self.one(THINGS), self.one(lexicon.NUMBERS))
 
     def place(self) -> Words:
         """ "near the lake"."""
-        return (self.one(PLACE_PREPOSITIONS), *the(self.one(PLACES)))
+        return (self.one(lexicon.PLACE_PREPOSITIONS), *the(self.one(lexicon.PLACES)))
 
 
 def the(noun: Noun, number: Number = "singular", adjectives: Sequence[str] = ()) -> Words:

@@ -8,6 +8,7 @@ wrong answers all name things that it mentions, so that only the fact that was a
 
 import re
 
+from hatchery.embedded import lexicon
 from hatchery.embedded.draws import (
     CLASSIFIED,
     PERSON_VERBS,
@@ -21,27 +22,14 @@ from hatchery.embedded.draws import (
     told,
 )
 from hatchery.embedded.grammar import text_of
-from hatchery.embedded.lexicon import (
-    CLAUSAL,
-    HYPERNYMS,
-    INTRANSITIVE,
-    MOODS,
-    NUMBERS,
-    OBJECTS,
-    PERSONS,
-    PLACE_PREPOSITIONS,
-    PLACES,
-    QUALITIES,
-    TRANSITIVE,
-)
 from hatchery.embedded.minimal_pairs import PARADIGMS
 from hatchery.embedded.rows import Row, grouped, labelled
 from hatchery.embedded.scenes import GENERAL_VERBS, Words
 
 PLEASANT = ("happy", "kind", "clever")
 UNPLEASANT = ("sad", "angry", "ill", "tired")
-_TAKING = tuple(verb for verb in TRANSITIVE if verb.base in {"lose", "steal", "hide", "take"})
-_TAKEN = tuple(noun for noun in OBJECTS if noun.category in {"fruit", "tool", "toy", "garment"})
+_TAKING = tuple(verb for verb in lexicon.TRANSITIVE if verb.base in {"lose", "steal", "hide", "take"})
+_TAKEN = tuple(noun for noun in lexicon.OBJECTS if noun.category in {"fruit", "tool", "toy", "garment"})
 _AMBIGUOUS = ("that", "her", "is", "are")
 _ANSWERS = 4
 
@@ -66,7 +54,7 @@ def sst2(draw: Draw, label: int, group: int) -> Row:
     """
     negated = draw.coin()
     mood = draw.one(PLEASANT if bool(label) != negated else UNPLEASANT)
-    subject = the(draw.one(PERSONS), "singular", draw.adjective())
+    subject = the(draw.one(lexicon.PERSONS), "singular", draw.adjective())
     adverb = draw.one(("not", "never")) if negated else "always" if draw.coin() else ""
     return {"sentence": said(subject, draw.place(), draw.one(("is", "was")), adverb, mood)}
 
@@ -96,7 +84,7 @@ def qqp(draw: Draw, label: int, group: int) -> Row:
     Solved by who says and who does; the words are the same under both labels.
     """
     one, two = draw.names(2)
-    outer, verb = draw.one(CLAUSAL), draw.verb()
+    outer, verb = draw.one(lexicon.CLAUSAL), draw.verb()
     rest = (the(draw.one(THINGS)), draw.place())
     orders = ((one, two), (one, two) if label else (two, one))
     texts = [
@@ -115,24 +103,26 @@ def stsb(draw: Draw, group: int) -> list[Row]:
     """
     score = group % 6
     kept = draw.some(range(5), score)
-    names = draw.names(2)
-    others = [draw.some(items, 2) for items in (GENERAL_VERBS, THINGS, PLACES, PLACE_PREPOSITIONS)]
-    verbs, things, places, prepositions = ([pair[0], pair[part not in kept]] for part, pair in enumerate(others, 1))
-    row: Row = {}
-    for side, who in enumerate((names[0], names[0 not in kept])):
-        row[f"sentence{side + 1}"] = told(who, verbs[side], the(things[side]), (prepositions[side], *the(places[side])))
-    related = 2 not in kept and others[1][0].category == others[1][1].category
-    return [{**row, "label": score + 0.5 * related}]
+    names, verbs, things = draw.names(2), draw.some(GENERAL_VERBS, 2), draw.some(THINGS, 2)
+    places, prepositions = draw.some(lexicon.PLACES, 2), draw.some(lexicon.PLACE_PREPOSITIONS, 2)
+    texts = []
+    for side in (0, 1):
+        who, verb, thing, place, preposition = (0 if part in kept else side for part in range(5))
+        where = (prepositions[preposition], *the(places[place]))
+        texts.append(told(names[who], verbs[verb], the(things[thing]), where))
+    related = 2 not in kept and things[0].category == things[1].category
+    return [{"sentence1": texts[0], "sentence2": texts[1], "label": score + 0.5 * related}]
 
 
 def _story(draw: Draw) -> tuple[str, list[tuple[Words, bool]], Words]:
     """The text, its two names in order, each with whether it is meant, and the last words: copula and mood."""
-    people = [(*draw.names(1, "masculine"), "he"), (*draw.names(1, "feminine"), "she")]
-    people = draw.some(people, 2)
-    meant = draw.one(people)
-    predicate = (draw.one(("is", "was")), draw.one(MOODS))
-    first = told(people[0][0], draw.one(PERSON_VERBS), people[1][0], draw.place())
-    return f"{first} {said(meant[1], predicate)}", [(person[0], person is meant) for person in people], predicate
+    (man,), (woman,) = draw.names(1, "masculine"), draw.names(1, "feminine")
+    one, other = draw.some((man, woman), 2)
+    meant = draw.one((one, other))
+    predicate = (draw.one(("is", "was")), draw.one(lexicon.MOODS))
+    first = told(one, draw.one(PERSON_VERBS), other, draw.place())
+    second = said("he" if meant is man else "she", predicate)
+    return f"{first} {second}", [(one, one is meant), (other, other is meant)], predicate
 
 
 @grouped("text")
@@ -175,7 +165,7 @@ def copa(draw: Draw, group: int) -> list[Row]:
         nouns = draw.some(_TAKEN, 2)
     things = [a(noun, draw.adjective()) for noun in nouns]
     events = [told(person, verb, thing, place) for thing in things]
-    states = [said(the(HYPERNYMS[noun.category]), "was", verb.participle) for noun in nouns]
+    states = [said(the(lexicon.HYPERNYMS[noun.category]), "was", verb.participle) for noun in nouns]
     question = ("effect", "cause")[group % 2]
     premises, choices = (events, states) if question == "effect" else (states, events)
     return [
@@ -191,14 +181,14 @@ def _uses(draw: Draw, word: str, sense: int) -> str:
     if word == "that":
         if sense == 0:
             return told(one, draw.verb(), ("that", thing.singular), place)
-        inner, outer = did(two, draw.verb(), the(thing)), draw.one(CLAUSAL)
+        inner, outer = did(two, draw.verb(), the(thing)), draw.one(lexicon.CLAUSAL)
         return said(one, draw.one((outer.past, outer.third)), "that", inner)
     if word == "her":
         owned = ("her", thing.singular) if sense == 0 else ("her",)
         return told(one, draw.one(PERSON_VERBS) if sense else draw.verb(), owned, place)
     subject = the(thing, "plural" if word == "are" else "singular", draw.adjective())
     if sense == 0:
-        return said(subject, word, draw.one(INTRANSITIVE).progressive, place)
+        return said(subject, word, draw.one(lexicon.INTRANSITIVE).progressive, place)
     return said(subject, word, place if draw.coin() else draw.adjective())
 
 
@@ -227,7 +217,7 @@ def boolq(draw: Draw, group: int) -> list[Row]:
     Solved by who did what: a wrong question mixes the two facts. Both questions are asked about each passage.
     """
     people, verbs, nouns = draw.names(2), draw.some(GENERAL_VERBS, 2), draw.some(THINGS, 2)
-    things = [the(noun, draw.one(NUMBERS)) for noun in nouns]
+    things = [the(noun, draw.one(lexicon.NUMBERS)) for noun in nouns]
     passage = " ".join(told(*fact, draw.place()) for fact in zip(people, verbs, things, strict=True))
     right = int(draw.rng.random() * 2)
     mixed = (1 - right, right) if draw.coin() else (right, 1 - right)
@@ -242,7 +232,7 @@ def multirc(draw: Draw, group: int) -> list[Row]:
     Solved by who found what; every answer is right for one of the two questions.
     """
     people, verb = draw.names(2), draw.verb()
-    things = [the(noun, draw.one(NUMBERS)) for noun in draw.some(THINGS, _ANSWERS)]
+    things = [the(noun, draw.one(lexicon.NUMBERS)) for noun in draw.some(THINGS, _ANSWERS)]
     owners = draw.some((0, 0, 1, 1), _ANSWERS)
     facts = [told(people[owner], verb, thing, draw.place()) for owner, thing in zip(owners, things, strict=True)]
     return [
@@ -269,12 +259,12 @@ def record(draw: Draw, group: int) -> list[Row]:
     categories = draw.some(sorted({noun.category for noun in CLASSIFIED}), 3)
     nouns = [draw.one([noun for noun in CLASSIFIED if noun.category == category]) for category in categories]
     facts = [told(person, verb, a(noun), draw.place()) for person, noun in zip(people, nouns, strict=True)]
-    highlights = [said(the(noun), "is", draw.one(QUALITIES))[:-1] for noun in draw.some(nouns, 2)]
+    highlights = [said(the(noun), "is", draw.one(lexicon.QUALITIES))[:-1] for noun in draw.some(nouns, 2)]
     answer = group % 3
     return [
         {
             "passage": " ".join(facts) + "".join(f"\n@highlight\n{line}" for line in highlights),
-            "query": text_of(("@placeholder", verb.past, *a(HYPERNYMS[categories[answer]]))),
+            "query": text_of(("@placeholder", verb.past, *a(lexicon.HYPERNYMS[categories[answer]]))),
             "entities": [name for (name,) in people],
             "answers": [*people[answer]],
             "idx": {"passage": group, "query": group},

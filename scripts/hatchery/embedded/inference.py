@@ -7,18 +7,10 @@ right because the words of the hypothesis all stand in the premise: in any order
 and three where it is wrong (1).
 """
 
+from hatchery.embedded import lexicon
 from hatchery.embedded.draws import CLASSIFIED, FACTIVE, PERSON_VERBS, Draw, asked, did, filled, said, the, told
 from hatchery.embedded.grammar import noun_phrase
-from hatchery.embedded.lexicon import (
-    ANIMAL_VERBS,
-    CLAUSAL,
-    HYPERNYMS,
-    INTRANSITIVE,
-    PERSONS,
-    PREPOSITIONS,
-    TIME_ADVERBS,
-    Number,
-)
+from hatchery.embedded.lexicon import Number
 from hatchery.embedded.rows import Row, RowTask, grouped, labelled
 from hatchery.embedded.scenes import Words
 
@@ -28,7 +20,7 @@ _MONOTONE: dict[int, tuple[tuple[bool, bool, bool], ...]] = {
     1: ((False, False, False), (True, True, True), (False, False, True), (True, True, False)),
     2: ((False, True, True), (True, False, False)),
 }
-_MANNERS = tuple(word for word in TIME_ADVERBS if word.endswith("ly"))
+_MANNERS = tuple(word for word in lexicon.TIME_ADVERBS if word.endswith("ly"))
 
 
 def _mnli(number: Number) -> RowTask:
@@ -45,7 +37,7 @@ def _mnli(number: Number) -> RowTask:
         texts = []
         for is_narrow, denied in ((narrow, premise_negated), (not narrow, negated)):
             determiner = "a" if number == "singular" else "any" if denied else "some"
-            thing = noun_phrase(determiner, noun if is_narrow else HYPERNYMS[noun.category], number).words
+            thing = noun_phrase(determiner, noun if is_narrow else lexicon.HYPERNYMS[noun.category], number).words
             texts.append(told(subject, verb, thing, place, negated=denied))
         return {"premise": texts[0], "hypothesis": texts[1]}
 
@@ -65,8 +57,8 @@ def rte(draw: Draw, label: int, group: int) -> Row:
     """
     upward = draw.coin()
     determiner = draw.one(("every", "each")) if upward else "no"
-    subject = noun_phrase(determiner, draw.one(PERSONS), "singular", draw.adjective()).words
-    short = did(subject, draw.one(INTRANSITIVE))
+    subject = noun_phrase(determiner, draw.one(lexicon.PERSONS), "singular", draw.adjective()).words
+    short = did(subject, draw.one(lexicon.INTRANSITIVE))
     long = (*short, *draw.place())
     premise, hypothesis = (long, short) if upward == (label == 0) else (short, long)
     return {"sentence1": said(premise), "sentence2": said(hypothesis)}
@@ -94,7 +86,7 @@ def cb(draw: Draw, label: int, group: int) -> Row:
     speaker, subject, person = draw.names(3)
     verb, place, denied = draw.one(PERSON_VERBS), draw.place(), bool(group % 2)
     claimed = (denied, not denied)[label] if label < 2 else draw.coin()
-    outer = draw.one(CLAUSAL if label == 2 else FACTIVE)
+    outer = draw.one(lexicon.CLAUSAL if label == 2 else FACTIVE)
     premise = said(speaker, outer.past, "that", did(subject, verb, person, place, negated=denied))
     return {"premise": premise, "hypothesis": told(subject, verb, person, place, negated=claimed)}
 
@@ -128,19 +120,19 @@ def _slots(draw: Draw) -> dict[str, Words]:
     """Material for every slot, no two persons alike."""
     while True:
         names = draw.names(3)
-        persons = [name if draw.rng.random() < 0.4 else the(draw.one(PERSONS)) for name in names]
+        persons = [name if draw.rng.random() < 0.4 else the(draw.one(lexicon.PERSONS)) for name in names]
         if len(set(persons)) == len(persons):
             break
     used = {words[-1] for words in persons}
-    plural = draw.one([noun.plural for noun in PERSONS if noun.singular not in used])
-    verbs = {"V": PERSON_VERBS, "S": ANIMAL_VERBS}
+    plural = draw.one([noun.plural for noun in lexicon.PERSONS if noun.singular not in used])
+    verbs = {"V": PERSON_VERBS, "S": lexicon.ANIMAL_VERBS}
     return {
         **dict(zip("ABC", persons, strict=True)),
         **{slot: (draw.one(among).past,) for slot, among in verbs.items()},
         "P": draw.place(),
-        "N": (draw.one(PREPOSITIONS),),
+        "N": (draw.one(lexicon.PREPOSITIONS),),
         "K": (draw.one(FACTIVE).past,),
-        "H": (draw.one(CLAUSAL).past,),
+        "H": (draw.one(lexicon.CLAUSAL).past,),
         "Q": draw.adjective(),
         "D": (plural,),
     }

@@ -87,18 +87,10 @@ PLACES = (
     *_nouns("place", "garden/gardens river/rivers park/parks hill/hills bridge/bridges forest/forests lake/lakes"),
 )
 # The words above the categories: the text says that a hammer is a tool.
+_CATEGORIES = "animal/animals fruit/fruits tool/tools vehicle/vehicles toy/toys plant/plants garment/garments"
 HYPERNYMS = {
-    category: Noun(singular, plural, category)
-    for category, singular, plural in (
-        ("animal", "animal", "animals"),
-        ("fruit", "fruit", "fruits"),
-        ("tool", "tool", "tools"),
-        ("vehicle", "vehicle", "vehicles"),
-        ("toy", "toy", "toys"),
-        ("plant", "plant", "plants"),
-        ("garment", "garment", "garments"),
-        ("building", "building", "buildings"),
-    )
+    singular: Noun(singular, plural, category=singular)
+    for singular, plural in (entry.split("/") for entry in [*_CATEGORIES.split(), "building/buildings"])
 }
 NOUNS = (*PERSONS, *ANIMALS, *OBJECTS, *PLACES)
 _MEN = ("Adam", "Carl", "David", "George", "Henry", "Martin", "Peter", "Tom")
@@ -107,7 +99,8 @@ NAMES = (*(Name(word, "masculine") for word in _MEN), *(Name(word, "feminine") f
 
 
 def _verbs(table: str, objects: tuple[str, ...] = ()) -> tuple[Verb, ...]:
-    return tuple(Verb(*entry.split("/"), objects=objects) for entry in table.split())
+    entries = (entry.split("/") for entry in table.split())
+    return tuple(Verb(base, third, past, participle, ing, objects) for base, third, past, participle, ing in entries)
 
 
 INTRANSITIVE = _verbs(
@@ -136,10 +129,7 @@ TRANSITIVE = (
         buy/buys/bought/bought/buying lose/loses/lost/lost/losing""",
         _MOVABLE,
     ),
-    *_verbs(
-        """break/breaks/broke/broken/breaking clean/cleans/cleaned/cleaned/cleaning""",
-        ("tool", "toy", "thing"),
-    ),
+    *_verbs("break/breaks/broke/broken/breaking clean/cleans/cleaned/cleaned/cleaning", ("tool", "toy", "thing")),
     *_verbs("eat/eats/ate/eaten/eating", ("fruit",)),
     *_verbs("drive/drives/drove/driven/driving", ("vehicle",)),
     *_verbs("throw/throws/threw/thrown/throwing", ("toy", "fruit")),
@@ -157,7 +147,7 @@ REFLEXIVE = _verbs(
     blame/blames/blamed/blamed/blaming praise/praises/praised/praised/praising
     protect/protects/protected/protected/protecting teach/teaches/taught/taught/teaching"""
 )
-CLAUSAL = _verbs("""say/says/said/said/saying think/thinks/thought/thought/thinking hope/hopes/hoped/hoped/hoping""")
+CLAUSAL = _verbs("say/says/said/said/saying think/thinks/thought/thought/thinking hope/hopes/hoped/hoped/hoping")
 # Verbs of state, which do not stand in the progressive.
 STATIVE = frozenset({"like", "know", "find", "forget", "lose", "see"})
 VERBS = (*INTRANSITIVE, *TRANSITIVE, *REFLEXIVE, *CLAUSAL)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
+from hatchery.embedded import lexicon
 from hatchery.embedded.grammar import (
     AGREEING_TENSES,
     EVENT_TENSES,
@@ -23,33 +24,18 @@ from hatchery.embedded.grammar import (
     sentence,
     text_of,
 )
-from hatchery.embedded.lexicon import (
-    ANIMALS,
-    CLAUSAL,
-    INTRANSITIVE,
-    NAMES,
-    NUMBERS,
-    OBJECTS,
-    PERSONS,
-    QUALITIES,
-    REFLEXIVE,
-    REFLEXIVE_PRONOUNS,
-    SIZES,
-    TRANSITIVE,
-    Noun,
-    Number,
-)
+from hatchery.embedded.lexicon import Noun, Number
 from hatchery.embedded.scenes import Scene, Words, fitting_tense, pick_verb
 from hatchery.errors import ConfigError
 
-_REGULAR = tuple(noun for noun in (*PERSONS, *ANIMALS, *OBJECTS) if not noun.irregular)
-_IRREGULAR = tuple(noun for noun in (*PERSONS, *ANIMALS, *OBJECTS) if noun.irregular)
-_REGULAR_ANIMATE = tuple(noun for noun in (*PERSONS, *ANIMALS) if not noun.irregular)
-_IRREGULAR_ANIMATE = tuple(noun for noun in (*PERSONS, *ANIMALS) if noun.irregular)
-_GENDERED = tuple(noun for noun in PERSONS if noun.gender != "neuter")
+_REGULAR = tuple(noun for noun in (*lexicon.PERSONS, *lexicon.ANIMALS, *lexicon.OBJECTS) if not noun.irregular)
+_IRREGULAR = tuple(noun for noun in (*lexicon.PERSONS, *lexicon.ANIMALS, *lexicon.OBJECTS) if noun.irregular)
+_REGULAR_ANIMATE = tuple(noun for noun in (*lexicon.PERSONS, *lexicon.ANIMALS) if not noun.irregular)
+_IRREGULAR_ANIMATE = tuple(noun for noun in (*lexicon.PERSONS, *lexicon.ANIMALS) if noun.irregular)
+_GENDERED = tuple(noun for noun in lexicon.PERSONS if noun.gender != "neuter")
 _MASCULINE = tuple(noun for noun in _GENDERED if noun.gender == "masculine")
 _FEMININE = tuple(noun for noun in _GENDERED if noun.gender == "feminine")
-_DISTINCT = tuple(verb for verb in TRANSITIVE if verb.has_distinct_participle)
+_DISTINCT = tuple(verb for verb in lexicon.TRANSITIVE if verb.has_distinct_participle)
 _PLURAL_OF = {"this": "these", "that": "those"}
 _QUANTIFIERS: dict[Number, tuple[str, ...]] = {
     "singular": ("every", "each"),
@@ -68,6 +54,7 @@ class Pair:
 Twins = tuple[Pair, Pair]
 Draw = Callable[[random.Random], Twins]
 Broken = Literal["first", "second"]
+Form = Literal["past", "participle"]
 
 
 @dataclass(frozen=True)
@@ -103,7 +90,7 @@ def determiner_noun(nouns: tuple[Noun, ...], adjective: bool, broken: Broken) ->
     def draw(rng: random.Random) -> Twins:
         scene = Scene.draw(rng)
         noun, demonstrative = choose(rng, nouns), choose(rng, ("this", "that"))
-        adjectives = (choose(rng, SIZES + QUALITIES),) if adjective else ()
+        adjectives = (choose(rng, lexicon.SIZES + lexicon.QUALITIES),) if adjective else ()
         subject, verb = scene.name(), pick_verb(rng, noun)
         tense = fitting_tense(verb, scene.tense())
         place = scene.place() if rng.random() < 0.5 else ()
@@ -113,7 +100,7 @@ def determiner_noun(nouns: tuple[Noun, ...], adjective: bool, broken: Broken) ->
             phrase = noun_phrase(words[determiner], noun, determiner, adjectives, place, number)
             return sentence(realise(Clause(subject, verb, phrase.words, tense)))
 
-        return crossed(whole, NUMBERS, NUMBERS, broken)
+        return crossed(whole, lexicon.NUMBERS, lexicon.NUMBERS, broken)
 
     return draw
 
@@ -135,26 +122,28 @@ def subject_verb(nouns: tuple[Noun, ...], distractor: bool = False, question: bo
             subject = noun_phrase("the", noun, number, adjectives, modifier)
             return sentence(realise(replace(model, subject=subject, agreement=agreement)), "?" if question else ".")
 
-        return crossed(whole, NUMBERS, NUMBERS)
+        return crossed(whole, lexicon.NUMBERS, lexicon.NUMBERS)
 
     return draw
 
 
 def anaphor_number(rng: random.Random) -> Twins:
     """ "The boys admired themselves / himself"."""
-    noun, verb = choose(rng, _GENDERED), choose(rng, REFLEXIVE)
+    noun, verb = choose(rng, _GENDERED), choose(rng, lexicon.REFLEXIVE)
     tense, adjectives = choose(rng, UNINFLECTED_TENSES), pick_adjectives(rng)
     ending = Scene.draw(rng).place()
 
     def whole(number: Number, pronoun: str) -> Words:
         return sentence(realise(Clause(noun_phrase("the", noun, number, adjectives), verb, (pronoun, *ending), tense)))
 
-    return crossed(whole, NUMBERS, (REFLEXIVE_PRONOUNS[noun.gender], REFLEXIVE_PRONOUNS["plural"]))
+    return crossed(
+        whole, lexicon.NUMBERS, (lexicon.REFLEXIVE_PRONOUNS[noun.gender], lexicon.REFLEXIVE_PRONOUNS["plural"])
+    )
 
 
 def anaphor_gender(rng: random.Random) -> Twins:
     """ "The queen admired herself / himself", with nouns and names."""
-    verb, tense = choose(rng, REFLEXIVE), Scene.draw(rng).tense()
+    verb, tense = choose(rng, lexicon.REFLEXIVE), Scene.draw(rng).tense()
     ending = Scene.draw(rng).place()
     if rng.random() < 0.5:
         he, she = _name(rng, "masculine"), _name(rng, "feminine")
@@ -168,12 +157,12 @@ def anaphor_gender(rng: random.Random) -> Twins:
 
 
 def _name(rng: random.Random, gender: str) -> NounPhrase:
-    return NounPhrase((choose(rng, [name.word for name in NAMES if name.gender == gender]),), "singular")
+    return NounPhrase((choose(rng, [name.word for name in lexicon.NAMES if name.gender == gender]),), "singular")
 
 
 def embedded_reflexive(rng: random.Random) -> Twins:
     """ "Mary says that Tom blames himself / herself": the nearest subject decides, not the first one."""
-    outer_verb, verb = choose(rng, CLAUSAL), choose(rng, REFLEXIVE)
+    outer_verb, verb = choose(rng, lexicon.CLAUSAL), choose(rng, lexicon.REFLEXIVE)
     outer_tense, tense = choose(rng, EVENT_TENSES), Scene.draw(rng).tense()
     man, woman = _name(rng, "masculine"), _name(rng, "feminine")
 
@@ -189,13 +178,17 @@ def past_participle(rng: random.Random) -> Twins:
     """ "Tom has eaten / ate the pear" and "Tom ate / eaten the pear"."""
     scene = Scene.draw(rng)
     verb = choose(rng, _DISTINCT)
-    noun = choose(rng, [noun for noun in (*OBJECTS, *ANIMALS, *PERSONS) if noun.category in verb.objects])
+    noun = choose(
+        rng, [noun for noun in (*lexicon.OBJECTS, *lexicon.ANIMALS, *lexicon.PERSONS) if noun.category in verb.objects]
+    )
     clause = Clause(scene.name(), verb, scene.phrase(noun).words)
 
-    def whole(tense: Tense, form: Literal["past", "participle"]) -> Words:
+    def whole(tense: Tense, form: Form) -> Words:
         return sentence(realise(replace(clause, tense=tense, verb_form=form)))
 
-    return crossed(whole, ("perfect", "past"), ("participle", "past"))
+    tenses: tuple[Tense, Tense] = ("perfect", "past")
+    forms: tuple[Form, Form] = ("participle", "past")
+    return crossed(whole, tenses, forms)
 
 
 def polarity_adverb(broken: Broken) -> Draw:
@@ -203,8 +196,8 @@ def polarity_adverb(broken: Broken) -> Draw:
 
     def draw(rng: random.Random) -> Twins:
         scene = Scene.draw(rng)
-        noun, positive = choose(rng, PERSONS), choose(rng, ("every", "each"))
-        verb, ending = choose(rng, INTRANSITIVE), scene.place()
+        noun, positive = choose(rng, lexicon.PERSONS), choose(rng, ("every", "each"))
+        verb, ending = choose(rng, lexicon.INTRANSITIVE), scene.place()
 
         def whole(determiner: str, adverb: str) -> Words:
             subject = noun_phrase(determiner, noun, "singular")
@@ -218,7 +211,7 @@ def polarity_adverb(broken: Broken) -> Draw:
 def any_or_some(rng: random.Random) -> Twins:
     """ "Tom did not see any / some dogs" and "Tom saw some / any dogs"."""
     scene = Scene.draw(rng)
-    noun = choose(rng, (*OBJECTS, *ANIMALS))
+    noun = choose(rng, (*lexicon.OBJECTS, *lexicon.ANIMALS))
     verb, subject = pick_verb(rng, noun), scene.name()
     tense = choose(rng, EVENT_TENSES[:3])
 
@@ -234,8 +227,8 @@ def quantifier_noun(broken: Broken) -> Draw:
 
     def draw(rng: random.Random) -> Twins:
         scene = Scene.draw(rng)
-        noun = choose(rng, (*PERSONS, *ANIMALS))
-        words = {number: choose(rng, _QUANTIFIERS[number]) for number in NUMBERS}
+        noun = choose(rng, (*lexicon.PERSONS, *lexicon.ANIMALS))
+        words = {number: choose(rng, _QUANTIFIERS[number]) for number in lexicon.NUMBERS}
         tense = choose(rng, UNINFLECTED_TENSES)
         model = scene.clause(scene.name(), animal=noun.category == "animal", tense=tense)
 
@@ -243,7 +236,7 @@ def quantifier_noun(broken: Broken) -> Draw:
             phrase = noun_phrase(words[quantifier], noun, quantifier, noun_number=number)
             return sentence(realise(replace(model, subject=phrase)))
 
-        return crossed(whole, NUMBERS, NUMBERS, broken)
+        return crossed(whole, lexicon.NUMBERS, lexicon.NUMBERS, broken)
 
     return draw
 
@@ -251,47 +244,54 @@ def quantifier_noun(broken: Broken) -> Draw:
 def there_agreement(rng: random.Random) -> Twins:
     """ "There is / are a dog near the river"."""
     scene = Scene.draw(rng)
-    noun, adjectives, place = choose(rng, (*ANIMALS, *OBJECTS, *PERSONS)), pick_adjectives(rng), scene.place()
+    noun, adjectives, place = (
+        choose(rng, (*lexicon.ANIMALS, *lexicon.OBJECTS, *lexicon.PERSONS)),
+        pick_adjectives(rng),
+        scene.place(),
+    )
     plural = choose(rng, ("many", "few", "some", "two", "three"))
 
     def whole(number: Number, copula: str) -> Words:
         phrase = noun_phrase("a" if number == "singular" else plural, noun, number, adjectives)
         return sentence(["there", copula, *phrase.words, *place])
 
-    return crossed(whole, NUMBERS, ("is", "are"))
+    return crossed(whole, lexicon.NUMBERS, ("is", "are"))
 
 
-PARADIGMS = (
-    Paradigm("anaphor_gender_agreement", "morphology", "anaphor_agreement", anaphor_gender),
-    Paradigm("anaphor_number_agreement", "morphology", "anaphor_agreement", anaphor_number),
-    Paradigm("reflexive_in_embedded_clause", "syntax_semantics", "binding", embedded_reflexive),
-    *(
-        Paradigm(uid, "morphology", "determiner_noun_agreement", determiner_noun(nouns, adjective, broken))
-        for uid, nouns, adjective, broken in (
-            ("determiner_noun_agreement_1", _REGULAR, False, "second"),
-            ("determiner_noun_agreement_2", _REGULAR, False, "first"),
-            ("determiner_noun_agreement_irregular_1", _IRREGULAR, False, "second"),
-            ("determiner_noun_agreement_irregular_2", _IRREGULAR, False, "first"),
-            ("determiner_noun_agreement_with_adjective_1", _REGULAR, True, "second"),
-            ("determiner_noun_agreement_with_adj_2", _REGULAR, True, "first"),
-        )
-    ),
-    *(
-        Paradigm(uid, "morphology", "subject_verb_agreement", draw)
-        for uid, draw in (
-            ("regular_plural_subject_verb_agreement_1", subject_verb(_REGULAR_ANIMATE)),
-            ("irregular_plural_subject_verb_agreement_1", subject_verb(_IRREGULAR_ANIMATE)),
-            ("distractor_agreement_prepositional_phrase", subject_verb(_REGULAR_ANIMATE, distractor=True)),
-            ("question_auxiliary_agreement", subject_verb(_REGULAR_ANIMATE, question=True)),
-        )
-    ),
-    Paradigm("irregular_past_participle_verbs", "morphology", "irregular_forms", past_participle),
-    Paradigm("npi_ever_licensor", "semantics", "npi_licensing", polarity_adverb("first")),
-    Paradigm("npi_ever_adverb", "semantics", "npi_licensing", polarity_adverb("second")),
-    Paradigm("npi_any_some", "semantics", "npi_licensing", any_or_some),
-    Paradigm("quantifier_noun_agreement_1", "semantics", "quantifiers", quantifier_noun("second")),
-    Paradigm("quantifier_noun_agreement_2", "semantics", "quantifiers", quantifier_noun("first")),
-    Paradigm("existential_there_agreement", "syntax", "quantifiers", there_agreement),
+_PARADIGMS: dict[tuple[str, str], dict[str, Draw]] = {
+    ("morphology", "anaphor_agreement"): {
+        "anaphor_gender_agreement": anaphor_gender,
+        "anaphor_number_agreement": anaphor_number,
+    },
+    ("syntax_semantics", "binding"): {"reflexive_in_embedded_clause": embedded_reflexive},
+    ("morphology", "determiner_noun_agreement"): {
+        "determiner_noun_agreement_1": determiner_noun(_REGULAR, False, "second"),
+        "determiner_noun_agreement_2": determiner_noun(_REGULAR, False, "first"),
+        "determiner_noun_agreement_irregular_1": determiner_noun(_IRREGULAR, False, "second"),
+        "determiner_noun_agreement_irregular_2": determiner_noun(_IRREGULAR, False, "first"),
+        "determiner_noun_agreement_with_adjective_1": determiner_noun(_REGULAR, True, "second"),
+        "determiner_noun_agreement_with_adj_2": determiner_noun(_REGULAR, True, "first"),
+    },
+    ("morphology", "subject_verb_agreement"): {
+        "regular_plural_subject_verb_agreement_1": subject_verb(_REGULAR_ANIMATE),
+        "irregular_plural_subject_verb_agreement_1": subject_verb(_IRREGULAR_ANIMATE),
+        "distractor_agreement_prepositional_phrase": subject_verb(_REGULAR_ANIMATE, distractor=True),
+        "question_auxiliary_agreement": subject_verb(_REGULAR_ANIMATE, question=True),
+    },
+    ("morphology", "irregular_forms"): {"irregular_past_participle_verbs": past_participle},
+    ("semantics", "npi_licensing"): {
+        "npi_ever_licensor": polarity_adverb("first"),
+        "npi_ever_adverb": polarity_adverb("second"),
+        "npi_any_some": any_or_some,
+    },
+    ("semantics", "quantifiers"): {
+        "quantifier_noun_agreement_1": quantifier_noun("second"),
+        "quantifier_noun_agreement_2": quantifier_noun("first"),
+    },
+    ("syntax", "quantifiers"): {"existential_there_agreement": there_agreement},
+}
+PARADIGMS = tuple(
+    Paradigm(uid, field, term, draw) for (field, term), draws in _PARADIGMS.items() for uid, draw in draws.items()
 )
 
 

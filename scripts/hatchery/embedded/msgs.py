@@ -9,17 +9,8 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
+from hatchery.embedded import lexicon
 from hatchery.embedded.draws import ADJECTIVES, Draw, filled
-from hatchery.embedded.lexicon import (
-    CLAUSAL,
-    INTRANSITIVE,
-    MOODS,
-    PERSONS,
-    PREPOSITIONS,
-    STATIVE,
-    TIME_ADVERBS,
-    TRANSITIVE,
-)
 from hatchery.embedded.rows import Row, RowTask
 from hatchery.embedded.scenes import Words
 
@@ -62,28 +53,32 @@ def _after_a(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(word for word in words if word[0] not in "aeiou")
 
 
-_NOUNS = _after_a(tuple(noun.singular for noun in PERSONS))
+_NOUNS = _after_a(tuple(noun.singular for noun in lexicon.PERSONS))
 _VERBS = {
-    "VERB": tuple(verb for verb in INTRANSITIVE if verb.base != "rest"),
-    "ACT": tuple(verb for verb in TRANSITIVE if "person" in verb.objects and verb.base not in STATIVE),
-    "SAY": CLAUSAL,
+    "VERB": tuple(verb for verb in lexicon.INTRANSITIVE if verb.base != "rest"),
+    "ACT": tuple(verb for verb in lexicon.TRANSITIVE if "person" in verb.objects and verb.base not in lexicon.STATIVE),
+    "SAY": lexicon.CLAUSAL,
 }
 _WORDS = {
     "GOOD": _after_a(ADJECTIVES),
-    "MOOD": MOODS,
-    "ADVERB": TIME_ADVERBS,
-    "NEAR": PREPOSITIONS,
+    "MOOD": lexicon.MOODS,
+    "ADVERB": lexicon.TIME_ADVERBS,
+    "NEAR": lexicon.PREPOSITIONS,
 }
 
 
 def _slots(draw: Draw, domain: Domain) -> dict[str, Words]:
     """The words of one paradigm in one domain; the determiners come with the surface feature."""
-    slots = {f"N{place}": (noun,) for place, noun in enumerate(draw.some(_domain(_NOUNS, domain), 2), 1)}
+    slots: dict[str, Words] = {
+        f"N{place}": (noun,) for place, noun in enumerate(draw.some(_domain(_NOUNS, domain), 2), 1)
+    }
     for slot, verbs in _VERBS.items():
         verb = draw.one(_domain(verbs, domain))
         slots |= {f"{slot}-TO": (verb.base,), f"{slot}-PAST": (verb.past,), f"{slot}-ING": (verb.progressive,)}
     slots |= {name: tuple(draw.one(by[domain]).split()) for name, by in (("CONTROL", _CONTROL), ("RAISING", _RAISING))}
-    return slots | {slot: (draw.one(_domain(words, domain)),) for slot, words in _WORDS.items()}
+    for slot, words in _WORDS.items():
+        slots[slot] = (draw.one(_domain(words, domain)),)
+    return slots
 
 
 def _determiners(draw: Draw, surface: Surface | None, positive: bool) -> dict[str, Words]:

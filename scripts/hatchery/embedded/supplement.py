@@ -6,7 +6,7 @@ verbs of argument structure are exchanged: the one that needs an object is good 
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from hatchery.embedded.draws import CLASSIFIED, PERSON_VERBS, THINGS, Draw, a, asked, did, said, the
@@ -45,7 +45,7 @@ def hypernym(draw: Draw, group: int) -> Contrasts:
     return verb.base, "inclusion_direction", pairs
 
 
-def _exchanged(questions: list[str], answers: list[str]) -> list[Contrast]:
+def _exchanged(questions: Sequence[str], answers: Sequence[str]) -> list[Contrast]:
     """Each of two questions with its answer, not with the other one's."""
     return [(f"{questions[i]}\n{answers[i]}", f"{questions[i]}\n{answers[1 - i]}") for i in (0, 1)]
 
