@@ -279,8 +279,8 @@ def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> N
     broken = site.results / "phenomena.svg"
     write_text(broken, "<html></html>")
     write_checksums([broken])
-    names = ("summary.csv", "summary.md", "summary_notes.json", "provenance.html")
-    inputs = PageInputs(*(site.results / name for name in names), [broken])
+    names = ("summary.csv", "summary.md", "summary_notes.json")
+    inputs = PageInputs(*(site.results / name for name in names), site.page, [broken])
     with pytest.raises(EvaluationError, match=r"phenomena\.svg: not an SVG"):
         write_page({"experiment": "demo", "description": ""}, inputs, site.page)
     assert not site.page.exists()

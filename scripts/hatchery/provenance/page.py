@@ -43,6 +43,7 @@ def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, p
     digests = dict.fromkeys(digest for row in rows[:PROVENANCE_ROWS] for digest in row.digests)
     chain = follow(ManifestIndex(project), digests, where="summary.csv", prefer=Path("results") / experiment)
     write_text(output, page_text(experiment, rows, chain))
+    # The experiment's page reads which manifests have a place on this one.
     write_checksums([output])
 
 
