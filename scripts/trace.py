@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from hatchery.analysis.summary_rows import SELECTORS, read_summary
+from hatchery.analysis.summary_rows import SELECTORS, numbered_rows
 from hatchery.command import run_command
 from hatchery.errors import EvaluationError
 from hatchery.harmless_text import visible
@@ -43,7 +43,7 @@ def selectors_given(arguments: argparse.Namespace) -> dict[str, str | None]:
 def main(arguments: argparse.Namespace) -> None:
     """Print the chain of one row, or the rows to choose from."""
     where = str(arguments.summary)
-    rows = read_summary(arguments.summary)
+    rows = numbered_rows(arguments.summary)
     cell = cell_selectors(arguments.cell, {row.values["model"] for row in rows})
     rows = select(rows, {**cell, **selectors_given(arguments)}, arguments.row, where)
     if len(rows) > 1:

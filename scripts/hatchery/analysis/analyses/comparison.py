@@ -36,10 +36,10 @@ def check(settings: ComparisonSettings, study: Study) -> None:
 def compare(settings: ComparisonSettings, study: Study) -> Findings:
     """A group of rows for each model that has another one to be compared with. Raises EvaluationError."""
     from hatchery.analysis.pages.numbers import Numbers
-    from hatchery.analysis.summary_rows import read_summary
+    from hatchery.analysis.summary_rows import numbered_rows
 
     labels = labels_of(study.runs)
-    numbers = Numbers(read_summary(study.tables["summary"]), "", labels)
+    numbers = Numbers(numbered_rows(study.tables["summary"]), "", labels)
     references = dict(pairs(settings, models_in_order(study.runs)))
     rows, groups = [], []
     for model, reference in references.items():
