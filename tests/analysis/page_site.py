@@ -188,7 +188,7 @@ class Site:
             run_cards={run: self.write_card(run) for run in self.pretraining},
             tables=tables,
             filled={run: self.write_filled(run) for run in self.pretraining},
-            cost=self.results / "cost.md",
+            costs=[self.results / "cost.md"],
         )
         settings = {"stage": "write_page", "stage_version": 3, "experiment": "demo", "description": description}
         write_page({**settings, "runs": self.runs}, inputs, self.page)
