@@ -62,7 +62,7 @@ def check_study(study: Mapping[str, Any], shown: Study, where: str, blocks: Bloc
             settings = settings_of(entry["analysis"], entry)
             analysis_called(entry["analysis"]).check(settings, shown)
         with problems.collecting():
-            _check_published(published_tables(entry), place, project)
+            _check_published(published_tables(entry), place, blocks)
     problems.raise_any()
 
 
