@@ -49,6 +49,7 @@ class Project:
         self._experiments: dict[str, dict[str, Any]] = {}
         self._grids: dict[str, WithoutGrid] = {}
         self._written: dict[str, WrittenOut] = {}
+        self._runs: dict[str, dict[str, SeededRun]] = {}
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -186,12 +187,19 @@ class Project:
 
     def seeded_runs(self, experiment: str) -> list[SeededRun]:
         """The models of an experiment in the order of its file, one for each run and pretraining seed."""
-        runs, labels = self.experiment(experiment)["runs"], self.labels(experiment)
-        return [SeededRun.of(name, seed, labels.get(name, "")) for name, run in runs.items() for seed in run["seeds"]]
+        return list(self._seeded_runs(experiment).values())
+
+    def _seeded_runs(self, experiment: str) -> dict[str, SeededRun]:
+        if experiment not in self._runs:
+            runs, labels = self.experiment(experiment)["runs"], self.labels(experiment)
+            pairs = [(name, seed) for name, run in runs.items() for seed in run["seeds"]]
+            found = [SeededRun.of(name, seed, labels.get(name, "")) for name, seed in pairs]
+            self._runs[experiment] = {run.name: run for run in found}
+        return self._runs[experiment]
 
     def seeded_run(self, experiment: str, name: str) -> SeededRun:
         """The run and seed called `name`. Raises ConfigError with the nearest match when there is none such."""
-        known = {run.name: run for run in self.seeded_runs(experiment)}
+        known = self._seeded_runs(experiment)
         if name not in known:
             raise ConfigError(
                 f"experiment {experiment!r} has no model {name!r}; there are: {', '.join(known)}{nearest(name, known)}"
