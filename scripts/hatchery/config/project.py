@@ -26,7 +26,6 @@ from hatchery.storage.roots import expanded
 from hatchery.storage.yaml_files import read_yaml
 from hatchery.typed import validated
 
-
 _CHOICES = {"task": [{"data", "embedded"}], "experiment": [{"runs", "grid"}]}
 """Keys of which a file has one: what it says takes the place of what its base says."""
 
