@@ -13,7 +13,8 @@ rule write_page:
         run_cards=stage.given("run_card"),
         tables=stage.given("tables"),
         filled=stage.given("filled"),
-        cost="results/{experiment}/cost.md",
+        cost=lambda wildcards: LAYOUT.costs(wildcards.experiment),
+        study=stage.given("part", "analysis"),
     output:
         "results/{experiment}/index.html",
     log:
@@ -74,13 +75,14 @@ rule write_provenance:
     input:
         "results/{experiment}/summary.csv",
     output:
-        report(
+        page=report(
             "results/{experiment}/provenance.html",
             caption="../report/provenance.rst",
             category="Provenance",
             subcategory="Numbers",
             labels={"experiment": "{experiment}", "page": "every number"},
         ),
+        checksums="results/{experiment}/provenance.sha256",
     log:
         stage.log,
     benchmark:
@@ -93,7 +95,7 @@ rule write_provenance:
         **stage.params,
     shell:
         "python scripts/write_provenance.py @{params.call} --summary {input}"
-        " --output {output} 2>&1 | tee {log}"
+        " --output {output.page} 2>&1 | tee {log}"
 
 
 stage = LAYOUT.stage("fill_sentences")
