@@ -3,10 +3,10 @@
 import csv
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 import yaml
 from lxml import etree
@@ -125,7 +125,7 @@ def test_a_cell_is_traced_to_raw_bytes_by_one_command(folder: Path, repository: 
     row = next(row for row in summary(folder, "bnc_mini") if row["task"] == "demo_glue_mnli")
     cell = "/".join(row[key] for key in ("model", "suite", "task", "metric"))
     command = [sys.executable, str(repository / "scripts/trace.py"), "results/bnc_mini/summary.csv", "--cell", cell]
-    result = subprocess.run(
+    result = forked.run(
         [*command, "--verify", "--verify-raw", "--json"], cwd=folder, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout + result.stderr
