@@ -130,3 +130,12 @@ def test_a_table_of_other_columns_is_refused(tmp_path: Path) -> None:
     write_rows(tmp_path / "runs.parquet", RUNS, [])
     with pytest.raises(ManifestError, match="its columns are not those of measurements"):
         read_frame(tmp_path / "runs.parquet", MEASUREMENTS)
+
+
+def test_runs_have_the_sizes_of_their_models_and_the_sequences_that_they_saw(two_models: Any) -> None:
+    rows = read_runs(RUNS.beside(two_models.collected()))
+    (row,) = [row for row in rows if row["run"] == "elc-s1"]
+    assert (row["embedding_size"], row["hidden_size"], row["intermediate_size"]) == (16, 16, 32)
+    assert (row["attention_heads"], row["vocabulary_rows"], row["tied"]) == (2, 100, True)
+    # Four steps of four sequences.
+    assert (row["sequence_length"], row["sequences"]) == (32, 16)

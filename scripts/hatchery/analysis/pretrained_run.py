@@ -5,7 +5,7 @@ and the day, which stand in `provenance.json`.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from hatchery.analysis.pretraining_outputs import (
     read_layer_weights,
 )
 from hatchery.analysis.tidy_tables import CURVES
-from hatchery.errors import EvaluationError
-from hatchery.modeling.families import training_flops_per_sequence
+from hatchery.errors import EvaluationError, HatcheryError
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.families import model_config, training_flops_per_sequence
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.storage.manifests import Manifest, volatile_facts
@@ -41,7 +42,9 @@ def pretrained_run(manifest: Manifest, words_per_token: float | None) -> Pretrai
     """The run of a manifest. Raises EvaluationError naming file and line, ManifestError for an altered file."""
     rows = metric_rows(manifest)
     settings = pretrain_settings(manifest.settings)
-    flops = _flops_after(settings, manifest.file(CONFIG_FILE))
+    path = manifest.file(CONFIG_FILE)
+    model, config = _model(path)
+    flops = _flops_after(settings, model, config)
     columns = set(CURVES.names)
     curve = [
         {name: value for name, value in row.items() if name in columns} | {"flops": flops(int(row["step"]))}
@@ -54,6 +57,8 @@ def pretrained_run(manifest: Manifest, words_per_token: float | None) -> Pretrai
     facts = {
         "parameters": measures["parameters"],
         "layers": weights.layers,
+        **_sizes(config),
+        **_sequences(settings, int(measures["steps"])),
         "steps": measures["steps"],
         "planned_steps": settings.steps,
         "tokens": tokens,
@@ -74,16 +79,39 @@ def _last(rows: list[dict[str, Any]], name: str) -> float | None:
     return next((row[name] for row in reversed(rows) if row.get(name) is not None), None)
 
 
-def _flops_after(settings: PretrainSettings, config: Path) -> Callable[[int], float]:
-    """Operations of the first so many steps, forward and backward; a step's are those of its full sequences."""
+def _model(path: Path) -> tuple[dict[str, Any], ModelConfig]:
+    """The configuration in a file, as it stands there without the size of the vocabulary, and as its class."""
     try:
-        model = json.loads(config.read_bytes())
-        vocabulary_size = int(model.pop("vocab_size"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise EvaluationError(f"{config}: not the configuration of a model: {type(error).__name__}: {error}") from error
-    labelled = settings.objective.mask_probability
+        values = json.loads(path.read_bytes())
+        return {name: value for name, value in values.items() if name != "vocab_size"}, model_config(values)
+    except (OSError, ValueError, TypeError, AttributeError, HatcheryError) as error:
+        raise EvaluationError(f"{path}: not the configuration of a model: {type(error).__name__}: {error}") from error
+
+
+def _sizes(config: ModelConfig) -> dict[str, Any]:
+    return {
+        "embedding_size": config.embedding_width,
+        "hidden_size": config.hidden_size,
+        "intermediate_size": config.intermediate_size,
+        "attention_heads": config.num_attention_heads,
+        "vocabulary_rows": config.vocabulary_rows,
+        "tied": config.tie_word_embeddings,
+    }
+
+
+def _sequences(settings: PretrainSettings, steps: int) -> dict[str, int | None]:
+    """How many sequences the first so many steps saw, and of which length where all have the same."""
+    phases = training_phases(settings)
+    lengths = {phase.sequence_length for phase in phases}
+    seen = sum(max(0, min(steps, phase.last_step) - phase.first_step) * phase.batch_size for phase in phases)
+    return {"sequence_length": lengths.pop() if len(lengths) == 1 else None, "sequences": seen}
+
+
+def _flops_after(settings: PretrainSettings, model: Mapping[str, Any], config: ModelConfig) -> Callable[[int], float]:
+    """Operations of the first so many steps, forward and backward; a step's are those of its full sequences."""
+    vocabulary, labelled = config.vocab_size, settings.objective.mask_probability
     phases = [
-        (phase, phase.batch_size * training_flops_per_sequence(model, vocabulary_size, phase.sequence_length, labelled))
+        (phase, phase.batch_size * training_flops_per_sequence(model, vocabulary, phase.sequence_length, labelled))
         for phase in training_phases(settings)
     ]
 

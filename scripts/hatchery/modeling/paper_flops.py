@@ -8,9 +8,11 @@ from typing import Literal
 from hatchery.modeling.flops import BACKWARD_FACTOR
 
 STUDY_VOCABULARY_ROWS = 19_010
+STUDY_UNCONSTRAINED_ROWS = 29_010
 STUDY_SEQUENCE_LENGTH = 128
-STUDY_SEQUENCES = 9_081_600
-"""35,475 updates of 256 sequences: what the final tables of the reduced-vocabulary study multiply with."""
+STUDY_BATCH_SIZE = 256
+STUDY_SEQUENCES = 35_475 * STUDY_BATCH_SIZE
+"""9,081,600: what the final tables of the reduced-vocabulary study multiply with."""
 
 StudyFormula = Literal["code", "code_without_projection", "printed", "complete"]
 

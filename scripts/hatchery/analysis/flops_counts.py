@@ -1,0 +1,47 @@
+"""FLOPs of a training by the counts that a study may choose from, each with its name.
+
+The formulas stand in `modeling.paper_flops`; here they meet the sizes and the sequences of a run in `runs.parquet`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from hatchery.modeling.paper_flops import StudyFormula, kaplan_flops, reduced_vocabulary_flops
+
+FlopsCount = Literal["products", "code", "code_without_projection", "printed", "complete", "six_n_d"]
+
+COUNT_NAMES: dict[FlopsCount, str] = {
+    "products": "matrix products",
+    "code": "the study's code",
+    "code_without_projection": "the study's code without the projection",
+    "printed": "appendix A as printed",
+    "complete": "appendix A with the sequence length in the feed-forward block",
+    "six_n_d": "6 N D",
+}
+"""What people read. N in 6 N D leaves out the word embedding, which is looked up; D counts tokens without padding."""
+
+Run = Mapping[str, Any]
+
+
+def flops_per_sequence(run: Run, count: FlopsCount) -> float | None:
+    """FLOPs of one training sequence of a row of `runs.parquet`; None where sequences change their length."""
+    if count not in get_args(StudyFormula):
+        total, sequences = training_flops(run, count), run["sequences"]
+        return None if total is None or not sequences else total / sequences
+    if run["sequence_length"] is None:
+        return None
+    sizes = (run["embedding_size"], run["hidden_size"], run["intermediate_size"], run["layers"], run["attention_heads"])
+    rows, length = run["vocabulary_rows"], run["sequence_length"]
+    return reduced_vocabulary_flops(*sizes, count, vocabulary_rows=rows, sequence_length=length)  # type: ignore[arg-type]
+
+
+def training_flops(run: Run, count: FlopsCount) -> float | None:
+    """FLOPs of the whole training of a row of `runs.parquet`."""
+    if count == "products":
+        return float(run["training_flops"])
+    if count == "six_n_d":
+        looked_up = run["vocabulary_rows"] * run["embedding_size"]
+        # A tied matrix is multiplied with in the output layer.
+        return kaplan_flops(run["parameters"] - (0 if run["tied"] else looked_up), run["tokens"])
+    each = flops_per_sequence(run, count)
+    return None if each is None else each * run["sequences"]

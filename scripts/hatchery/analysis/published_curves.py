@@ -1,0 +1,98 @@
+"""Learning curves that authors published, with the sizes of their models: the published side of a scaling study.
+
+`config/published/curves/<paper>.csv` has the losses, `<paper>_runs.csv` beside it the models. Parameters and FLOPs are
+not stored but computed; tests compare them with those that the authors logged. Now: the 42 runs of January 2023 in the
+history of the reduced-vocabulary study's repository, whose losses count padding (reference, section 5.3).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from hatchery.errors import EvaluationError
+from hatchery.modeling.paper_flops import (
+    STUDY_BATCH_SIZE,
+    STUDY_SEQUENCE_LENGTH,
+    STUDY_VOCABULARY_ROWS,
+    StudyFormula,
+    reduced_vocabulary_flops,
+)
+from hatchery.modeling.roberta.parameters import tied_parameters, untied_parameters
+from hatchery.storage.records import Record, read_records
+
+TIED = "tied,no projection"
+
+
+@dataclass(frozen=True)
+class _RunRow(Record):
+    run: str
+    group: str
+    E: int
+    H: int
+    I: int  # noqa: E741
+    L: int
+    A: int
+    family: Literal["tied,no projection", "untied+projection"]
+    peak_lr: float
+
+
+@dataclass(frozen=True)
+class _LossRow(Record):
+    run: str
+    updates: int
+    dev_loss: float
+
+
+@dataclass(frozen=True)
+class PublishedRun:
+    """A run with its nominal sizes (E, H, I, L, A); `curve` holds (updates, development loss in nats)."""
+
+    name: str
+    group: str
+    sizes: tuple[int, int, int, int, int]
+    tied: bool
+    peak_learning_rate: float
+    curve: tuple[tuple[int, float], ...]
+
+    @property
+    def row(self) -> str:
+        """What `config/published/values` calls the run."""
+        return self.name.replace("-", "_")
+
+    @property
+    def parameters(self) -> int:
+        """All of them, both vocabulary matrices included where there are two."""
+        embedding, hidden, inner, layers, _ = self.sizes
+        if self.tied:
+            return tied_parameters(STUDY_VOCABULARY_ROWS, hidden, inner, layers)
+        return untied_parameters(STUDY_VOCABULARY_ROWS, embedding, hidden, inner, layers)
+
+    def flops_per_sequence(self, formula: StudyFormula = "code") -> float:
+        """FLOPs of a training sequence, forward and backward, by a formula of the study."""
+        return reduced_vocabulary_flops(*self.sizes, formula=formula)
+
+    @staticmethod
+    def tokens(updates: int) -> int:
+        """Tokens after so many updates as the study counts them, with padding."""
+        return updates * STUDY_BATCH_SIZE * STUDY_SEQUENCE_LENGTH
+
+
+def read_published_curves(path: str | Path) -> list[PublishedRun]:
+    """The runs of a paper in the order of its table of models; the file of losses is called after the paper.
+
+    Raises EvaluationError naming file and line for a malformed table, a run without losses and losses without a run.
+    """
+    path = Path(path)
+    curves: dict[str, list[tuple[int, float]]] = {}
+    for loss in read_records(path, _LossRow, ("run", "updates")):
+        curves.setdefault(loss.run, []).append((loss.updates, loss.dev_loss))
+    models = path.with_name(f"{path.stem}_runs.csv")
+    rows = read_records(models, _RunRow, ("run",))
+    if differing := sorted(set(curves) ^ {row.run for row in rows}):
+        raise EvaluationError(f"{models}: the run {differing[0]} is not in both this table and {path.name}")
+    found = []
+    for row in rows:
+        sizes = (row.E, row.H, row.I, row.L, row.A)
+        curve = tuple(sorted(curves[row.run]))
+        found.append(PublishedRun(row.run, row.group, sizes, row.family == TIED, row.peak_lr, curve))
+    return found

@@ -1,0 +1,65 @@
+"""Spearman's rank correlation with the number of models it rests on and a p value that fits that number.
+
+The study prints p values that do not fit the number of models it states (reference, section 8.5), so both are always
+said together here.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from hatchery.errors import EvaluationError
+
+LEAST_PAIRS = 3
+MOST_PERMUTED = 7
+"""Pairs of which all orders are tried: 5,040. With more, the t distribution is close enough."""
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Spearman's rho over `pairs` pairs and its two-sided p value; both None where one side is constant.
+
+    `exact` says whether p counts all orders of the pairs, or comes from the t distribution with n - 2 degrees.
+    """
+
+    rho: float | None
+    p_value: float | None
+    pairs: int
+    exact: bool
+
+
+def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
+    """The correlation of pairs. Raises EvaluationError where there are fewer than three."""
+    if len(xs) < LEAST_PAIRS:
+        raise EvaluationError(f"a rank correlation of {len(xs)} pairs: expected {LEAST_PAIRS} or more")
+    exact = len(xs) <= MOST_PERMUTED
+    if len(set(xs)) < 2 or len(set(ys)) < 2:
+        return Correlation(None, None, len(xs), exact)
+    found = stats.spearmanr(xs, ys)
+    p_value = float(found.pvalue)
+    if exact:
+        ranks = stats.rankdata(xs), stats.rankdata(ys)
+        test = stats.permutation_test(
+            ranks, _rho, permutation_type="pairings", vectorized=False, n_resamples=math.inf, alternative="two-sided"
+        )
+        p_value = float(test.pvalue)
+    return Correlation(float(found.statistic), p_value, len(xs), exact)
+
+
+def _rho(x: np.ndarray, y: np.ndarray) -> float:
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def p_value_of(rho: float, pairs: int) -> float:
+    """The two-sided p value of a rho over so many pairs, by the t distribution with `pairs` - 2 degrees."""
+    if abs(rho) >= 1:
+        return 0.0
+    return float(2 * stats.t.sf(abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2)), pairs - 2))
+
+
+def pairs_for(rho: float, p_value: float) -> int:
+    """The number of pairs whose p value for this rho is nearest, as a ratio, to the one that is printed."""
+    return min(range(LEAST_PAIRS, 1000), key=lambda n: abs(math.log(p_value_of(rho, n) / p_value)))

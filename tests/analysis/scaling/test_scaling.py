@@ -1,0 +1,155 @@
+"""Frontiers, power laws, breaks, intervals and correlations of invented points."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hatchery.analysis.scaling.bootstrap import bootstrap_interval
+from hatchery.analysis.scaling.break_point import find_break
+from hatchery.analysis.scaling.correlation import p_value_of, spearman
+from hatchery.analysis.scaling.cost_effectiveness import Option, steps
+from hatchery.analysis.scaling.frontier import EDGES, frontier, january_edges, quantile_edges
+from hatchery.analysis.scaling.power_law import fit_logarithms, fit_power_law
+from hatchery.errors import EvaluationError
+
+
+def test_a_bin_gives_its_lowest_loss_and_holds_its_upper_edge() -> None:
+    assert frontier([1, 2, 2.5, 3, 9], [5, 4, 1, 3, 0], [0, 2, 3]) == [1, 2]
+
+
+def test_of_equal_losses_the_cheapest_is_optimal() -> None:
+    assert frontier([3, 2, 2], [1, 1, 1], [0, 5]) == [1]
+
+
+@given(
+    st.lists(st.tuples(st.floats(1e3, 1e18), st.floats(0.1, 10)), min_size=1, max_size=60),
+    st.sampled_from(sorted(EDGES)),
+    st.integers(1, 40),
+)
+def test_every_bin_has_one_point_and_none_of_it_is_better(points: list[tuple[float, float]], bins: str, n: int) -> None:
+    costs, losses = zip(*points, strict=True)
+    edges = EDGES[bins](costs, n)  # type: ignore[index]
+    chosen = frontier(costs, losses, edges)
+    found = np.searchsorted(edges, [costs[place] for place in chosen], side="left").tolist()
+    assert found == sorted(set(found))
+    for cost, loss in points:
+        here = int(np.searchsorted(edges, cost, side="left"))
+        # Rounding may leave the largest cost above the last edge.
+        assert here == len(edges) or losses[chosen[found.index(here)]] <= loss
+
+
+def test_quantile_bins_hold_about_equal_numbers() -> None:
+    edges = quantile_edges(range(1, 101), 10)
+    assert np.histogram(range(1, 101), edges)[0].tolist() == pytest.approx([10] * 10, abs=1)
+    assert len(january_edges(range(1, 101))) == 44
+
+
+@given(st.floats(1e-2, 1e4), st.floats(-2, 0.5), st.integers(0, 18))
+def test_a_power_law_is_found_again_at_any_scale(coefficient: float, exponent: float, scale: int) -> None:
+    xs = [10.0**scale * 1.7**place for place in range(12)]
+    found = fit_power_law(xs, [coefficient * x**exponent for x in xs])
+    assert found.exponent == pytest.approx(exponent, abs=1e-6)
+    assert found.at(xs[3]) == pytest.approx(coefficient * xs[3] ** exponent, rel=1e-6)
+
+
+def test_a_linear_fit_minimises_what_it_says() -> None:
+    generator = np.random.default_rng(3)
+    xs = np.geomspace(1e9, 1e12, 20)
+    ys = 5 * (xs / 1e9) ** -0.2 + generator.normal(0, 0.05, 20)
+    linear, line = fit_power_law(xs.tolist(), ys.tolist()), fit_logarithms(xs.tolist(), ys.tolist())
+    assert linear.residual < line.residual
+    assert linear.r_squared > line.r_squared > 0.9
+
+
+@pytest.mark.parametrize(("xs", "ys"), [([1.0, 2.0], [1.0, 2.0]), ([3.0, 3.0, 3.0], [1.0, 2.0, 3.0])])
+def test_a_law_needs_three_points_and_two_places(xs: list[float], ys: list[float]) -> None:
+    with pytest.raises(EvaluationError, match="expected 3 or more, not all at one x"):
+        fit_power_law(xs, ys)
+
+
+def noisy(ys: np.ndarray) -> list[float]:
+    return list((ys * np.exp(np.random.default_rng(0).normal(0, 0.004, len(ys)))).tolist())
+
+
+def test_a_break_is_found_and_one_law_has_none() -> None:
+    xs = np.geomspace(1, 1e4, 30)
+    broken = np.where(xs < 90, 4 * xs**-0.02, 3 * xs**-0.15)
+    found = find_break(xs.tolist(), noisy(broken))
+    assert found.decisive
+    assert found.below < 90 < found.above
+    assert found.below < found.place < found.above
+    assert found.right.exponent == pytest.approx(-0.15, abs=0.01)
+    assert not find_break(xs.tolist(), noisy(4 * xs**-0.1)).decisive
+
+
+def test_a_break_needs_points_on_both_sides() -> None:
+    with pytest.raises(EvaluationError, match="in 7 points: expected 8 or more"):
+        find_break([1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1])
+
+
+def test_the_interval_of_a_mean_is_that_of_its_groups() -> None:
+    values = np.random.default_rng(5).normal(10, 2, 200)
+
+    def mean(places: list[int]) -> float:
+        return float(values[places].mean())
+
+    alone = bootstrap_interval([[place] for place in range(200)], mean)
+    assert alone is not None
+    assert (alone.low, alone.high) == (pytest.approx(9.7, abs=0.2), pytest.approx(10.3, abs=0.2))
+    # Ten groups whose members agree are ten points.
+    values = np.repeat(values[:10], 20)
+    grouped = bootstrap_interval([list(range(20 * group, 20 * group + 20)) for group in range(10)], mean)
+    assert grouped is not None
+    assert grouped.high - grouped.low > 3 * (alone.high - alone.low)
+
+
+def test_an_interval_needs_two_groups_and_most_of_its_draws() -> None:
+    def refuses(places: list[int]) -> float:
+        raise EvaluationError("too few")
+
+    assert bootstrap_interval([[0, 1]], lambda places: 1.0) is None
+    assert bootstrap_interval([[0], [1]], refuses) is None
+
+
+def option(name: str, flops: float, perplexity: float, **sizes: int) -> Option:
+    return Option(name, {"layers": 1, "width": 8} | sizes, flops, perplexity)
+
+
+def test_steps_lead_to_the_next_larger_value_of_one_size_alone() -> None:
+    options = [
+        option("deep", 4e9, 5.0, layers=4),
+        option("small", 1e9, 9.0),
+        option("two", 2e9, 7.0, layers=2),
+        option("other", 9e9, 1.0, layers=4, width=16),
+        option("again", 1e9, 99.0),
+    ]
+    found = steps(options, ["layers", "width"])
+    assert [(step.size, step.smaller.name, step.larger.name, step.ratio) for step in found] == [
+        ("layers", "small", "two", 2.0),
+        ("layers", "two", "deep", 1.0),
+        ("width", "deep", "other", 0.8),
+    ]
+
+
+def test_what_costs_no_more_has_no_ratio() -> None:
+    (step,) = steps([option("a", 1e9, 9.0), option("b", 1e9, 8.0, layers=2)], ["layers"])
+    assert step.ratio is None
+
+
+def test_few_pairs_are_permuted_and_many_are_not() -> None:
+    few = spearman([1, 2, 3, 4], [4, 3, 2, 1])
+    assert (few.rho, few.pairs, few.exact) == (pytest.approx(-1), 4, True)
+    # Two of the 24 orders are as extreme.
+    assert few.p_value == pytest.approx(2 / 24)
+    ys = [3, 1, 2, 5, 4, 8, 6, 7]
+    many = spearman(range(8), ys)
+    assert (many.pairs, many.exact) == (8, False)
+    assert many.rho is not None
+    assert many.p_value == pytest.approx(p_value_of(many.rho, 8))
+
+
+def test_a_constant_side_has_no_correlation() -> None:
+    assert spearman([1, 2, 3], [5, 5, 5]).rho is None
+    with pytest.raises(EvaluationError, match="2 pairs: expected 3 or more"):
+        spearman([1, 2], [2, 1])
