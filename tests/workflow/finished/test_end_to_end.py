@@ -132,7 +132,7 @@ def test_snakemakes_report_holds_table_and_figures(finished_project: Path) -> No
 
 def content(path: Path) -> bytes:
     """What has to be the same in two runs."""
-    if path.name in ("runs.parquet", "runs.parquet.sha256"):
+    if path.name in ("runs.parquet", "runs.sha256"):
         frame = polars.read_parquet(path.with_name("runs.parquet"))
         return frame.drop(column.name for column in RUNS.columns if column.measured_anew).write_ipc(None).getvalue()
     return re.sub(DAY, b"", path.read_bytes())
