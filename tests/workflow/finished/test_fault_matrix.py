@@ -31,8 +31,11 @@ ELSEWHERE = {
     "finetune_tasks": "tests/evaluation/test_several_tasks.py::test_altered_models_and_data_are_named",
     "write_tables": "tests/analysis/paper_tables/test_paper_tables_ours.py::test_altered_inputs_are_named",
 }
-WRITTEN = ("--output", "--parquet", "--markdown", "--text", "--table", "--drawing", "--checkpoints", "--fetched")
-READ = {("write_page", "--markdown")}
+WRITTEN = (
+    *("--output", "--parquet", "--markdown", "--text", "--table", "--drawing", "--notes"),
+    *("--checkpoints", "--fetched"),
+)
+READ = {("write_page", "--markdown"), ("write_page", "--notes")}
 # Not compared: when and where a stage ran, and where raw files lie.
 VOLATILE = ("provenance.json", ".location.json", ".listing.json", "speed.jsonl")
 SECONDS = 120
