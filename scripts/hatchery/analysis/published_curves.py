@@ -19,6 +19,8 @@ from hatchery.modeling.paper_flops import (
 from hatchery.modeling.roberta.parameters import tied_parameters, untied_parameters
 from hatchery.storage.csv_tables import read_records
 
+DEFAULT_RATE = 5e-4
+"""The peak learning rate of all runs but the trials of a lower one and the larger models."""
 TIED, UNTIED = "tied,no projection", "untied+projection"
 
 
