@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from hatchery.analysis.summary_rows import SELECTORS, read_summary
+from hatchery.analysis.summary_rows import SELECTORS, numbered_rows
 from hatchery.command import run_command
 from hatchery.errors import EvaluationError
 from hatchery.harmless_text import visible
@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Print the chain of one row, or the rows to choose from."""
     where = str(arguments.summary)
     wanted = {**cell_selectors(arguments.cell), **selectors_given(arguments)}
-    rows = select(read_summary(arguments.summary), wanted, arguments.row, where)
+    rows = select(numbered_rows(arguments.summary), wanted, arguments.row, where)
     if len(rows) > 1:
         for row in rows:
             print(visible(f"{row.number:>5}  {row.label()}  {row.value()}"))

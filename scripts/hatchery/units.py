@@ -28,10 +28,8 @@ def size(value: float) -> str:
     return _with_unit(value, ("B", "kB", "MB", "GB", "TB", "PB")) if value else NONE
 
 
-def mebibytes(value: object) -> str:
+def mebibytes(value: float) -> str:
     """Memory in MiB or GiB."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return "not recorded"
     return f"{value / 1024:,.1f} GiB" if value >= 10_000 else f"{value:,.0f} MiB"
 
 

@@ -93,11 +93,11 @@ def test_numbers_can_be_read_on_dark_and_on_light_cells(experiment: Any) -> None
 @pytest.mark.parametrize(
     ("rows", "complaint"),
     [
-        ("[[1, 0, 1.0, 1.0]]", "expected an object"),
-        ("[]", "no rows"),
-        ('[{"consuming_layer": 1, "producing_layer": 1, "scaled_weight": 1}]', "cannot consume"),
+        ("[[1, 0, 1.0, 1.0]]", "expected keys with values"),
+        ("[]", "rows: expected at least 1 entry, got 0"),
+        ('[{"consuming_layer": 1, "producing_layer": 1, "scaled_weight": 1}]', "layer 0 for layer 1 is missing"),
         ('[{"consuming_layer": 1, "producing_layer": 0, "scaled_weight": 1}]', "layer 0 for layer 2 is missing"),
-        ('[{"consuming_layer": 1, "producing_layer": 0, "scaled_weight": null}]', "expected a finite number"),
+        ('[{"consuming_layer": 1, "producing_layer": 0, "scaled_weight": null}]', "expected a number"),
     ],
 )
 def test_wrong_layer_weights_name_the_file(tmp_path: Path, rows: str, complaint: str) -> None:

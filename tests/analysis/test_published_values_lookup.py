@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from hatchery.analysis.published_values import (
-    COLUMNS,
     MINUS,
     OVER,
     PublishedNumber,
@@ -94,31 +93,32 @@ def test_an_unknown_name_is_refused_with_the_nearest_known_one(
         for_experiment(numbers, paper, track, {"ours": row})
 
 
+COLUMNS = "paper,table,track,row,suite,task,metric,value,spread,spread_kind,runs,comparable,note"
 GOOD = "elc_bert,9,strict,m,s,t,accuracy_percent,80.0,0.5,deviation_over_runs,5,yes,"
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (("80.0", "eighty"), "value is 'eighty'"),
-        (("elc_bert,", "ltg_bert,"), "paper is 'ltg_bert', expected one of: elc_bert"),
+        (("80.0", "eighty"), "value: got 'eighty', expected a number"),
+        (("elc_bert,", "ltg_bert,"), "paper: got 'ltg_bert', expected elc_bert"),
         (("deviation_over_runs", ""), "spread and spread_kind are given together"),
-        (("deviation_over_runs", "error"), "spread_kind is 'error'"),
+        (("deviation_over_runs", "error"), "spread_kind: got 'error', allowed are: \"\", deviation_over_runs"),
         ((",yes,", ",no,"), "not comparable, expected the reason"),
-        ((",5,", ",five,"), "runs is 'five'"),
-        ((",m,", ",,"), "row is empty"),
+        ((",5,", ",five,"), "runs: got 'five', expected a whole number"),
+        ((",m,", ",,"), "row: got '', expected text that is not empty"),
     ],
 )
 def test_a_damaged_number_is_refused(tmp_path: Path, damage: tuple[str, str], message: str) -> None:
     path = tmp_path / "elc_bert.csv"
-    path.write_text(",".join(COLUMNS) + "\n" + GOOD.replace(*damage) + "\n", encoding="utf-8")
+    path.write_text(COLUMNS + "\n" + GOOD.replace(*damage) + "\n", encoding="utf-8")
     with pytest.raises(EvaluationError, match=rf"elc_bert\.csv, line 2: .*{message}"):
         read_numbers(path)
 
 
 def test_a_number_printed_twice_under_one_name_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "elc_bert.csv"
-    path.write_text(",".join(COLUMNS) + "\n" + GOOD + "\n" + GOOD + "\n", encoding="utf-8")
+    path.write_text(COLUMNS + "\n" + GOOD + "\n" + GOOD + "\n", encoding="utf-8")
     with pytest.raises(EvaluationError, match=r"elc_bert\.csv, line 3: .* stands already in line 2"):
         read_numbers(path)
 
@@ -126,7 +126,7 @@ def test_a_number_printed_twice_under_one_name_is_refused(tmp_path: Path) -> Non
 def test_a_change_from_a_number_that_is_not_printed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "elc_bert.csv"
     path.write_text(
-        ",".join(COLUMNS) + "\n" + GOOD.replace("accuracy_percent", "accuracy_percent_minus_other") + "\n",
+        COLUMNS + "\n" + GOOD.replace("accuracy_percent", "accuracy_percent_minus_other") + "\n",
         encoding="utf-8",
     )
     with pytest.raises(EvaluationError, match="m changes s t from other, whose accuracy_percent is not printed"):
@@ -135,6 +135,6 @@ def test_a_change_from_a_number_that_is_not_printed_is_refused(tmp_path: Path) -
 
 def test_an_unknown_paper_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "strict.csv"
-    path.write_text(",".join(COLUMNS) + "\n" + GOOD + "\n", encoding="utf-8")
+    path.write_text(COLUMNS + "\n" + GOOD + "\n", encoding="utf-8")
     with pytest.raises(EvaluationError, match="strict is none of the papers"):
         read_numbers(path)

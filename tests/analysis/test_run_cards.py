@@ -156,7 +156,6 @@ def test_the_same_run_has_the_same_drawing(site: Site) -> None:
         (power("77200000000000000000"), "7.72e19"),
         (power(0.0), "-"),
         (mebibytes(851.0), "851 MiB"),
-        (mebibytes(None), "not recorded"),
         (number(345.5001), "345.5"),
         (number(12345.6), "12,346"),
     ],

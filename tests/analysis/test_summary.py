@@ -7,7 +7,8 @@ import pytest
 
 from hatchery.analysis.published import PublishedValue
 from hatchery.analysis.settings import SummarySettings
-from hatchery.analysis.summary import COLUMNS, Key, Summary, summarise
+from hatchery.analysis.summary import Key, Summary, summarise
+from hatchery.analysis.summary_rows import COLUMNS
 from hatchery.typed import build, stage_body
 
 

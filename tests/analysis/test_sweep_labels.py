@@ -9,7 +9,7 @@ import pytest
 
 from hatchery.analysis.page import _listed
 from hatchery.analysis.settings import SeededRun, models_with_counts
-from hatchery.analysis.summary import SummaryRow
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.summary_text import WIDTH
 from hatchery.analysis.write_summary import write_summary
 

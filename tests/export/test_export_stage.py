@@ -10,7 +10,7 @@ import yaml
 from safetensors.torch import load_file
 from tokenizers import Tokenizer as Backend
 
-from hatchery.analysis.summary import SummaryRow
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.errors import ConfigError, EvaluationError, ManifestError, ModelError
 from hatchery.evaluation.filled_sentences.results import FilledSentence
 from hatchery.export.card import ModelFacts, licence_id, licence_statement, model_card
@@ -189,7 +189,7 @@ def test_unusable_inputs_are_named(pretrained, export_settings, summary, tmp_pat
     with pytest.raises(ManifestError, match=r"summary\.csv: has the SHA-256 \w{16}, expected"):
         export_model(export_settings, pretrained("ltg"), summary, tmp_path / "o" / "manifest.json")
     write_checksums([summary])
-    with pytest.raises(EvaluationError, match="mean is 'many'"):
+    with pytest.raises(EvaluationError, match=r"summary\.csv, line 2: mean: got 'many', expected a number"):
         export_model(export_settings, pretrained("ltg"), summary, tmp_path / "o" / "manifest.json")
     assert not (tmp_path / "o" / "manifest.json").exists()
 

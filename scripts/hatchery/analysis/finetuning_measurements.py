@@ -13,21 +13,22 @@ from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.settings import SeededRun
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.metrics.scored import Failure
-from hatchery.storage.csv_tables import Range, read_records
+from hatchery.settings.base import Range
 from hatchery.storage.manifests import Manifest
+from hatchery.storage.records import Record, read_records
 
 MAIN_SET = "validation"
 
 
 @dataclass(frozen=True)
-class _Result:
+class _Result(Record):
     """A row of `results.csv`: a metric is a fraction or a correlation."""
 
     rows: str
     seed: int
     learning_rate: float
     metric: str
-    value: Annotated[float, Range(-1.0, 1.0)] | None
+    value: Annotated[float, Range(ge=-1.0, le=1.0)] | None
     failed: Failure
 
     @property
@@ -137,5 +138,4 @@ def _majority(manifest: Manifest, rows: str) -> float | None:
 
 def _items(manifest: Manifest, rows: str) -> int | None:
     """Rows of a scored set; None where the job did not record them."""
-    value = manifest.measures.get(f"scored_{rows}")
-    return value if isinstance(value, int) else None
+    return manifest.measures.get(f"scored_{rows}")

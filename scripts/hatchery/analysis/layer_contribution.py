@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hatchery.errors import EvaluationError
-from hatchery.storage.csv_tables import Fraction, read_records
+from hatchery.settings.base import Share
 from hatchery.storage.manifests import Manifest
+from hatchery.storage.records import Record, read_records
 
 WEIGHTS_FILE = "layer_weights.csv"
 # Weights are stored with about seven digits.
@@ -19,14 +20,14 @@ SUM_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
-class _Weight:
+class _Weight(Record):
     """A row of the table of a probe's weights."""
 
     seed: int
     learning_rate: float
     span: str
     layer: int
-    weight: Fraction
+    weight: Share
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal
 
 from hatchery.analysis.settings import SeededRun
 from hatchery.errors import EvaluationError
-from hatchery.storage.csv_tables import Fraction, Range, read_records
+from hatchery.settings.base import NonNegative, Range, Share
 from hatchery.storage.manifests import Manifest, read_manifest
+from hatchery.storage.records import Infinite, Record, read_records
 
 PRETRAINING_SUITE = "pretraining"
 PERPLEXITY_SUITE = "perplexity"
@@ -25,7 +26,7 @@ ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
 ACCURACY_LEVELS: tuple[Literal["paradigm", "phenomenon", "suite"], ...] = ("paradigm", "phenomenon", "suite")
 ACCURACY_COLUMNS = {ACCURACY: "accuracy", ACCURACY_TIES_CORRECT: "accuracy_ties_correct"}
 
-Perplexity = Annotated[float, Range(1.0, infinite=True)]
+Perplexity = Annotated[float, Range(ge=1.0), Infinite()]
 Kind = Literal["pretraining", "perplexity", "minimal_pairs", "finetuning"]
 Level = Literal["split", "paradigm", "phenomenon", "suite", "average", "task"]
 
@@ -69,22 +70,22 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class _PerplexityRow:
+class _PerplexityRow(Record):
     split: str
     labelled_tokens: int
-    loss_nats: Annotated[float, Range(0.0)]
+    loss_nats: NonNegative
     perplexity: Perplexity
-    accuracy: Fraction
+    accuracy: Share
     pseudo_perplexity: Perplexity | None
 
 
 @dataclass(frozen=True)
-class _AccuracyRow:
+class _AccuracyRow(Record):
     level: Literal["paradigm", "phenomenon", "suite"]
     name: str
     pairs: int
-    accuracy: Fraction
-    accuracy_ties_correct: Fraction
+    accuracy: Share
+    accuracy_ties_correct: Share
 
 
 def read_verified(path: str | Path) -> Manifest:

@@ -36,7 +36,7 @@ from hatchery.analysis.read_tables import read_runs
 from hatchery.analysis.settings import SeededRun, labels_of, models_in_order
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.summary_notes import SummaryNotes, read_notes
-from hatchery.analysis.summary_rows import read_summary
+from hatchery.analysis.summary_rows import numbered_rows
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.rendering.svg import read_text
 from hatchery.rendering.table import Table, table
@@ -103,7 +103,7 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
     is missing or damaged, naming the file; then no page is written.
     """
     chosen = build(PageSettings, stage_body(settings))
-    numbers = Numbers(read_summary(inputs.summary), address(inputs.provenance, output), labels_of(chosen.runs))
+    numbers = Numbers(numbered_rows(inputs.summary), address(inputs.provenance, output), labels_of(chosen.runs))
     notes = read_notes(inputs.notes)
     pretrained = [] if inputs.runs is None else read_runs(inputs.runs)
     keys = numbers.headline()

@@ -3,14 +3,15 @@
 Both are outputs of the `pretrain` stage. Nothing is read that the run's manifest does not vouch for.
 """
 
-import json
-import math
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, make_dataclass
+from typing import Annotated, Any
 
+from annotated_types import MinLen
+
+from hatchery.analysis.tidy_tables import CURVES
 from hatchery.errors import EvaluationError
 from hatchery.storage.manifests import Manifest
+from hatchery.storage.records import Record, json_record, json_records
 
 METRICS_FILE = "metrics.jsonl"
 LAYER_WEIGHTS_FILE = "layer_weights.json"
@@ -41,91 +42,64 @@ class LayerWeights:
     scaled: dict[tuple[int, int], float]
 
 
-def metric_rows(manifest: Manifest) -> list[dict[str, Any]]:
-    """The rows of `metrics.jsonl`; none when the model was not trained (0 steps).
+_MEASURED = [column for column in CURVES.columns if column.kind in ("integer", "number") and column.name != "seed"]
+# A row of `metrics.jsonl` has the columns of the table of curves, of which only these two are always measured.
+_MetricRow: type[Record] = make_dataclass(
+    "_MetricRow",
+    [
+        *((name, int) for name in ("step", "tokens")),
+        *((column.name, float | None, None) for column in _MEASURED if column.name not in ("step", "tokens")),
+    ],
+    bases=(Record,),
+    frozen=True,
+)
 
-    Raises EvaluationError naming file and line for a row that is not an object of finite numbers, or whose step does
-    not come after the one before.
+
+@dataclass(frozen=True)
+class _Weight(Record):
+    consuming_layer: int
+    producing_layer: int
+    scaled_weight: float
+
+
+@dataclass(frozen=True)
+class _Weights(Record):
+    rows: Annotated[tuple[_Weight, ...], MinLen(1)]
+
+
+@dataclass(frozen=True)
+class _Config(Record):
+    num_hidden_layers: int
+    layer_weighting: str
+
+
+def metric_rows(manifest: Manifest) -> list[dict[str, Any]]:
+    """The rows of `metrics.jsonl` by the columns of `CURVES`; none when the model was not trained (0 steps).
+
+    Raises EvaluationError naming file and line for a row that is not an object of finite numbers, or whose step stood
+    in an earlier one.
     """
-    path = manifest.file(METRICS_FILE)
-    rows: list[dict[str, Any]] = []
-    for number, line in enumerate(_read_text(path).splitlines(), start=1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise EvaluationError(f"{where}: not JSON: {error}") from error
-        if not isinstance(row, dict):
-            raise EvaluationError(f"{where}: expected an object, got {type(row).__name__}")
-        for key in ("step", "tokens"):
-            _number(row, key, where)
-        for key in row:
-            _optional(row, key, where)
-        if rows and row["step"] <= rows[-1]["step"]:
-            raise EvaluationError(f"{where}: step {row['step']} does not come after step {rows[-1]['step']}")
-        rows.append(row)
-    return rows
+    return [dict(vars(row)) for row in json_records(manifest.file(METRICS_FILE), _MetricRow, "step")]
 
 
 def read_layer_weights(manifest: Manifest) -> LayerWeights:
     """The layer weights of a model, from `config.json` and, where it has layer weighting, `layer_weights.json`.
 
-    Raises EvaluationError naming the file when it is not such a table, or repeats or lacks a pair of layers.
+    Raises EvaluationError naming the file when it is not such a table, or lacks a pair of layers.
     """
-    path = manifest.file(CONFIG_FILE)
-    try:
-        config = json.loads(_read_text(path))
-        layers, plain = int(config["num_hidden_layers"]), config["layer_weighting"] == "none"
-    except (ValueError, KeyError, TypeError) as error:
-        raise EvaluationError(f"{path}: not the configuration of a model: {type(error).__name__}: {error}") from error
-    if plain:
-        return LayerWeights(layers, True, {(n, i): 1.0 for n in range(1, layers + 1) for i in range(n)})
+    config = json_record(manifest.file(CONFIG_FILE), _Config)
+    layers = config.num_hidden_layers
+    if config.layer_weighting == "none":
+        return LayerWeights(layers, True, dict.fromkeys(_pairs(layers), 1.0))
     path = manifest.file(LAYER_WEIGHTS_FILE)
-    scaled = _scaled_weights(path)
-    consumers = max(max(scaled)[0], layers)
-    if missing := sorted({(n, i) for n in range(1, consumers + 1) for i in range(n)} - set(scaled)):
-        raise EvaluationError(f"{path}: the weight of layer {missing[0][1]} for layer {missing[0][0]} is missing")
-    if consumers > layers + 1:
-        raise EvaluationError(f"{path}: layer {consumers} consumes, but the model has {layers} layers")
+    scaled = {(row.consuming_layer, row.producing_layer): row.scaled_weight for row in json_record(path, _Weights).rows}
+    expected = _pairs(layers + 1 if (layers + 1, 0) in scaled else layers)
+    for consumer, producer in sorted(scaled.keys() ^ set(expected)):
+        fault = "is one too many" if (consumer, producer) in scaled else "is missing"
+        raise EvaluationError(f"{path}: the weight of layer {producer} for layer {consumer} {fault}")
     return LayerWeights(layers, False, scaled)
 
 
-def _scaled_weights(path: Path) -> dict[tuple[int, int], float]:
-    try:
-        rows = json.loads(_read_text(path))["rows"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise EvaluationError(f'{path}: expected an object with "rows": {type(error).__name__}: {error}') from error
-    if not isinstance(rows, list) or not rows:
-        raise EvaluationError(f"{path}: there are no rows of layer weights")
-    weights: dict[tuple[int, int], float] = {}
-    for index, row in enumerate(rows):
-        where = f"{path}, row {index}"
-        if not isinstance(row, dict):
-            raise EvaluationError(f"{where}: expected an object, got {type(row).__name__}")
-        pair = (int(_number(row, "consuming_layer", where)), int(_number(row, "producing_layer", where)))
-        if not 0 <= pair[1] < pair[0]:
-            raise EvaluationError(f"{where}: layer {pair[0]} cannot consume the output of layer {pair[1]}")
-        if pair in weights:
-            raise EvaluationError(f"{where}: the weight of layer {pair[1]} for layer {pair[0]} is given twice")
-        weights[pair] = _number(row, "scaled_weight", where)
-    return weights
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"{path}: the file cannot be read: {error}") from error
-
-
-def _number(row: dict[str, Any], key: str, where: str) -> float:
-    value = row.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise EvaluationError(f"{where}: {key} is {value!r}, expected a finite number")
-    return float(value)
-
-
-def _optional(row: dict[str, Any], key: str, where: str) -> float | None:
-    return None if row.get(key) is None else _number(row, key, where)
+def _pairs(consumers: int) -> list[tuple[int, int]]:
+    """All (consumer, layer below it), in order."""
+    return [(n, i) for n in range(1, consumers + 1) for i in range(n)]

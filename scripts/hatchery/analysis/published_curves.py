@@ -7,6 +7,7 @@ history of the reduced-vocabulary study's repository, whose losses count padding
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from hatchery.errors import EvaluationError
 from hatchery.modeling.paper_flops import (
@@ -17,15 +18,15 @@ from hatchery.modeling.paper_flops import (
     reduced_vocabulary_flops,
 )
 from hatchery.modeling.roberta.parameters import tied_parameters, untied_parameters
-from hatchery.storage.csv_tables import read_records
+from hatchery.storage.records import Record, read_records
 
 DEFAULT_RATE = 5e-4
 """The peak learning rate of all runs but the trials of a lower one and the larger models."""
-TIED, UNTIED = "tied,no projection", "untied+projection"
+TIED = "tied,no projection"
 
 
 @dataclass(frozen=True)
-class _RunRow:
+class _RunRow(Record):
     run: str
     group: str
     E: int
@@ -33,12 +34,12 @@ class _RunRow:
     I: int  # noqa: E741
     L: int
     A: int
-    family: str
+    family: Literal["tied,no projection", "untied+projection"]
     peak_lr: float
 
 
 @dataclass(frozen=True)
-class _LossRow:
+class _LossRow(Record):
     run: str
     updates: int
     dev_loss: float
@@ -93,8 +94,6 @@ def read_published_curves(path: str | Path) -> list[PublishedRun]:
         raise EvaluationError(f"{models}: the run {differing[0]} is not in both this table and {path.name}")
     found = []
     for row in rows:
-        if row.family not in (TIED, UNTIED):
-            raise EvaluationError(f"{models}: {row.run}: family is {row.family!r}, expected {TIED!r} or {UNTIED!r}")
         sizes = (row.E, row.H, row.I, row.L, row.A)
         curve = tuple(sorted(curves[row.run]))
         found.append(PublishedRun(row.run, row.group, sizes, row.family == TIED, row.peak_lr, curve))

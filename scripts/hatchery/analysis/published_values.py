@@ -8,10 +8,13 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 from hatchery.analysis.published import PublishedValue, half_of_last_digit
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.storage.csv_tables import Row, read_rows
+from hatchery.settings.base import Natural, NonNegative, RefusedError
+from hatchery.settings.fields import NotEmpty
+from hatchery.storage.records import Of, Record, read_records
 
 PAPERS = {
     "babylm_pipeline": "BabyLM pipeline",
@@ -19,9 +22,7 @@ PAPERS = {
     "ltg_bert": "LTG-BERT",
     "reduced_vocabulary": "Reduced vocabulary",
 }
-SPREAD_KINDS = ("", "deviation_over_runs", "root_mean_square_over_tasks")
 KEY = ("table", "track", "row", "suite", "task", "metric")
-COLUMNS = ("paper", *KEY, "value", "spread", "spread_kind", "runs", "comparable", "note")
 
 # Metrics that relate a row to another one: a printed change from it, and epsilon_min of "better than" it.
 MINUS = "_minus_"
@@ -29,7 +30,7 @@ OVER = "epsilon_minimum_over_"
 
 
 @dataclass(frozen=True)
-class PublishedNumber:
+class PublishedNumber(Record):
     """One printed number in the unit of `metric`.
 
     `row` is the published model in its variant. `track` is empty where a paper has none, or where the number belongs to
@@ -39,19 +40,25 @@ class PublishedNumber:
     """
 
     paper: str
-    table: str
+    table: NotEmpty
     track: str
-    row: str
-    suite: str
-    task: str
-    metric: str
+    row: NotEmpty
+    suite: NotEmpty
+    task: NotEmpty
+    metric: NotEmpty
     value: float
-    rounding: float
-    spread: float | None
-    spread_kind: str
-    runs: int | None
+    rounding: Annotated[float, Of("value", half_of_last_digit)]
+    spread: NonNegative | None
+    spread_kind: Literal["", "deviation_over_runs", "root_mean_square_over_tasks"]
+    runs: Natural | None
     comparable: bool
     note: str
+
+    def __post_init__(self) -> None:
+        if (self.spread is None) != (self.spread_kind == ""):
+            raise RefusedError("", "spread and spread_kind are given together or not at all")
+        if not self.comparable and not self.note:
+            raise RefusedError("note", "the number is not comparable, expected the reason")
 
     @property
     def source(self) -> str:
@@ -72,34 +79,7 @@ def read_numbers(path: str | Path) -> list[PublishedNumber]:
     paper = Path(path).stem
     if paper not in PAPERS:
         raise EvaluationError(f"{path}: {paper} is none of the papers {', '.join(PAPERS)}")
-    return [_number(row, paper) for row in read_rows(path, COLUMNS, KEY)]
-
-
-def _number(row: Row, paper: str) -> PublishedNumber:
-    for column in ("table", "row", "suite", "task", "metric"):
-        if not row.text(column):
-            raise EvaluationError(f"{row.where}: {column} is empty")
-    number = PublishedNumber(
-        paper=row.text("paper", (paper,)),
-        table=row.text("table"),
-        track=row.text("track"),
-        row=row.text("row"),
-        suite=row.text("suite"),
-        task=row.text("task"),
-        metric=row.text("metric"),
-        value=row.number("value"),
-        rounding=half_of_last_digit(row.text("value")),
-        spread=row.optional_number("spread", low=0.0),
-        spread_kind=row.text("spread_kind", SPREAD_KINDS),
-        runs=row.count("runs") if row.text("runs") else None,
-        comparable=row.text("comparable", ("yes", "no")) == "yes",
-        note=row.text("note"),
-    )
-    if (number.spread is None) != (number.spread_kind == ""):
-        raise EvaluationError(f"{row.where}: spread and spread_kind are given together or not at all")
-    if not number.comparable and not number.note:
-        raise EvaluationError(f"{row.where}: the number is not comparable, expected the reason in note")
-    return number
+    return read_records(path, PublishedNumber, KEY, alike={"paper": paper})
 
 
 def for_experiment(

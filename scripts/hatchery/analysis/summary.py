@@ -4,7 +4,7 @@ The rows are computed here, without files; `summary_tables`, `summary_markdown` 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -13,43 +13,15 @@ from hatchery.analysis.measurements import ACCURACY, ACCURACY_TIES_CORRECT, Leve
 from hatchery.analysis.published import PublishedValue, Verdict, combined_deviation, judge
 from hatchery.analysis.read_tables import measurements_of
 from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order, runs_by_name
+from hatchery.analysis.summary_rows import SELECTORS, SummaryRow
 from hatchery.analysis.task_averages import task_averages
 
 DECIMALS = 4
 DIGEST_LENGTH = 12
 SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
 """Paradigms and whole suites of minimal pairs stand in the tidy table alone."""
-KEY = ("model", "suite", "task", "metric")
 ORDER = ("seed", "finetuning_seed", "learning_rate")
 Key = tuple[str, str, str, str]
-
-
-@dataclass(frozen=True)
-class SummaryRow:
-    """One row of `summary.csv`; the fields are its columns, in order, and None is an empty field.
-
-    `difference` is ours minus published, in the unit of the metric. `manifests` holds the first 12 hexadecimal digits
-    of the SHA-256 of every manifest that the row was computed from, sorted and joined by semicolons.
-    """
-
-    experiment: str
-    model: str
-    suite: str
-    task: str
-    metric: str
-    mean: float | None
-    std: float | None
-    n: int
-    n_failed: int
-    published_mean: float | None
-    published_std: float | None
-    published_source: str
-    difference: float | None
-    verdict: Verdict
-    manifests: str
-
-
-COLUMNS = tuple(column.name for column in fields(SummaryRow))
 
 
 @dataclass(frozen=True)
@@ -102,7 +74,7 @@ class Summary:
 
 def summarise(settings: SummarySettings, measured: pl.DataFrame, published: Mapping[Key, PublishedValue]) -> Summary:
     """Compute the summary of the tidy table of measurements; the order of its rows does not matter."""
-    measured = shown_pairs(measured).sort(*KEY, *ORDER, maintain_order=True)
+    measured = shown_pairs(measured).sort(*SELECTORS, *ORDER, maintain_order=True)
     runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
     rows = {
         key: _row(settings.experiment, key, aggregate, manifests, published)
@@ -154,7 +126,7 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
 def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str]]:
     """Every number over the runs of its model: its key, mean and deviations, and manifests."""
     sound = (pl.col("failed") == "") & pl.col("value").is_not_null()
-    grouped = measured.group_by(KEY, maintain_order=True).agg(
+    grouped = measured.group_by(SELECTORS, maintain_order=True).agg(
         # Means are taken outside: they are exact there, and equal whatever computes them.
         pl.col("value").filter(sound),
         (~sound).sum().alias("n_failed"),

@@ -15,7 +15,8 @@ from hatchery.analysis.measurements import (
     PHENOMENON_AVERAGE,
     PRETRAINING_SUITE,
 )
-from hatchery.analysis.summary import FinetunedTask, Summary, SummaryRow
+from hatchery.analysis.summary import FinetunedTask, Summary
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)

@@ -4,7 +4,7 @@ A section of many measures is several tables below each other, so that each fits
 deviation and number of runs, and the notes define them, so that the document can be read without this code.
 """
 
-from hatchery.analysis.summary import Summary, SummaryRow
+from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_layout import (
     Section,
     cell_text,
@@ -14,6 +14,7 @@ from hatchery.analysis.summary_layout import (
     verdict_counts,
 )
 from hatchery.analysis.summary_notes import general_notes
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.rendering.table import divided, table
 
 # Measures side by side in one table.

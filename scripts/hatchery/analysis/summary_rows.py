@@ -1,23 +1,48 @@
-"""Rows of an experiment's `summary.csv` with the digests behind them, their number, and their anchor on a page."""
+"""What a row of an experiment's `summary.csv` is; its rows as they are printed, with their anchors on a page."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
-from hatchery.storage.csv_tables import read_rows
+from hatchery.analysis.published import Verdict
+from hatchery.storage.records import Record, read_records, read_rows
 from hatchery.storage.verified import vouched
 
 PROVENANCE_ROWS = 3000
 """Rows of a summary that its page of provenance shows; `make trace` follows every one."""
 SELECTORS = ("model", "suite", "task", "metric")
-_COLUMNS = (
-    *("experiment", *SELECTORS, "mean", "std", "n", "n_failed"),
-    *("published_mean", "published_std", "published_source", "difference", "verdict", "manifests"),
-)
+
+
+@dataclass(frozen=True)
+class SummaryRow(Record):
+    """One row of `summary.csv`; the fields are its columns, in order, and None is an empty field.
+
+    `difference` is ours minus published, in the unit of the metric. `manifests` holds the first 12 hexadecimal digits
+    of the SHA-256 of every manifest that the row was computed from, sorted and joined by semicolons.
+    """
+
+    experiment: str
+    model: str
+    suite: str
+    task: str
+    metric: str
+    mean: float | None
+    std: float | None
+    n: int
+    n_failed: int
+    published_mean: float | None
+    published_std: float | None
+    published_source: str
+    difference: float | None
+    verdict: Verdict
+    manifests: str
+
+
+COLUMNS = tuple(column.name for column in fields(SummaryRow))
 
 
 @dataclass(frozen=True)
 class NumberedRow:
-    """A row and its number, counted from 1 without the header."""
+    """The texts of a row, and its number, counted from 1 without the header."""
 
     number: int
     values: dict[str, str]
@@ -53,7 +78,12 @@ def row_anchor(model: str, suite: str, task: str, metric: str) -> str:
     return "-".join(("row", model, suite, task, metric))
 
 
-def read_summary(path: str | Path) -> list[NumberedRow]:
+def read_summary(path: str | Path) -> list[SummaryRow]:
     """All rows. Raises ManifestError when the table is missing or altered, EvaluationError when it is no summary."""
-    rows = read_rows(vouched(path), _COLUMNS, key=SELECTORS)
-    return [NumberedRow(number, row.values) for number, row in enumerate(rows, start=1)]
+    return read_records(vouched(path), SummaryRow, SELECTORS)
+
+
+def numbered_rows(path: str | Path) -> list[NumberedRow]:
+    """All rows as they are printed. Raises like `read_summary`."""
+    rows = read_rows(vouched(path), COLUMNS, SELECTORS)
+    return [NumberedRow(number, texts) for number, (_, texts) in enumerate(rows, start=1)]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hatchery.analysis.summary import COLUMNS, DECIMALS, SummaryRow
+from hatchery.analysis.summary import DECIMALS
+from hatchery.analysis.summary_rows import COLUMNS, SummaryRow
 from hatchery.harmless_text import csv_text
 from hatchery.storage.atomic import write_text
 from hatchery.storage.parquet import write_table

@@ -14,6 +14,7 @@ from hatchery.export.settings import DataSource, ExportSettings
 from hatchery.harmless_text import visible
 from hatchery.rendering.table import Cell, Table, table
 from hatchery.rendering.templates import render
+from hatchery.storage.records import Record
 
 ENGLISH_EXAMPLE = FilledSentence("The dogs ", "sleep", " near the house.")
 HIDDEN = ("stage", "stage_version", "model")
@@ -28,9 +29,10 @@ HUB_METRICS = {
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(Record):
     """One row of the experiment's summary: a mean over runs, with the published value where there is one."""
 
+    model: str
     suite: str
     task: str
     metric: str

@@ -13,14 +13,12 @@ from hatchery.modeling.store import WEIGHTS_FILE, load_language_model
 from hatchery.rendering.table import Cell, table
 from hatchery.rendering.templates import render
 from hatchery.storage.atomic import write_text
-from hatchery.storage.csv_tables import Row, read_rows
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
+from hatchery.storage.records import read_records
 from hatchery.storage.verified import vouched
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.typed import build, stage_body
 
-KEY = ("model", "suite", "task", "metric")
-COLUMNS = (*KEY, "mean", "std", "n", "n_failed", "published_mean")
 CARD = "README.md"
 # Averages over tasks and suites, and the perplexity; `summary_layout` shows the same in its overview.
 MAIN_TASKS = ("development", "average", "phenomenon_average")
@@ -68,7 +66,7 @@ def export_model(
 
 def read_scores(summary: Path, model: str) -> list[Score]:
     """The rows of `model` in summary.csv, in the order of the file. Raises ManifestError when it was altered."""
-    return [_score(row) for row in read_rows(vouched(summary), COLUMNS, KEY) if row.text("model") == model]
+    return [score for score in read_records(vouched(summary), Score) if score.model == model]
 
 
 def list_exported_models(settings: Mapping[str, Any], models: Mapping[str, Path], output: Path) -> None:
@@ -99,19 +97,6 @@ def list_exported_models(settings: Mapping[str, Any], models: Mapping[str, Path]
     shown = table(["model", "parameters", "weights (MB)", "licence", *names], rows, words=(0, 3))
     text = render("exported_models.md.j2", experiment=typed.experiment, description=typed.description, table=shown)
     write_text(output, text)
-
-
-def _score(row: Row) -> Score:
-    return Score(
-        suite=row.text("suite"),
-        task=row.text("task"),
-        metric=row.text("metric"),
-        mean=row.optional_number("mean"),
-        std=row.optional_number("std"),
-        n=row.count("n"),
-        n_failed=row.count("n_failed"),
-        published_mean=row.optional_number("published_mean"),
-    )
 
 
 def _digests(manifest: Manifest) -> dict[str, str]:

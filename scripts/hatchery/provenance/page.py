@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from hatchery.analysis.summary_rows import PROVENANCE_ROWS, SELECTORS, NumberedRow, read_summary
+from hatchery.analysis.summary_rows import PROVENANCE_ROWS, SELECTORS, NumberedRow, numbered_rows
 from hatchery.errors import ManifestError
 from hatchery.provenance.chain import Chain, Node, follow
 from hatchery.provenance.manifest_index import ManifestIndex
@@ -38,7 +38,7 @@ def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, p
     first rows are followed, and the page says so.
     """
     experiment = str(stage_body(settings)["experiment"])
-    rows = read_summary(summary)
+    rows = numbered_rows(summary)
     digests = dict.fromkeys(digest for row in rows[:PROVENANCE_ROWS] for digest in row.digests)
     chain = follow(ManifestIndex(project), digests, where="summary.csv", prefer=Path("results") / experiment)
     write_text(output, page_text(experiment, rows, chain))

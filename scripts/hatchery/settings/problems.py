@@ -144,7 +144,7 @@ def _number(value: Any) -> str:
 
 def _word(value: Any) -> str:
     """A value as YAML spells it."""
-    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
+    return json.dumps(value) if value in (None, "") or isinstance(value, bool) else str(value)
 
 
 def _joined(path: Iterable[Any]) -> str:

@@ -96,10 +96,10 @@ def test_selections_are_compared_by_level_with_the_sequences_and_tokens_made_of_
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("P,T,mine,a,train,words,many,million,", "line 2: value is 'many'"),
-        ("P,T,mine,a,train,words,1,million thousand,", "line 2: unit is 'million thousand'"),
-        ("P,T,mine,a,train,words,-1,count,", "line 2: value is -1"),
-        ("P,T,mine,a,train,words,1,lakh,", "line 2: unit is 'lakh'"),
+        ("P,T,mine,a,train,words,many,million,", "line 2: value: got 'many', expected a number"),
+        ("P,T,mine,a,train,words,1,million thousand,", "line 2: unit: got 'million thousand'"),
+        ("P,T,mine,a,train,words,-1,count,", "line 2: value: got '-1', expected at least 0"),
+        ("P,T,mine,a,train,words,1,lakh,", "line 2: unit: got 'lakh'"),
         ("P,T,mine,a,train,words,1", "line 2: 7 fields"),
     ],
 )

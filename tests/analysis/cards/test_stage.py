@@ -204,7 +204,7 @@ def refused(corpus: Path, settings: dict[str, Any], folder: Path, **inputs: Path
             "3 words, the shards hold 2",
         ),
         ("statistics.csv", "source,split,documents,sentences,words,characters\nz,train,1,1,1,5\n", "source 'a'"),
-        ("rejected.csv", "source,reason,count\na,short,-1\n", r"rejected\.csv, line 2: count is '-1'"),
+        ("rejected.csv", "source,reason,count\na,short,-1\n", r"rejected\.csv, line 2: count: got '-1', expected at"),
         ("samples.csv", "source,outcome,reason,text\na,perhaps,x,y\n", r"samples\.csv, line 2: outcome"),
         ("samples.csv", 'source,outcome,reason,text\na,rejected,"x\n', r"samples\.csv: not a CSV file"),
         ("samples.csv", "source,outcome,reason,text\na,rejected\n", r"samples\.csv, line 2: 2 fields"),

@@ -14,7 +14,7 @@ from hatchery.analysis.paper_tables.printed import PrintedTable
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.paper_tables.stage import Inputs, all_tables
 from hatchery.analysis.published_values import MINUS, OVER, PublishedNumber, read_numbers
-from hatchery.analysis.summary import SummaryRow
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.summary_tables import write_csv
 from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.storage.manifests import stage_run

@@ -12,7 +12,7 @@ from hatchery.analysis.paper_tables.scores import LEADERBOARD_FILES, Score, lead
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.paper_tables.stage import Inputs, all_tables
 from hatchery.analysis.paper_tables.views import latex_table, markdown_table
-from hatchery.analysis.summary import COLUMNS
+from hatchery.analysis.summary_rows import COLUMNS
 from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.rendering.escaping import latex_text, markdown_text
@@ -201,7 +201,7 @@ def test_a_layout_that_does_not_fit_the_printed_table_is_refused_in_one_line(
         ({"published": {"paper": "elc_bert", "track": "strict", "rows": {"m": "elc_bert_base"}}}, "'m' is none of the"),
         ({"published": {"paper": "elc_bert", "track": "strct", "rows": {}}}, "published.track: 'strct' is none of"),
         ({"published": {"paper": "ltg_bert", "rows": {}}}, "the layout are those of elc_bert"),
-        ({"experiment": "other"}, "experiment is 'toy', expected one of: other"),
+        ({"experiment": "other"}, "'mine' of 'toy' is none of the models of 'other'"),
         (
             {"runs": [{"name": "x-s1", "model": "x", "seed": 1}], "published": {"paper": "elc_bert", "rows": {}}},
             "'mine'",

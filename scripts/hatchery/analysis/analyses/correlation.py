@@ -82,18 +82,14 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
     perplexities: dict[str, dict[str, float]] = {}
     averages: dict[str, dict[str, float]] = {}
     for row in read_summary(study.tables["summary"]):
-        model, suite, task, metric = (row.values[name] for name in ("model", "suite", "task", "metric"))
-        if model not in trained or not row.values["mean"]:
+        if row.model not in trained or row.mean is None:
             continue
-        if metric == "perplexity" and task in (settings.split, "development"):
-            perplexities.setdefault(model, {})[task] = float(row.values["mean"])
-        elif (
-            metric == "score_percent"
-            and task.startswith("average")
-            and (not settings.suites or suite in settings.suites)
-        ):
+        if row.metric == "perplexity" and row.task in (settings.split, "development"):
+            perplexities.setdefault(row.model, {})[row.task] = row.mean
+        elif row.metric == "score_percent" and row.task.startswith("average"):
             # The average of a suite comes first; other averages of it are for single tables.
-            averages.setdefault(suite, {}).setdefault(model, float(row.values["mean"]))
+            if not settings.suites or row.suite in settings.suites:
+                averages.setdefault(row.suite, {}).setdefault(row.model, row.mean)
     held_out = all(settings.split in perplexities.get(model, {}) for model in trained)
     split = settings.split if held_out else "development"
     for suite, scores in averages.items():

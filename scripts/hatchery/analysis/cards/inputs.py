@@ -8,8 +8,9 @@ from typing import Literal
 
 from hatchery.corpora.documents import Split
 from hatchery.errors import ManifestError
-from hatchery.storage.csv_tables import read_records
+from hatchery.settings.base import Natural
 from hatchery.storage.manifests import Manifest
+from hatchery.storage.records import Record, read_records
 
 MEASURES = ("documents", "sentences", "words", "characters")
 STATISTICS = "statistics.csv"
@@ -19,24 +20,24 @@ Counts = dict[str, int]
 
 
 @dataclass(frozen=True)
-class _Sizes:
+class _Sizes(Record):
     source: str
     split: Split
-    documents: int
-    sentences: int
-    words: int
-    characters: int
+    documents: Natural
+    sentences: Natural
+    words: Natural
+    characters: Natural
 
 
 @dataclass(frozen=True)
-class _Subwords:
+class _Subwords(Record):
     split: Split
     source: str
-    subwords: int
+    subwords: Natural
 
 
 @dataclass(frozen=True)
-class _Sample:
+class _Sample(Record):
     source: str
     outcome: Literal["accepted", "rejected"]
     reason: str
@@ -44,12 +45,12 @@ class _Sample:
 
 
 @dataclass(frozen=True)
-class Rejected:
+class Rejected(Record):
     """How often something of a source was left out for one reason."""
 
     source: str
     reason: str
-    count: int
+    count: Natural
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,15 @@ class RejectedText:
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Record):
     """What a corpus of sequences took from one source at one level (sentence or span)."""
 
     selection: str
     source: str
     level: str
-    texts: int
-    words: int
-    counted_words: int
+    texts: Natural
+    words: Natural
+    counted_words: Natural
     """Words that the filter compared with the vocabulary."""
 
 

@@ -7,19 +7,40 @@ difference is in percent of the published number, to one decimal, and its readin
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from hatchery.analysis.cards.inputs import Counts, Selection
 from hatchery.corpora.documents import SPLITS
-from hatchery.storage.csv_tables import Row, read_rows
+from hatchery.settings.base import NonNegative
+from hatchery.storage.records import Record, read_records
 
 ALL = "(all)"
-PUBLISHED_COLUMNS = ("paper", "table", "corpus", "source", "split", "measure", "value", "unit", "note")
 _SCALES = {"count": 1.0, "": 1.0, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _SPLIT_NAMES = {"development": "dev", "validation": "dev", "valid": "dev"}
 _WHOLE = frozenset({"", "all", "total", ALL})
 
 SizeTable = dict[tuple[str, str], Counts]
 """Counts by (source, split), with `ALL` for the sums over either or both."""
+
+
+@dataclass(frozen=True)
+class PublishedSize(Record):
+    """A line of the table of published sizes; `value` is None for what a paper names without a number."""
+
+    paper: str
+    table: str
+    corpus: str
+    source: str
+    split: str
+    measure: str
+    value: NonNegative | None
+    unit: Literal["", "count", "thousand", "million", "billion"]
+    note: str
+
+    @property
+    def size(self) -> float | None:
+        """The number multiplied out."""
+        return None if self.value is None else round(self.value * _SCALES[self.unit], 6)
 
 
 @dataclass(frozen=True)
@@ -99,23 +120,26 @@ def compare_sizes(path: Path, corpus: str, table: SizeTable, selections: SizeTab
     """The published sizes of `corpus` beside ours, in the order of the file `path`.
 
     The column `split` may name a level of the selections (sentence, span); `texts`, `sentences` and `spans` then mean
-    the same. Raises EvaluationError naming file and line for what is not a table of published sizes.
+    the same. Raises EvaluationError like `read_published_sizes`.
     """
-    rows = read_rows(path, PUBLISHED_COLUMNS, ("paper", "table", "corpus", "source", "split", "measure"))
-    return [_compared(row, table, selections) for row in rows if row.text("corpus") == corpus]
+    return [_compared(row, table, selections) for row in read_published_sizes(path) if row.corpus == corpus]
 
 
-def _compared(row: Row, table: SizeTable, selections: SizeTable) -> ComparedSize:
-    published = row.optional_number("value", low=0.0)
-    key = _place(row.text("source")), _SPLIT_NAMES.get(row.text("split"), _place(row.text("split")))
+def read_published_sizes(path: Path) -> list[PublishedSize]:
+    """All printed sizes. Raises EvaluationError naming file and line for what is not a table of published sizes."""
+    return read_records(path, PublishedSize, ("paper", "table", "corpus", "source", "split", "measure"))
+
+
+def _compared(row: PublishedSize, table: SizeTable, selections: SizeTable) -> ComparedSize:
+    key = _place(row.source), _SPLIT_NAMES.get(row.split, _place(row.split))
     return ComparedSize(
-        table=" ".join(part for part in (row.text("paper"), row.text("table")) if part),
+        table=" ".join(part for part in (row.paper, row.table) if part),
         source=key[0],
         split=key[1],
-        measure=row.text("measure"),
-        ours=_ours(key, row.text("measure"), table, selections),
-        published=None if published is None else round(published * _SCALES[row.text("unit", tuple(_SCALES))], 6),
-        note=row.text("note"),
+        measure=row.measure,
+        ours=_ours(key, row.measure, table, selections),
+        published=row.size,
+        note=row.note,
     )
 
 

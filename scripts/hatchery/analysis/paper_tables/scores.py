@@ -17,11 +17,9 @@ from hatchery.analysis.suite_averages import (
     leaderboard_blimp_mean,
     root_mean_square,
 )
-from hatchery.analysis.summary import COLUMNS
+from hatchery.analysis.summary_rows import read_summary
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
 from hatchery.errors import EvaluationError
-from hatchery.storage.csv_tables import Row, read_rows
-from hatchery.storage.verified import vouched
 
 LEADERBOARD = "leaderboard"
 LEADERBOARD_FILES = (
@@ -52,26 +50,20 @@ def read_scores(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Mea
     of another experiment, a model that the settings do not list, and two rows that the paper would call the same.
     """
     scores: dict[str, dict[Measure, Score]] = {model: {} for model in settings.models}
-    for row in read_rows(vouched(path), COLUMNS, ("model", "suite", "task", "metric")):
-        row.text("experiment", (settings.experiment,))
-        measure = (
-            settings.papers_suite(row.text("suite")),
-            settings.papers_task(row.text("task")),
-            row.text("metric"),
-        )
-        own = scores[row.text("model", tuple(scores))]
+    for row in read_summary(path):
+        if row.experiment != settings.experiment or row.model not in scores:
+            raise EvaluationError(
+                f"{path}: {row.model!r} of {row.experiment!r} is none of the models of {settings.experiment!r},"
+                f" {', '.join(scores)}"
+            )
+        measure = (settings.papers_suite(row.suite), settings.papers_task(row.task), row.metric)
+        own = scores[row.model]
         if measure in own:
-            raise EvaluationError(f"{row.where}: {', '.join(measure)} stands there twice without {settings.prefix!r}")
-        own[measure] = _score(row)
+            raise EvaluationError(f"{path}: {', '.join(measure)} stands there twice without {settings.prefix!r}")
+        own[measure] = Score(row.mean, row.std, row.n, row.n_failed)
     for own in scores.values():
         own |= leaderboard_scores(own)
     return scores
-
-
-def _score(row: Row) -> Score:
-    return Score(
-        row.optional_number("mean"), row.optional_number("std", low=0.0), row.count("n"), row.count("n_failed")
-    )
 
 
 def leaderboard_scores(scores: Mapping[Measure, Score]) -> dict[Measure, Score]:

@@ -3,32 +3,27 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from hatchery.analysis.cards.sizes import ALL, PUBLISHED_COLUMNS
+from hatchery.analysis.cards.sizes import ALL, read_published_sizes
 from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value
 from hatchery.analysis.paper_tables.layout import SizeColumn, SizeRow, SizesLayout
 from hatchery.analysis.paper_tables.notes import common_notes
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.published_values import PAPERS
 from hatchery.errors import ConfigError
-from hatchery.storage.csv_tables import read_rows
 from hatchery.storage.manifests import read_manifest
+from hatchery.storage.records import read_rows
 
 CARD_KEY = ("source", "split")
 MEASURES = ("documents", "sentences", "words", "pre_tokens", "subwords")
-UNITS = {"count": 1.0, "million": 1e6}
 Size = tuple[str, str, str, str]
 
 
-def read_published_sizes(path: Path, paper: str, number: str) -> dict[Size, tuple[float, str]]:
+def sizes_printed_in(path: Path, paper: str, number: str) -> dict[Size, tuple[float, str]]:
     """The printed sizes of one table, multiplied out, with their remarks; by (corpus, source, split, measure)."""
-    rows = read_rows(path, PUBLISHED_COLUMNS, ("paper", "table", "corpus", "source", "split", "measure"))
     return {
-        (row.text("corpus"), row.text("source"), row.text("split"), row.text("measure")): (
-            round(row.number("value", 0.0) * UNITS[row.text("unit", tuple(UNITS))], 6),
-            row.text("note"),
-        )
-        for row in rows
-        if (row.text("paper"), row.text("table")) == (PAPERS[paper], f"Table {number}")
+        (row.corpus, row.source, row.split, row.measure): (row.size, row.note)
+        for row in read_published_sizes(path)
+        if (row.paper, row.table) == (PAPERS[paper], f"Table {number}") and row.size is not None
     }
 
 
@@ -36,14 +31,14 @@ def read_card_sizes(cards: Mapping[str, Path], corpora: Mapping[str, str]) -> di
     """Our sizes from the `statistics.csv` of the cards of corpora by name, under what `corpora` calls them.
 
     A measure that a card lacks (subwords without a tokenizer) is no error. Raises ManifestError for a table that is not
-    what the card's manifest says, EvaluationError naming file and line for what is no number.
+    what the card's manifest says.
     """
     sizes: dict[Size, float] = {}
     for corpus, path in cards.items():
-        for row in read_rows(read_manifest(path.with_name("manifest.json")).file(path.name), CARD_KEY, CARD_KEY):
-            source = "total" if row.text("source") == ALL else row.text("source")
-            for measure in (name for name in MEASURES if row.values.get(name)):
-                sizes[corpora.get(corpus, corpus), source, row.text("split"), measure] = row.count(measure)
+        for _, row in read_rows(read_manifest(path.with_name("manifest.json")).file(path.name), CARD_KEY, CARD_KEY):
+            source = "total" if row["source"] == ALL else row["source"]
+            for measure in (name for name in MEASURES if row.get(name)):
+                sizes[corpora.get(corpus, corpus), source, row["split"], measure] = int(row[measure])
     return sizes
 
 

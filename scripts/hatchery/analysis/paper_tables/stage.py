@@ -27,7 +27,7 @@ from hatchery.analysis.paper_tables.run_scores_of_models import lists_of_models,
 from hatchery.analysis.paper_tables.score_table import score_table
 from hatchery.analysis.paper_tables.scores import Scores, read_scores
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings, check_rows
-from hatchery.analysis.paper_tables.sizes_table import read_card_sizes, read_published_sizes, sizes_table
+from hatchery.analysis.paper_tables.sizes_table import read_card_sizes, sizes_printed_in, sizes_table
 from hatchery.analysis.paper_tables.views import (
     TABLES_FILE,
     VIEWS_FILE,
@@ -136,7 +136,7 @@ def _table(
         case LayersLayout():
             return layers_table(number, layout, settings, printed, read_shares(inputs.layers, settings))
         case SizesLayout():
-            published = read_published_sizes(inputs.sizes, paper, number)
+            published = sizes_printed_in(inputs.sizes, paper, number)
             ours = read_card_sizes(inputs.cards, settings.corpora)
             return sizes_table(number, layout, settings, published, ours)
 

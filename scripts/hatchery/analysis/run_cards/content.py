@@ -4,7 +4,7 @@ Every section is a table of names and values for people. What changes when the s
 versions) stands in the sections `Resources used` and `Hardware and software` and nowhere else.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,21 +29,16 @@ _GROUPS = {
     "long_sequence": "Longer sequences at the end",
     "early_stopping": "Early stopping",
 }
-_TOLD = {
-    *("started", "wall_seconds", "cpu_seconds", "training_seconds", "loader_wait_seconds", "tokens_per_second"),
-    *("peak_memory_mib", "host", "platform", "processors", "python", "packages", "code_revision", "command"),
-    *("resumed_from_step", "milestones"),
-}
 
 
 def overview_section(run: RunFacts, seed: int) -> Section:
     """What was trained, for how long, and how well."""
-    settings = run.manifest.settings
+    settings, measures = run.manifest.settings, run.manifest.measures
     rows = [
         ("seed", str(seed)),
-        ("parameters", count(run.measure("parameters"))),
-        ("optimiser steps", count(run.measure("steps"))),
-        ("tokens seen", count(run.measure("tokens"))),
+        ("parameters", count(measures["parameters"])),
+        ("optimiser steps", count(measures["steps"])),
+        ("tokens seen", count(measures["tokens"])),
         ("sequences per step", _setting(settings.get("batch_size"))),
         ("tokens per sequence", _setting(settings.get("sequence_length"))),
     ]
@@ -56,7 +51,7 @@ def overview_section(run: RunFacts, seed: int) -> Section:
     rows += [(words, number(value)) for name, words in names.items() if (value := run.last(name)) is not None]
     if skipped := run.last("skipped_steps"):
         rows.append(("steps skipped for infinite gradients", count(skipped)))
-    prose = [] if run.measure("steps") else ["The model was initialised and not trained: a baseline."]
+    prose = [] if measures["steps"] else ["The model was initialised and not trained: a baseline."]
     return Section("Model and training", prose, tables=[_table("The run", rows)])
 
 
@@ -112,13 +107,13 @@ def plan_section(run: RunFacts) -> Section:
     if plan is None:
         return Section("Estimated cost", ["No estimate was given to this card."])
     rows = [
-        ("FLOPs of training", power(plan["training_flops"])),
-        ("FLOPs of the evaluations while training", power(plan["development_flops"])),
-        (f"FLOPs as the paper counts ({plan['paper_formula']})", power(plan["paper_flops"])),
-        ("tokens, padding included", count(float(plan["tokens"]))),
-        ("planned for", f"{plan['devices']} x {plan['device']} at {percent(float(plan['mfu']))} of the peak"),
-        ("time", duration(float(plan["wall_seconds"]))),
-        ("device hours", number(float(plan["device_hours"])) if float(plan["device_hours"]) else "< 0.0001"),
+        ("FLOPs of training", power(plan.training_flops)),
+        ("FLOPs of the evaluations while training", power(plan.development_flops)),
+        (f"FLOPs as the paper counts ({plan.paper_formula})", power(plan.paper_flops)),
+        ("tokens, padding included", count(plan.tokens)),
+        ("planned for", f"{plan.devices} x {plan.device} at {percent(plan.mfu)} of the peak"),
+        ("time", duration(plan.wall_seconds)),
+        ("device hours", number(plan.device_hours) if plan.device_hours else "< 0.0001"),
     ]
     prose = ["Reckoned from the settings alone, before the run; FLOPs are the model's matrix products."]
     return Section("Estimated cost", prose, tables=[_table("Estimate", rows)])
@@ -126,35 +121,33 @@ def plan_section(run: RunFacts) -> Section:
 
 def effort_section(run: RunFacts) -> Section:
     """Time, speed and memory as they were measured."""
-    facts, resumed = run.volatile, run.volatile.get("resumed_from_step", 0)
+    attempt, training = run.attempt, run.attempt.training_seconds
     rows = [
-        ("started", str(facts.get("started", NOT_RECORDED))),
-        ("wall time of the job", _seconds(facts.get("wall_seconds"))),
-        ("time in the training loop", _seconds(facts.get("training_seconds"))),
-        ("of it waiting for batches", _seconds(facts.get("loader_wait_seconds"))),
-        ("processor time of the first process", _seconds(facts.get("cpu_seconds"))),
-        ("tokens per second", _numeric(facts.get("tokens_per_second"))),
-        ("peak memory of the first process", mebibytes(facts.get("peak_memory_mib"))),
-        ("peak memory of the first device", mebibytes(run.most("peak_memory_mib"))),
-        ("FLOPs utilisation of the device (MFU)", _optional_share(run.mean_speed("mfu"))),
+        ("started", _told(attempt.started)),
+        ("wall time of the job", _told(attempt.wall_seconds, _seconds)),
+        ("time in the training loop", _told(training, _seconds)),
+        ("of it waiting for batches", _told(attempt.loader_wait_seconds, _seconds)),
+        ("processor time of the first process", _told(attempt.cpu_seconds, _seconds)),
+        ("tokens per second", _told(attempt.tokens_per_second, count)),
+        ("peak memory of the first process", _told(attempt.peak_memory_mib, mebibytes)),
+        ("peak memory of the first device", _told(run.peak_memory_mib, mebibytes)),
+        ("FLOPs utilisation of the device (MFU)", _told(run.mean_mfu, percent)),
     ]
-    training = facts.get("training_seconds")
     stopped = run.manifest.measures.get("early_stopping", {}).get("stopped_early")
     # The estimate is that of all steps.
-    if run.plan is not None and not resumed and not stopped and isinstance(training, int | float) and training > 0:
-        reached = float(run.plan["training_flops"]) / training
+    if run.plan is not None and training and not attempt.resumed_from_step and not stopped:
+        reached = run.plan.training_flops / training
         rows.append(("FLOPs per second (estimated FLOPs / time in the loop)", power(reached)))
+    resumed = attempt.resumed_from_step
     prose = [f"The last attempt went on from step {count(resumed)}: its times leave out what came before."]
     return Section("Resources used", prose if resumed else [], tables=[_table("Measured", rows)])
 
 
 def checkpoint_section(run: RunFacts) -> Section:
     """Where the run was interrupted, and which of its models were kept."""
-    facts = run.volatile
-    kept = facts.get("milestones") or []
     rows = [
-        ("last attempt began at step", _numeric(facts.get("resumed_from_step"))),
-        ("models kept of steps", ", ".join(count(step) for step in kept) or "none but the last"),
+        ("last attempt began at step", _told(run.attempt.resumed_from_step, count)),
+        ("models kept of steps", ", ".join(map(count, run.attempt.milestones)) or "none but the last"),
     ]
     prose = [
         "Checkpoints lie in a folder named by the digest of settings and inputs while a run goes on, and are removed "
@@ -181,17 +174,12 @@ def divergence_section(run: RunFacts) -> Section | None:
 
 def place_section(run: RunFacts) -> Section:
     """The machine, the software and the code."""
-    facts = run.volatile
-    rows = [
-        ("host", str(facts.get("host", NOT_RECORDED))),
-        ("platform", str(facts.get("platform", NOT_RECORDED))),
-        ("processors", str(facts.get("processors", NOT_RECORDED))),
-        ("code revision", str(facts.get("code_revision", NOT_RECORDED))),
-        ("python", str(facts.get("python", NOT_RECORDED))),
-    ]
-    rows += sorted((str(name), str(version)) for name, version in dict(facts.get("packages") or {}).items())
-    further = flatten({key: value for key, value in facts.items() if key not in _TOLD})
-    rows += [(name.replace("_", " "), text) for name, text in further.items() if name and text not in ("{}", "[]")]
+    attempt = run.attempt
+    names = ("host", "platform", "processors", "code_revision", "python")
+    rows = [(name.replace("_", " "), _told(getattr(attempt, name))) for name in names]
+    rows += sorted(attempt.packages.items())
+    further = flatten(attempt.further).items()
+    rows += [(name.replace("_", " "), text) for name, text in further if name and text not in ("{}", "[]")]
     return Section("Hardware and software", tables=[_table("Machine and software", rows, notes=True)])
 
 
@@ -217,15 +205,9 @@ def _setting(value: Any) -> str:
     return {"null": "none", "None": "none", "true": "yes", "false": "no"}.get(str(value), str(value))
 
 
-def _seconds(value: Any) -> str:
-    if not isinstance(value, int | float):
-        return NOT_RECORDED
+def _seconds(value: float) -> str:
     return duration(value) if value < 60 else f"{duration(value)} ({value:,.1f} s)"
 
 
-def _numeric(value: Any) -> str:
-    return count(value) if isinstance(value, int | float) else NOT_RECORDED
-
-
-def _optional_share(value: float | None) -> str:
-    return NOT_RECORDED if value is None else percent(value)
+def _told(value: Any, words: Callable[[Any], str] = str) -> str:
+    return NOT_RECORDED if value is None else words(value)

@@ -4,11 +4,8 @@ The first three follow from the work and are checked; the last is what `provenan
 beside the result, and may be gone without making the run unknown.
 """
 
-import csv
-import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +13,63 @@ from hatchery.analysis.measurements import read_verified
 from hatchery.analysis.pretraining_outputs import metric_rows
 from hatchery.errors import EvaluationError
 from hatchery.storage.manifests import PROVENANCE, Manifest, volatile_facts
+from hatchery.storage.records import Record, json_records, read_records, record
 from hatchery.storage.verified import Expected, check_file, vouched
 
 SPEED_FILE = "speed.jsonl"
+
+
+@dataclass(frozen=True)
+class Attempt(Record):
+    """How a machine carried out the last attempt, from `provenance.json`; None is not recorded.
+
+    Times are in seconds, memory in MiB. `packages` are versions by name, `milestones` the steps of models that were
+    kept, `further` is what else was recorded.
+    """
+
+    started: str | None = None
+    wall_seconds: float | None = None
+    cpu_seconds: float | None = None
+    training_seconds: float | None = None
+    loader_wait_seconds: float | None = None
+    tokens_per_second: float | None = None
+    peak_memory_mib: float | None = None
+    host: str | None = None
+    platform: str | None = None
+    processors: int | None = None
+    python: str | None = None
+    packages: dict[str, str] = field(default_factory=dict)
+    code_revision: str | None = None
+    command: tuple[str, ...] = ()
+    resumed_from_step: int | None = None
+    milestones: tuple[int, ...] = ()
+    further: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Speed(Record):
+    """A reading of `speed.jsonl`: share of the device's peak, and memory in MiB."""
+
+    step: int
+    mfu: float | None = None
+    peak_memory_mib: float | None = None
+
+
+@dataclass(frozen=True)
+class Plan(Record):
+    """A row of the estimate, `cost.csv`."""
+
+    cell: str
+    tokens: float
+    training_flops: float
+    development_flops: float
+    paper_flops: float
+    paper_formula: str
+    wall_seconds: float
+    device_hours: float
+    device: str
+    devices: int
+    mfu: float
 
 
 @dataclass(frozen=True)
@@ -28,34 +79,29 @@ class RunFacts:
     cell: str
     manifest: Manifest
     metrics: list[dict[str, Any]]
-    speed: list[dict[str, Any]]
-    volatile: dict[str, Any]
-    plan: dict[str, str] | None
+    speed: list[Speed]
+    attempt: Attempt
+    plan: Plan | None
 
     def series(self, name: str) -> list[tuple[int, float]]:
         """(step, value) of every row that has a number called `name`."""
-        return [(int(row["step"]), float(row[name])) for row in self.metrics if _is_number(row.get(name))]
+        return [(row["step"], float(row[name])) for row in self.metrics if row[name] is not None]
 
     def last(self, name: str) -> float | None:
         """The last number called `name`, or None."""
         values = self.series(name)
         return values[-1][1] if values else None
 
-    def measure(self, name: str) -> int:
-        """A count of the manifest: `parameters`, `steps` or `tokens`. Raises EvaluationError when it is missing."""
-        value = self.manifest.measures.get(name)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise EvaluationError(f"{self.manifest.path}: measures.{name} is {value!r}, expected a whole number")
-        return value
-
-    def mean_speed(self, name: str) -> float | None:
-        """Mean of the readings of `speed.jsonl` called `name`, or None."""
-        values = [float(row[name]) for row in self.speed if _is_number(row.get(name))]
+    @property
+    def mean_mfu(self) -> float | None:
+        """Mean of the readings, or None."""
+        values = [row.mfu for row in self.speed if row.mfu is not None]
         return math.fsum(values) / len(values) if values else None
 
-    def most(self, name: str) -> float | None:
-        """The highest reading of `speed.jsonl` called `name`, or None."""
-        return max((float(row[name]) for row in self.speed if _is_number(row.get(name))), default=None)
+    @property
+    def peak_memory_mib(self) -> float | None:
+        """The highest reading, or None."""
+        return max((row.peak_memory_mib for row in self.speed if row.peak_memory_mib is not None), default=None)
 
 
 def read_run(cell: str, pretraining: Path, cost: Path | None = None) -> RunFacts:
@@ -65,55 +111,29 @@ def read_run(cell: str, pretraining: Path, cost: Path | None = None) -> RunFacts
     are none, and for a cost table without this cell.
     """
     manifest = read_verified(pretraining)
-    speed, volatile = manifest.folder / SPEED_FILE, volatile_facts(pretraining)
+    speed, provenance = manifest.folder / SPEED_FILE, pretraining.with_name(PROVENANCE)
+    volatile = volatile_facts(pretraining)
     # Checksums say nothing of the run; its files have a section of their own.
     volatile.pop("manifest_sha256", None)
     recorded = dict(volatile.pop("files", None) or {}).get(SPEED_FILE)
     if recorded is not None:
-        told_by = str(pretraining.with_name(PROVENANCE))
-        check_file(
-            speed, Expected(str(speed), None, str(recorded), told_by, f"remove {pretraining} to have both again")
-        )
+        remedy = f"remove {pretraining} to have both again"
+        check_file(speed, Expected(str(speed), None, str(recorded), str(provenance), remedy))
+    known = {item.name for item in fields(Attempt)}
+    told = {name: value for name, value in volatile.items() if name in known}
+    further = {name: value for name, value in volatile.items() if name not in known}
     return RunFacts(
         cell=cell,
         manifest=manifest,
         metrics=metric_rows(manifest),
-        speed=_json_lines(speed) if speed.is_file() else [],
-        volatile=volatile,
+        speed=json_records(speed, Speed) if speed.is_file() else [],
+        attempt=record(Attempt, {**told, "further": further}, str(provenance)),
         plan=None if cost is None else _plan(cost, cell),
     )
 
 
-def _plan(path: Path, cell: str) -> dict[str, str]:
-    try:
-        with vouched(path).open(encoding="utf-8", newline="") as handle:
-            rows = list(csv.DictReader(handle))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise EvaluationError(f"{path}: the table cannot be read: {error}") from error
-    for row in rows:
-        if row.get("cell") == cell:
+def _plan(path: Path, cell: str) -> Plan:
+    for row in read_records(vouched(path), Plan):
+        if row.cell == cell:
             return row
     raise EvaluationError(f"{path}: there is no row of the cell {cell!r}")
-
-
-def _json_lines(path: Path) -> list[dict[str, Any]]:
-    rows = []
-    try:
-        lines: Sequence[str] = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"{path}: the file cannot be read: {error}") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise EvaluationError(f"{path}, line {number}: not JSON: {error}") from error
-        if not isinstance(row, Mapping) or not _is_number(row.get("step")):
-            raise EvaluationError(f"{path}, line {number}: expected an object with a step")
-        rows.append(dict(row))
-    return rows
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

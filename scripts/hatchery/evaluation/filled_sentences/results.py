@@ -1,21 +1,18 @@
 """The file `sentences.json` of the stage `fill_sentences`: what each sentence lacks and what a model guessed."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hatchery.errors import EvaluationError
-from hatchery.settings.base import Settings
 from hatchery.storage.atomic import write_json
 from hatchery.storage.manifests import read_manifest
-from hatchery.typed import build
+from hatchery.storage.records import Record, json_record
 
 SENTENCES_FILE = "sentences.json"
 
 
 @dataclass(frozen=True)
-class Guess(Settings):
+class Guess(Record):
     """One subword and how probable the model finds it, in percent with one decimal.
 
     A subword that does not begin a word is written with an ellipsis before it.
@@ -26,7 +23,7 @@ class Guess(Settings):
 
 
 @dataclass(frozen=True)
-class FilledSentence(Settings):
+class FilledSentence(Record):
     """A sentence without one word: what stands `before` it, the `word` itself, what stands `after` it."""
 
     before: str
@@ -38,6 +35,11 @@ class FilledSentence(Settings):
     def with_gap(self, gap: str) -> str:
         """The sentence with `gap` in the place of the word."""
         return f"{self.before}{gap}{self.after}"
+
+
+@dataclass(frozen=True)
+class _Sentences(Record):
+    sentences: tuple[FilledSentence, ...]
 
 
 def write_sentences(path: Path, sentences: Sequence[FilledSentence]) -> None:
@@ -53,9 +55,4 @@ def text_of_sentences(manifest: Path) -> str:
 
 def read_filled_sentences(manifest: Path) -> list[FilledSentence]:
     """The sentences behind a manifest of the stage. Raises ManifestError or EvaluationError naming a damaged file."""
-    path = read_manifest(manifest).file(SENTENCES_FILE)
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8"))["sentences"]
-        return [build(FilledSentence, row, f"{path}: sentences.{index}") for index, row in enumerate(rows)]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise EvaluationError(f"{path}: the sentences cannot be read: {error}") from error
+    return list(json_record(read_manifest(manifest).file(SENTENCES_FILE), _Sentences).sentences)

@@ -7,7 +7,7 @@ reference tokenizer of a type. A cell is empty where the source prints nothing.
 from collections.abc import Mapping
 from pathlib import Path
 
-from hatchery.storage.csv_tables import read_rows
+from hatchery.storage.records import read_rows
 
 PRETRAINED = "pretrained"
 VALUES = ("word_split_ratio", "esms", "frequency_at_95_percent", "selected_within_type", "final_choice")
@@ -19,6 +19,6 @@ Published = Mapping[tuple[str, str], dict[str, str]]
 def read_published_selection(path: str | Path) -> Published:
     """The printed values, as printed, by (type, size). Raises EvaluationError naming file and line."""
     return {
-        (row.text("type"), row.text("size")): {column: row.text(column) for column in VALUES}
-        for row in read_rows(path, COLUMNS, COLUMNS[:2])
+        (texts["type"], texts["size"]): {column: texts[column] for column in VALUES}
+        for _, texts in read_rows(path, COLUMNS, COLUMNS[:2])
     }

@@ -1,4 +1,4 @@
-"""Strict reading of result tables."""
+"""Strict reading of small files by their schemas."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import Literal
 import pytest
 
 from hatchery.errors import EvaluationError
-from hatchery.storage.csv_tables import read_records, read_rows
+from hatchery.settings.base import Natural, Share
+from hatchery.storage.records import Record, json_record, json_records, read_records, read_rows
 
 COLUMNS = ("name", "value")
 
@@ -39,28 +40,67 @@ def test_a_missing_table_is_named(tmp_path: Path) -> None:
         read_rows(tmp_path / "absent.csv", COLUMNS, key=("name",))
 
 
+@dataclass(frozen=True)
+class Number(Record):
+    name: str
+    value: Share
+
+
 @pytest.mark.parametrize("value", ["", "nan", "inf", "abc", "1.5", "-0.1"])
 def test_a_number_outside_its_range_names_line_and_column(tmp_path: Path, value: str) -> None:
     path = tmp_path / "results.csv"
     path.write_text(f"name,value\na,{value}\n")
-    (row,) = read_rows(path, COLUMNS, key=("name",))
-    with pytest.raises(EvaluationError, match=r"results\.csv, line 2: value is"):
-        row.number("value", 0.0, 1.0)
-
-
-@pytest.mark.parametrize("value", ["", "-1", "1.0", "²"])
-def test_a_count_must_be_a_whole_number(tmp_path: Path, value: str) -> None:
-    path = tmp_path / "results.csv"
-    path.write_text(f"name,value\na,{value}\n", encoding="utf-8")
-    (row,) = read_rows(path, COLUMNS, key=("name",))
-    with pytest.raises(EvaluationError, match="expected a whole number"):
-        row.count("value")
+    with pytest.raises(EvaluationError, match=rf"results\.csv, line 2: value: got '{value}', expected"):
+        read_records(path, Number)
 
 
 @dataclass(frozen=True)
-class Result:
+class Counted(Record):
     name: str
-    seed: int
+    value: Natural
+
+
+@pytest.mark.parametrize("value", ["", "-1", "1.5", "²"])
+def test_a_count_must_be_a_whole_number(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(f"name,value\na,{value}\n", encoding="utf-8")
+    with pytest.raises(EvaluationError, match=rf"line 2: value: got '{value}', expected (a whole number|at least 0)"):
+        read_records(path, Counted)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"name": "a", "value": 1}\n{"name": "b", "value": 2}', "line 2: value: got 2, expected at most 1"),
+        ('{"name": "a", "value": NaN}', "line 1: value: got nan, expected a number"),
+        ('{"name": "a"}', "line 1: value: the key is missing"),
+        ("[]", "line 1: got [], expected keys with values"),
+        ('{"name": "a", "value', "line 1: not JSON"),
+        ('{"name": "a", "value": 1}\n\n{"name": "a", "value": 0}', "line 3: the name a stands already in line 1"),
+    ],
+)
+def test_a_wrong_line_of_json_is_named_with_its_key(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(EvaluationError) as caught:
+        json_records(path, Number, "name")
+    assert str(caught.value).startswith(f"{path}, {complaint}")
+
+
+def test_json_is_read_by_the_schema_of_its_objects(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"name": "a", "value": 1, "more": null}\n\n', encoding="utf-8")
+    assert json_records(path, Number, "name") == [Number("a", 1.0)]
+    assert json_record(path, Number) == Number("a", 1.0)
+    path.write_bytes(b"\xff")
+    with pytest.raises(EvaluationError, match=r"metrics\.jsonl: the file cannot be read"):
+        json_record(path, Number)
+
+
+@dataclass(frozen=True)
+class Result(Record):
+    name: str
+    seed: Natural
     value: float | None
     failed: Literal["", "nan"]
 
@@ -74,9 +114,9 @@ def test_a_dataclass_says_what_a_table_holds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("a,-1,0.5,", "line 2: seed is '-1', expected a whole number"),
-        ("a,1,x,", "line 2: value is 'x', expected a finite number"),
-        ("a,1,0.5,why", "line 2: failed is 'why', expected one of: empty, nan"),
+        ("a,-1,0.5,", "line 2: seed: got '-1', expected at least 0"),
+        ("a,1,x,", "line 2: value: got 'x', expected a number"),
+        ("a,1,0.5,why", "line 2: failed: got 'why', allowed are: \"\", nan"),
     ],
 )
 def test_a_field_of_another_kind_names_line_and_column(tmp_path: Path, line: str, complaint: str) -> None:
