@@ -33,7 +33,7 @@ class CorrelationSettings(AnalysisSettings):
     flops: FlopsCount = "products"
     """How our FLOPs are counted, for the figure."""
     paper: str = ""
-    """Published values to stand beside ours: a table below config/published/values/; empty: none."""
+    """Published values to stand beside ours: tables below config/published/; empty: none."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
             continue
         if row.metric == "perplexity" and row.task in (settings.split, "development"):
             perplexities.setdefault(row.model, {})[row.task] = row.mean
-        elif row.metric == "score_percent" and row.task.startswith("average"):
+        wanted = row.suite in settings.suites or not settings.suites
+        if wanted and row.metric == "score_percent" and row.task.startswith("average"):
             # The average of a suite comes first; other averages of it are for single tables.
-            if not settings.suites or row.suite in settings.suites:
-                averages.setdefault(row.suite, {}).setdefault(row.model, row.mean)
+            averages.setdefault(row.suite, {}).setdefault(row.model, row.mean)
     held_out = all(settings.split in perplexities.get(model, {}) for model in trained)
     split = settings.split if held_out else "development"
     for suite, scores in averages.items():
@@ -103,16 +103,20 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
 
 def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
     """The models of Table 3 with both averages; sizes and FLOPs as they are counted, not as they are printed."""
+    from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves
     from hatchery.analysis.published_flops import shape_of, study_flops_1e15
     from hatchery.analysis.published_values import read_numbers
 
     numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == "3"]
     perplexities = {n.row: n.value for n in numbers if n.metric == "perplexity"}
+    logged = read_published_curves(study.files[f"curves/{settings.paper}"])
+    parameters = {run.sizes: run.parameters for run in logged if run.peak_learning_rate == DEFAULT_RATE}
     for number in numbers:
         if number.metric == "score_percent" and number.row in perplexities:
+            size = parameters.get(shape_of(number.row))
             flops = 1e15 * study_flops_1e15(shape_of(number.row), "code")
             perplexity = perplexities[number.row]
-            yield Pair(TABULATED, number.row, number.suite, perplexity, number.value, None, flops)
+            yield Pair(TABULATED, number.row, number.suite, perplexity, number.value, size, flops)
 
 
 def _printed(settings: CorrelationSettings, study: Study) -> dict[str, tuple[float, float]]:
@@ -214,11 +218,16 @@ def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[s
     return notes
 
 
+def _published(settings: CorrelationSettings) -> list[str]:
+    paper = settings.paper
+    return [f"values/{paper}", f"curves/{paper}", f"curves/{paper}_runs"] if paper else []
+
+
 ANALYSIS = Analysis(
     title="Perplexity and scores",
     version=1,
     settings=CorrelationSettings,
     run=analyse,
     needs=("runs", "summary"),
-    published=lambda settings: [f"values/{settings.paper}"] if settings.paper else [],
+    published=_published,
 )
