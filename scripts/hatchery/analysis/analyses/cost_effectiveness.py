@@ -173,7 +173,8 @@ def _table(
             rows.append([f"({', '.join(map(str, larger))})", f"{smaller[index]} to {larger[index]}", *texts])
         if rows:
             groups.append(Group(rows, size.replace("_", " ").removeprefix("num ")))
-    sources = [f"ours, {name}" if source == OURS and len(found) > 2 else source for source, name in found]
+    several = sum(source == OURS for source, _ in found) > 1
+    sources = [f"ours, {name}" if source == OURS and several else source for source, name in found]
     columns = [Column("model (E, H, I, L, A)", words=True), Column("step", words=True)]
     columns += [Column(text) for text in (*sources, *([PRINTED] if settings.paper else []))]
     return Table(columns, groups, "Perplexity saved per 1e9 FLOPs of a training sequence (ICER)")
