@@ -18,6 +18,7 @@ from hatchery.embedded.generate import FOLDERS, generate
 from hatchery.embedded.minimal_pairs import PARADIGMS
 from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.errors import ConfigError
+from hatchery.storage.checksums import digest
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.typed import build
 
@@ -47,6 +48,17 @@ def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
         run_generator(tmp_path / name, SMALL)
     assert (tmp_path / "one" / "manifest.json").read_bytes() == (tmp_path / "two" / "manifest.json").read_bytes()
+
+
+def test_the_bytes_are_those_that_the_numbers_of_the_demo_rest_on(tmp_path: Path) -> None:
+    run_generator(tmp_path, SMALL)
+    # What a compressed file looks like depends on the library.
+    files = read_manifest(tmp_path / "manifest.json").listed()
+    written = {file.path.relative_to(tmp_path).as_posix(): file.sha256 for file in files}
+    written = {name: sha256 for name, sha256 in written.items() if not name.endswith(".gz")}
+    assert digest(written) == "ab81d737e899e0ab48d1c84d27da72e1e479eeb6cbc9df66b9ff77ab4682b768", (
+        "raise the version of generate_embedded_sources"
+    )
 
 
 def test_another_seed_gives_another_text(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hatchery.corpora.sentences import split_sentences
-from hatchery.embedded import inference, passage_tasks, sentence_tasks
+from hatchery.embedded import glue, inference
 from hatchery.embedded.lexicon import NAMES
 from hatchery.embedded.rows import RowTask, draw_splits
 from hatchery.errors import ConfigError
@@ -250,22 +250,22 @@ def test_no_longer_sentence_of_the_tasks_stands_in_the_corpora(generated: Path) 
 @pytest.mark.parametrize(
     ("task", "fields"),
     [
-        (sentence_tasks.ACCEPTABILITY, ("sentence",)),
-        (sentence_tasks.SENTIMENT, ("sentence",)),
-        (inference.THREE_WAY, ("premise", "hypothesis")),
-        (inference.THREE_WAY_MISMATCHED, ("premise", "hypothesis")),
-        (inference.TWO_WAY, ("sentence1", "sentence2")),
-        (inference.ANSWERING, ("question", "sentence")),
-        (sentence_tasks.EQUIVALENCE, ("sentence1", "sentence2")),
-        (sentence_tasks.DUPLICATES, ("question1", "question2")),
-        (passage_tasks.YES_OR_NO, ("question", "passage")),
-        (passage_tasks.MANY_ANSWERS, ("question", "answer")),
-        (passage_tasks.SAME_SENSE, ("sentence1", "sentence2")),
-        (passage_tasks.PLAUSIBLE, ("premise", "choice1", "choice2")),
-        (sentence_tasks.SCHEMA, ("text", "span1_text")),
-        (sentence_tasks.RESOLVED, ("sentence1", "sentence2")),
+        (glue.cola, ("sentence",)),
+        (glue.sst2, ("sentence",)),
+        (inference.MNLI, ("premise", "hypothesis")),
+        (inference.MNLI_MISMATCHED, ("premise", "hypothesis")),
+        (inference.rte, ("sentence1", "sentence2")),
+        (inference.qnli, ("question", "sentence")),
+        (glue.mrpc, ("sentence1", "sentence2")),
+        (glue.qqp, ("question1", "question2")),
+        (glue.boolq, ("question", "passage")),
+        (glue.multirc, ("question", "answer")),
+        (glue.wic, ("sentence1", "sentence2")),
+        (glue.copa, ("premise", "choice1", "choice2")),
+        (glue.wsc, ("text", "span1_text")),
+        (glue.wnli, ("sentence1", "sentence2")),
     ],
-    ids=lambda value: value.make.__name__ if isinstance(value, RowTask) else "",
+    ids=lambda value: value.name if isinstance(value, RowTask) else "",
 )
 def test_no_single_word_of_a_text_tells_the_label(task: RowTask, fields: tuple[str, ...]) -> None:
     rows = draw_splits("0/words", {"train": (task, 1200)}, set())["train"]

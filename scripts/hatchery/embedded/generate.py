@@ -15,7 +15,7 @@ from hatchery.embedded.minimal_pairs import PARADIGMS, Pair, blimp_rows, draw_pa
 from hatchery.embedded.rows import json_lines
 from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.embedded.suites import Suites
-from hatchery.embedded.tasks import TASKS
+from hatchery.embedded.tasks import TASKS, task_rows
 from hatchery.storage.atomic import write_bytes
 from hatchery.storage.manifests import StageRun
 
@@ -114,10 +114,11 @@ class _Generator:
 
     def task_files(self) -> Iterator[tuple[str, bytes]]:
         """Training file and a validation file of half its size for each task."""
-        for name, examples in TASKS.items():
-            training = examples(self.settings.examples_per_task, self.settings.seed, "train", self.sentences)
+        count, seed = self.settings.examples_per_task, self.settings.seed
+        for name in TASKS:
+            training = task_rows(name, count, seed, "train", self.sentences)
             seen = self.sentences | {value for row in training for value in row.values() if isinstance(value, str)}
-            validation = examples(self.settings.examples_per_task // 2, self.settings.seed, "validation", seen)
+            validation = task_rows(name, count // 2, seed, "validation", seen)
             yield f"{name}.train.jsonl", json_lines(training)
             yield f"{name}.validation.jsonl", json_lines(validation)
 
@@ -142,10 +143,6 @@ def generate(settings: EmbeddedSettings, run: StageRun) -> None:
     write("minimal_pairs", generator.pair_files())
     write("glue", generator.task_files())
     suites = Suites(settings.seed, settings.examples_per_suite_task, generator.sentences)
-    write("glue", suites.glue())
-    write("superglue", suites.superglue())
-    write("filter_data", suites.filter_data(generator.pairs))
-    write("hans", suites.hans())
-    write("edge_probing", suites.edge_probing())
+    write("", suites.files(generator.pairs))
     run.measures["words"] = generator.words
     run.measures["different_sentences"] = len(generator.sentences)

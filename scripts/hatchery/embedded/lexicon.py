@@ -87,18 +87,10 @@ PLACES = (
     *_nouns("place", "garden/gardens river/rivers park/parks hill/hills bridge/bridges forest/forests lake/lakes"),
 )
 # The words above the categories: the text says that a hammer is a tool.
+_CATEGORIES = "animal/animals fruit/fruits tool/tools vehicle/vehicles toy/toys plant/plants garment/garments"
 HYPERNYMS = {
-    category: Noun(singular, plural, category)
-    for category, singular, plural in (
-        ("animal", "animal", "animals"),
-        ("fruit", "fruit", "fruits"),
-        ("tool", "tool", "tools"),
-        ("vehicle", "vehicle", "vehicles"),
-        ("toy", "toy", "toys"),
-        ("plant", "plant", "plants"),
-        ("garment", "garment", "garments"),
-        ("building", "building", "buildings"),
-    )
+    singular: Noun(singular, plural, category=singular)
+    for singular, plural in (entry.split("/") for entry in [*_CATEGORIES.split(), "building/buildings"])
 }
 NOUNS = (*PERSONS, *ANIMALS, *OBJECTS, *PLACES)
 _MEN = ("Adam", "Carl", "David", "George", "Henry", "Martin", "Peter", "Tom")
@@ -107,27 +99,16 @@ NAMES = (*(Name(word, "masculine") for word in _MEN), *(Name(word, "feminine") f
 
 
 def _verbs(table: str, objects: tuple[str, ...] = ()) -> tuple[Verb, ...]:
-    lines = (line.split() for line in table.strip().splitlines())
-    return tuple(
-        Verb(base, third, past, participle, progressive, objects)
-        for base, third, past, participle, progressive in lines
-    )
+    entries = (entry.split("/") for entry in table.split())
+    return tuple(Verb(base, third, past, participle, ing, objects) for base, third, past, participle, ing in entries)
 
 
 INTRANSITIVE = _verbs(
-    """sleep sleeps slept slept sleeping
-    laugh laughs laughed laughed laughing
-    run runs ran run running
-    sing sings sang sung singing
-    dance dances danced danced dancing
-    cry cries cried cried crying
-    smile smiles smiled smiled smiling
-    swim swims swam swum swimming
-    jump jumps jumped jumped jumping
-    wait waits waited waited waiting
-    fall falls fell fallen falling
-    rest rests rested rested resting
-    play plays played played playing"""
+    """sleep/sleeps/slept/slept/sleeping laugh/laughs/laughed/laughed/laughing run/runs/ran/run/running
+    sing/sings/sang/sung/singing dance/dances/danced/danced/dancing cry/cries/cried/cried/crying
+    smile/smiles/smiled/smiled/smiling swim/swims/swam/swum/swimming jump/jumps/jumped/jumped/jumping
+    wait/waits/waited/waited/waiting fall/falls/fell/fallen/falling rest/rests/rested/rested/resting
+    play/plays/played/played/playing"""
 )
 # What an animal can plausibly do.
 ANIMAL_VERBS = tuple(
@@ -137,57 +118,36 @@ _ANYTHING = ("person", "animal", "fruit", "tool", "vehicle", "toy", "plant", "ga
 _MOVABLE = ("fruit", "tool", "toy", "garment", "thing")
 TRANSITIVE = (
     *_verbs(
-        """see sees saw seen seeing
-        like likes liked liked liking
-        find finds found found finding
-        watch watches watched watched watching
-        know knows knew known knowing
-        forget forgets forgot forgotten forgetting
-        draw draws drew drawn drawing""",
+        """see/sees/saw/seen/seeing like/likes/liked/liked/liking find/finds/found/found/finding
+        watch/watches/watched/watched/watching know/knows/knew/known/knowing
+        forget/forgets/forgot/forgotten/forgetting draw/draws/drew/drawn/drawing""",
         _ANYTHING,
     ),
     *_verbs(
-        """take takes took taken taking
-        carry carries carried carried carrying
-        choose chooses chose chosen choosing
-        hide hides hid hidden hiding
-        steal steals stole stolen stealing
-        buy buys bought bought buying
-        lose loses lost lost losing""",
+        """take/takes/took/taken/taking carry/carries/carried/carried/carrying
+        choose/chooses/chose/chosen/choosing hide/hides/hid/hidden/hiding steal/steals/stole/stolen/stealing
+        buy/buys/bought/bought/buying lose/loses/lost/lost/losing""",
         _MOVABLE,
     ),
+    *_verbs("break/breaks/broke/broken/breaking clean/cleans/cleaned/cleaned/cleaning", ("tool", "toy", "thing")),
+    *_verbs("eat/eats/ate/eaten/eating", ("fruit",)),
+    *_verbs("drive/drives/drove/driven/driving", ("vehicle",)),
+    *_verbs("throw/throws/threw/thrown/throwing", ("toy", "fruit")),
+    *_verbs("grow/grows/grew/grown/growing", ("plant", "fruit")),
+    *_verbs("wear/wears/wore/worn/wearing", ("garment",)),
     *_verbs(
-        """break breaks broke broken breaking
-        clean cleans cleaned cleaned cleaning""",
-        ("tool", "toy", "thing"),
-    ),
-    *_verbs("eat eats ate eaten eating", ("fruit",)),
-    *_verbs("drive drives drove driven driving", ("vehicle",)),
-    *_verbs("throw throws threw thrown throwing", ("toy", "fruit")),
-    *_verbs("grow grows grew grown growing", ("plant", "fruit")),
-    *_verbs("wear wears wore worn wearing", ("garment",)),
-    *_verbs(
-        """help helps helped helped helping
-        visit visits visited visited visiting
-        follow follows followed followed following
-        thank thanks thanked thanked thanking""",
+        """help/helps/helped/helped/helping visit/visits/visited/visited/visiting
+        follow/follows/followed/followed/following thank/thanks/thanked/thanked/thanking""",
         ("person",),
     ),
-    *_verbs("feed feeds fed fed feeding", ("animal",)),
+    *_verbs("feed/feeds/fed/fed/feeding", ("animal",)),
 )
 REFLEXIVE = _verbs(
-    """admire admires admired admired admiring
-    wash washes washed washed washing
-    blame blames blamed blamed blaming
-    praise praises praised praised praising
-    protect protects protected protected protecting
-    teach teaches taught taught teaching"""
+    """admire/admires/admired/admired/admiring wash/washes/washed/washed/washing
+    blame/blames/blamed/blamed/blaming praise/praises/praised/praised/praising
+    protect/protects/protected/protected/protecting teach/teaches/taught/taught/teaching"""
 )
-CLAUSAL = _verbs(
-    """say says said said saying
-    think thinks thought thought thinking
-    hope hopes hoped hoped hoping"""
-)
+CLAUSAL = _verbs("say/says/said/said/saying think/thinks/thought/thought/thinking hope/hopes/hoped/hoped/hoping")
 # Verbs of state, which do not stand in the progressive.
 STATIVE = frozenset({"like", "know", "find", "forget", "lose", "see"})
 VERBS = (*INTRANSITIVE, *TRANSITIVE, *REFLEXIVE, *CLAUSAL)
@@ -199,11 +159,6 @@ PREPOSITIONS = ("near", "behind", "beside", "with")
 PLACE_PREPOSITIONS = ("near", "behind", "in", "by")
 TIME_ADVERBS = ("today", "again", "quickly", "slowly", "quietly")
 
-# Determiners with the number of the noun that they ask for; weights in `grammar.py`.
-DETERMINERS: dict[Number, tuple[str, ...]] = {
-    "singular": ("the", "a", "this", "that", "every", "each"),
-    "plural": ("the", "some", "these", "those", "all", "many", "few", "two", "three", "several"),
-}
 REFLEXIVE_PRONOUNS = {"masculine": "himself", "feminine": "herself", "neuter": "itself", "plural": "themselves"}
 SUBJECT_PRONOUNS = {"masculine": "he", "feminine": "she", "neuter": "it", "plural": "they"}
 OBJECT_PRONOUNS = {"masculine": "him", "feminine": "her", "neuter": "it", "plural": "them"}

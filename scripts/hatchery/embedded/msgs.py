@@ -6,30 +6,17 @@ only the features vary; domains share no noun, verb, adjective or predicate.
 """
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from hatchery.embedded.facts import ADJECTIVES
-from hatchery.embedded.grammar import choose, sentence, text_of
-from hatchery.embedded.lexicon import (
-    CLAUSAL,
-    INTRANSITIVE,
-    MOODS,
-    PERSONS,
-    PREPOSITIONS,
-    STATIVE,
-    TIME_ADVERBS,
-    TRANSITIVE,
-    Verb,
-)
+from hatchery.embedded import lexicon
+from hatchery.embedded.draws import ADJECTIVES, Draw, filled
 from hatchery.embedded.rows import Row, RowTask
 from hatchery.embedded.scenes import Words
 
 Linguistic = Literal["main_verb", "control_raising", "syntactic_category"]
 Surface = Literal["lexical_content_the", "relative_token_position"]
 Domain = Literal["in", "out"]
-Frame = Callable[["Material", bool], list[str]]
 
 _DETERMINERS = ("a", "this", "every", "each")
 _CONTROL = {"in": ("is happy", "was sad", "hopes"), "out": ("is angry", "was kind", "is clever")}
@@ -40,6 +27,20 @@ _DESCRIPTIONS = {
     "syntactic_category": ("syntactic_category", "Does the sentence have an adjective?"),
     "lexical_content_the": ("lexical_content", "Does the sentence contain 'the'?"),
     "relative_token_position": ("relative_token_position", "Does 'the' precede 'a'?"),
+}
+# What each feature may look like: the sentence without it and with it, as patterns. Slots: D1 N1 and D2 N2 the two noun
+# phrases; VERB a verb without object, ACT one with, SAY one with a clause, each in its base form (TO), in the past
+# (PAST) or as -ing (ING); CONTROL, RAISING, GOOD (an adjective), MOOD, ADVERB and NEAR.
+FRAMES: dict[Linguistic, tuple[tuple[str, str], ...]] = {
+    "main_verb": (
+        ("D1 N1 SAY-PAST that D2 N2 is VERB-ING", "D1 N1 is SAY-ING that D2 N2 VERB-PAST"),
+        ("D1 N1 that is ACT-ING D2 N2 VERB-PAST", "D1 N1 that ACT-PAST D2 N2 is VERB-ING"),
+    ),
+    "control_raising": (("D1 N1 RAISING to ACT-TO D2 N2", "D1 N1 CONTROL to ACT-TO D2 N2"),),
+    "syntactic_category": (
+        ("D1 N1 ACT-PAST D2 N2 ADVERB", "D1 N1 ACT-PAST D2 GOOD N2"),
+        ("D1 N1 NEAR D2 N2 is VERB-ING", "D1 N1 NEAR D2 N2 is MOOD"),
+    ),
 }
 
 
@@ -52,102 +53,45 @@ def _after_a(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(word for word in words if word[0] not in "aeiou")
 
 
-_NOUNS = _after_a(tuple(noun.singular for noun in PERSONS))
-_ACTIVE = tuple(verb for verb in TRANSITIVE if "person" in verb.objects and verb.base not in STATIVE)
-_CALM = tuple(verb for verb in INTRANSITIVE if verb.base != "rest")
-
-
-@dataclass(frozen=True)
-class Material:
-    """The words of one paradigm in one domain; `determiners` of the two noun phrases are set by the surface feature."""
-
-    nouns: tuple[str, str]
-    determiners: tuple[str, str]
-    verb: Verb
-    action: Verb
-    clausal: Verb
-    control: str
-    raising: str
-    adjective: str
-    mood: str
-    adverb: str
-    preposition: str
-
-    @property
-    def first(self) -> Words:
-        """The subject."""
-        return (self.determiners[0], self.nouns[0])
-
-    @property
-    def second(self) -> Words:
-        """The other noun phrase."""
-        return (self.determiners[1], self.nouns[1])
-
-
-def _main_verb_complement(m: Material, positive: bool) -> list[str]:
-    """ "The boy is saying that a girl slept" against "The boy said that a girl is sleeping"."""
-    outer = ("is", m.clausal.progressive) if positive else (m.clausal.past,)
-    inner = (m.verb.past,) if positive else ("is", m.verb.progressive)
-    return [*m.first, *outer, "that", *m.second, *inner]
-
-
-def _main_verb_relative(m: Material, positive: bool) -> list[str]:
-    """ "The boy that followed a girl is sleeping" against "The boy that is following a girl slept"."""
-    inner = (m.action.past,) if positive else ("is", m.action.progressive)
-    outer = ("is", m.verb.progressive) if positive else (m.verb.past,)
-    return [*m.first, "that", *inner, *m.second, *outer]
-
-
-def _control(m: Material, positive: bool) -> list[str]:
-    """ "The boy is happy to follow a girl" against "The boy is likely to follow a girl"."""
-    return [*m.first, *(m.control if positive else m.raising).split(), "to", m.action.base, *m.second]
-
-
-def _attribute(m: Material, positive: bool) -> list[str]:
-    """ "The boy followed a young girl" against "The boy followed a girl quickly"."""
-    determiner, noun = m.second
-    last = (determiner, m.adjective, noun) if positive else (determiner, noun, m.adverb)
-    return [*m.first, m.action.past, *last]
-
-
-def _predicate(m: Material, positive: bool) -> list[str]:
-    """ "The boy near a girl is sad" against "The boy near a girl is sleeping"."""
-    return [*m.first, m.preposition, *m.second, "is", m.mood if positive else m.verb.progressive]
-
-
-FRAMES: dict[Linguistic, tuple[Frame, ...]] = {
-    "main_verb": (_main_verb_complement, _main_verb_relative),
-    "control_raising": (_control,),
-    "syntactic_category": (_attribute, _predicate),
+_NOUNS = _after_a(tuple(noun.singular for noun in lexicon.PERSONS))
+_VERBS = {
+    "VERB": tuple(verb for verb in lexicon.INTRANSITIVE if verb.base != "rest"),
+    "ACT": tuple(verb for verb in lexicon.TRANSITIVE if "person" in verb.objects and verb.base not in lexicon.STATIVE),
+    "SAY": lexicon.CLAUSAL,
+}
+_WORDS = {
+    "GOOD": _after_a(ADJECTIVES),
+    "MOOD": lexicon.MOODS,
+    "ADVERB": lexicon.TIME_ADVERBS,
+    "NEAR": lexicon.PREPOSITIONS,
 }
 
 
-def _draw(rng: random.Random, domain: Domain) -> Material:
-    first, second = rng.sample(_domain(_NOUNS, domain), 2)
-    return Material(
-        nouns=(first, second),
-        determiners=("", ""),
-        verb=choose(rng, _domain(_CALM, domain)),
-        action=choose(rng, _domain(_ACTIVE, domain)),
-        clausal=choose(rng, _domain(CLAUSAL, domain)),
-        control=choose(rng, _CONTROL[domain]),
-        raising=choose(rng, _RAISING[domain]),
-        adjective=choose(rng, _domain(_after_a(ADJECTIVES), domain)),
-        mood=choose(rng, _domain(MOODS, domain)),
-        adverb=choose(rng, _domain(TIME_ADVERBS, domain)),
-        preposition=choose(rng, _domain(PREPOSITIONS, domain)),
-    )
+def _slots(draw: Draw, domain: Domain) -> dict[str, Words]:
+    """The words of one paradigm in one domain; the determiners come with the surface feature."""
+    slots: dict[str, Words] = {
+        f"N{place}": (noun,) for place, noun in enumerate(draw.some(_domain(_NOUNS, domain), 2), 1)
+    }
+    for slot, verbs in _VERBS.items():
+        verb = draw.one(_domain(verbs, domain))
+        slots |= {f"{slot}-TO": (verb.base,), f"{slot}-PAST": (verb.past,), f"{slot}-ING": (verb.progressive,)}
+    slots |= {name: tuple(draw.one(by[domain]).split()) for name, by in (("CONTROL", _CONTROL), ("RAISING", _RAISING))}
+    for slot, words in _WORDS.items():
+        slots[slot] = (draw.one(_domain(words, domain)),)
+    return slots
 
 
-def _determiners(rng: random.Random, surface: Surface | None, positive: bool) -> tuple[str, str]:
-    if surface == "relative_token_position":
-        return ("the", "a") if positive else ("a", "the")
-    others = (choose(rng, _DETERMINERS), choose(rng, _DETERMINERS))
-    if surface is None:
-        return others if rng.random() < 0.5 else ("the", others[1])
-    if not positive:
-        return others
-    return choose(rng, (("the", others[1]), (others[0], "the"), ("the", "the")))
+def _determiners(draw: Draw, surface: Surface | None, positive: bool) -> dict[str, Words]:
+    def chosen() -> tuple[str, str]:
+        if surface == "relative_token_position":
+            return ("the", "a") if positive else ("a", "the")
+        others = (draw.one(_DETERMINERS), draw.one(_DETERMINERS))
+        if surface is None:
+            return others if draw.coin() else ("the", others[1])
+        return draw.one((("the", others[1]), (others[0], "the"), ("the", "the"))) if positive else others
+
+    first, second = chosen()
+    return {"D1": (first,), "D2": (second,)}
 
 
 @dataclass(frozen=True)
@@ -163,68 +107,55 @@ class Dataset:
         """Whether one feature stands alone."""
         return self.linguistic is None or self.surface is None
 
-    def sentences(self, rng: random.Random, domain: Domain, values: list[tuple[int, int]]) -> list[str]:
+    def sentences(self, draw: Draw, domain: Domain, values: list[tuple[int, int]]) -> list[str]:
         """One sentence for each (linguistic, surface) value, from the same words."""
-        drawn = _draw(rng, domain)
+        slots = _slots(draw, domain)
         # A linguistic feature that plays no role is the same throughout the paradigm, and random over paradigms.
-        feature = choose(rng, tuple(FRAMES)) if self.linguistic is None else self.linguistic
-        frame = choose(rng, FRAMES[feature])
-        idle = rng.random() < 0.5
-        texts = []
-        determiners = {value: _determiners(rng, self.surface, bool(value)) for value in (0, 1)}
-        for linguistic, surface in values:
-            chosen = determiners[surface if self.surface else 0]
-            material = Material(**{**vars(drawn), "determiners": chosen})
-            texts.append(text_of(sentence(frame(material, bool(linguistic) if self.linguistic else idle))))
-        return texts
+        frame = draw.one(FRAMES[draw.one(tuple(FRAMES)) if self.linguistic is None else self.linguistic])
+        idle = draw.coin()
+        determiners = {value: _determiners(draw, self.surface, bool(value)) for value in (0, 1)}
+        return [
+            filled(frame[linguistic if self.linguistic else idle], slots | determiners[surface if self.surface else 0])
+            for linguistic, surface in values
+        ]
+
+    def task(self, split: str) -> RowTask:
+        """The training file (`train`: in-domain, features agree) or the validation file (`test`: all conditions)."""
+        return RowTask(lambda rng, group: self._rows(rng, group, split), ("sentence",))
+
+    def _rows(self, rng: random.Random, group: int, split: str) -> list[Row]:
+        agreeing, disagreeing = [(1, 1), (0, 0)], [(1, 0), (0, 1)]
+        parts: list[tuple[Domain, list[tuple[int, int]], list[str]]] = [("in", agreeing, ["training"] * 2)]
+        if split == "test":
+            values = agreeing if self.control else agreeing + disagreeing
+            conditions = ["test"] * 2 if self.control else ["control"] * 2 + ["test"] * 2
+            parts.append(("out", values, conditions))
+        rows: list[Row] = []
+        for domain, values, conditions in parts:
+            texts = self.sentences(Draw(rng), domain, values)
+            for text, (linguistic, surface), condition in zip(texts, values, conditions, strict=True):
+                rows.append(
+                    {
+                        "sentence": text,
+                        "condition": condition,
+                        "linguistic_feature_label": linguistic if self.linguistic else None,
+                        "surface_feature_label": surface if self.surface else None,
+                        "UID": self.stem,
+                        **_described("linguistic", self.linguistic),
+                        **_described("surface", self.surface),
+                        "control_paradigm": self.control,
+                        "sentenceID": len(rows),
+                        "paradigmID": group,
+                        "split": split,
+                        "label": linguistic if self.linguistic else surface,
+                    }
+                )
+        return rows
 
 
 def _described(kind: str, feature: str | None) -> Row:
     type_name, description = _DESCRIPTIONS[feature] if feature else (None, None)
     return {f"{kind}_feature_type": type_name, f"{kind}_feature_description": description}
-
-
-def _rows(dataset: Dataset, rng: random.Random, group: int, split: str) -> list[Row]:
-    agreeing, disagreeing = [(1, 1), (0, 0)], [(1, 0), (0, 1)]
-    parts: list[tuple[Domain, list[tuple[int, int]], list[str]]] = [("in", agreeing, ["training"] * 2)]
-    if split == "test":
-        values = agreeing if dataset.control else agreeing + disagreeing
-        conditions = ["test"] * 2 if dataset.control else ["control"] * 2 + ["test"] * 2
-        parts.append(("out", values, conditions))
-    rows: list[Row] = []
-    for domain, values, conditions in parts:
-        for text, (linguistic, surface), condition in zip(
-            dataset.sentences(rng, domain, values), values, conditions, strict=True
-        ):
-            rows.append(
-                {
-                    "sentence": text,
-                    "condition": condition,
-                    "linguistic_feature_label": linguistic if dataset.linguistic else None,
-                    "surface_feature_label": surface if dataset.surface else None,
-                    "UID": dataset.stem,
-                    **_described("linguistic", dataset.linguistic),
-                    **_described("surface", dataset.surface),
-                    "control_paradigm": dataset.control,
-                    "sentenceID": len(rows),
-                    "paradigmID": group,
-                    "split": split,
-                    "label": linguistic if dataset.linguistic else surface,
-                }
-            )
-    return rows
-
-
-def tasks(dataset: Dataset) -> dict[str, RowTask]:
-    """The training file (in-domain, features agree) and the validation file (all conditions) of one data set."""
-
-    def training(rng: random.Random, group: int) -> list[Row]:
-        return _rows(dataset, rng, group, "train")
-
-    def validation(rng: random.Random, group: int) -> list[Row]:
-        return _rows(dataset, rng, group, "test")
-
-    return {"train": RowTask(training, ("sentence",)), "validation": RowTask(validation, ("sentence",))}
 
 
 DATASETS = (

@@ -12,6 +12,7 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 
+from hatchery.embedded.babylm import cbt
 from hatchery.embedded.documents import EmbeddedDocument
 from hatchery.embedded.layouts import lower_first, natural, paragraph_text, treebank, with_speech
 
@@ -107,11 +108,5 @@ def bookcorpus_file(stories: Sequence[EmbeddedDocument], rng: random.Random) -> 
 
 
 def cbt_file(stories: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
-    """Books of four chapters in Penn Treebank tokens, one sentence per line, under `_BOOK_TITLE_` lines."""
-    lines = []
-    for index, story in enumerate(stories):
-        if index % 4 == 0:
-            lines.append(f"_BOOK_TITLE_ : {'_'.join(story.title)}.txt.out")
-        lines.append(f"CHAPTER {'I' * (index % 4 + 1)}")
-        lines.extend(treebank(words) for paragraph in with_speech(story, rng, 0.15) for words in paragraph)
-    yield "cbt_train.txt", "".join(f"{line}\n" for line in lines).encode()
+    """Books of four chapters, as BabyLM has them."""
+    yield "cbt_train.txt", "".join(f"{line}\n" for line in cbt(stories, rng)).encode()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hatchery.embedded.draws import Draw
 from hatchery.errors import ConfigError
 
 Row = dict[str, Any]
@@ -28,10 +29,28 @@ class RowTask:
 
     make: Callable[[random.Random, int], list[Row]]
     fresh: tuple[str, ...]
+    name: str = ""
 
     def key(self, row: Row) -> tuple[str, ...]:
         """What makes two rows the same, in whatever order they name their texts."""
         return tuple(sorted(row[name] for name in self.fresh))
+
+
+def grouped(*fresh: str) -> Callable[[Callable[[Draw, int], list[Row]]], RowTask]:
+    """The task of a function that makes the rows of a group; it is called like the function."""
+    return lambda make: RowTask(lambda rng, group: make(Draw(rng), group), fresh, make.__name__)
+
+
+def labelled(*fresh: str, labels: int = 2) -> Callable[[Callable[[Draw, int, int], Row]], RowTask]:
+    """The same of a function that makes the row of one label, without the label; a group has one row for each."""
+
+    def task(make: Callable[[Draw, int, int], Row]) -> RowTask:
+        def group_of(rng: random.Random, group: int) -> list[Row]:
+            return [{**make(Draw(rng), label, group), "label": label} for label in range(labels)]
+
+        return RowTask(group_of, fresh, make.__name__)
+
+    return task
 
 
 def draw_splits(stream: str, splits: Mapping[str, tuple[RowTask, int]], taken: Container[str]) -> dict[str, list[Row]]:

@@ -8,6 +8,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hatchery.embedded import lexicon
 from hatchery.embedded.grammar import (
     ADVERBS,
     EVENT_TENSES,
@@ -22,36 +23,12 @@ from hatchery.embedded.grammar import (
     realise,
     sentence,
 )
-from hatchery.embedded.lexicon import (
-    ANIMAL_VERBS,
-    ANIMALS,
-    CLAUSAL,
-    HYPERNYMS,
-    INTRANSITIVE,
-    MOODS,
-    NAMES,
-    OBJECT_PRONOUNS,
-    OBJECTS,
-    PERSONS,
-    PLACE_PREPOSITIONS,
-    PLACES,
-    POSSESSIVES,
-    REFLEXIVE,
-    REFLEXIVE_PRONOUNS,
-    STATIVE,
-    SUBJECT_PRONOUNS,
-    TIME_ADVERBS,
-    TRANSITIVE,
-    Name,
-    Noun,
-    Number,
-    Verb,
-)
+from hatchery.embedded.lexicon import Name, Noun, Number, Verb
 
 Words = tuple[str, ...]
 _VERBS_BY_CATEGORY = {
-    category: tuple(verb for verb in TRANSITIVE if category in verb.objects)
-    for category in ("person", "animal", *sorted({noun.category for noun in OBJECTS}))
+    category: tuple(verb for verb in lexicon.TRANSITIVE if category in verb.objects)
+    for category in ("person", "animal", *sorted({noun.category for noun in lexicon.OBJECTS}))
 }
 
 
@@ -62,12 +39,12 @@ _SPECIFIC_VERBS = {
 
 
 # Verbs that take every category.
-GENERAL_VERBS = tuple(verb for verb in TRANSITIVE if set(_VERBS_BY_CATEGORY) <= set(verb.objects))
+GENERAL_VERBS = tuple(verb for verb in lexicon.TRANSITIVE if set(_VERBS_BY_CATEGORY) <= set(verb.objects))
 
 
 def fitting_tense(verb: Verb, tense: Tense) -> Tense:
     """The tense, or the plain present where a verb of state would stand in the progressive."""
-    return "present" if tense == "progressive" and verb.base in STATIVE else tense
+    return "present" if tense == "progressive" and verb.base in lexicon.STATIVE else tense
 
 
 def pick_verb(rng: random.Random, noun: Noun) -> Verb:
@@ -91,11 +68,11 @@ class Scene:
         """A scene of two names, three kinds of persons, two animals, three things and two places."""
         return cls(
             rng,
-            names=rng.sample(NAMES, 2),
-            persons=rng.sample(PERSONS, 3),
-            animals=rng.sample(ANIMALS, 2),
-            things=rng.sample(OBJECTS, 3),
-            places=rng.sample(PLACES, 2),
+            names=rng.sample(lexicon.NAMES, 2),
+            persons=rng.sample(lexicon.PERSONS, 3),
+            animals=rng.sample(lexicon.ANIMALS, 2),
+            things=rng.sample(lexicon.OBJECTS, 3),
+            places=rng.sample(lexicon.PLACES, 2),
         )
 
     def number(self) -> Number:
@@ -129,14 +106,14 @@ class Scene:
     def place(self) -> Words:
         """A prepositional phrase of place."""
         phrase = noun_phrase("the", choose(self.rng, self.places), "singular")
-        return (choose(self.rng, PLACE_PREPOSITIONS), *phrase.words)
+        return (choose(self.rng, lexicon.PLACE_PREPOSITIONS), *phrase.words)
 
     def ending(self) -> Words:
         """Nothing, a place or an adverb."""
         point = self.rng.random()
         if point < 0.35:
             return self.place()
-        return (choose(self.rng, TIME_ADVERBS),) if point < 0.5 else ()
+        return (choose(self.rng, lexicon.TIME_ADVERBS),) if point < 0.5 else ()
 
     def clause(self, subject: NounPhrase | None = None, animal: bool = False, **features: Any) -> Clause:
         """A clause about a person or an animal, transitive or not; `features` are fields of `Clause`."""
@@ -144,10 +121,10 @@ class Scene:
         tense: Tense = features.pop("tense", None) or self.tense()
         if animal or (subject is None and rng.random() < 0.25):
             subject = subject or self.phrase(choose(rng, self.animals), modifier=0.3)
-            return Clause(subject, choose(rng, ANIMAL_VERBS), self.ending(), tense, **features)
+            return Clause(subject, choose(rng, lexicon.ANIMAL_VERBS), self.ending(), tense, **features)
         subject = subject or self.person()
         if rng.random() < 0.4:
-            return Clause(subject, choose(rng, INTRANSITIVE), self.ending(), tense, **features)
+            return Clause(subject, choose(rng, lexicon.INTRANSITIVE), self.ending(), tense, **features)
         noun = choose(rng, (*self.things, *self.things, *self.animals, *self.persons))
         verb, words = pick_verb(rng, noun), self.phrase(noun).words
         if features.get("negated") or features.get("adverb") in ("never", "ever"):
@@ -197,9 +174,11 @@ def reflexive(scene: Scene) -> Words:
     subject = scene.person(modifier=0.0)
     while subject.reference == "neuter":
         subject = scene.person(modifier=0.0)
-    complement = (REFLEXIVE_PRONOUNS[subject.reference], *scene.ending())
+    complement = (lexicon.REFLEXIVE_PRONOUNS[subject.reference], *scene.ending())
     negated = scene.rng.random() < 0.1
-    return sentence(realise(Clause(subject, choose(scene.rng, REFLEXIVE), complement, scene.tense(), negated=negated)))
+    return sentence(
+        realise(Clause(subject, choose(scene.rng, lexicon.REFLEXIVE), complement, scene.tense(), negated=negated))
+    )
 
 
 def description(scene: Scene) -> Words:
@@ -209,7 +188,9 @@ def description(scene: Scene) -> Words:
         scene.person() if rng.random() < 0.5 else scene.phrase(choose(rng, scene.animals + scene.things), modifier=0.3)
     )
     quality = (
-        choose(rng, MOODS) if subject.gender != "neuter" else choose(rng, ("small", "big", "old", "pretty", "strange"))
+        choose(rng, lexicon.MOODS)
+        if subject.gender != "neuter"
+        else choose(rng, ("small", "big", "old", "pretty", "strange"))
     )
     present = rng.random() < 0.6
     copula = ("are" if present else "were") if subject.number == "plural" else ("is" if present else "was")
@@ -228,11 +209,13 @@ def existence(scene: Scene) -> Words:
 def report(scene: Scene) -> Words:
     """Somebody says or thinks that something is so."""
     name = scene.name()
-    verb = choose(scene.rng, CLAUSAL)
+    verb = choose(scene.rng, lexicon.CLAUSAL)
     if scene.rng.random() < 0.3:
         inner = choose(scene.rng, scene.names)
         subject = NounPhrase((inner.word,), "singular", inner.gender)
-        body = Clause(subject, choose(scene.rng, REFLEXIVE), (REFLEXIVE_PRONOUNS[inner.gender],), scene.tense())
+        body = Clause(
+            subject, choose(scene.rng, lexicon.REFLEXIVE), (lexicon.REFLEXIVE_PRONOUNS[inner.gender],), scene.tense()
+        )
     else:
         body = scene.clause()
     return sentence(
@@ -244,14 +227,18 @@ def follow_up(scene: Scene) -> list[Words]:
     """Two or three sentences about one person: the name first, then pronouns of its gender."""
     name = choose(scene.rng, scene.names)
     subject = NounPhrase((name.word,), "singular", name.gender)
-    pronoun = NounPhrase((SUBJECT_PRONOUNS[name.gender],), "singular", name.gender)
+    pronoun = NounPhrase((lexicon.SUBJECT_PRONOUNS[name.gender],), "singular", name.gender)
     first = sentence(realise(scene.clause(subject)))
     if scene.rng.random() < 0.5:
         return [first, sentence(realise(scene.clause(pronoun)))]
-    thing = noun_phrase(POSSESSIVES[name.gender], choose(scene.rng, scene.things + scene.animals), scene.number())
+    thing = noun_phrase(
+        lexicon.POSSESSIVES[name.gender], choose(scene.rng, scene.things + scene.animals), scene.number()
+    )
     helper = scene.phrase(choose(scene.rng, scene.persons))
-    helping = Clause(helper, pick_verb(scene.rng, scene.persons[0]), (OBJECT_PRONOUNS[name.gender],), scene.tense())
-    mood = sentence([*pronoun.words, "is" if scene.rng.random() < 0.5 else "was", choose(scene.rng, MOODS)])
+    helping = Clause(
+        helper, pick_verb(scene.rng, scene.persons[0]), (lexicon.OBJECT_PRONOUNS[name.gender],), scene.tense()
+    )
+    mood = sentence([*pronoun.words, "is" if scene.rng.random() < 0.5 else "was", choose(scene.rng, lexicon.MOODS)])
     owner = sentence(realise(Clause(pronoun, choose(scene.rng, GENERAL_VERBS), thing.words, scene.tense())))
     return [first, choose(scene.rng, (mood, owner, sentence(realise(helping))))]
 
@@ -262,8 +249,12 @@ def restatement(scene: Scene) -> list[Words]:
     The verbs take every category, so that only the noun tells which category word follows.
     """
     rng = scene.rng
-    noun = choose(rng, [noun for noun in (*scene.animals, *scene.things) if noun.category in HYPERNYMS] or [ANIMALS[0]])
-    category = HYPERNYMS[noun.category]
+    noun = choose(
+        rng,
+        [noun for noun in (*scene.animals, *scene.things) if noun.category in lexicon.HYPERNYMS]
+        or [lexicon.ANIMALS[0]],
+    )
+    category = lexicon.HYPERNYMS[noun.category]
     number = scene.number()
     subject, verb, tense = scene.name(), choose(rng, GENERAL_VERBS), choose(rng, EVENT_TENSES)
     determiner = choose(rng, ("a", "this", "that") if number == "singular" else ("some", "these", "two"))
@@ -289,7 +280,7 @@ def echo(scene: Scene) -> list[Words]:
     form = rng.random()
     if form < 0.25:
         speaker = NounPhrase((choose(rng, scene.names).word,), "singular")
-        return [sentence(realise(Clause(speaker, CLAUSAL[0], ("that", *realise(fact)), "past"))), again]
+        return [sentence(realise(Clause(speaker, lexicon.CLAUSAL[0], ("that", *realise(fact)), "past"))), again]
     if form < 0.5:
         return [sentence(realise(replace(fact, question=True)), "?"), again]
     return [sentence([*realise(fact), *scene.place()]), again]
@@ -297,8 +288,11 @@ def echo(scene: Scene) -> list[Words]:
 
 def definition(scene: Scene, noun: Noun | None = None) -> Words:
     """A hammer is a tool; hammers are tools; every hammer is a tool."""
-    noun = noun or choose(scene.rng, [noun for noun in (*ANIMALS, *OBJECTS, *PLACES) if noun.category in HYPERNYMS])
-    category = HYPERNYMS[noun.category]
+    noun = noun or choose(
+        scene.rng,
+        [noun for noun in (*lexicon.ANIMALS, *lexicon.OBJECTS, *lexicon.PLACES) if noun.category in lexicon.HYPERNYMS],
+    )
+    category = lexicon.HYPERNYMS[noun.category]
     number = scene.number()
     determiner = choose(scene.rng, ("a", "every", "each")) if number == "singular" else choose(scene.rng, ("", "all"))
     left = noun_phrase(determiner, noun, number)

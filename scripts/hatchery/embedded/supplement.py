@@ -6,175 +6,151 @@ verbs of argument structure are exchanged: the one that needs an object is good 
 """
 
 import random
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from hatchery.embedded.facts import CLASSIFIED, PERSON_VERBS, THINGS, draw_names, draw_place, draw_verb, past, the
+from hatchery.embedded.draws import CLASSIFIED, PERSON_VERBS, THINGS, Draw, a, asked, did, said, the
 from hatchery.embedded.grammar import (
     UNINFLECTED_TENSES,
     Clause,
+    NounPhrase,
     choose,
     noun_phrase,
     pick_adjectives,
     realise,
     sentence,
-    text_of,
 )
-from hatchery.embedded.lexicon import HYPERNYMS, INTRANSITIVE, MOODS, NUMBERS, OBJECTS, PERSONS, SUBJECT_PRONOUNS
-from hatchery.embedded.minimal_pairs import Pair, Paradigm, Twins
+from hatchery.embedded.lexicon import HYPERNYMS, INTRANSITIVE, MOODS, NUMBERS, OBJECTS, PERSONS, Verb
+from hatchery.embedded.minimal_pairs import Paradigm, Twins, crossed
 from hatchery.embedded.rows import Row, RowTask
 from hatchery.embedded.scenes import Words, pick_verb
 
 # Good and bad text of a pair.
 Contrast = tuple[str, str]
+# The fragment, the contrast, and the pairs of one group.
+Contrasts = tuple[str, str, list[Contrast]]
 
 
-def _rows(fragment: str, contrast: str, pairs: list[Contrast], group: int) -> list[Row]:
-    return [
-        {
-            "row": len(pairs) * group + index,
-            "fragment": fragment,
-            "contrast": contrast,
-            "sentence_good": good,
-            "sentence_bad": bad,
-        }
-        for index, (good, bad) in enumerate(pairs)
-    ]
-
-
-def _said(words: tuple[str, ...] | list[str], mark: str = ".") -> str:
-    return text_of(sentence(words, mark))
-
-
-def _turns(*texts: str) -> str:
-    return "\n".join(texts)
-
-
-def hypernym_rows(rng: random.Random, group: int) -> list[Row]:
+def hypernym(draw: Draw, group: int) -> Contrasts:
     """ "Tom found a hammer, so Tom found a tool" and not the other way round; under a negation the other way round."""
-    (subject,), verb, place = draw_names(rng, 1), draw_verb(rng), draw_place(rng)
-    noun = choose(rng, CLASSIFIED)
+    (subject,), verb, place = draw.names(1), draw.verb(), draw.place()
+    noun = draw.one(CLASSIFIED)
 
     def both(first_narrow: bool, negated: bool) -> str:
-        narrow, wide = (noun_phrase("a", each, "singular").words for each in (noun, HYPERNYMS[noun.category]))
-        order = (narrow, wide) if first_narrow else (wide, narrow)
-        first, second = (realise(past(subject, verb, words, place, negated=negated)) for words in order)
-        return _said([*first, ",", "so", *second])
+        order = (noun, HYPERNYMS[noun.category])[:: 1 if first_narrow else -1]
+        first, second = (did(subject, verb, a(each), place, negated=negated) for each in order)
+        return said(first, ", so", second)
 
     pairs = [(both(not negated, negated), both(negated, negated)) for negated in (False, True)]
-    return _rows(verb.base, "inclusion_direction", pairs, group)
+    return verb.base, "inclusion_direction", pairs
 
 
-def _answers(rng: random.Random) -> dict[str, tuple[str, str]]:
+def _exchanged(questions: Sequence[str], answers: Sequence[str]) -> list[Contrast]:
+    """Each of two questions with its answer, not with the other one's."""
+    return [(f"{questions[i]}\n{answers[i]}", f"{questions[i]}\n{answers[1 - i]}") for i in (0, 1)]
+
+
+def _answers(draw: Draw) -> dict[str, tuple[str, str]]:
     """Question and fitting answer for each question word."""
-    one, two = draw_names(rng, 2)
-    verb, noun, number = choose(rng, PERSON_VERBS), choose(rng, THINGS), choose(rng, NUMBERS)
-    verb_of_thing, thing, place = draw_verb(rng), the(noun, number, pick_adjectives(rng)), draw_place(rng)
+    one, two = draw.names(2)
+    verb, noun, number = draw.one(PERSON_VERBS), draw.one(THINGS), draw.one(NUMBERS)
+    verb_of_thing, thing, place = draw.verb(), the(noun, number, pick_adjectives(draw.rng)), draw.place()
     copula, pronoun = ("are", "they") if number == "plural" else ("is", "it")
-    happened = past(one, verb_of_thing, thing)
-    inverted = ["did", *one.words, verb_of_thing.base]
     return {
-        "where": (_said(["where", copula, *thing], "?"), _said([pronoun, copula, *place])),
-        "whether": (_said(["did", *one.words, verb.base, *two.words, *place], "?"), "Yes."),
-        "who": (_said(["who", *realise(happened)[1:]], "?"), _said(two.words)),
-        "what": (_said(["what", *inverted, *place], "?"), _said(thing)),
+        "where": (said("where", copula, thing, mark="?"), said(pronoun, copula, place)),
+        "whether": (asked("", one, verb, two, place), "Yes."),
+        "who": (said("who", verb_of_thing.past, thing, mark="?"), said(two)),
+        "what": (asked("what", one, verb_of_thing, place), said(thing)),
     }
 
 
 _EASY = tuple(pairwise(("where", "whether", "who", "where", "what", "whether")))
 
 
-def easy_rows(rng: random.Random, group: int) -> list[Row]:
+def qa_congruence_easy(draw: Draw, group: int) -> Contrasts:
     """A question of one kind with the answer of its kind, not with the answer of another kind."""
     kinds = _EASY[group % len(_EASY)]
-    first, second = (_answers(rng)[kind] for kind in kinds)
-    pairs = [
-        (_turns(first[0], first[1]), _turns(first[0], second[1])),
-        (_turns(second[0], second[1]), _turns(second[0], first[1])),
-    ]
-    return _rows("_".join(kinds), "answer_type", pairs, group)
+    questions, answers = zip(*(_answers(draw)[kind] for kind in kinds), strict=True)
+    return "_".join(kinds), "answer_type", _exchanged(questions, answers)
 
 
-def tricky_rows(rng: random.Random, group: int) -> list[Row]:
+def qa_congruence_tricky(draw: Draw, group: int) -> Contrasts:
     """The wrong answer repeats words of the question: "Where did Tom see the dog?" - "Near the lake." / "The dog."."""
-    (subject,), verb, place = draw_names(rng, 1), draw_verb(rng), draw_place(rng)
-    thing = the(choose(rng, THINGS), choose(rng, NUMBERS))
-    where = _said(["where", "did", *subject.words, verb.base, *thing], "?")
-    what = _said(["what", "did", *subject.words, verb.base, *place], "?")
-    pairs = [
-        (_turns(where, _said(place)), _turns(where, _said(thing))),
-        (_turns(what, _said(thing)), _turns(what, _said(place))),
-    ]
-    return _rows("where_what", "answer_type_with_lure", pairs, group)
+    (subject,), verb, place = draw.names(1), draw.verb(), draw.place()
+    thing = draw.thing()
+    questions = [asked("where", subject, verb, thing), asked("what", subject, verb, place)]
+    return "where_what", "answer_type_with_lure", _exchanged(questions, [said(place), said(thing)])
 
 
-def inversion_rows(rng: random.Random, group: int) -> list[Row]:
+def subject_aux_inversion(draw: Draw, group: int) -> Contrasts:
     """ "Has the boy that is watching the dog slept?", not "Is the boy that watching the dog has slept?": the auxiliary
     of the main clause comes first, not the nearer one."""
-    noun, thing = the(choose(rng, PERSONS), "singular", pick_adjectives(rng)), the(choose(rng, THINGS))
-    inner = choose(rng, [verb for verb in PERSON_VERBS if verb.base in {"watch", "draw", "follow", "help", "visit"}])
-    outer, place = choose(rng, INTRANSITIVE), draw_place(rng)
+    noun, thing = the(draw.one(PERSONS), "singular", pick_adjectives(draw.rng)), the(draw.one(THINGS))
+    inner = draw.one([verb for verb in PERSON_VERBS if verb.base in {"watch", "draw", "follow", "help", "visit"}])
+    outer, place = draw.one(INTRANSITIVE), draw.place()
+    forms = [{"is": verb.progressive, "has": verb.participle} for verb in (inner, outer)]
     pairs = []
-    for auxiliaries in (("is", "has"), ("has", "is")):
-        embedded, main = auxiliaries
-        clause = [inner.progressive if embedded == "is" else inner.participle, *thing]
-        rest = [outer.progressive if main == "is" else outer.participle, *place]
-        good = [main, *noun, "that", embedded, *clause, *rest]
-        bad = [embedded, *noun, "that", *clause, main, *rest]
-        pairs.append((_said(good, "?"), _said(bad, "?")))
-    return _rows(outer.base, "main_or_embedded_auxiliary", pairs, group)
+    for near, main in (("is", "has"), ("has", "is")):
+        good = said(main, noun, "that", near, forms[0][near], thing, forms[1][main], place, mark="?")
+        bad = said(near, noun, "that", forms[0][near], thing, main, forms[1][main], place, mark="?")
+        pairs.append((good, bad))
+    return outer.base, "main_or_embedded_auxiliary", pairs
 
 
-def turn_rows(rng: random.Random, group: int) -> list[Row]:
+def turn_taking(draw: Draw, group: int) -> Contrasts:
     """The answer takes up whom the question was about: he for Tom, she for Helen; it or they for one or several."""
-    place, mood = draw_place(rng), choose(rng, MOODS)
+    place, mood = draw.place(), draw.one(MOODS)
     if group % 2:
-        people = [draw_names(rng, 1, "masculine")[0], draw_names(rng, 1, "feminine")[0]]
-        verb, thing = draw_verb(rng), the(choose(rng, THINGS))
-        questions = [_said(["did", *person.words, verb.base, *thing, *place], "?") for person in people]
-        answers = [_said(["yes", ",", SUBJECT_PRONOUNS[person.gender], "was", mood]) for person in people]
-        contrast = "gender_of_pronoun"
-    else:
-        noun, adjectives = choose(rng, THINGS), pick_adjectives(rng)
-        forms = [(the(noun, number, adjectives), number == "plural") for number in NUMBERS]
-        questions = [_said(["where", "are" if plural else "is", *words], "?") for words, plural in forms]
-        answers = [_said(["they", "are", *place] if plural else ["it", "is", *place]) for _, plural in forms]
-        contrast = "number_of_pronoun"
-    pairs = [
-        (_turns(questions[index], answers[index]), _turns(questions[index], answers[1 - index])) for index in (0, 1)
-    ]
-    return _rows("question_answer", contrast, pairs, group)
+        people = [*draw.names(1, "masculine"), *draw.names(1, "feminine")]
+        verb, thing = draw.verb(), the(draw.one(THINGS))
+        questions = [asked("", person, verb, thing, place) for person in people]
+        answers = [said("yes ,", pronoun, "was", mood) for pronoun in ("he", "she")]
+        return "question_answer", "gender_of_pronoun", _exchanged(questions, answers)
+    noun, adjectives = draw.one(THINGS), pick_adjectives(draw.rng)
+    copulas = dict(zip(NUMBERS, ("is", "are"), strict=True))
+    questions = [said("where", copula, the(noun, number, adjectives), mark="?") for number, copula in copulas.items()]
+    answers = [said("it is", place), said("they are", place)]
+    return "question_answer", "number_of_pronoun", _exchanged(questions, answers)
 
 
-_MAKERS: dict[str, Callable[[random.Random, int], list[Row]]] = {
-    "hypernym": hypernym_rows,
-    "qa_congruence_easy": easy_rows,
-    "qa_congruence_tricky": tricky_rows,
-    "subject_aux_inversion": inversion_rows,
-    "turn_taking": turn_rows,
+def _task(contrasts: Callable[[Draw, int], Contrasts]) -> RowTask:
+    def make(rng: random.Random, group: int) -> list[Row]:
+        fragment, contrast, pairs = contrasts(Draw(rng), group)
+        return [
+            {
+                "row": len(pairs) * group + index,
+                "fragment": fragment,
+                "contrast": contrast,
+                "sentence_good": good,
+                "sentence_bad": bad,
+            }
+            for index, (good, bad) in enumerate(pairs)
+        ]
+
+    return RowTask(make, ("sentence_good", "sentence_bad"))
+
+
+SUPPLEMENT = {
+    make.__name__: _task(make)
+    for make in (hypernym, qa_congruence_easy, qa_congruence_tricky, subject_aux_inversion, turn_taking)
 }
-SUPPLEMENT = {name: RowTask(make, ("sentence_good", "sentence_bad")) for name, make in _MAKERS.items()}
 
 
 def object_or_none(rng: random.Random) -> Twins:
     """ "Tom carried / slept the pear" and "Tom slept / carried by the lake"."""
-    noun = choose(rng, OBJECTS)
-    if rng.random() < 0.5:
-        (subject,) = draw_names(rng, 1)
+    draw, noun = Draw(rng), choose(rng, OBJECTS)
+    if draw.coin():
+        subject = NounPhrase(draw.names(1)[0], "singular")
     else:
-        subject = noun_phrase("the", choose(rng, PERSONS), choose(rng, NUMBERS))
-    clause = Clause(subject, pick_verb(rng, noun), (), choose(rng, UNINFLECTED_TENSES))
-    without = replace(clause, verb=choose(rng, INTRANSITIVE))
-    thing, place = noun_phrase("the", noun, choose(rng, NUMBERS)).words, draw_place(rng)
+        subject = noun_phrase("the", draw.one(PERSONS), draw.one(NUMBERS))
+    verb, tense = pick_verb(rng, noun), draw.one(UNINFLECTED_TENSES)
+    verbs = (verb, draw.one(INTRANSITIVE))
+    complements = (the(noun, draw.one(NUMBERS)), draw.place())
 
-    def whole(model: Clause, complement: Words) -> Words:
-        return sentence(realise(replace(model, complement=complement)))
+    def whole(verb: Verb, complement: Words) -> Words:
+        return sentence(realise(Clause(subject, verb, complement, tense)))
 
-    return (
-        Pair(whole(clause, thing), whole(without, thing)),
-        Pair(whole(without, place), whole(clause, place)),
-    )
+    return crossed(whole, verbs, complements, broken="first")
 
 
 ARGUMENT_STRUCTURE = Paradigm("transitive_or_intransitive", "syntax", "argument_structure", object_or_none)
