@@ -1,4 +1,5 @@
-# Hatchery: from raw corpora to result tables. Each experiment in config/experiments/ is a target:
+# Hatchery: from raw corpora to result tables. Each experiment in config/experiments/ is a target, and so is each study
+# in config/studies/, which reads several experiments together:
 #
 #   snakemake results/<experiment>/summary.csv      the table
 #   snakemake results/<experiment>/index.html       the table, the figures and a page that holds them
@@ -45,6 +46,7 @@ wildcard_constraints:
     selection=r"[A-Za-z0-9][A-Za-z0-9_]*",
     baseline=r"[A-Za-z0-9][A-Za-z0-9_]*",
     sweep=r"[A-Za-z0-9][A-Za-z0-9_]*",
+    analysis=r"[A-Za-z0-9][A-Za-z0-9_]*",
     model=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
     address=r"[A-Za-z0-9][A-Za-z0-9_]*-[0-9a-f]{16}",
 
@@ -62,6 +64,7 @@ include: "workflow/rules/tokenization.smk"
 include: "workflow/rules/pretraining.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analysis.smk"
+include: "workflow/rules/studies.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/pages.smk"
 

@@ -25,7 +25,9 @@ def main(arguments: argparse.Namespace) -> None:
     layout = KeptResults(Project(arguments.project / "config"))
     named = [*(target.split("/")[1] for target in arguments.targets if target.startswith("results/"))]
     named += [job.wildcards["experiment"] for job in jobs if "experiment" in job.wildcards]
-    layout.look_at(name for name in dict.fromkeys(named) if name in layout.project.names("experiment"))
+    project = layout.project
+    known = [name for name in dict.fromkeys(named) if name in project.names("experiment") or project.is_study(name)]
+    layout.look_at(dict.fromkeys(part for name in known for part in project.parts(name)))
     print(reasons_text(by_rule(jobs, layout, arguments.project), arguments.full))
     costs = planned_costs(jobs, layout)
     print(planned_cost_text(costs, layout) if costs else "Nothing would be pretrained or evaluated.\n", end="")

@@ -25,7 +25,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     add_settings_argument(parser)
     parser.add_argument("--measurements", required=True, type=Path, help="measurements.parquet of the experiment")
-    parser.add_argument("--published", type=Path, help="table of published values to compare with")
+    parser.add_argument(
+        "--published", type=Path, nargs="*", default=[], help="tables of published values to compare with"
+    )
     parser.add_argument("--output", required=True, type=Path, help="the summary as CSV")
     parser.add_argument("--parquet", type=Path, help="the same rows as Parquet")
     parser.add_argument("--markdown", type=Path, help="readable tables")

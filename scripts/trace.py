@@ -7,6 +7,7 @@ import argparse
 import json
 import signal
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from hatchery.analysis.summary_rows import SELECTORS, numbered_rows
@@ -21,12 +22,14 @@ from hatchery.provenance.tree_text import tree_text
 from hatchery.provenance.verification import generated_problems, output_problems, raw_problems
 
 
-def cell_selectors(cell: str) -> dict[str, str | None]:
+def cell_selectors(cell: str, models: Collection[str]) -> dict[str, str | None]:
     """The words of `model/suite/task/metric`, of which the later ones may be left out.
 
-    Raises EvaluationError for more words than that.
+    The models of a study have a stroke in their names. Raises EvaluationError for more words than that.
     """
     words = [word.strip() for word in cell.split("/")] if cell else []
+    if "/".join(words[:2]) in models:
+        words = ["/".join(words[:2]), *words[2:]]
     if len(words) > len(SELECTORS):
         raise EvaluationError(f"--cell: got {cell!r}, expected {'/'.join(SELECTORS)} or the first words of that")
     return {column: word or None for column, word in zip(SELECTORS, words, strict=False)}
@@ -40,8 +43,9 @@ def selectors_given(arguments: argparse.Namespace) -> dict[str, str | None]:
 def main(arguments: argparse.Namespace) -> None:
     """Print the chain of one row, or the rows to choose from."""
     where = str(arguments.summary)
-    wanted = {**cell_selectors(arguments.cell), **selectors_given(arguments)}
-    rows = select(numbered_rows(arguments.summary), wanted, arguments.row, where)
+    rows = numbered_rows(arguments.summary)
+    cell = cell_selectors(arguments.cell, {row.values["model"] for row in rows})
+    rows = select(rows, {**cell, **selectors_given(arguments)}, arguments.row, where)
     if len(rows) > 1:
         for row in rows:
             print(visible(f"{row.number:>5}  {row.label()}  {row.value()}"))

@@ -1,4 +1,4 @@
-"""Write the static page of an experiment: its results, tables, figures, corpora and runs in one file."""
+"""Write the static page of an experiment or a study: its results, tables, figures, corpora and runs in one file."""
 
 import argparse
 from pathlib import Path
@@ -20,7 +20,9 @@ def main(arguments: argparse.Namespace) -> None:
         run_cards=named_paths(arguments.run_card),
         tables=arguments.tables,
         filled=named_paths(arguments.filled),
-        cost=arguments.cost,
+        costs=arguments.cost,
+        parts=named_paths(arguments.part),
+        analyses=named_paths(arguments.analysis),
     )
     write_page(load_settings(arguments.settings), inputs, arguments.output)
 
@@ -47,7 +49,9 @@ if __name__ == "__main__":
         metavar="RUN=PATH",
         help="manifest of what a model filled in; repeatable",
     )
-    parser.add_argument("--cost", type=Path, help="estimate of the cost as text")
+    parser.add_argument("--cost", type=Path, nargs="*", default=[], help="estimates of the cost as text")
     parser.add_argument("--tables", type=Path, help="manifest of the tables of the paper that is repeated")
+    parser.add_argument("--part", nargs="+", metavar="EXPERIMENT=PATH", help="pages of the experiments of a study")
+    parser.add_argument("--analysis", nargs="+", metavar="NAME=PATH", help="manifests of what a study found")
     parser.add_argument("--output", type=Path, required=True, help="page to write")
     run_command(main, parser)

@@ -188,7 +188,7 @@ class Site:
             run_cards={cell: self.write_card(cell) for cell in self.pretraining},
             tables=tables,
             filled={cell: self.write_filled(cell) for cell in self.pretraining},
-            cost=self.results / "cost.md",
+            costs=[self.results / "cost.md"],
         )
         settings = {"stage": "write_page", "stage_version": 3, "experiment": "demo", "description": description}
         write_page({**settings, "runs": self.runs}, inputs, self.page)

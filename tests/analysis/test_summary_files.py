@@ -28,7 +28,7 @@ def write(experiment: Any, folder: Path, published: Path | None = None, backward
     paths = [folder / name for name in NAMES]
     settings = experiment.summary_settings(None if published is None else CHOICE)
     csv_path, parquet, markdown, text = paths
-    write_summary(settings, experiment.collected(), published, csv_path, parquet, markdown, text)
+    write_summary(settings, experiment.collected(), [published] if published else [], csv_path, parquet, markdown, text)
     return paths
 
 
@@ -134,9 +134,9 @@ def test_a_table_of_published_values_must_be_handed_in_exactly_when_the_settings
     two_models: Any, tmp_path: Path, published: Path
 ) -> None:
     table = two_models.collected()
-    for choice, path in ((None, published), (CHOICE, None)):
+    for choice, tables in ((None, [published]), (CHOICE, [])):
         with pytest.raises(ConfigError, match="--published"):
-            write_summary(two_models.summary_settings(choice), table, path, tmp_path / "summary.csv")
+            write_summary(two_models.summary_settings(choice), table, tables, tmp_path / "summary.csv")
 
 
 def test_an_experiment_without_evaluations_still_has_a_header(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def written(two_models: Any, tmp_path: Path) -> dict[str, str]:
     names = ("summary.csv", "summary.parquet", "summary.md", "summary.txt")
     paths = [tmp_path / name for name in names]
     table, parquet, markdown, text = paths
-    write_summary(settings, two_models.collected(), None, table, parquet, markdown, text)
+    write_summary(settings, two_models.collected(), [], table, parquet, markdown, text)
     return {path.name: path.read_text() for path in paths if path.suffix != ".parquet"}
 
 

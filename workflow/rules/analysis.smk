@@ -23,6 +23,8 @@ rule collect_measurements:
         stage.log,
     benchmark:
         stage.benchmark
+    wildcard_constraints:
+        experiment=LAYOUT.names_of_experiments(),
     conda:
         stage.conda
     resources:

@@ -13,7 +13,8 @@ rule write_page:
         run_cards=stage.given("run_card"),
         tables=stage.given("tables"),
         filled=stage.given("filled"),
-        cost="results/{experiment}/cost.md",
+        cost=lambda wildcards: LAYOUT.costs(wildcards.experiment),
+        study=stage.given("part", "analysis"),
     output:
         "results/{experiment}/index.html",
     log:

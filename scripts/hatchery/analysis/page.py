@@ -1,15 +1,18 @@
-"""One static page for an experiment, for somebody who was not there: what was asked, what came out, and from what.
+"""One static page for an experiment or a study, for somebody who was not there.
 
+It says what was asked, what came out, and from what.
 Every number of ours is a link to its row on the page of provenance, which leads on to manifests and raw files. No
 scripts, nothing loaded from elsewhere; the same results give the same bytes.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hatchery.analysis.analyses.findings import read_findings
 from hatchery.analysis.measurements import (
     PARADIGM_AVERAGE,
     PERPLEXITY_SUITE,
@@ -39,7 +42,7 @@ from hatchery.analysis.summary_notes import SummaryNotes, read_notes
 from hatchery.analysis.summary_rows import numbered_rows
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.rendering.svg import read_text
-from hatchery.rendering.table import Table, table
+from hatchery.rendering.table import Cell, Table, table
 from hatchery.rendering.templates import render
 from hatchery.settings.base import Settings
 from hatchery.storage.atomic import write_text
@@ -52,6 +55,7 @@ _AVERAGE_TASKS = (AVERAGE, PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
 SECTIONS = (
     "Experiment",
     "Main results",
+    "Analyses",
     "Tables of the paper",
     "Figures",
     "Masked-word predictions",
@@ -64,12 +68,21 @@ SECTIONS = (
 
 
 @dataclass(frozen=True)
+class Part(Settings):
+    """What the page of a study says of one of its experiments."""
+
+    description: str
+    corpus: str
+
+
+@dataclass(frozen=True)
 class PageSettings(Settings):
-    """What the page says in words; `runs` give the order of the models."""
+    """What the page says in words; `runs` give the order of the models, `parts` are the experiments of a study."""
 
     experiment: str
     description: str
     runs: tuple[SeededRun, ...] = ()
+    parts: dict[str, Part] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -80,7 +93,8 @@ class PageInputs:
     to say of the numbers, `provenance` the page that every number leads to. `figures` are SVG files in their order,
     `cards` the manifests of corpus cards by corpus, `runs` is runs.parquet and `run_cards` are the pages of its runs by
     name; `tables` is the manifest of the tables of a paper, where the experiment repeats one. `filled` are the
-    manifests of the sentences that the models filled in, by name; `cost` is the estimate of the cost as text.
+    manifests of the sentences that the models filled in, by name; `costs` are estimates of the cost as text. `parts`
+    are the pages of the experiments of a study, `analyses` the manifests of what it found, by name.
     """
 
     summary: Path
@@ -93,11 +107,13 @@ class PageInputs:
     run_cards: Mapping[str, Path] = field(default_factory=dict)
     tables: Path | None = None
     filled: Mapping[str, Path] = field(default_factory=dict)
-    cost: Path | None = None
+    costs: Sequence[Path] = ()
+    parts: Mapping[str, Path] = field(default_factory=dict)
+    analyses: Mapping[str, Path] = field(default_factory=dict)
 
 
 def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) -> None:
-    """Write the page of an experiment to `output`.
+    """Write the page of an experiment or a study to `output`.
 
     Raises ConfigError for settings, EvaluationError for a table, text or figure, and ManifestError for a manifest that
     is missing or damaged, naming the file; then no page is written.
@@ -110,6 +126,7 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
     paper_tables, paper_files = _paper_tables(inputs.tables)
     shown = {
         "headline": numbers.overview("Suite averages", keys, list(map(name_of, keys))),
+        "analyses": [read_findings(path) for path in inputs.analyses.values()],
         "paper_tables": paper_tables,
         "figures": [figure_of(path) for path in inputs.figures],
         "filled": filled_in(inputs.filled, chosen.runs),
@@ -123,7 +140,8 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
         title=f"Hatchery: {chosen.experiment}",
         experiment=chosen.experiment,
         description=chosen.description,
-        contents=list(zip(SECTIONS, [True, *map(bool, shown.values()), True], strict=True)),
+        contents=list(zip(_sections(chosen), [True, *map(bool, shown.values()), True], strict=True)),
+        parts=_parts(chosen, inputs, output) if chosen.parts else None,
         question=_question(chosen, numbers, inputs, pretrained),
         verdicts={name: count for name in VERDICTS if (count := numbers.verdicts()[name])},
         left_out=list(filter(None, [numbers.left_out()])),
@@ -152,11 +170,28 @@ def _question(
         sentences.append(f"Scored beside them, but pretrained elsewhere: {_listed(others)}")
     if suites:
         sentences.append(f"They are evaluated on {_listed(suites)}")
-    if inputs.cards:
+    if settings.parts:
+        corpora_of = dict.fromkeys(part.corpus for part in settings.parts.values())
+        sentences.append(f"Corp{'ora' if len(corpora_of) > 1 else 'us'}: {_listed(corpora_of)}")
+    elif inputs.cards:
         sentences.append(f"Corpus: {next(iter(inputs.cards))}")
     if day := pretrained_on(pretrained):
         sentences.append(f"The models were pretrained {day}")
     return sentences
+
+
+def _sections(settings: PageSettings) -> tuple[str, ...]:
+    return ("Study" if settings.parts else "Experiment", *SECTIONS[1:])
+
+
+def _parts(settings: PageSettings, inputs: PageInputs, page: Path) -> Table:
+    rows = [
+        [Cell(name, link=address(inputs.parts[name], page)), part.corpus, str(count[name]), part.description]
+        for count in [Counter(run.name.partition("/")[0] for run in settings.runs)]
+        for name, part in settings.parts.items()
+    ]
+    header = ("experiment", "corpus", "pretrained models", "description")
+    return table(header, rows, words=(0, 1, 3), caption="Experiments of the study", stacked=True)
 
 
 def _paper_tables(manifest: Path | None) -> tuple[list[PaperTableView], list[Path]]:

@@ -5,12 +5,13 @@ names of `summary.csv` where it has such a row (reference evaluation.md 13 and 1
 """
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from hatchery.analysis.published import PublishedValue, half_of_last_digit
+from hatchery.analysis.settings import Published, published_choices
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.settings.base import Natural, NonNegative, RefusedError
 from hatchery.settings.fields import NotEmpty
@@ -80,6 +81,23 @@ def read_numbers(path: str | Path) -> list[PublishedNumber]:
     if paper not in PAPERS:
         raise EvaluationError(f"{path}: {paper} is none of the papers {', '.join(PAPERS)}")
     return read_records(path, PublishedNumber, KEY, alike={"paper": paper})
+
+
+def published_beside(published: Published, tables: Sequence[Path], flag: str) -> dict[Key, PublishedValue]:
+    """What all models that repeat published ones are set beside; `tables` are those of their papers.
+
+    Raises ConfigError when settings and tables do not belong together, EvaluationError for an invalid table.
+    """
+    choices, given = published_choices(published), {table.stem: table for table in tables}
+    if {choice.paper for choice in choices} != set(given):
+        raise ConfigError(
+            f"{flag} is {', '.join(map(str, tables)) or None}, but the settings say published: {published}"
+        )
+    numbers = {paper: read_numbers(table) for paper, table in given.items()}
+    found: dict[Key, PublishedValue] = {}
+    for choice in choices:
+        found |= for_experiment(numbers[choice.paper], choice.paper, choice.track, choice.rows)
+    return found
 
 
 def for_experiment(

@@ -6,7 +6,7 @@ order of the configuration, and every table for people and every figure keeps it
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hatchery.errors import ConfigError
@@ -33,6 +33,12 @@ class SeededRun(Settings):
         return cls(f"{model}-s{seed}", model, seed, label)
 
 
+def within(experiment: str, run: SeededRun) -> SeededRun:
+    """A run as a study of several experiments calls it, where another one may have a model of the same name."""
+    label = f"{experiment}/{run.label}" if run.label else ""
+    return replace(run, name=f"{experiment}/{run.name}", model=f"{experiment}/{run.model}", label=label)
+
+
 @dataclass(frozen=True)
 class PublishedChoice(Settings):
     """The published models that ours repeat: `rows` maps our models to the rows of a paper's track."""
@@ -40,6 +46,15 @@ class PublishedChoice(Settings):
     paper: str
     rows: dict[str, str]
     track: str = ""
+
+
+Published = PublishedChoice | tuple[PublishedChoice, ...] | None
+"""What an experiment repeats, or what each experiment of a study does."""
+
+
+def published_choices(published: Published) -> tuple[PublishedChoice, ...]:
+    """The choices, however many there are."""
+    return published if isinstance(published, tuple) else () if published is None else (published,)
 
 
 @dataclass(frozen=True)
@@ -63,14 +78,14 @@ class CollectSettings(Settings):
 class SummarySettings(Settings):
     """What an experiment's summary covers: models, suites and tasks in the order of the configuration.
 
-    `published` is the table of published values, if there is one.
+    `published` is what is repeated of a paper, if anything is.
     """
 
     experiment: str
     runs: tuple[SeededRun, ...]
     suites: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
-    published: PublishedChoice | None = None
+    published: Published = None
     baselines: tuple[str, ...] = ()
 
 
@@ -84,7 +99,7 @@ class FigureSettings(Settings):
     figure: str = ""
     version: int = 1
     # The paper whose values are marked, in the figures that have such marks.
-    published: PublishedChoice | None = None
+    published: Published = None
     # Models of the experiment that are not drawn, because there are too many for one figure.
     left_out: int = 0
 

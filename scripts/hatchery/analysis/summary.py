@@ -76,8 +76,10 @@ def summarise(settings: SummarySettings, measured: pl.DataFrame, published: Mapp
     """Compute the summary of the tidy table of measurements; the order of its rows does not matter."""
     measured = shown_pairs(measured).sort(*SELECTORS, *ORDER, maintain_order=True)
     runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
+    # In a study, the experiment that the model is of.
+    experiments = dict(measured.select("model", "experiment").unique().iter_rows())
     rows = {
-        key: _row(settings.experiment, key, aggregate, manifests, published)
+        key: _row(experiments[key[0]], key, aggregate, manifests, published)
         for key, aggregate, manifests in _groups(measured)
     }
     tuned = measurements_of(measured.filter(pl.col("kind") == "finetuning"), runs_by_name(runs))
@@ -88,7 +90,7 @@ def summarise(settings: SummarySettings, measured: pl.DataFrame, published: Mapp
         for average in task_averages(suite, mine):
             key = (model, suite, average.task, average.metric)
             manifests = _joined({run.manifest[:DIGEST_LENGTH] for run in average.runs})
-            rows[key] = _row(settings.experiment, key, average.aggregate, manifests, published)
+            rows[key] = _row(experiments[model], key, average.aggregate, manifests, published)
     return Summary(
         experiment=settings.experiment,
         models=models_in_order(runs),

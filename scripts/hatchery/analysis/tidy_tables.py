@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hatchery.errors import ManifestError
 from hatchery.storage.atomic import atomic_path
@@ -210,7 +211,11 @@ class RowGroups:
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Add rows."""
         if rows:
-            self._writer.write_table(_arrow(self._table, rows))
+            self.add_table(_arrow(self._table, rows))
+
+    def add_table(self, rows: pa.Table) -> None:
+        """Add rows that have the columns of the table."""
+        self._writer.write_table(rows)
 
 
 def _arrow(table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -221,6 +226,22 @@ def _arrow(table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return pa.table(columns, schema=table.schema)
 
 
+def read_parts(path: str | Path, table: TidyTable) -> Iterator[pa.Table]:
+    """A table in the parts in which it was written. Raises ManifestError like `read_frame`."""
+    try:
+        with pq.ParquetFile(vouched(path)) as file:
+            if file.schema_arrow.names != table.names:
+                raise _other_columns(path, table)
+            for index in range(file.num_row_groups):
+                yield file.read_row_group(index)
+    except (OSError, pa.ArrowException) as error:
+        raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+
+
+def _other_columns(path: str | Path, table: TidyTable) -> ManifestError:
+    return ManifestError(f"{path}: its columns are not those of {table.name}; remove it to have it made again")
+
+
 def read_frame(path: str | Path, table: TidyTable, **among: Collection[str] | None) -> pl.DataFrame:
     """The rows of a table, in its order; `among` names the values that rows may have in a text column.
 
@@ -229,7 +250,7 @@ def read_frame(path: str | Path, table: TidyTable, **among: Collection[str] | No
     try:
         rows = pl.scan_parquet(vouched(path))
         if rows.collect_schema().names() != table.names:
-            raise ManifestError(f"{path}: its columns are not those of {table.name}; remove it to have it made again")
+            raise _other_columns(path, table)
         for column, values in among.items():
             if values is not None:
                 rows = rows.filter(pl.col(column).is_in(list(values)))

@@ -1,10 +1,10 @@
 """The `summarise` stage: the tidy table of measurements as a summary, in up to four forms."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.published_values import for_experiment, read_numbers
+from hatchery.analysis.published_values import published_beside
 from hatchery.analysis.settings import SummarySettings, baseline_runs
 from hatchery.analysis.summary import SUMMARISED_LEVELS, summarise
 from hatchery.analysis.summary_markdown import markdown_summary
@@ -12,7 +12,6 @@ from hatchery.analysis.summary_notes import notes_json, notes_of
 from hatchery.analysis.summary_tables import write_csv, write_parquet
 from hatchery.analysis.summary_text import text_summary
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
-from hatchery.errors import ConfigError
 from hatchery.storage.atomic import write_text
 from hatchery.storage.verified import write_checksums
 from hatchery.typed import build, stage_body
@@ -21,26 +20,21 @@ from hatchery.typed import build, stage_body
 def write_summary(
     settings: Mapping[str, Any],
     measurements: Path,
-    published: Path | None,
+    published: Sequence[Path],
     output: Path,
     parquet: Path | None = None,
     markdown: Path | None = None,
     text: Path | None = None,
     notes: Path | None = None,
 ) -> None:
-    """Summarise the experiment of `settings` into `output` (CSV) and, where given, the other forms.
+    """Summarise the experiment or study of `settings` into `output` (CSV) and, where given, the other forms.
 
     Their checksums, with which every reader compares them, lie beside them in a file that ends in `.sha256`. Nothing is
     written unless the table `measurements` is sound. Raises ConfigError, ManifestError or EvaluationError naming the
     file at fault.
     """
     chosen = build(SummarySettings, stage_body(settings))
-    paper = chosen.published
-    if (paper is None) != (published is None):
-        raise ConfigError(f"--published is {published}, but the settings say published: {paper}")
-    values = {}
-    if paper is not None and published is not None:
-        values = for_experiment(read_numbers(published), paper.paper, paper.track, paper.rows)
+    values = published_beside(chosen.published, published, "--published")
     runs = (*chosen.runs, *baseline_runs(chosen.baselines, chosen.runs))
     measured = read_frame(measurements, MEASUREMENTS, run=[run.name for run in runs], level=SUMMARISED_LEVELS)
     summary = summarise(chosen, measured, values)

@@ -5,10 +5,12 @@ from typing import Any
 from hatchery.config.evaluation_files import BaselineFile, SuiteFile, TaskFile
 from hatchery.config.experiment_file import ExperimentFile, ModelFile, ProtocolFile
 from hatchery.config.main_file import MainFile
+from hatchery.config.study_file import StudyFile
 from hatchery.config.text_files import CorpusFile, SelectionFile, TokenizerFile, TokenizerSweepFile, VocabularyFile
 
 FOLDERS = {
     "experiment": "experiments",
+    "study": "studies",
     "corpus": "corpora",
     "tokenizer": "tokenizers",
     "model": "models",
@@ -23,6 +25,7 @@ FOLDERS = {
 FILES: dict[str, Any] = {
     "config": MainFile,
     "experiment": ExperimentFile,
+    "study": StudyFile,
     "corpus": CorpusFile,
     "tokenizer": TokenizerFile,
     "model": ModelFile,

@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.settings import SeededRun
+from hatchery.analysis.analyses.analysis import Study
+from hatchery.analysis.settings import SeededRun, within
 from hatchery.config.block_checks import check_block
 from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.config.names import is_name, misnamed_file
@@ -16,6 +17,7 @@ from hatchery.config.overrides import merged
 from hatchery.config.problems import Problems
 from hatchery.config.protocols import resolve_protocol
 from hatchery.config.reserved import RESERVED
+from hatchery.config.study_file import check_study, with_analyses
 from hatchery.config.sweeps import WrittenOut, refuse_sweeps, write_out
 from hatchery.errors import ConfigError
 from hatchery.settings.fields import DATA
@@ -79,6 +81,8 @@ class Project:
         path = self.folder / FOLDERS[kind] / f"{name}.yaml"
         raw = self._task_with_base(name, ()) if kind == "task" else read_yaml(path)
         refuse_sweeps(raw, str(path))
+        if kind == "study":
+            return with_analyses(raw, str(path))
         return validated(FILES[kind], {"family": "ltg", **raw} if kind == "model" else raw, str(path))
 
     def written_experiment(self, name: str) -> dict[str, Any]:
@@ -139,6 +143,28 @@ class Project:
         """The experiment called `name`."""
         return self.block("experiment", name)
 
+    @cached_property
+    def _studies(self) -> frozenset[str]:
+        return frozenset(self.names("study"))
+
+    def is_study(self, name: str) -> bool:
+        """Whether a folder of `results/` is that of a study."""
+        return name in self._studies
+
+    def results_of(self, name: str) -> dict[str, Any]:
+        """The experiment or the study whose results lie in `results/<name>/`; both have a description and figures."""
+        return self.block("study" if self.is_study(name) else "experiment", name)
+
+    def parts(self, name: str) -> list[str]:
+        """The experiments that a name of results stands for: those of a study, or the experiment itself."""
+        return list(self.block("study", name)["experiments"]) if self.is_study(name) else [name]
+
+    def shown_runs(self, name: str) -> list[SeededRun]:
+        """The models of an experiment, or those of a study, which are called after their experiments, too."""
+        if not self.is_study(name):
+            return self.seeded_runs(name)
+        return [within(part, run) for part in self.parts(name) for run in self.seeded_runs(part)]
+
     def model_of(self, experiment: str, run: str) -> dict[str, Any]:
         """The architecture of a run: its model's block with the run's `model_changes`."""
         return self.model_of_run(self.experiment(experiment)["runs"][run], f"experiment {experiment}: runs.{run}")
@@ -182,11 +208,15 @@ class Project:
             if wrong := misnamed_file(self.folder / FOLDERS[kind], name, known):
                 raise ConfigError(wrong)
             allowed = ", ".join(known) or "none"
-            raise ConfigError(f"{where}: got {name!r}, no such {kind}; there are: {allowed}{nearest(name, known)}")
+            if kind == "experiment" and self.is_study(name):
+                raise ConfigError(f"{where}: got {name!r}, which is a study; expected one of the experiments {allowed}")
+            # Where an experiment can stand, people may mean a study.
+            meant = [*known, *(self._studies if kind == "experiment" else ())]
+            raise ConfigError(f"{where}: got {name!r}, no such {kind}; there are: {allowed}{nearest(name, meant)}")
 
     def _check(self, kind: str, name: str, block: dict[str, Any], where: str) -> None:
-        if kind == "experiment" and name in RESERVED:
-            raise ConfigError(f"{where}: {name!r} cannot be an experiment's name, results/{name}/ is taken")
+        if kind in ("experiment", "study"):
+            self._check_name(kind, name, where)
         problems = Problems()
         for named in references(FILES[kind], block):
             with problems.collecting():
@@ -194,6 +224,21 @@ class Project:
         # What follows looks into the blocks that are named.
         problems.raise_any()
         check_block(kind, name, block, where, self)
+        if kind == "study":
+            runs = [within(part, run) for part in block["experiments"] for run in self.seeded_runs(part)]
+            check_study(block, Study(name, tuple(runs)), where, self)
+
+    def _check_name(self, kind: str, name: str, where: str) -> None:
+        """Results of experiments and studies lie beside each other."""
+        if name in RESERVED:
+            word = "an experiment" if kind == "experiment" else "a study"
+            raise ConfigError(f"{where}: {name!r} cannot be {word}'s name, results/{name}/ is taken")
+        other = "experiment" if kind == "study" else "study"
+        if name in self.names(other):
+            raise ConfigError(
+                f"{where}: {self.folder / FOLDERS[other] / name}.yaml has the same name, and results/{name}/ can be of "
+                "one of them only; rename the other"
+            )
 
     def _require_named(self, named: Named, where: str) -> None:
         if named.kind != DATA:

@@ -14,6 +14,8 @@ from typing import Any
 import yaml
 from pydantic.json_schema import GenerateJsonSchema
 
+from hatchery.analysis.analyses.names import analysis_names
+from hatchery.analysis.analyses.registry import analysis_called
 from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.settings.fields import ABSENT
 from hatchery.typed import adapter
@@ -115,4 +117,18 @@ def schema_texts() -> dict[Path, str]:
     """The schema files for editors, by their paths, as they have to be."""
     titles = {kind: f"config/{folder}/<name>.yaml" for kind, folder in FOLDERS.items()}
     titles["config"] = "config/config.yaml"
-    return {SCHEMAS / f"{kind}.schema.yaml": as_yaml(json_schema(FILES[kind], titles[kind])) for kind in FILES}
+    made = {kind: json_schema(FILES[kind], titles[kind]) for kind in FILES}
+    entries = made["study"]["properties"]["analyses"]["patternProperties"]
+    entries |= dict.fromkeys(entries, _analyses(made["study"]))
+    return {SCHEMAS / f"{kind}.schema.yaml": as_yaml(schema) for kind, schema in made.items()}
+
+
+def _analyses(study: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an entry of a study: the settings of one of the analyses, whose classes the study's cannot name."""
+    entries = []
+    for name in analysis_names():
+        entry = json_schema(analysis_called(name).settings, name)
+        study.setdefault("$defs", {}).update(entry.pop("$defs", {}))
+        entry["properties"]["analysis"]["enum"] = [name]
+        entries.append({key: rules for key, rules in entry.items() if key != "$schema"})
+    return {"anyOf": entries}

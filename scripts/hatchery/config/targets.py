@@ -6,7 +6,7 @@ Snakemake's own answer to a misspelt target is "No rule to produce", without a w
 import difflib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from hatchery.analysis.figures.registry import declared_figures
@@ -32,7 +32,7 @@ def asked_blocks(target: str, patterns: Iterable[str], project: Project) -> list
     error: ConfigError | None = None
     for values in _matches(target, patterns):
         # A wildcard that takes other characters, such as a digest, stands for no block.
-        kinds = [(_kind(wildcard), name) for wildcard, name in values.items() if is_name(name)]
+        kinds = [(_kind(wildcard, name, project), name) for wildcard, name in values.items() if is_name(name)]
         named = [(kind, name) for kind, name in kinds if kind is not None]
         try:
             for kind, name in named:
@@ -51,7 +51,7 @@ def unknown_target(target: str, patterns: Iterable[str], rules: Iterable[str], p
     patterns = list(patterns)
     for values in _matches(target, patterns):
         for wildcard, name in values.items():
-            kind = _kind(wildcard)
+            kind = _kind(wildcard, name, project)
             if kind is None:
                 continue
             if wrong := misnamed_file(project.folder / FOLDERS[kind], name, project.names(kind)):
@@ -64,7 +64,7 @@ def unknown_target(target: str, patterns: Iterable[str], rules: Iterable[str], p
     short = os.path.relpath(target)
     candidates = [*(rules if "/" not in target else ()), *_candidates(short, patterns, project)]
     if (parts := PurePosixPath(short).parts)[:1] == ("results",) and len(parts) == 2:
-        candidates += [f"results/{name}/index.html" for name in project.names("experiment") if name == parts[1]]
+        candidates += [f"results/{name}/index.html" for name in _known("experiment", project) or () if name == parts[1]]
         short = f"{short}/index.html"
     if near := nearest(short, candidates):
         return f"{target}: no rule makes this file{near}"
@@ -74,9 +74,22 @@ def unknown_target(target: str, patterns: Iterable[str], rules: Iterable[str], p
     )
 
 
-def _kind(wildcard: str) -> str | None:
+def _kind(wildcard: str, name: str, project: Project) -> str | None:
+    """The kind of block that a wildcard stands for; what can be had of an experiment may be of a study."""
     kind = _KINDS.get(wildcard, wildcard)
+    if kind == "experiment" and project.is_study(name):
+        return "study"
     return kind if kind in FOLDERS else None
+
+
+def _known(wildcard: str, project: Project) -> Collection[str] | None:
+    """The names that a wildcard may have; None for one that stands for no block."""
+    if wildcard == "figure":
+        return declared_figures()
+    kind = _KINDS.get(wildcard, wildcard)
+    if kind not in FOLDERS:
+        return None
+    return [*project.names(kind), *(project.names("study") if kind == "experiment" else [])]
 
 
 def _matches(target: str, patterns: Iterable[str]) -> Iterator[Mapping[str, str]]:
@@ -112,8 +125,7 @@ def _filled(pattern: str, given: str, project: Project) -> str:
     """A part of a path with the wildcards that the given part has values for."""
     values = found.groupdict() if (found := _loose(pattern).fullmatch(given)) else {}
     for wildcard, value in values.items():
-        kind = _kind(wildcard)
-        known = declared_figures() if wildcard == "figure" else None if kind is None else project.names(kind)
+        known = _known(wildcard, project)
         if near := [value] if known is None else difflib.get_close_matches(value, known, n=1):
             pattern = pattern.replace(f"{{{wildcard}}}", near[0])
     return pattern

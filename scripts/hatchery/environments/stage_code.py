@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from hatchery.analysis.analyses.names import analysis_names
+from hatchery.analysis.analyses.registry import analysis_called
 from hatchery.analysis.figures.registry import declared_figures
 from hatchery.environments.imports import import_closure
 from hatchery.stages.registry import own_commands
@@ -25,20 +27,25 @@ LEDGER = Path("scripts/hatchery/environments/stage_code.json")
 
 
 def current_ledger(repository: Path) -> dict[str, dict[str, Any]]:
-    """Version and code digest of every stage in the checkout, and of every figure, which has a version of its own."""
+    """Version and code digest of every stage in the checkout, and of figures and analyses, which have their own."""
     scripts = repository / "scripts"
-    figures = declared_figures()
-    of_figures = {name: import_closure(scripts / f"hatchery/analysis/figures/{name}.py", scripts) for name in figures}
+    figures = {name: figure.version for name, figure in declared_figures().items()}
+    analyses = {name: analysis_called(name).version for name in analysis_names()}
     entries = {}
+    for command, folder, versions in (("draw_figure", "figures", figures), ("analyse", "analyses", analyses)):
+        for name, version in versions.items():
+            files = import_closure(scripts / f"hatchery/analysis/{folder}/{name}.py", scripts)
+            entries[command, name] = (version, files)
     for command, stage in own_commands().items():
-        files = import_closure(scripts / f"{command}.py")
-        if command == "draw_figure":
-            # What a figure runs is told of the figure.
-            files = [path for path in files if not any(path in closure for closure in of_figures.values())]
-        entries[command] = {"version": stage.version, "code": code_digest(files, scripts)}
-    for name, files in of_figures.items():
-        entries[f"draw_figure {name}"] = {"version": figures[name].version, "code": code_digest(files, scripts)}
-    return dict(sorted(entries.items()))
+        # What a figure or an analysis runs is told of that one.
+        told = {path for (of, _), (_, files) in entries.items() if of == command for path in files}
+        files = [path for path in import_closure(scripts / f"{command}.py") if path not in told]
+        entries[command, ""] = (stage.version, files)
+    ledger = {
+        f"{command} {name}".strip(): {"version": version, "code": code_digest(files, scripts)}
+        for (command, name), (version, files) in entries.items()
+    }
+    return dict(sorted(ledger.items()))
 
 
 def read_ledger(repository: Path) -> dict[str, dict[str, Any]]:

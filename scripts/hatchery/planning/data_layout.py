@@ -124,9 +124,10 @@ class DataLayout:
         return [] if tokenizer is None else [f"results/tokens/{corpus}/{tokenizer}/manifest.json"]
 
     def cards(self, experiment: str) -> dict[str, str]:
-        """Manifests of the corpus cards of an experiment: its own corpus first, then those it names."""
-        block = self.project.experiment(experiment)
-        return {corpus: f"results/cards/{corpus}/manifest.json" for corpus in (block["corpus"], *block["cards"])}
+        """Manifests of the corpus cards of an experiment or a study: own corpora first, then those that are named."""
+        blocks = [self.project.experiment(part) for part in self.project.parts(experiment)]
+        corpora = [*(block["corpus"] for block in blocks), *(corpus for block in blocks for corpus in block["cards"])]
+        return {corpus: f"results/cards/{corpus}/manifest.json" for corpus in corpora}
 
     def _part(self, corpus: str, kind: str) -> Any:
         block = self.project.block("corpus", corpus)

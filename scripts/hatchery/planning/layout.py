@@ -3,14 +3,22 @@
 Where results are kept that experiments share is in `kept_results.py`.
 """
 
-from hatchery.analysis.figures.registry import Need, figures_drawn_from, require_figure, tables_of
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hatchery.analysis.analyses.analysis import SUMMARY
+from hatchery.analysis.analyses.registry import analysis_called
+from hatchery.analysis.figures.registry import PUBLISHED, Need, figures_drawn_from, require_figure, tables_of
 from hatchery.analysis.msgs_features import bias_features
+from hatchery.call import Argument
 from hatchery.config.continuation import origin_of, path_of
 from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.paper_tables import paper_of_tables
+from hatchery.config.study_file import published_tables, study_entry
 from hatchery.planning.data_layout import DataLayout
 from hatchery.rendering.figures import Declaration
+from hatchery.settings.fields import NAME
 
 
 class Layout(DataLayout):
@@ -46,10 +54,13 @@ class Layout(DataLayout):
         return [] if origin is None else [self.pretrained(origin.experiment)[origin.name]]
 
     def run_cards(self, experiment: str) -> dict[str, str]:
-        """Cards of an experiment's pretraining runs by run and seed."""
-        return {
-            run.name: f"results/{experiment}/run_cards/{run.name}.html" for run in self.project.seeded_runs(experiment)
-        }
+        """Cards of the pretraining runs of an experiment or a study by run and seed."""
+        return self._of_parts(
+            experiment,
+            lambda part: {
+                run.name: f"results/{part}/run_cards/{run.name}.html" for run in self.project.seeded_runs(part)
+            },
+        )
 
     def minimal_pairs(self, experiment: str) -> dict[str, str]:
         """Manifests of minimal-pair scores by `RUN-sSEED:SUITE`."""
@@ -136,8 +147,9 @@ class Layout(DataLayout):
         return [] if paper is None else [f"config/published/values/{paper}.csv"]
 
     def paper_tables(self, experiment: str) -> list[str]:
-        """Manifest of the tables in the layout of a paper, where an experiment has such."""
-        return [f"results/{experiment}/paper_tables/manifest.json"] if self.table_layout(experiment) else []
+        """Manifest of the tables in the layout of a paper, where an experiment has such; a study has none."""
+        has = not self.project.is_study(experiment) and self.table_layout(experiment)
+        return [f"results/{experiment}/paper_tables/manifest.json"] if has else []
 
     def exported(self, experiment: str) -> dict[str, str]:
         """Manifests of an experiment's models as folders for `transformers`, by run and seed."""
@@ -151,19 +163,71 @@ class Layout(DataLayout):
         return self.corpus_manifest(self.project.experiment(experiment)["corpus"])
 
     def filled_sentences(self, experiment: str) -> dict[str, str]:
-        """Manifests of the sentences that an experiment's models filled in, by run and seed."""
-        return {
-            run.name: f"results/{experiment}/filled_sentences/{run.name}/manifest.json"
-            for run in self.project.seeded_runs(experiment)
-        }
+        """Manifests of the sentences that the models of an experiment or a study filled in, by run and seed."""
+        return self._of_parts(
+            experiment,
+            lambda part: {
+                run.name: f"results/{part}/filled_sentences/{run.name}/manifest.json"
+                for run in self.project.seeded_runs(part)
+            },
+        )
 
     def published(self, experiment: str) -> list[str]:
-        """The numbers of the paper that an experiment repeats, if it names one."""
-        chosen = self.project.experiment(experiment)["published"]
-        return [] if chosen is None else [f"config/published/values/{chosen['paper']}.csv"]
+        """The numbers of the papers that an experiment, or those of a study, repeat, if they name any."""
+        chosen = [self.project.experiment(part)["published"] for part in self.project.parts(experiment)]
+        papers = dict.fromkeys(block["paper"] for block in chosen if block is not None)
+        return [f"config/published/values/{paper}.csv" for paper in papers]
+
+    # Studies ---------------------------------------------------------------------------------------------------------
+
+    def names_of_studies(self) -> str:
+        """A pattern that the names of studies fit alone; where there are none, one that no name fits."""
+        return "|".join(self.project.names("study")) or "-"
+
+    def names_of_experiments(self) -> str:
+        """A pattern that no name of a study fits."""
+        return f"(?!(?:{self.names_of_studies()})/){NAME}"
+
+    def _of_parts(self, name: str, found: Callable[[str], Mapping[str, str]]) -> dict[str, str]:
+        """What an experiment has, or what each experiment of a study has, there with the experiment in its name."""
+        if not self.project.is_study(name):
+            return dict(found(name))
+        return {f"{part}/{key}": path for part in self.project.parts(name) for key, path in found(part).items()}
+
+    def joined(self, study: str, table: str) -> dict[str, str]:
+        """The tidy tables of this name of the experiments of a study, by experiment."""
+        return {part: f"results/{part}/{table}.parquet" for part in self.project.block("study", study)["experiments"]}
+
+    def analyses(self, study: str) -> dict[str, str]:
+        """Manifests of what a study's analyses found, by entry."""
+        entries = self.project.block("study", study)["analyses"]
+        return {name: f"results/{study}/analyses/{name}/manifest.json" for name in entries}
+
+    def analysis_tables(self, study: str, analysis: str) -> dict[str, str]:
+        """The tables that an analysis of a study needs, by name. Raises ConfigError for one that it does not have."""
+        needs = analysis_called(study_entry(self.project, study, analysis)["analysis"]).needs
+        return {name: f"results/{study}/{name}.{'csv' if name == SUMMARY else 'parquet'}" for name in needs}
+
+    def analysis_files(self, study: str, analysis: str) -> dict[str, str]:
+        """The published tables that an analysis of a study reads, by their path below `config/published/`."""
+        names = published_tables(study_entry(self.project, study, analysis))
+        return {name: f"config/published/{name}.csv" for name in names}
+
+    def of_study(self, experiment: str) -> dict[str, Argument]:
+        """What only the page of a study shows: the pages of its experiments, and its analyses."""
+        if not self.project.is_study(experiment):
+            return {}
+        parts = {part: f"results/{part}/index.html" for part in self.project.parts(experiment)}
+        return {"part": parts, "analysis": self.analyses(experiment)}
+
+    def costs(self, experiment: str) -> list[str]:
+        """The estimates of the cost of an experiment, or of the experiments of a study."""
+        return [f"results/{part}/cost.md" for part in self.project.parts(experiment)]
+
+    # Figures ---------------------------------------------------------------------------------------------------------
 
     def figures(self, experiment: str) -> dict[str, str]:
-        """The figures of an experiment by name: those that its results give something to draw for."""
+        """The figures of an experiment or a study by name: those that its results give something to draw for."""
         drawn = figures_drawn_from(self._drawable(experiment))
         return {name: f"results/{experiment}/figures/{name}.svg" for name in drawn}
 
@@ -175,21 +239,31 @@ class Layout(DataLayout):
         """What a figure of an experiment is drawn from: tidy tables, and published values if it marks such."""
         declared = self.figure(experiment, figure)
         tables = {name: f"results/{experiment}/{name}.parquet" for name in tables_of(declared)}
+        if self.project.is_study(experiment):
+            entries = self.project.block("study", experiment)["analyses"]
+            made = self.analyses(experiment)
+            needed = {name: entry["analysis"] for name, entry in entries.items() if entry["analysis"] in declared.needs}
+            tables |= {f"{kind}/{name}": made[name] for name, kind in needed.items()}
         published = self.published(experiment) if declared.published else []
-        return tables | {"published": published[0]} if published else tables
+        more = {f"{PUBLISHED}/{Path(path).stem}": path for path in published[1:]}
+        return tables | ({PUBLISHED: published[0]} if published else {}) | more
 
     def figure_text(self, experiment: str, figure: str) -> str:
         """What the report says of a figure of an experiment."""
         return self.figure(experiment, figure).report_text(experiment, bool(self.published(experiment)))
 
-    def _drawable(self, experiment: str) -> list[Need]:
-        results: dict[Need, dict[str, str]] = {
-            "runs": self.pretrained(experiment),
-            "curves": self.pretrained(experiment),
-            "layer_weights": self.pretrained(experiment),
-            "minimal_pairs": self.minimal_pairs(experiment),
-            "tasks": self.finetuned(experiment),
-            "ambiguous_tasks": self.ambiguous(experiment),
-            "probes": self.probed(experiment),
+    def _drawable(self, experiment: str) -> list[str]:
+        results: dict[Need, Callable[[str], dict[str, str]]] = {
+            "runs": self.pretrained,
+            "curves": self.pretrained,
+            "layer_weights": self.pretrained,
+            "minimal_pairs": self.minimal_pairs,
+            "tasks": self.finetuned,
+            "ambiguous_tasks": self.ambiguous,
+            "probes": self.probed,
         }
-        return [need for need, found in results.items() if found]
+        parts = self.project.parts(experiment)
+        has: list[str] = [need for need, found in results.items() if any(map(found, parts))]
+        if self.project.is_study(experiment):
+            has += [entry["analysis"] for entry in self.project.block("study", experiment)["analyses"].values()]
+        return has

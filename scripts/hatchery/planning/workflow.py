@@ -95,8 +95,11 @@ class Workflow(Compute):
             print(f"missing: {line}", file=sys.stderr)
 
     def show_summaries(self) -> None:
-        """Print the tables of the experiments that this invocation looked at."""
-        paths = [Path(f"results/{experiment}/summary.txt") for experiment in self.project.loaded("experiment")]
+        """Print the tables of the experiments and studies that this invocation looked at; a study's stand for all."""
+        studies = self.project.loaded("study")
+        read = {part for study in studies for part in self.project.parts(study)}
+        named = [name for name in self.project.loaded("experiment") if name not in read] + studies
+        paths = [Path(f"results/{name}/summary.txt") for name in named]
         show_summaries([path for path in paths if path.is_file()], sys.stderr)
 
 

@@ -21,13 +21,15 @@ class Declaration:
     `title` stands in the file and in the report. `caption` is what pages and the report say below the figure, and its
     text for those who cannot see it; sentences of `also` follow where they are true. The report adds `explanation`,
     and `published` where the figure marks published values (both in reStructuredText). `needs` are the kinds of
-    results that it draws; a figure without them is drawn by the stage that has its numbers, whose version counts.
+    results that it draws; a figure without them is drawn by the stage that has its numbers, whose version counts. One
+    that tells its models apart shows the first of many; `all_models` says that it shows all.
     Raise the version when the code of the figure draws something else.
     """
 
     title: str
     caption: str
     needs: tuple[str, ...] = ()
+    all_models: bool = False
     version: int = 1
     explanation: str = ""
     published: str = ""

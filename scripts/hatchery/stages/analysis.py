@@ -1,5 +1,6 @@
 """Stages that read results: tables, pages, cards, exported models."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -12,10 +13,23 @@ from hatchery.stages.record import Stage
 
 
 def runs_of(project: Project, experiment: str) -> list[dict[str, Any]]:
-    """The pretrained models of an experiment: model, seed, and what tables call them."""
+    """The pretrained models of an experiment or a study: model, seed, and what tables call them."""
     return [
         {"name": run.name, "model": run.model, "seed": run.seed, **_label(run)}
-        for run in project.seeded_runs(experiment)
+        for run in project.shown_runs(experiment)
+    ]
+
+
+def published_of(project: Project, experiment: str) -> dict[str, Any] | list[dict[str, Any]] | None:
+    """The published rows that an experiment repeats, or those of each experiment of a study."""
+    if not project.is_study(experiment):
+        own: dict[str, Any] | None = project.experiment(experiment)["published"]
+        return own
+    chosen = {part: project.experiment(part)["published"] for part in project.parts(experiment)}
+    return [
+        {**block, "rows": {f"{part}/{model}": row for model, row in block["rows"].items()}}
+        for part, block in chosen.items()
+        if block is not None
     ]
 
 
@@ -38,10 +52,23 @@ def collect_settings(project: Project, experiment: str) -> dict[str, Any]:
 
 
 def summary_settings(project: Project, experiment: str) -> dict[str, Any]:
-    """The table of an experiment."""
-    covered = collect_settings(project, experiment)
-    del covered["perplexity"]
-    return {**covered, "published": project.experiment(experiment)["published"]}
+    """The table of an experiment or a study."""
+    blocks = {part: project.experiment(part) for part in project.parts(experiment)}
+    baselines = {part: block["baselines"] for part, block in blocks.items()}
+    return {
+        "experiment": experiment,
+        "runs": runs_of(project, experiment),
+        "suites": _each_once(block["minimal_pairs"] for block in blocks.values()),
+        "tasks": _each_once(block["finetuning"]["tasks"] for block in blocks.values()),
+        "baselines": [f"{part}/{name}" for part, names in baselines.items() for name in names]
+        if project.is_study(experiment)
+        else baselines[experiment],
+        "published": published_of(project, experiment),
+    }
+
+
+def _each_once(lists: Iterable[Iterable[str]]) -> list[str]:
+    return list(dict.fromkeys(name for names in lists for name in names))
 
 
 def tables_settings(project: Project, experiment: str) -> dict[str, Any]:
@@ -63,11 +90,14 @@ def tables_settings(project: Project, experiment: str) -> dict[str, Any]:
 
 
 def page_settings(project: Project, experiment: str) -> dict[str, Any]:
-    """The page of an experiment."""
+    """The page of an experiment or a study."""
+    parts = {part: project.experiment(part) for part in project.parts(experiment)}
+    told = {part: {"description": block["description"], "corpus": block["corpus"]} for part, block in parts.items()}
     return {
         "experiment": experiment,
-        "description": project.experiment(experiment)["description"],
+        "description": project.results_of(experiment)["description"],
         "runs": runs_of(project, experiment),
+        **({"parts": told} if project.is_study(experiment) else {}),
     }
 
 
@@ -88,7 +118,7 @@ def run_card_settings(project: Project, experiment: str, cell: str) -> dict[str,
 
 def provenance_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The page that leads from every number to its files. Raises ConfigError for an unknown experiment."""
-    project.experiment(experiment)
+    project.results_of(experiment)
     return {"experiment": experiment}
 
 
@@ -174,6 +204,7 @@ STAGES = (
             "card": layout.cards(experiment),
             "run_card": layout.run_cards(experiment),
             "tables": layout.paper_tables(experiment),
+            **layout.of_study(experiment),
             "filled": layout.filled_sentences(experiment),
         },
         memory_mb=1000,

@@ -1,10 +1,10 @@
-"""The stage that draws any figure of an experiment."""
+"""The stage that draws any figure of an experiment or a study."""
 
 from typing import Any
 
 from hatchery.analysis.figures.registry import declared_figures
 from hatchery.config.project import Project
-from hatchery.stages.analysis import runs_of
+from hatchery.stages.analysis import published_of, runs_of
 from hatchery.stages.record import Stage
 
 MOST_DRAWN = 40
@@ -12,18 +12,19 @@ MOST_DRAWN = 40
 
 
 def figure_settings(project: Project, experiment: str, figure: str) -> dict[str, Any]:
-    """A figure of an experiment, with the first models as far as they fit, and with what it marks of a paper."""
-    block, declared, runs = project.experiment(experiment), declared_figures()[figure], runs_of(project, experiment)
+    """A figure of an experiment or a study, with the first models as far as they fit, and what it marks of papers."""
+    block, declared, runs = project.results_of(experiment), declared_figures()[figure], runs_of(project, experiment)
     models = list(dict.fromkeys(run["model"] for run in runs))
-    left_out = len(models[MOST_DRAWN:])
+    most = len(models) if declared.all_models else MOST_DRAWN
+    left_out = len(models[most:])
     return {
         "figure": figure,
         "version": declared.version,
         "experiment": experiment,
-        "runs": [run for run in runs if run["model"] in models[:MOST_DRAWN]],
+        "runs": [run for run in runs if run["model"] in models[:most]],
         "style": block["figures"],
         **({"left_out": left_out} if left_out else {}),
-        **({"published": block["published"]} if declared.published else {}),
+        **({"published": published_of(project, experiment)} if declared.published else {}),
     }
 
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from hatchery.config.project import Project
 from hatchery.errors import ConfigError
 from hatchery.settings.problems import nearest
-from hatchery.stages import analysis, corpora, evaluation, figures, pretraining, sources, tokenization
+from hatchery.stages import analysis, corpora, evaluation, figures, pretraining, sources, studies, tokenization
 from hatchery.stages.record import Kept, Stage
 
-_MODULES = (sources, corpora, tokenization, pretraining, evaluation, analysis, figures)
+_MODULES = (sources, corpora, tokenization, pretraining, evaluation, analysis, studies, figures)
 
 STAGES: Mapping[str, Stage] = {stage.name: stage for module in _MODULES for stage in module.STAGES}
 

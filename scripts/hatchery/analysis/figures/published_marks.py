@@ -8,11 +8,10 @@ from typing import Any
 
 from matplotlib.lines import Line2D
 
-from hatchery.analysis.figures.registry import Tables
+from hatchery.analysis.figures.registry import PUBLISHED, Tables
 from hatchery.analysis.published import PublishedValue
-from hatchery.analysis.published_values import Key, for_experiment, read_numbers
+from hatchery.analysis.published_values import Key, published_beside
 from hatchery.analysis.settings import FigureSettings
-from hatchery.errors import ConfigError
 from hatchery.rendering.style import Style
 
 PUBLISHED_LABEL = "published mean"
@@ -25,12 +24,8 @@ def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, Pub
 
     Raises ConfigError when settings and tables do not belong together, EvaluationError for an invalid table.
     """
-    chosen, table = settings.published, tables.get("published")
-    if (chosen is None) != (table is None):
-        raise ConfigError(f"--tables: published is {table}, but the settings say published: {chosen}")
-    if chosen is None or table is None:
-        return {}
-    values = for_experiment(read_numbers(table), chosen.paper, chosen.track, chosen.rows)
+    papers = [path for name, path in tables.items() if name.partition("/")[0] == PUBLISHED]
+    values = published_beside(settings.published, papers, "--tables: published")
     return {key: value for key, value in values.items() if value.comparable}
 
 

@@ -5,11 +5,18 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from hatchery.analysis.analyses.findings import read_numbers
+from hatchery.analysis.analyses.names import analysis_names
 from hatchery.errors import ConfigError
 from hatchery.rendering.figures import Declaration, declaration_in
 
 Tables = Mapping[str, Path]
-"""What a figure is given: the tidy tables that it needs, of one experiment or of several, and `published` values."""
+"""What a figure is given: the tidy tables that it needs, of one experiment or of several, and `published` values.
+
+Of an analysis that it needs, it is given the manifest of every entry, as `<analysis>/<entry>`.
+"""
+
+PUBLISHED = "published"
 
 Need = Literal["runs", "curves", "layer_weights", "minimal_pairs", "tasks", "ambiguous_tasks", "probes"]
 NEEDS: Mapping[Need, tuple[str, str]] = {
@@ -21,7 +28,16 @@ NEEDS: Mapping[Need, tuple[str, str]] = {
     "ambiguous_tasks": ("measurements", "ambiguous tasks of MSGS"),
     "probes": ("layers", "edge probing tasks"),
 }
-"""What figures draw: the tidy table where it stands, and what a user calls it; in the order of the page."""
+"""What figures draw: the tidy table where it stands, and what a user calls it; in the order of the page.
+
+Besides, a figure may need an analysis by its name; then it is one of studies that have such an entry.
+"""
+
+
+def numbers_of(tables: Tables, analysis: str) -> dict[str, list[dict[str, str]]]:
+    """What an analysis found, as texts, by the entries of a study that name it. Raises ManifestError."""
+    parts = {name: name.partition("/") for name in tables}
+    return {parts[name][2]: read_numbers(path) for name, path in tables.items() if parts[name][0] == analysis}
 
 
 @cache
@@ -29,7 +45,7 @@ def declared_figures() -> dict[str, Declaration]:
     """The figures that `draw_figure` draws, by name: in the order of what they need, then by name."""
     found = {path.stem: declaration_in(path) for path in sorted(Path(__file__).parent.glob("*.py"))}
     drawn = {name: declaration for name, declaration in found.items() if declaration is not None and declaration.needs}
-    places = {str(need): place for place, need in enumerate(NEEDS)}
+    places = {name: place for place, name in enumerate((*NEEDS, *analysis_names()))}
     return dict(sorted(drawn.items(), key=lambda item: ([places[need] for need in item[1].needs], item[0])))
 
 
@@ -44,9 +60,10 @@ def figures_drawn_from(has: Collection[str]) -> dict[str, Declaration]:
 
 
 def require_figure(name: str, has: Collection[str], of: str) -> Declaration:
-    """The declaration of a figure of the experiment `of`. Raises ConfigError where it lacks what the figure needs."""
+    """The declaration of a figure of the experiment or study `of`. Raises ConfigError where that lacks a need."""
     figure = declared_figures()[name]
-    lacking = [words for need, (_, words) in NEEDS.items() if need in figure.needs and need not in has]
+    words = {need: words for need, (_, words) in NEEDS.items()}
+    lacking = [words.get(need, f"analyses {need!r}") for need in figure.needs if need not in has]
     if lacking:
         drawn = ", ".join(figures_drawn_from(has))
         raise ConfigError(f"the figure {name!r} of {of!r}: there are no {' and no '.join(lacking)}; it has: {drawn}")

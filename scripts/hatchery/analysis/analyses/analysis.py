@@ -1,0 +1,74 @@
+"""What an analysis is: a record in its own file (`ANALYSIS`), which says what it needs, its settings, and how it runs.
+
+Its settings are checked while Snakemake plans, so the file imports nothing heavy at its top; what computes is imported
+by the function that runs.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.settings import PublishedChoice, SeededRun
+from hatchery.rendering.table import Table
+from hatchery.settings.base import Settings
+
+TIDY_TABLES, SUMMARY = ("measurements", "runs", "curves", "layers"), "summary"
+TABLES = (*TIDY_TABLES, SUMMARY)
+"""What an analysis may need: the tidy tables of a study, and its summary.csv."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalysisSettings(Settings):
+    """What every entry under `analyses` may say."""
+
+    analysis: str = ""
+    """Which analysis it is, a file of scripts/hatchery/analysis/analyses/; empty: the one called like the entry."""
+    title: str = ""
+    """Its heading on the page; empty: that of the analysis."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What an analysis is given.
+
+    `runs` are all pretrained models in the order of the configuration, `published` the rows that they repeat. `tables`
+    are those that the analysis needs, by name, `files` the published ones, by path below `config/published/`.
+    """
+
+    name: str
+    runs: tuple[SeededRun, ...] = ()
+    published: tuple[PublishedChoice, ...] = ()
+    tables: Mapping[str, Path] = field(default_factory=dict)
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What an analysis found: `rows` of numbers for programs, all with the same keys; `tables` and `notes` for people.
+
+    Numbers are written as they are, so an analysis rounds what differs from machine to machine in its last digits.
+    In notes, `this` is code.
+    """
+
+    rows: Sequence[Mapping[str, Any]] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """An analysis; its name is that of its file.
+
+    `needs` are names of `TABLES`. `published` gives, of settings, the tables below `config/published/` that it reads,
+    without their ending. `check` raises ConfigError, before anything is planned, for settings that do not fit the runs
+    of the study, of which it is given no tables. Raise `version` when the code finds something else.
+    """
+
+    title: str
+    version: int
+    settings: type[AnalysisSettings]
+    run: Callable[[Any, Study], Findings]
+    needs: tuple[str, ...] = ("measurements",)
+    published: Callable[[Any], Iterable[str]] = lambda settings: ()
+    check: Callable[[Any, Study], None] = lambda settings, study: None

@@ -1,0 +1,118 @@
+"""Models of several experiments side by side: suite averages and perplexities, and how far they are apart."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.settings import labels_of, models_in_order
+from hatchery.errors import ConfigError
+from hatchery.rendering.table import Cell, Column, Group, Table
+from hatchery.settings.problems import nearest
+
+if TYPE_CHECKING:
+    from hatchery.analysis.pages.numbers import Key, Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonSettings(AnalysisSettings):
+    """Which models are set beside each other."""
+
+    against: str | None = None
+    """The model that all others are compared with, as `experiment/model`; null: each with the model of the same name in
+    the first experiment."""
+
+
+def check(settings: ComparisonSettings, study: Study) -> None:
+    """Raise ConfigError for a model that the study does not have."""
+    models = models_in_order(study.runs)
+    if settings.against is not None and settings.against not in models:
+        raise ConfigError(
+            f"against: got {settings.against!r}, no model of this study; there are: {', '.join(models)}"
+            f"{nearest(settings.against, models)}"
+        )
+
+
+def compare(settings: ComparisonSettings, study: Study) -> Findings:
+    """A group of rows for each model that has another one to be compared with. Raises EvaluationError."""
+    from hatchery.analysis.pages.numbers import Numbers
+    from hatchery.analysis.summary_rows import numbered_rows
+
+    labels = labels_of(study.runs)
+    numbers = Numbers(numbered_rows(study.tables["summary"]), "", labels)
+    references = dict(pairs(settings, models_in_order(study.runs)))
+    rows, groups = [], []
+    for model, reference in references.items():
+        compared = [row for key in numbers.headline() if (row := _row(numbers, model, reference, key)) is not None]
+        rows += compared
+        if compared:
+            lines = [[str(row["measure"]), *_cells(row)] for row in compared]
+            groups.append(Group(lines, f"{labels[model]} against {labels[reference]}"))
+    columns = [Column("measure", words=True), Column("this"), Column("the other"), Column("difference")]
+    notes = ["Mean ± standard deviation over runs. The deviation of a difference is the root of the sum of squares."]
+    if not groups:
+        notes = [
+            "No two models were compared: none has the name of a model of the first experiment. Name one: `against`."
+        ]
+    return Findings(rows, [Table(columns, groups, "Differences of averages")] if groups else [], notes)
+
+
+def pairs(settings: ComparisonSettings, models: list[str]) -> Iterator[tuple[str, str]]:
+    """Each model with the one that it is compared with; names are `experiment/model`."""
+    if settings.against is not None:
+        yield from ((model, settings.against) for model in models if model != settings.against)
+        return
+    first = models[0].partition("/")[0]
+    for model in models:
+        experiment, _, name = model.partition("/")
+        if experiment != first and f"{first}/{name}" in models:
+            yield model, f"{first}/{name}"
+
+
+def _row(numbers: "Numbers", model: str, reference: str, key: "Key") -> dict[str, str | float | None] | None:
+    from hatchery.analysis.pages.numbers import name_of
+    from hatchery.analysis.published import combined_deviation
+
+    ours, other = numbers.row(model, key), numbers.row(reference, key)
+    if ours is None or other is None or not ours.values["mean"] or not other.values["mean"]:
+        return None
+    mean, std = float(ours.values["mean"]), _optional(ours.values["std"])
+    of_other, std_of_other = float(other.values["mean"]), _optional(other.values["std"])
+    deviation = None if std is None or std_of_other is None else combined_deviation(std, std_of_other, None)
+    return {
+        "model": model,
+        "against": reference,
+        **dict(zip(("suite", "task", "metric"), key, strict=True)),
+        "measure": name_of(key),
+        "mean": mean,
+        "std": std,
+        "against_mean": of_other,
+        "against_std": std_of_other,
+        "difference": round(mean - of_other, 4) + 0.0,
+        "deviation": None if deviation is None else round(deviation, 4),
+    }
+
+
+def _optional(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def _cells(row: dict[str, str | float | None]) -> list[Cell]:
+    from hatchery.analysis.pages.numbers import decimals_of
+
+    digits = decimals_of(str(row["metric"]))
+    pairs_of = (("mean", "std", ""), ("against_mean", "against_std", ""), ("difference", "deviation", "+"))
+    return [
+        Cell(f"{row[value]:{sign}.{digits}f}", "" if row[spread] is None else f"{row[spread]:.{digits}f}")
+        for value, spread, sign in pairs_of
+    ]
+
+
+ANALYSIS = Analysis(
+    title="Side by side",
+    version=1,
+    settings=ComparisonSettings,
+    run=compare,
+    needs=("summary",),
+    check=check,
+)

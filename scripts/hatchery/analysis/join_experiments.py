@@ -1,0 +1,57 @@
+"""The `join_experiments` stage: the tidy tables of several experiments below each other, as those of a study.
+
+The experiments keep their tables. Here `model` and `run` begin with the experiment (`demo/elc_bert`), because several
+may have a model of the same name; so everything that reads the tables of an experiment reads these as well.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hatchery.analysis.tidy_tables import TABLES, TidyTable, growing, read_parts
+from hatchery.errors import ConfigError, ManifestError
+from hatchery.settings.base import Settings
+from hatchery.typed import build, stage_body
+
+NAMES, LABEL = ("model", "run"), "label"
+
+
+@dataclass(frozen=True)
+class JoinSettings(Settings):
+    """The study, and its experiments in their order."""
+
+    experiment: str
+    experiments: tuple[str, ...]
+
+
+def join_experiments(settings: Mapping[str, Any], tables: Mapping[str, Mapping[str, Path]], output: Path) -> None:
+    """Write the tables of a study beside `output`; `tables` are those of its experiments, by table and experiment.
+
+    In memory is one part of one table. Raises ConfigError when they are not those of the settings, ManifestError for
+    one that was altered or has rows of another experiment.
+    """
+    chosen = build(JoinSettings, stage_body(settings))
+    for table in TABLES:
+        given = tables[table.name]
+        if list(given) != list(chosen.experiments):
+            raise ConfigError(f"--{table.name}: got {', '.join(given)}, expected {', '.join(chosen.experiments)}")
+        with growing(table.beside(output), table) as joined:
+            for experiment, path in given.items():
+                for part in _parts(path, table, experiment):
+                    joined.add_table(part)
+
+
+def _parts(path: Path, table: TidyTable, experiment: str) -> Iterator[pa.Table]:
+    for part in read_parts(path, table):
+        if set(part["experiment"].unique().to_pylist()) - {experiment}:
+            raise ManifestError(f"{path}: holds rows of other experiments than {experiment}")
+        for name in (*NAMES, *([LABEL] if LABEL in table.names else [])):
+            index = table.names.index(name)
+            part = part.set_column(
+                index, table.schema.field(name), pc.binary_join_element_wise(f"{experiment}/", part[name], "")
+            )
+        yield part
