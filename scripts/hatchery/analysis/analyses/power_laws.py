@@ -84,7 +84,8 @@ def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
 
 def laws_of(points: Sequence["ScalingPoint"], settings: PowerLawsSettings) -> "Laws":
     """The laws of some points under the settings."""
-    from hatchery.analysis.scaling.laws import AXES, Cloud, Region, Resampling, scaling_laws
+    from hatchery.analysis.scaling.bootstrap import Resampling
+    from hatchery.analysis.scaling.laws import AXES, Cloud, Region, scaling_laws
 
     axes = {axis: [point.along(axis) for point in points] for axis in AXES}
     cloud = Cloud(axes, [point.loss for point in points], [point.run for point in points])

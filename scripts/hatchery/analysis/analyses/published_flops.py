@@ -63,7 +63,7 @@ def _table(found: list["PrintedFlops"], number: str) -> Table:
     from hatchery.analysis.published_flops import shape_text
 
     chosen = [each for each in found if each.number.table == number]
-    formulas: list[FlopsCount] = list(chosen[0].counted)  # type: ignore[arg-type]
+    formulas: list[FlopsCount] = list(chosen[0].counted)
     columns = [Column("model (E, H, I, L, A)", words=True), Column("printed")]
     columns += [*(Column(COUNT_NAMES[formula]) for formula in formulas), Column("follows from", words=True)]
     rows = [

@@ -4,7 +4,9 @@ After Figure 4 of the reduced-vocabulary study. Numbers come from the analysis `
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -98,17 +100,8 @@ def _draw_panel(axes: Axes, title: str, models: Rows, axis: str, mapping: Scalar
         if not row[axis]:
             continue
         mine = row["source"] == OURS
-        look = {"marker": "o", "markerfacecolor": mapping.to_rgba(float(row["perplexity"])), "zorder": 3}
-        other = {"marker": "D", "markerfacecolor": "none", "zorder": 2}
-        axes.plot(
-            float(row[axis]),
-            float(row["score"]),
-            linestyle="none",
-            markersize=size * (0.6 if mine else 0.5),
-            markeredgecolor=MUTED,
-            markeredgewidth=0.6,
-            **(look if mine else other),  # type: ignore[arg-type]
-        )
+        colour: Any = mapping.to_rgba(np.array([float(row["perplexity"])]))[0] if mine else "none"
+        axes.plot(float(row[axis]), float(row["score"]), **_mark(mine, size), markerfacecolor=colour, zorder=2 + mine)
     axes.set_xscale("log")
     axes.grid(visible=True)
     axes.set_title(title, loc="left")
@@ -120,13 +113,17 @@ def _draw_panel(axes: Axes, title: str, models: Rows, axis: str, mapping: Scalar
         axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
 
 
+def _mark(mine: bool, size: float) -> dict[str, Any]:
+    """Keywords of `Axes.plot`: a dot for a model of ours, a diamond for a published one."""
+    shape = {"marker": "o" if mine else "D", "markersize": size * (0.6 if mine else 0.5)}
+    return {**shape, "linestyle": "none", "markeredgecolor": MUTED, "markeredgewidth": 0.6}
+
+
 def _handles(panels: Sequence[tuple[str, Rows]], size: float) -> list[Line2D]:
     sources = {row["source"] for _, models in panels for row in models}
-    edge = {"linestyle": "none", "markeredgecolor": MUTED, "markeredgewidth": 0.6}
-    handles = []
-    if OURS in sources:
-        handles.append(Line2D([], [], marker="o", markersize=size * 0.6, markerfacecolor=MUTED, label=OURS, **edge))
-    if TABULATED in sources:
-        mark = {"marker": "D", "markersize": size * 0.5, "markerfacecolor": "none"}
-        handles.append(Line2D([], [], label=TABULATED, **mark, **edge))
-    return handles
+    faces = {OURS: MUTED, TABULATED: "none"}
+    return [
+        Line2D([], [], **_mark(source == OURS, size), markerfacecolor=face, label=source)
+        for source, face in faces.items()
+        if source in sources
+    ]

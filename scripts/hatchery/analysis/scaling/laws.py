@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hatchery.analysis.scaling.bootstrap import Interval, bootstrap_interval
+from hatchery.analysis.scaling.bootstrap import Interval, Resampling, bootstrap_interval
 from hatchery.analysis.scaling.break_point import BreakPoint, find_break
 from hatchery.analysis.scaling.frontier import EDGES, Bins, frontier
 from hatchery.analysis.scaling.power_law import PowerLaw, fit_power_law
@@ -35,15 +35,6 @@ class Region:
     def holds(self, flops: float) -> bool:
         """Whether a point lies in it."""
         return (self.above is None or flops > self.above) and (self.up_to is None or flops <= self.up_to)
-
-
-@dataclass(frozen=True)
-class Resampling:
-    """How intervals are drawn."""
-
-    draws: int = 1000
-    confidence: float = 0.95
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,8 +88,7 @@ def scaling_laws(
             law = fit(optimal, axis, region)
         except EvaluationError:
             return Law(axis, region, inside, None, None)
-        drawn = {"draws": resampling.draws, "confidence": resampling.confidence, "seed": resampling.seed}
-        return Law(axis, region, inside, law, bootstrap_interval(list(members.values()), exponent, **drawn))
+        return Law(axis, region, inside, law, bootstrap_interval(list(members.values()), exponent, resampling))
 
     whole = Region(WHOLE)
     laws = [law_of("flops", region) for region in (*regions, whole)]
