@@ -24,5 +24,7 @@ def test_models_of_others_run_no_code_as_the_security_notes_say(repository: Path
 
 
 def test_pages_forbid_scripts_as_the_security_notes_say(repository: Path) -> None:
-    page = (repository / "scripts" / "hatchery" / "analysis" / "pages" / "document.py").read_text(encoding="utf-8")
+    page = (repository / "scripts" / "hatchery" / "rendering" / "templates" / "document.html.j2").read_text(
+        encoding="utf-8"
+    )
     assert "Content-Security-Policy" in page and "default-src 'none'" in page

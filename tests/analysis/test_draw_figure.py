@@ -2,11 +2,11 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 from faults import DAMAGE
 
@@ -106,10 +106,10 @@ def test_the_command_writes_one_svg_and_its_checksum_or_one_line(
         *("--settings", json.dumps(settings_of(drawn_once, "task_scores")), "--output", str(output)),
         *("--tables", *(f"{name}={path}" for name, path in given("task_scores", tables).items())),
     ]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    result = forked.run(command, capture_output=True, text=True, timeout=120)
     assert (result.returncode, result.stderr) == (0, "")
     assert sorted(path.name for path in output.parent.iterdir()) == ["figure.sha256", "figure.svg"]
     tables["measurements"].write_text("{")
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    result = forked.run(command, capture_output=True, text=True, timeout=120)
     assert result.returncode == 1
     assert result.stderr.startswith(f"error: {tables['measurements']}: ") and result.stderr.count("\n") == 1

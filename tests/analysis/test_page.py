@@ -288,8 +288,8 @@ def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> N
 
 def test_a_card_without_its_run_is_refused(site: Site) -> None:
     site.write(ROWS)
-    names = ("summary.csv", "summary.md", "summary_notes.json")
-    inputs = PageInputs(*(site.results / name for name in names), site.page, run_cards={"other-s1": site.page})
+    names = ("summary.csv", "summary.md", "summary_notes.json", "provenance.html")
+    inputs = PageInputs(*(site.results / name for name in names), run_cards={"other-s1": site.page})
     with pytest.raises(ConfigError, match="--runs has no row of other-s1"):
         write_page(
             {"experiment": "demo", "description": ""},

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 
 from hatchery.corpora.convert import convert_corpus
@@ -209,7 +210,7 @@ def test_the_command_ends_with_one_line_for_a_users_mistake(repository: Path, tm
     (raw / "a.txt").write_bytes(b"caf\xe9")
     register_source("raw", raw, tmp_path / "raw.json")
     settings = json.dumps({"sources": [{"name": "raw", "reader": "plain_text", "options": {}}]})
-    finished = subprocess.run(
+    finished = forked.run(
         [
             sys.executable,
             str(repository / "scripts" / "convert_corpus.py"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import forked
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -55,7 +56,7 @@ Command = Callable[..., Finished]
 def command(repository: Path) -> Command:
     def run(name: str, settings: dict[str, Any], *arguments: str | Path) -> Finished:
         script = repository / "scripts" / f"{name}.py"
-        finished = subprocess.run(
+        finished = forked.run(
             [sys.executable, script, "--settings", json.dumps(settings), *map(str, arguments)],
             capture_output=True,
             text=True,

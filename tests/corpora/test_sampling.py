@@ -2,13 +2,13 @@
 
 import csv
 import json
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,7 +199,7 @@ def test_the_command_writes_a_sample(tmp_path: Path, repository: Path) -> None:
     output = tmp_path / "sample" / "manifest.json"
     settings = json.dumps({"stage": "sample_corpus", "stage_version": 1, "seed": 3})
     command = [sys.executable, "scripts/sample_corpus.py", "--settings", settings, "--corpus", str(source.path)]
-    subprocess.run(
+    forked.run(
         [*command, "--size-of", str(other.path), "--output", str(output)],
         cwd=repository,
         check=True,
@@ -208,8 +208,6 @@ def test_the_command_writes_a_sample(tmp_path: Path, repository: Path) -> None:
     sample = read_manifest(output)
     sample.verify()
     assert sample.inputs.keys() == {"corpus", "size of"}
-    wrong = subprocess.run(
-        [*command, "--output", str(output)], cwd=repository, capture_output=True, text=True, check=False
-    )
+    wrong = forked.run([*command, "--output", str(output)], cwd=repository, capture_output=True, text=True, check=False)
     assert wrong.returncode == 1
     assert wrong.stderr.splitlines()[-1].startswith("error: characters: give either")

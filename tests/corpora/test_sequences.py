@@ -2,13 +2,13 @@
 
 import csv
 import json
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence as Items
 from pathlib import Path
 from typing import Any
 
+import forked
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -311,13 +311,11 @@ def test_the_command_writes_a_corpus(tmp_path: Path, repository: Path, three: di
     command = [sys.executable, "scripts/group_sequences.py", "--output", str(tmp_path / "out" / "manifest.json")]
     stage = json.dumps({"stage": "group_sequences", "stage_version": 1, **body})
     command += ["--settings", stage, "--selection", f"web_spans={three['web_spans'].path}"]
-    subprocess.run(command, cwd=repository, check=True, capture_output=True)
+    forked.run(command, cwd=repository, check=True, capture_output=True)
     corpus = read_manifest(tmp_path / "out" / "manifest.json")
     corpus.verify()
     assert corpus.measures["dev"]["documents"] == 4
-    wrong = subprocess.run(
-        [*command, "--selection", "b=x"], cwd=repository, capture_output=True, text=True, check=False
-    )
+    wrong = forked.run([*command, "--selection", "b=x"], cwd=repository, capture_output=True, text=True, check=False)
     assert wrong.returncode == 1
     assert wrong.stderr.splitlines()[-1].startswith("error: ")
 

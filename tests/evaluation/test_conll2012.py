@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import forked
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -204,7 +205,7 @@ def test_the_command_writes_the_records_and_refuses_wrong_settings(
         command = [sys.executable, str(repository / "scripts" / "convert_conll2012.py")]
         command += ["--settings", json.dumps({"stage": "convert_conll2012", "stage_version": 1, **settings})]
         command += ["--source", str(source.manifest), "--output", str(tmp_path / "out" / "manifest.json")]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+        return forked.run(command, capture_output=True, text=True, timeout=120)
 
     assert run({"splits": {"train": "*.gold_conll"}, "tasks": ["srl"]}).returncode == 0
     assert len((tmp_path / "out" / "srl" / "train.json").read_text().splitlines()) == 2

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from finetuning_cases import RATES, RUNTIME, SEEDS, SETTINGS, TASK, changed, contents, sentences, short
+from forked import Forked
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.finetuning import run as run_module
@@ -114,7 +115,7 @@ def test_a_killed_process_leaves_its_finished_runs_to_the_next(repository, model
         *("--source", f"agreement={source.manifest}"),
         *("--checkpoints", str(tmp_path / "checkpoints"), "--output", str(output)),
     ]
-    process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
+    process = Forked(arguments, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and len(list(tmp_path.glob("checkpoints/*/run_*.npz"))) < 1:
         time.sleep(0.01)

@@ -3,12 +3,12 @@
 import csv
 import json
 import math
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import forked
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -354,7 +354,7 @@ def test_the_command_writes_the_same_table_twice(
     contents = []
     for name in ("first", "second"):
         output = tmp_path / name / "manifest.json"
-        result = subprocess.run(
+        result = forked.run(
             [
                 *(sys.executable, str(repository / "scripts" / "measure_perplexity.py")),
                 *("--settings", json.dumps(settings(sequences=20)), "--runtime", '{"device": "cpu", "threads": 1}'),

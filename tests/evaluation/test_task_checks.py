@@ -95,6 +95,6 @@ def test_settings_that_exclude_each_other_are_refused_with_task_and_key(changes,
     ],
 )
 def test_a_value_that_no_task_can_have_is_refused_with_its_key(changes, key):
-    with pytest.raises(ConfigError, match=rf"^task\.{key}: (got .*|expected .*)") as caught:
+    with pytest.raises(ConfigError, match=rf"^task 'mine'\.{key}: (got .*|expected .*)") as caught:
         build(TaskSettings, vars(task(**changes)), "task")
     assert "\n" not in str(caught.value)

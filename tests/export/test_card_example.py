@@ -2,10 +2,10 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -71,7 +71,7 @@ def test_the_command_writes_the_sentences(pretrained, corpus, tmp_path, reposito
     output = tmp_path / "filled" / "manifest.json"
     command = [sys.executable, str(repository / "scripts" / "fill_sentences.py"), "--settings", json.dumps(STAGE)]
     command += ["--pretraining", str(pretrained("ltg")), "--corpus", str(corpus), "--output", str(output)]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    forked.run(command, check=True, capture_output=True, text=True)
     assert read_manifest(output).measures["sentences"] == len(read_filled_sentences(output)) > 0
     assert read_manifest(output).file(SENTENCES_FILE).is_file()
 

@@ -1,10 +1,10 @@
 import csv
 import dataclasses
 import json
-import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 import yaml
 from safetensors.torch import load_file
@@ -197,7 +197,7 @@ def test_unusable_inputs_are_named(pretrained, export_settings, summary, tmp_pat
 def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_path, repository):
     def command(name: str, *arguments: str) -> None:
         script = repository / "scripts" / f"{name}.py"
-        subprocess.run([sys.executable, str(script), *arguments], check=True, capture_output=True, text=True)
+        forked.run([sys.executable, str(script), *arguments], check=True, capture_output=True, text=True)
 
     output = tmp_path / "elc-s7" / "manifest.json"
     settings, pretraining = json.dumps(export_settings), str(pretrained("elc_biased"))

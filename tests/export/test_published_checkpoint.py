@@ -4,10 +4,10 @@ import argparse
 import json
 import os
 import pickle
-import subprocess
 import sys
 import zipfile
 
+import forked
 import numpy as np
 import pytest
 import torch
@@ -262,8 +262,8 @@ def test_the_command_imports_and_complains_in_one_line(published, config, tokeni
     output = tmp_path / "imported" / "manifest.json"
     script = [sys.executable, str(repository / "scripts" / "import_checkpoint.py")]
     files = ["--weights", weights, "--config", config, "--tokenizer", tokenizers["ltg"], "--output", output]
-    done = subprocess.run([*script, *map(str, files)], capture_output=True, text=True)
+    done = forked.run([*script, *map(str, files)], capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
     assert not output.exists()
-    subprocess.run([*script, *map(str, files), "--layer-weighting", "biased"], check=True)
+    forked.run([*script, *map(str, files), "--layer-weighting", "biased"], check=True)
     assert load_pretrained(output)[0].config.layer_weighting == "biased"

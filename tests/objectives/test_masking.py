@@ -128,7 +128,7 @@ def test_impossible_shares_are_refused(name, value):
 
 
 def test_random_and_kept_units_cannot_exceed_all_units():
-    with pytest.raises(ConfigError, match="more than 1"):
+    with pytest.raises(ConfigError, match=r"got 1\.2, expected together at most 1"):
         ObjectiveSettings(random_probability=0.6, keep_probability=0.6)
 
 

@@ -1,10 +1,10 @@
 """The plan of a workflow notices outputs that were deleted or cut, makes them again, and touches nothing itself."""
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import forked
 import pytest
 
 from hatchery.planning.lost_outputs import lost_output
@@ -55,7 +55,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path
 
 def snakemake(folder: Path, *arguments: str) -> str:
     command = [sys.executable, "-m", "snakemake", *arguments]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    result = forked.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return result.stdout + result.stderr
 

@@ -2,10 +2,10 @@
 
 import itertools
 import json
-import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 import yaml
 
@@ -55,7 +55,7 @@ def test_jobs_of_one_machine_share_no_gpu_under_the_profile(repository, tmp_path
     (tmp_path / "note.py").write_text(NOTE, encoding="utf-8")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
-    run = subprocess.run(
+    run = forked.run(
         [sys.executable, "-m", "snakemake", "--profile", "gpus", "--cores", "5", "--resources", "gpu_slots=2"],
         cwd=tmp_path,
         capture_output=True,

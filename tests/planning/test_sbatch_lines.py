@@ -8,10 +8,10 @@ import json
 import os
 import shutil
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 
 from hatchery.config.project import Project
@@ -128,7 +128,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
     environment = {**os.environ, "PATH": os.pathsep.join(search)}
     arguments = ["--profile", "slurm", "--retries", "0", "--software-deployment-method", "env-modules"]
     arguments += ["--slurm-init-seconds-before-status-checks", "1"]
-    run = subprocess.run(
+    run = forked.run(
         [sys.executable, "-m", "snakemake", *arguments, "--allowed-rules", *TARGETS, "show_result", "--", *targets],
         cwd=project,
         env=environment,

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 import yaml
 
@@ -322,7 +323,7 @@ def test_planning_the_workflow_needs_no_torch(repository):
 def test_the_command_prints_the_page_and_names_a_mistake_in_one_line(repository):
     def command(*arguments: str) -> subprocess.CompletedProcess[str]:
         script = [sys.executable, "scripts/estimate_cost.py", *arguments]
-        return subprocess.run(script, cwd=repository, capture_output=True, text=True)
+        return forked.run(script, cwd=repository, capture_output=True, text=True)
 
     result = command("demo", "--device", "cpu", "--mfu", "0.5")
     assert result.returncode == 0, result.stderr

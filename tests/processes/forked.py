@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 SERVER = "HATCHERY_TESTS_FORK_SERVER"
+# Names a file that the paths of all files go to that a forked process opens, a line each.
+WATCH = "HATCHERY_TESTS_WATCH"
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 STATUS = struct.Struct("i")
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
@@ -221,6 +223,9 @@ def _become(words: bytes, streams: list[int]) -> list[str]:
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    if watched := environment.get(WATCH):
+        log = Path(watched).open("a", buffering=1, encoding="utf-8", errors="replace")  # noqa: SIM115
+        sys.addaudithook(lambda event, values: event == "open" and print(values[0], file=log))
     return arguments
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 
 from hatchery.storage.atomic import write_text
@@ -103,6 +104,6 @@ def trace(toy: Any, repository: Path) -> Callable[..., subprocess.CompletedProce
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, str(repository / "scripts/trace.py"), "results/exp/summary.csv", *arguments]
-        return subprocess.run(command, cwd=toy.folder, capture_output=True, text=True, check=False)
+        return forked.run(command, cwd=toy.folder, capture_output=True, text=True, check=False)
 
     return run

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 from projects import make_project, snakemake
 
@@ -27,7 +28,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
 
 def explain(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "scripts/explain.py", *arguments]
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    return forked.run(command, cwd=project, capture_output=True, text=True, check=False)
 
 
 def test_nothing_would_run_after_a_finished_run(project: Path) -> None:
@@ -75,7 +76,7 @@ def test_a_real_corpus_is_traced_to_the_generated_raw_files(project: Path) -> No
     table.write_text(f"{columns},difference,verdict,manifests\ntiny,m,s,t,c,1,,1,0,,,,,,{digest}\n", encoding="utf-8")
     write_checksums([table])
     command = [sys.executable, "scripts/trace.py", str(table), "--row", "1", "--verify", "--verify-raw", "--json"]
-    result = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    result = forked.run(command, cwd=project, capture_output=True, text=True, check=False)
     table.unlink()
     checksums_of(table).unlink()
     assert (result.returncode, result.stderr) == (0, "")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forked import Forked
 
 SNAKEFILE = """
 import sys
@@ -75,7 +76,7 @@ def start(folder: Path) -> Call:
 
     def call(*arguments: str, **surroundings: str) -> subprocess.Popen[str]:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        return subprocess.Popen(
+        return Forked(
             [sys.executable, "-m", "snakemake", "--cores", "2", *arguments],
             cwd=folder,
             env={**os.environ, "PATH": path, **surroundings},

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 
 from hatchery.errors import SourceError
@@ -236,7 +237,7 @@ def test_the_command_says_what_it_registered_or_what_is_missing(tmp_path: Path, 
     def run(settings: dict[str, Any]) -> subprocess.CompletedProcess[str]:
         script = repository / "scripts/register_source.py"
         arguments = ["--settings", json.dumps(settings), "--output", "x.json"]
-        return subprocess.run(
+        return forked.run(
             [sys.executable, str(script), *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
         )
 

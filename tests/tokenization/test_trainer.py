@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import forked
 import pytest
 
 from hatchery.errors import ConfigError, CorpusError, TokenizationError
@@ -249,7 +250,7 @@ def test_the_command_tells_a_mistake_in_one_line(
     settings = json.dumps(small.tokenizer_settings(vocabulary_size=8))
     output = tmp_path / "manifest.json"
     command = [sys.executable, str(repository / "scripts/train_tokenizer.py"), "--settings", settings]
-    done = subprocess.run([*command, "--corpus", str(corpus), "--output", str(output)], capture_output=True, text=True)
+    done = forked.run([*command, "--corpus", str(corpus), "--output", str(output)], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith("error: vocabulary_size: 8 is too small")
     assert done.stderr.count("\n") == 1

@@ -1,10 +1,10 @@
 """What people meet when they ask Snakemake for something impossible: lines that begin with `error: `, no traceback."""
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 from projects import make_project, snakemake
 
@@ -88,7 +88,7 @@ def test_missing_raw_data_is_listed_by_a_dry_run_and_stops_a_real_one(project: P
     assert not list((project / ".snakemake/locks").glob("*"))
 
     command = [sys.executable, "scripts/explain.py", "results/tiny/summary.csv"]
-    why = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    why = forked.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert why.returncode == 0, why.stderr
     said = why.stdout.partition("Missing raw data; without it, no job would start:\n")[2].splitlines()
     assert [f"missing: {line.removeprefix('- ')}" for line in said] == missing

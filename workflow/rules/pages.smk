@@ -75,13 +75,14 @@ rule write_provenance:
     input:
         "results/{experiment}/summary.csv",
     output:
-        report(
+        page=report(
             "results/{experiment}/provenance.html",
             caption="../report/provenance.rst",
             category="Provenance",
             subcategory="Numbers",
             labels={"experiment": "{experiment}", "page": "every number"},
         ),
+        checksums="results/{experiment}/provenance.sha256",
     log:
         stage.log,
     benchmark:
@@ -94,7 +95,7 @@ rule write_provenance:
         **stage.params,
     shell:
         "python scripts/write_provenance.py @{params.call} --summary {input}"
-        " --output {output} 2>&1 | tee {log}"
+        " --output {output.page} 2>&1 | tee {log}"
 
 
 stage = LAYOUT.stage("fill_sentences")

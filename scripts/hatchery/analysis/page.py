@@ -47,6 +47,7 @@ from hatchery.rendering.templates import render
 from hatchery.settings.base import Settings
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest
+from hatchery.storage.verified import vouched
 from hatchery.typed import build, stage_body
 
 COMPARED_SHOWN = 500
@@ -250,9 +251,7 @@ def _compared(numbers: Numbers, notes: SummaryNotes) -> list[Table]:
 
 
 def _runs(pretrained: Sequence[Mapping[str, Any]], inputs: PageInputs, page: Path) -> Table:
-    there = set()
-    if inputs.provenance.is_file():
-        there = set(re.findall(r'<section id="m-([0-9a-f]+)"', read_text(inputs.provenance)))
+    there = set(re.findall(r'<section id="m-([0-9a-f]+)"', read_text(vouched(inputs.provenance))))
     return runs(pretrained, inputs.run_cards, inputs.provenance, page, there)
 
 

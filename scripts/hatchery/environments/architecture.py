@@ -27,7 +27,7 @@ BOXES = {
     "planning": Box(2.4, 1, "plan", "files, jobs, resources"),
     "stages": Box(0.8, 2, "plan", "one record for each stage"),
     "running": Box(2.4, 2, "plan", "a call of Snakemake"),
-    "costs": Box(4, 2, "model", "operations, time and disk"),
+    "costs": Box(4, 4, "model", "operations, time and disk"),
     "config": Box(0.8, 3, "plan", "YAML files, checked"),
     "sources": Box(0, 4, "text", "raw inputs, downloads"),
     "embedded": Box(1, 4, "text", "generated English"),

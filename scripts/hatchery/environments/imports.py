@@ -7,6 +7,7 @@ one run needs, never less: a module that loads its neighbours by name counts as 
 import ast
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 LIBRARY = "hatchery"
@@ -49,9 +50,21 @@ def imported_modules(path: Path, root: Path) -> set[str]:
 
     Imports for type checkers alone (`if TYPE_CHECKING:`) do not count.
     """
-    package = path.parent.relative_to(root).parts
+    modules, loads_neighbours = _imports(path.read_text(encoding="utf-8"), path.parent.relative_to(root).parts)
+    if not loads_neighbours:
+        return set(modules)
+    return {*modules, *(".".join(item.relative_to(root).with_suffix("").parts) for item in path.parent.rglob("*.py"))}
+
+
+@cache
+def _imports(text: str, package: tuple[str, ...]) -> tuple[frozenset[str], bool]:
+    """What the code of a module in `package` imports by name, and whether it loads its neighbours, too.
+
+    Kept, because the closures of many commands hold the same modules.
+    """
     modules: set[str] = set()
-    for node in _running_nodes(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+    loads_neighbours = False
+    for node in _running_nodes(ast.parse(text)):
         if isinstance(node, ast.Import):
             modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -59,9 +72,8 @@ def imported_modules(path: Path, root: Path) -> set[str]:
             name = ".".join([*base, *([node.module] if node.module else [])])
             modules.update({name, *(f"{name}.{alias.name}" for alias in node.names)})
         elif isinstance(node, ast.Name | ast.Attribute) and _last_name(node) in LOADS_NEIGHBOURS:
-            neighbours = sorted(path.parent.rglob("*.py"))
-            modules.update(".".join(item.relative_to(root).with_suffix("").parts) for item in neighbours)
-    return modules
+            loads_neighbours = True
+    return frozenset(modules), loads_neighbours
 
 
 def _running_nodes(tree: ast.AST) -> Iterator[ast.AST]:

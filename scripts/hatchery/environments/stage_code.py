@@ -10,6 +10,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def code_digest(files: Iterable[Path], root: Path) -> str:
     Comments, docstrings and layout of code do not count.
     """
     modules = list(files)
-    code = {str(path.relative_to(root)): _bare(path) for path in modules}
+    code = {str(path.relative_to(root)): _bare(path.read_text(encoding="utf-8")) for path in modules}
     texts = {path.name: path.read_text(encoding="utf-8") for path in templates_of(modules)}
     return digest({**code, **texts})[:16]
 
@@ -84,8 +85,10 @@ def templates_of(modules: Iterable[Path]) -> list[Path]:
     return [found[name] for name in sorted(found)]
 
 
-def _bare(path: Path) -> str:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def _bare(text: str) -> str:
+    """Code without comments, docstrings and layout; kept, because many stages run the same modules."""
+    tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None

@@ -22,6 +22,7 @@ from hatchery.rendering.table import Row, Table, table
 from hatchery.rendering.templates import render
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import SHORT_DIGEST, volatile_facts
+from hatchery.storage.verified import write_checksums
 from hatchery.typed import stage_body
 
 MOST_FILES = 5000
@@ -42,6 +43,8 @@ def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, p
     digests = dict.fromkeys(digest for row in rows[:PROVENANCE_ROWS] for digest in row.digests)
     chain = follow(ManifestIndex(project), digests, where="summary.csv", prefer=Path("results") / experiment)
     write_text(output, page_text(experiment, rows, chain))
+    # The experiment's page reads which manifests have a place on this one.
+    write_checksums([output])
 
 
 def page_text(experiment: str, rows: Sequence[NumberedRow], chain: Chain) -> str:

@@ -251,7 +251,7 @@ def test_missing_and_foreign_inputs_are_named(
     [
         ({"samples_per_source": -1}, "samples_per_source: expected at least 0"),
         ({"sources": [{"name": "a"}, {"name": "a"}]}, "a name occurs twice"),
-        ({"sources": [{"name": "a", "license": "x"}]}, r"sources\[0\]\.license: unknown key"),
+        ({"sources": [{"name": "a", "license": "x"}]}, r"sources\.0\.license: unknown key"),
         ({"style": {"width_inches": 1}}, "width_inches"),
     ],
 )

@@ -4,10 +4,8 @@ The stages are those of the registry and their commands those that the workflow 
 itself, or fails it. What a stage reads is found by watching it once; each cell then runs in a process of its own.
 """
 
-import contextlib
 import os
 import re
-import runpy
 import shlex
 import shutil
 import signal
@@ -15,9 +13,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE, STDOUT, TimeoutExpired
 
 import pytest
 from faults import DAMAGE, damaged
+from forked import WATCH, run
 from projects import TINY, snakemake
 
 from hatchery.stages.registry import own_commands
@@ -31,8 +31,11 @@ ELSEWHERE = {
     "finetune_tasks": "tests/evaluation/test_several_tasks.py::test_altered_models_and_data_are_named",
     "write_tables": "tests/analysis/paper_tables/test_paper_tables_ours.py::test_altered_inputs_are_named",
 }
-WRITTEN = ("--output", "--parquet", "--markdown", "--text", "--table", "--drawing", "--checkpoints", "--fetched")
-READ = {("write_page", "--markdown")}
+WRITTEN = (
+    *("--output", "--parquet", "--markdown", "--text", "--table", "--drawing", "--notes"),
+    *("--checkpoints", "--fetched"),
+)
+READ = {("write_page", "--markdown"), ("write_page", "--notes")}
 # Not compared: when and where a stage ran, and where raw files lie.
 VOLATILE = ("provenance.json", ".location.json", ".listing.json", "speed.jsonl")
 SECONDS = 120
@@ -55,44 +58,21 @@ class Command:
     arguments: tuple[str, ...]
 
     def run(self, project: Path, scratch: Path, watched: Path | None = None) -> Outcome:
-        """Run in a child of this process that writes below `scratch`; the files that it opens go to `watched`."""
+        """Run in a process that writes below `scratch`; the paths of the files that it opens go to `watched`.
+
+        The process is a child of a server without threads: a child of this one might inherit a lock of theirs.
+        """
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
-        said = scratch.with_suffix(".txt")
-        said.write_bytes(b"")
-        child = os.fork()
-        if child == 0:
-            self._become(project, scratch, said, watched)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        command = [sys.executable, f"scripts/{self.stage}.py", *self._into(scratch)]
+        environment = {**os.environ, **({} if watched is None else {WATCH: str(watched)})}
+        try:
+            done = run(command, cwd=project, env=environment, stdout=PIPE, stderr=STDOUT, timeout=SECONDS)
+        except TimeoutExpired:
+            return Outcome(-signal.SIGALRM, f"not ended after {SECONDS} s", {})
         files = [path for path in scratch.rglob("*") if path.is_file() and not path.name.endswith(VOLATILE)]
         wrote = {path.relative_to(scratch).as_posix(): path.read_bytes() for path in sorted(files)}
-        return Outcome(status, said.read_text(encoding="utf-8", errors="replace"), wrote)
-
-    def _become(self, project: Path, scratch: Path, said: Path, watched: Path | None) -> None:
-        status = 99
-        try:
-            signal.alarm(SECONDS)
-            os.chdir(project)
-            sys.argv = [f"scripts/{self.stage}.py", *self._into(scratch)]
-            for stream, number in ((said, 1), (said, 2)):
-                os.dup2(os.open(stream, os.O_WRONLY | os.O_APPEND), number)
-            # Those of this process may be pytest's, which lead elsewhere.
-            sys.stdout, sys.stderr = open(1, "w", buffering=1), open(2, "w", buffering=1)  # noqa: SIM115
-            if watched is not None:
-                log = watched.open("a", buffering=1)
-                sys.addaudithook(lambda event, values: event == "open" and print(values[0], file=log))
-            runpy.run_path(sys.argv[0], run_name="__main__")
-        except SystemExit as error:
-            status = error.code if isinstance(error.code, int) else 1
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-        finally:
-            with contextlib.suppress(Exception):
-                sys.stdout.flush()
-                sys.stderr.flush()
-            os._exit(status)
+        return Outcome(done.returncode, done.stdout.decode("utf-8", "replace"), wrote)
 
     def _into(self, scratch: Path) -> Iterator[str]:
         flag = ""
@@ -165,8 +145,6 @@ def test_no_damage_to_what_a_stage_reads_is_used_silently(
     stage: str, finished_project: Path, tmp_path: Path, commands: dict[str, Command]
 ) -> None:
     command = commands[stage]
-    # So that the children have imported what they need.
-    runpy.run_path(str(finished_project / f"scripts/{stage}.py"), run_name="imported")
     watched = tmp_path / "opened.txt"
     watched.write_text("", encoding="utf-8")
     sound = command.run(finished_project, tmp_path / "sound", watched)
