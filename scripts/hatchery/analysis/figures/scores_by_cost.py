@@ -31,8 +31,8 @@ FIGURE = Declaration(
     caption="Average score of every pretrained model against its parameters and FLOPs; colours say its perplexity.",
     explanation="""
 A row of panels per suite: on the left the average against the parameters of the model, on the right against the FLOPs
-of its pretraining, on logarithmic axes. Hollow diamonds are the models of a published table, where a study names it;
-their perplexities are on another scale, so they have no colour.
+of its pretraining, on logarithmic axes. Hollow marks are the models of a published table, where a study names it; their
+perplexities are on another scale, so they have no colour.
 
 Source: ``numbers.csv`` of the analysis ``correlation``.
 """,
