@@ -46,3 +46,9 @@ def test_the_example_of_a_sweep_has_the_runs_that_its_text_says(project: Project
 def test_the_example_of_a_longer_run_depends_on_the_shorter_one(project: Project) -> None:
     layout = Layout(project)
     assert layout.initial_model("longer", "longer-s42") == [layout.pretrained("longer")["short-s42"]]
+
+
+def test_the_example_of_a_grid_has_the_runs_that_its_text_says(project: Project) -> None:
+    names = [cell.model for cell in project.seeded_runs("sizes")]
+    assert len(names) == 10
+    assert {"ltg_16_64_1_2", "ltg_16_64_1_2_untrained"} <= set(names)

@@ -99,8 +99,9 @@ def test_what_differs_from_a_protocol_is_checked_but_not_filled() -> None:
 def test_each_missing_key_is_told_once() -> None:
     with pytest.raises(ConfigError) as caught:
         validated(FILES["experiment"], {}, "x.yaml")
-    keys = ("corpus", "pretraining", "runs", "tokenizer")
-    assert str(caught.value).splitlines() == [f"x.yaml: {key}: the key is missing" for key in keys]
+    keys = ("corpus", "pretraining", "tokenizer")
+    lines = [f"x.yaml: {key}: the key is missing" for key in keys]
+    assert str(caught.value).splitlines() == [*lines, "x.yaml: expected exactly one of the keys runs or grid"]
 
 
 def test_a_number_without_end_is_refused_also_on_the_command_line() -> None:

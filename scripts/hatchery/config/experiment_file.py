@@ -1,7 +1,7 @@
 """What stands in the file of an experiment, and in the files of models and protocols that it names."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from annotated_types import MinLen
 
@@ -13,6 +13,7 @@ from hatchery.pretraining.settings import PretrainingSettings
 from hatchery.rendering.style import Style
 from hatchery.settings.base import Count, Natural, Settings
 from hatchery.settings.fields import (
+    ABSENT,
     BaselineName,
     BlockName,
     ChosenBy,
@@ -77,6 +78,62 @@ class Run(Settings):
     """What differs from the experiment."""
 
 
+PartOfRun = Annotated[dict[str, Any], PartOf(Run)]
+Row = Annotated[tuple[Any, ...], MinLen(1)]
+Columns = Annotated[dict[NotEmpty, Annotated[tuple[Any, ...], MinLen(1), Unique()]], MinLen(1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw(Settings):
+    """Rows drawn at random, each once, among those that no part before this one has."""
+
+    count: Count
+    """How many."""
+    seed: Natural = 0
+    """Of the draw."""
+    among: Columns
+    """The values of each column; the candidates are all combinations."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridPart(Settings):
+    """Rows of a set: listed, one change at a time, all combinations, or drawn."""
+
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("rows",), ("around", "vary"), ("all",), ("draw",))
+
+    rows: Annotated[tuple[Row, ...], MinLen(1)] = ABSENT
+    """A list of values for each model, in the order of the columns."""
+    around: Row = ABSENT
+    """The row that `vary` changes; it is a model as well, unless it stands above."""
+    vary: Columns = ABSENT
+    """Other values of columns; each changes the row alone."""
+    all: Columns = ABSENT
+    """The values of each column, in all combinations."""
+    draw: Draw = ABSENT
+    """A random draw of combinations."""
+    columns: dict[NotEmpty, NotEmpty | None] = field(default_factory=dict)
+    """What differs from the `columns` of the grid."""
+    run: PartOfRun = field(default_factory=dict)
+    """What differs from the `run` of the grid."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid(Settings):
+    """Models that differ in their sizes: every row is a run, and each of its variants one more."""
+
+    name: BlockName
+    """Runs are called after it and the values of their row, as in `rv_256_256_1024_8_8`."""
+    columns: Annotated[dict[NotEmpty, NotEmpty | None], MinLen(1)]
+    """Names of the columns, with the key of the model that each is a value of; null for a value of the name alone."""
+    run: PartOfRun
+    """What all runs have, such as the model whose sizes change."""
+    sets: Annotated[dict[BlockName, tuple[GridPart, ...] | None], MinLen(1)]
+    """The models, in sets that the cost estimate adds up and that studies tell apart; null is an inherited set that is
+    left out."""
+    variants: dict[BlockName, PartOfRun] = field(default_factory=dict)
+    """More runs of every row, by the end of their names, each with what differs."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Finetuning(Settings):
     """The labelled tasks of an experiment."""
@@ -123,16 +180,22 @@ class PaperTables(Settings):
 class ExperimentFile(Settings):
     """Which corpus, tokenizer, models and evaluations; `results/<name>/summary.csv` exists because the file exists."""
 
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("runs",), ("grid",))
+
     description: str = ""
     """What it is, for people."""
+    base: Annotated[str, Reference("experiment", inherited=True)] | None = None
+    """Another experiment whose keys come first."""
     corpus: CorpusName
     """The corpus that the models are trained on, a file of config/corpora/."""
     tokenizer: TokenizerName
     """Their tokenizer, a file of config/tokenizers/."""
     pretraining: Annotated[PretrainingSettings, Sweepable()]
     """How they are pretrained."""
-    runs: Annotated[dict[BlockName, Run], MinLen(1)]
+    runs: Annotated[dict[BlockName, Run], MinLen(1)] = ABSENT
     """The models of the experiment by the names that the tables show."""
+    grid: Grid = ABSENT
+    """Instead of `runs`: models that are made from lists of sizes."""
     cards: Annotated[tuple[CorpusName, ...], Unique()] = ()
     """Corpora that the page describes beside the experiment's own."""
     minimal_pairs: Annotated[tuple[SuiteName, ...], Unique()] = ()

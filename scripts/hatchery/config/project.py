@@ -11,6 +11,7 @@ from typing import Any
 from hatchery.analysis.analyses.analysis import Study
 from hatchery.analysis.settings import SeededRun, within
 from hatchery.config.block_checks import check_block
+from hatchery.config.grids import WithoutGrid, write_out_grid
 from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.config.names import is_name, misnamed_file
 from hatchery.config.overrides import merged
@@ -26,6 +27,9 @@ from hatchery.settings.walk import Named, references
 from hatchery.storage.roots import expanded
 from hatchery.storage.yaml_files import read_yaml
 from hatchery.typed import validated
+
+_CHOICES = {"task": [{"data", "embedded"}], "experiment": [{"runs", "grid"}]}
+"""Keys of which a file has one: what it says takes the place of what its base says."""
 
 
 def corpus_kind(corpus: Mapping[str, Any]) -> str:
@@ -44,7 +48,9 @@ class Project:
         self.overrides = dict(overrides or {})
         self._blocks: dict[tuple[str, str], dict[str, Any]] = {}
         self._experiments: dict[str, dict[str, Any]] = {}
+        self._grids: dict[str, WithoutGrid] = {}
         self._written: dict[str, WrittenOut] = {}
+        self._runs: dict[str, dict[str, SeededRun]] = {}
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -69,7 +75,12 @@ class Project:
         """
         if (kind, name) not in self._blocks:
             block = self.validated(kind, name)
-            self._check(kind, name, block, str(self.folder / FOLDERS[kind] / f"{name}.yaml"))
+            try:
+                self._check(kind, name, block, str(self.folder / FOLDERS[kind] / f"{name}.yaml"))
+            except ConfigError as error:
+                if kind != "experiment":
+                    raise
+                raise ConfigError(self._grids[name].as_in_the_file(str(error))) from None
             self._blocks[kind, name] = block
         return self._blocks[kind, name]
 
@@ -79,25 +90,26 @@ class Project:
             return self.written_experiment(name)
         self.require(kind, name, str(self.folder / FOLDERS[kind]))
         path = self.folder / FOLDERS[kind] / f"{name}.yaml"
-        raw = self._task_with_base(name, ()) if kind == "task" else read_yaml(path)
+        raw = self._with_base(kind, name) if kind == "task" else read_yaml(path)
         refuse_sweeps(raw, str(path))
         if kind == "study":
             return with_analyses(raw, str(path))
         return validated(FILES[kind], {"family": "ltg", **raw} if kind == "model" else raw, str(path))
 
     def written_experiment(self, name: str) -> dict[str, Any]:
-        """The experiment called `name` with its sweeps written out, validated, but not compared with other files.
+        """The experiment called `name` with grid and sweeps written out, validated, but not compared with other files.
 
         For what leads from one experiment to another, which could lead back. Raises ConfigError like `block`.
         """
         if name not in self._experiments:
             self.require("experiment", name, str(self.folder / FOLDERS["experiment"]))
             path = self.folder / FOLDERS["experiment"] / f"{name}.yaml"
-            written = write_out(read_yaml(path), str(path))
+            self._grids[name] = grid = write_out_grid(self._with_base("experiment", name), str(path))
+            written = write_out(grid.document, str(path))
             try:
                 self._experiments[name] = validated(FILES["experiment"], written.document, str(path))
             except ConfigError as error:
-                raise ConfigError(written.as_in_the_file(str(error))) from None
+                raise ConfigError(grid.as_in_the_file(written.as_in_the_file(str(error)))) from None
             self._written[name] = written
         return self._experiments[name]
 
@@ -111,20 +123,31 @@ class Project:
         self.written_experiment(experiment)
         return self._written[experiment].bases
 
-    def _task_with_base(self, name: str, below: tuple[str, ...]) -> dict[str, Any]:
-        """The keys of a task laid over those of its base, not validated. Raises ConfigError for a circle of bases."""
-        path = self.folder / FOLDERS["task"] / f"{name}.yaml"
+    def sets(self, experiment: str) -> dict[str, str]:
+        """The set of each run that a grid made: `set_1`. Runs that were made without a grid are in none."""
+        self.written_experiment(experiment)
+        grid, bases = self._grids[experiment], self._written[experiment].bases
+        names = {run: bases.get(run, run) for run in self._experiments[experiment]["runs"]}
+        return {run: grid.sets[base] for run, base in names.items() if base in grid.sets}
+
+    def _with_base(self, kind: str, name: str, below: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The keys of a task or an experiment laid over those of its base, not validated.
+
+        Raises ConfigError for a circle of bases.
+        """
+        path = self.folder / FOLDERS[kind] / f"{name}.yaml"
         raw = read_yaml(path)
         base = raw.get("base")
         if base is None:
             return raw
-        self.require("task", base, f"{path}: base")
+        self.require(kind, base, f"{path}: base")
         if base in (*below, name):
             raise ConfigError(f"{path}: base: got {base!r}, whose own base leads back to {name!r}")
-        inherited = self._task_with_base(base, (*below, name))
-        # Rows come from one place only.
-        if raw.keys() & {"data", "embedded"}:
-            inherited = {key: value for key, value in inherited.items() if key not in ("data", "embedded")}
+        inherited = self._with_base(kind, base, (*below, name))
+        # Of these, a file has one.
+        for choice in _CHOICES[kind]:
+            if raw.keys() & choice:
+                inherited = {key: value for key, value in inherited.items() if key not in choice - raw.keys()}
         return merged(inherited, raw)
 
     def protocol_of(self, experiment: str, task: str) -> dict[str, Any]:
@@ -189,12 +212,19 @@ class Project:
 
     def seeded_runs(self, experiment: str) -> list[SeededRun]:
         """The models of an experiment in the order of its file, one for each run and pretraining seed."""
-        runs, labels = self.experiment(experiment)["runs"], self.labels(experiment)
-        return [SeededRun.of(name, seed, labels.get(name, "")) for name, run in runs.items() for seed in run["seeds"]]
+        return list(self._seeded_runs(experiment).values())
+
+    def _seeded_runs(self, experiment: str) -> dict[str, SeededRun]:
+        if experiment not in self._runs:
+            runs, labels = self.experiment(experiment)["runs"], self.labels(experiment)
+            pairs = [(name, seed) for name, run in runs.items() for seed in run["seeds"]]
+            found = [SeededRun.of(name, seed, labels.get(name, "")) for name, seed in pairs]
+            self._runs[experiment] = {run.name: run for run in found}
+        return self._runs[experiment]
 
     def seeded_run(self, experiment: str, name: str) -> SeededRun:
         """The run and seed called `name`. Raises ConfigError with the nearest match when there is none such."""
-        known = {run.name: run for run in self.seeded_runs(experiment)}
+        known = self._seeded_runs(experiment)
         if name not in known:
             raise ConfigError(
                 f"experiment {experiment!r} has no model {name!r}; there are: {', '.join(known)}{nearest(name, known)}"

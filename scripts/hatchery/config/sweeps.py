@@ -175,7 +175,7 @@ def _values(sweep: Mapping[str, Any], place: str) -> tuple[Any, ...]:
             raise ConfigError(f"{place}.{SWEEP}: a sweep within a sweep; write two sweeps, each at its own key")
         # 1 and 1.0 are the same setting, 1 and true are not.
         if any(value == other and isinstance(value, bool) == isinstance(other, bool) for other in seen):
-            raise ConfigError(f"{place}.{SWEEP}: {_text(value)} is given twice, expected each value once")
+            raise ConfigError(f"{place}.{SWEEP}: {text_of(value)} is given twice, expected each value once")
         seen.append(value)
     return tuple(values)
 
@@ -211,8 +211,8 @@ def _add_run(
             changed[sweep.scope] = {}
         _set(changed[sweep.scope], sweep.path, value)
         key = _shortest(sweep, sweeps)
-        name = f"{name}_{_slug('_'.join(key))}_{_slug(_text(value))}"
-        label = f"{label}, {'.'.join(key)} {_text(value)}"
+        name = f"{name}_{slug('_'.join(key))}_{slug(text_of(value))}"
+        label = f"{label}, {'.'.join(key)} {text_of(value)}"
     if sweeps:
         if name in result.document["runs"]:
             raise ConfigError(
@@ -286,19 +286,19 @@ def _known_paths() -> frozenset[Path]:
     return frozenset((PRETRAINING, *path) for path in key_paths(PretrainingSettings))
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A value as the file could have it, on one line."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_text(part)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {text_of(part)}" for key, part in value.items()) + "}"
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _slug(text: str) -> str:
+def slug(text: str) -> str:
     """Letters, digits and underscores that stand for a value: 0.005 is 0p005, -1 is m1, 1e-06 is 1em06."""
     number = re.sub(r"(?<=\d)\.(?=\d)", "p", text)
     number = re.sub(r"(?:(?<=^)|(?<=\de))-(?=\d)", "m", number)
-    slug = re.sub(r"[^A-Za-z0-9]+", "_", number).strip("_") or "empty"
-    return slug if len(slug) <= VALUE_LENGTH else f"{slug[: VALUE_LENGTH - 9]}_{digest(text)[:8]}"
+    name = re.sub(r"[^A-Za-z0-9]+", "_", number).strip("_") or "empty"
+    return name if len(name) <= VALUE_LENGTH else f"{name[: VALUE_LENGTH - 9]}_{digest(text)[:8]}"
 
 
 def _place(*path: str) -> str:

@@ -1,5 +1,6 @@
 """What Snakemake's rules take from the records of their stages, in the words of Snakemake's directives."""
 
+import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -26,6 +27,8 @@ def plainly(function: Callable[..., Result]) -> Callable[..., Result]:
         except HatcheryError as error:
             raise SystemExit(error_lines(error)) from None
 
+    # Snakemake asks for it some thirty times a job.
+    call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return call
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
@@ -127,7 +128,20 @@ def missing_choices(hint: Any, value: Any, path: Path = ()) -> Iterator[tuple[st
         if choice and sum(all(key in value for key in group) for group in choice) != 1:
             yield ".".join(path), f"expected exactly one of the keys {' or '.join(', '.join(keys) for keys in choice)}"
     for key, inner, item in below(hint, value):
-        yield from missing_choices(inner, item, (*path, key))
+        if _has_choices(inner):
+            yield from missing_choices(inner, item, (*path, key))
+
+
+@cache
+def _has_choices(hint: Any) -> bool:
+    """Whether a class with a choice of keys can stand somewhere below this type."""
+    for member, about in metadata(hint):
+        classes = [*(meta.settings for meta in about if isinstance(meta, PartOf)), member]
+        for cls in classes:
+            inner = hints_of(cls).values() if isinstance(cls, type) and is_dataclass(cls) else get_args(cls)
+            if getattr(cls, "ONE_OF", ()) or any(_has_choices(part) for part in inner):
+                return True
+    return False
 
 
 def key_paths(cls: type, path: Path = ()) -> Iterator[Path]:
