@@ -105,7 +105,7 @@ def test_a_study_and_an_experiment_cannot_share_a_name(folder: Path) -> None:
 
 def test_what_only_an_experiment_has_says_so_of_a_study(folder: Path) -> None:
     with pytest.raises(ConfigError, match="got 'side', which is a study"):
-        stage_settings(Project(folder), "export_model", experiment="side", cell="random-s42")
+        stage_settings(Project(folder), "export_model", experiment="side", run="random-s42")
 
 
 def test_an_analysis_may_need_every_tidy_table() -> None:
