@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.analysis.analyses.names import analysis_names
 from hatchery.analysis.figures.registry import (
     NEEDS,
     declared_figures,
@@ -22,7 +23,7 @@ def test_what_is_read_of_a_figure_is_what_its_file_says(name: str) -> None:
     module = import_module(f"hatchery.analysis.figures.{name}")
     declared = declared_figures()[name]
     assert declared == module.FIGURE
-    assert set(declared.needs) <= set(NEEDS) and callable(module.draw)
+    assert set(declared.needs) <= {*NEEDS, *analysis_names()} and callable(module.draw)
 
 
 def test_planning_does_not_load_what_draws(repository: Path) -> None:

@@ -36,7 +36,7 @@ def test_one_shape_is_better_on_unfiltered_glue(told: dict[str, Claim]) -> None:
 
 def test_larger_models_are_compared_with_a_tied_one(told: dict[str, Claim]) -> None:
     found = told["More"].found
-    assert "tied matrices and no projection, 11.30 million parameters and a peak learning rate of 5e-4" in found
+    assert "tied matrices and no projection, 11.30 million parameters and a peak learning rate of 5.00e-4" in found
     assert found.endswith(
         "16.24 million that was logged with both reached 7.23; 6 of the 7 larger ones are below that."
     )

@@ -7,16 +7,16 @@ the list: reference, sections 7, 8.5 and 8.6; that filtered GLUE is not always h
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from hatchery.analysis.published_curves import PublishedRun
+from hatchery.analysis.published_curves import DEFAULT_RATE, PublishedRun
 from hatchery.analysis.published_flops import REVERSED, Shape, printed_flops, shape_of, shape_text
 from hatchery.analysis.published_values import PublishedNumber
 from hatchery.analysis.scaling.correlation import p_value_of, pairs_for, spearman
 from hatchery.errors import EvaluationError
+from hatchery.units import power
 
 UNTRAINED, UNCONSTRAINED = "_untrained", "_unconstrained"
 STATED_SETS, STATED_MODELS, STATED_PAIRS = (16, 16, 30), 70, 32
 """Sections 4.1 and 1 and footnote 5: models of set-1, set-2 and set-3, all models, models of the correlation."""
-_DEFAULT_RATE = 5e-4
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def shape_row(shape: Sequence[int]) -> str:
 def claims(numbers: Iterable[PublishedNumber], logged: Sequence[PublishedRun]) -> list[Claim]:
     """The claims in the order of the paper. Raises EvaluationError for a number that is not among the published."""
     known = _Numbers(numbers)
-    runs = {run.sizes: run for run in logged if run.peak_learning_rate == _DEFAULT_RATE}
+    runs = {run.sizes: run for run in logged if run.peak_learning_rate == DEFAULT_RATE}
     tell: tuple[Callable[[_Numbers, dict[Shape, PublishedRun], Sequence[PublishedRun]], Claim], ...] = (
         *(_number_of_models, _pretraining_helps, _filtered_is_higher, _depth, _correlation),
         *(_larger_models, _sizes, _reversed_flops),
@@ -141,10 +141,10 @@ def _correlation(known: _Numbers, runs: dict[Shape, PublishedRun], logged: Seque
     ]
     values = [f"{each.rho:.2f} (p = {each.p_value:.2f})" for each in tabulated]
     return Claim(
-        f"Perplexity and filtered GLUE correlate with rho = {rho:.2f}, p = {_small(p_value)}, over {STATED_PAIRS}"
+        f"Perplexity and filtered GLUE correlate with rho = {rho:.2f}, p = {power(p_value)}, over {STATED_PAIRS}"
         f" models; unfiltered GLUE with {other:.2f}, p = {p_other:.2g}.",
         "section 5.3, footnote 5",
-        f"With {STATED_PAIRS} models, rho = {rho:.2f} has p = {_small(p_value_of(rho, STATED_PAIRS))}; the printed"
+        f"With {STATED_PAIRS} models, rho = {rho:.2f} has p = {power(p_value_of(rho, STATED_PAIRS))}; the printed"
         f" p values belong to {pairs_for(rho, p_value)} and {pairs_for(other, p_other)} models. The {len(rows)} models"
         f" of Table 3 alone give {values[0]} filtered and {values[1]} unfiltered; the others are not tabulated.",
     )
@@ -161,8 +161,8 @@ def _larger_models(known: _Numbers, runs: dict[Shape, PublishedRun], logged: Seq
         " 16 million.",
         "section 5.1, appendix D, Table 7",
         f"The logs have that model with {_kind(best)}, {best.parameters / 1e6:.2f} million parameters and a peak"
-        f" learning rate of {_small(best.peak_learning_rate)}; the larger models have two matrices and"
-        f" {_small(anchor.peak_learning_rate)} (launch scripts). The model of {anchor.parameters / 1e6:.2f} million"
+        f" learning rate of {power(best.peak_learning_rate)}; the larger models have two matrices and"
+        f" {power(anchor.peak_learning_rate)} (launch scripts). The model of {anchor.parameters / 1e6:.2f} million"
         f" that was logged with both reached {reached:.2f}; {better} of the {len(larger)} larger ones are below that.",
     )
 
@@ -193,11 +193,6 @@ def _reversed_flops(known: _Numbers, runs: dict[Shape, PublishedRun], logged: Se
         f" follows from no formula: {shape_text(unexplained[0].shape)} {unexplained[0].number.value:g}, counted"
         f" {unexplained[0].counted['code']:.2f}.",
     )
-
-
-def _small(number: float) -> str:
-    mantissa, exponent = f"{number:.2e}".split("e")
-    return f"{float(mantissa):g}e{int(exponent)}"
 
 
 def _kind(run: PublishedRun) -> str:

@@ -20,6 +20,8 @@ from hatchery.modeling.paper_flops import (
 from hatchery.modeling.roberta.parameters import tied_parameters, untied_parameters
 from hatchery.storage.records import Record, read_records
 
+DEFAULT_RATE = 5e-4
+"""The peak learning rate of all runs but the trials of a lower one and the larger models."""
 TIED = "tied,no projection"
 
 

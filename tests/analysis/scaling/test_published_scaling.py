@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.analysis.published_curves import PublishedRun, read_published_curves
-from hatchery.analysis.scaling.bootstrap import bootstrap_interval
+from hatchery.analysis.scaling.bootstrap import Resampling, bootstrap_interval
 from hatchery.analysis.scaling.break_point import DECISIVE, find_break
 from hatchery.analysis.scaling.correlation import p_value_of, pairs_for, spearman
 from hatchery.analysis.scaling.cost_effectiveness import Option, steps
@@ -176,11 +176,11 @@ def test_the_exponent_has_an_interval_over_runs(best: list[Point], points: list[
         places = frontier([point[0] for point in drawn], [point[1] for point in drawn], edges)
         return law([drawn[place] for place in places if drawn[place][0] > ABOVE]).exponent
 
-    interval = bootstrap_interval(groups, exponent, draws=200, seed=1)
+    interval = bootstrap_interval(groups, exponent, Resampling(200, seed=1))
     assert interval is not None
     assert interval.holds(-0.1429) and interval.holds(-0.1412)
     assert interval.high - interval.low < 0.1
-    assert interval == bootstrap_interval(groups, exponent, draws=200, seed=1)
+    assert interval == bootstrap_interval(groups, exponent, Resampling(200, seed=1))
 
 
 SIZES = ("H", "L", "E", "I")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hatchery.analysis.scaling.bootstrap import bootstrap_interval
+from hatchery.analysis.scaling.bootstrap import Resampling, bootstrap_interval
 from hatchery.analysis.scaling.break_point import find_break
 from hatchery.analysis.scaling.correlation import p_value_of, spearman
 from hatchery.analysis.scaling.cost_effectiveness import Option, steps
@@ -94,12 +94,12 @@ def test_the_interval_of_a_mean_is_that_of_its_groups() -> None:
     def mean(places: list[int]) -> float:
         return float(values[places].mean())
 
-    alone = bootstrap_interval([[place] for place in range(200)], mean)
+    alone = bootstrap_interval([[place] for place in range(200)], mean, Resampling())
     assert alone is not None
     assert (alone.low, alone.high) == (pytest.approx(9.7, abs=0.2), pytest.approx(10.3, abs=0.2))
     # Ten groups whose members agree are ten points.
     values = np.repeat(values[:10], 20)
-    grouped = bootstrap_interval([list(range(20 * group, 20 * group + 20)) for group in range(10)], mean)
+    grouped = bootstrap_interval([list(range(20 * group, 20 * group + 20)) for group in range(10)], mean, Resampling())
     assert grouped is not None
     assert grouped.high - grouped.low > 3 * (alone.high - alone.low)
 
@@ -108,8 +108,8 @@ def test_an_interval_needs_two_groups_and_most_of_its_draws() -> None:
     def refuses(places: list[int]) -> float:
         raise EvaluationError("too few")
 
-    assert bootstrap_interval([[0, 1]], lambda places: 1.0) is None
-    assert bootstrap_interval([[0], [1]], refuses) is None
+    assert bootstrap_interval([[0, 1]], lambda places: 1.0, Resampling()) is None
+    assert bootstrap_interval([[0], [1]], refuses, Resampling()) is None
 
 
 def option(name: str, flops: float, perplexity: float, **sizes: int) -> Option:

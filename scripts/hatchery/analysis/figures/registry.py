@@ -62,7 +62,7 @@ def figures_drawn_from(has: Collection[str]) -> dict[str, Declaration]:
 def require_figure(name: str, has: Collection[str], of: str) -> Declaration:
     """The declaration of a figure of the experiment or study `of`. Raises ConfigError where that lacks a need."""
     figure = declared_figures()[name]
-    words = {need: words for need, (_, words) in NEEDS.items()}
+    words: dict[str, str] = {need: words for need, (_, words) in NEEDS.items()}
     lacking = [words.get(need, f"analyses {need!r}") for need in figure.needs if need not in has]
     if lacking:
         drawn = ", ".join(figures_drawn_from(has))

@@ -10,6 +10,16 @@ import numpy as np
 
 from hatchery.errors import EvaluationError
 
+
+@dataclass(frozen=True)
+class Resampling:
+    """How intervals are drawn."""
+
+    draws: int = 1000
+    confidence: float = 0.95
+    seed: int = 0
+
+
 LEAST_SHARE = 0.5
 """Of the draws, how many must have given a number: with fewer, the interval would be that of the easy ones."""
 
@@ -29,12 +39,7 @@ class Interval:
 
 
 def bootstrap_interval(
-    groups: Sequence[Sequence[int]],
-    quantity: Callable[[list[int]], float],
-    *,
-    draws: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
+    groups: Sequence[Sequence[int]], quantity: Callable[[list[int]], float], resampling: Resampling
 ) -> Interval | None:
     """The interval of a quantity of points; `groups` are the places of the points that are drawn together.
 
@@ -43,16 +48,16 @@ def bootstrap_interval(
     """
     if len(groups) < 2:
         return None
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(resampling.seed)
     values = []
-    for _ in range(draws):
+    for _ in range(resampling.draws):
         chosen = generator.integers(len(groups), size=len(groups)).tolist()
         try:
             values.append(quantity([place for group in chosen for place in groups[group]]))
         except EvaluationError:
             continue
-    if len(values) <= LEAST_SHARE * draws:
+    if len(values) <= LEAST_SHARE * resampling.draws:
         return None
-    tail = 50 * (1 - confidence)
+    tail = 50 * (1 - resampling.confidence)
     low, high = np.percentile(values, [tail, 100 - tail])
-    return Interval(float(low), float(high), confidence, len(values))
+    return Interval(float(low), float(high), resampling.confidence, len(values))

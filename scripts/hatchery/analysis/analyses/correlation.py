@@ -1,0 +1,233 @@
+"""Do models with a lower perplexity score higher after fine-tuning: Spearman's correlation, with n and p that fit.
+
+Source: section 5.3 and Figure 4 of the reduced-vocabulary study. With `paper`, what it prints stands beside ours, with
+the p value that the stated number of models would give, and what its Table 3 alone gives.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
+from hatchery.rendering.table import Column, Group, Table
+from hatchery.units import power
+
+if TYPE_CHECKING:
+    from hatchery.analysis.scaling.correlation import Correlation
+
+SMALL_P = 1e-3
+OURS, TABULATED, PRINTED = "ours", "published Table 3", "printed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorrelationSettings(AnalysisSettings):
+    """Which models and which scores."""
+
+    experiments: tuple[str, ...] = ()
+    """The experiments of the study whose models count together; none names all."""
+    suites: tuple[str, ...] = ()
+    """Suites of tasks whose averages are correlated; none names all that have an average."""
+    split: str = "test"
+    """Whose perplexity; where it was not measured, the last development perplexity of the training."""
+    flops: FlopsCount = "products"
+    """How our FLOPs are counted, for the figure."""
+    paper: str = ""
+    """Published values to stand beside ours: tables below config/published/; empty: none."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A trained model with its perplexity and the average of a suite; `flops` and `parameters` are for the figure."""
+
+    source: str
+    model: str
+    suite: str
+    perplexity: float
+    score: float
+    parameters: float | None
+    flops: float | None
+
+
+def analyse(settings: CorrelationSettings, study: Study) -> Findings:
+    """The pairs and their correlations. Raises ManifestError or EvaluationError."""
+    from hatchery.analysis.scaling.correlation import LEAST_PAIRS, spearman
+
+    pairs = [*_our_pairs(settings, study), *(_published_pairs(settings, study) if settings.paper else [])]
+    by_suite: dict[tuple[str, str], list[Pair]] = {}
+    for pair in pairs:
+        by_suite.setdefault((pair.source, pair.suite), []).append(pair)
+    found = {
+        key: spearman([pair.perplexity for pair in each], [pair.score for pair in each])
+        for key, each in by_suite.items()
+        if len(each) >= LEAST_PAIRS
+    }
+    rows = [_pair_row(pair) for pair in pairs] + [_row(source, suite, each) for (source, suite), each in found.items()]
+    tables = _tables(found, _printed(settings, study))
+    return Findings(rows, tables, _notes(settings, bool(tables), by_suite))
+
+
+def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
+    """Means over seeds of all trained models, from the summary; what a model lacks leaves it out."""
+    from hatchery.analysis.flops_counts import training_flops
+    from hatchery.analysis.summary_rows import read_summary
+    from hatchery.analysis.tidy_tables import RUNS, read_frame
+
+    among = settings.experiments or None
+    trained = {
+        run["model"]: run
+        for run in read_frame(study.tables["runs"], RUNS, experiment=among).to_dicts()
+        if run["steps"] and not run["initial"]
+    }
+    perplexities: dict[str, dict[str, float]] = {}
+    averages: dict[str, dict[str, float]] = {}
+    for row in read_summary(study.tables["summary"]):
+        if row.model not in trained or row.mean is None:
+            continue
+        if row.metric == "perplexity" and row.task in (settings.split, "development"):
+            perplexities.setdefault(row.model, {})[row.task] = row.mean
+        wanted = row.suite in settings.suites or not settings.suites
+        if wanted and row.metric == "score_percent" and row.task.startswith("average"):
+            # The average of a suite comes first; other averages of it are for single tables.
+            averages.setdefault(row.suite, {}).setdefault(row.model, row.mean)
+    held_out = all(settings.split in perplexities.get(model, {}) for model in trained)
+    split = settings.split if held_out else "development"
+    for suite, scores in averages.items():
+        for model, score in scores.items():
+            perplexity = perplexities.get(model, {}).get(split)
+            if perplexity is not None:
+                run = trained[model]
+                flops = training_flops(run, settings.flops)
+                yield Pair(OURS, model, suite, perplexity, score, run["parameters"], flops)
+
+
+def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
+    """The models of Table 3 with both averages; sizes and FLOPs as they are counted, not as they are printed."""
+    from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves
+    from hatchery.analysis.published_flops import shape_of, study_flops_1e15
+    from hatchery.analysis.published_values import read_numbers
+
+    numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == "3"]
+    perplexities = {n.row: n.value for n in numbers if n.metric == "perplexity"}
+    logged = read_published_curves(study.files[f"curves/{settings.paper}"])
+    parameters = {run.sizes: run.parameters for run in logged if run.peak_learning_rate == DEFAULT_RATE}
+    for number in numbers:
+        if number.metric == "score_percent" and number.row in perplexities:
+            size = parameters.get(shape_of(number.row))
+            flops = 1e15 * study_flops_1e15(shape_of(number.row), "code")
+            perplexity = perplexities[number.row]
+            yield Pair(TABULATED, number.row, number.suite, perplexity, number.value, size, flops)
+
+
+def _printed(settings: CorrelationSettings, study: Study) -> dict[str, tuple[float, float]]:
+    """What the text prints, rho and p, by the name of the suite in the published values."""
+    from hatchery.analysis.published_values import read_numbers
+
+    if not settings.paper:
+        return {}
+    numbers = read_numbers(study.files[f"values/{settings.paper}"])
+    values = {(n.task, n.metric): n.value for n in numbers if n.suite == "correlation"}
+    suites = {"perplexity_and_filtered_glue": "rv_glue_filtered", "perplexity_and_unfiltered_glue": "rv_glue"}
+    return {
+        suite: (values[task, "spearman"], values[task, "p_value"])
+        for task, suite in suites.items()
+        if (task, "spearman") in values
+    }
+
+
+_EMPTY: dict[str, Any] = dict.fromkeys(
+    (
+        "kind",
+        "source",
+        "model",
+        "suite",
+        "perplexity",
+        "score",
+        "parameters",
+        "flops",
+        "pairs",
+        "rho",
+        "p_value",
+        "exact",
+    )
+)
+
+
+def _pair_row(pair: Pair) -> dict[str, Any]:
+    flops = None if pair.flops is None else float(f"{pair.flops:.6e}")
+    return _EMPTY | {
+        **{"kind": "model", "source": pair.source, "model": pair.model, "suite": pair.suite},
+        **{"perplexity": round(pair.perplexity, 4), "score": round(pair.score, 4)},
+        **{"parameters": pair.parameters, "flops": flops},
+    }
+
+
+def _row(source: str, suite: str, found: "Correlation") -> dict[str, Any]:
+    return _EMPTY | {
+        **{"kind": "correlation", "source": source, "suite": suite, "pairs": found.pairs, "exact": int(found.exact)},
+        "rho": None if found.rho is None else round(found.rho, 4),
+        "p_value": None if found.p_value is None else float(f"{found.p_value:.3g}"),
+    }
+
+
+def _tables(found: Mapping[tuple[str, str], "Correlation"], printed: Mapping[str, tuple[float, float]]) -> list[Table]:
+    from hatchery.analysis.published_claims import STATED_PAIRS
+    from hatchery.analysis.scaling.correlation import p_value_of
+
+    rows = [
+        [suite, source, str(each.pairs), *_texts(each), "all orders" if each.exact else "t distribution"]
+        for (source, suite), each in found.items()
+    ]
+    for suite, (rho, p_value) in printed.items():
+        rows.append([suite, PRINTED, f"{STATED_PAIRS} stated", f"{rho:.2f}", p_value_text(p_value), "-"])
+        fitting = p_value_text(p_value_of(rho, STATED_PAIRS))
+        rows.append(
+            [suite, "printed rho, p for the stated n", str(STATED_PAIRS), f"{rho:.2f}", fitting, "t distribution"]
+        )
+    if not rows:
+        return []
+    columns = [Column("average of", words=True), Column("of", words=True), Column("n"), Column("rho"), Column("p")]
+    groups = [Group(rows)]
+    return [Table([*columns, Column("p from", words=True)], groups, "Spearman's correlation of perplexity and scores")]
+
+
+def _texts(found: "Correlation") -> list[str]:
+    if found.rho is None or found.p_value is None:
+        return ["-", "-"]
+    return [f"{found.rho:.2f}", p_value_text(found.p_value)]
+
+
+def p_value_text(value: float) -> str:
+    """A p value with two digits, a tiny one with its power of ten."""
+    return f"{value:.2g}" if value >= SMALL_P else power(value)
+
+
+def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[str, str], Any]) -> list[str]:
+    if not shown:
+        return ["There are no three trained models with a perplexity and an average of a suite."]
+    notes = [
+        "n counts trained models, the mean over seeds of each; models that were not pretrained are left out. A negative"
+        " rho says that a lower perplexity goes with a higher score. p is two-sided.",
+    ]
+    if any(source == OURS for source, _ in by_suite):
+        notes.append(f"FLOPs of the figure: {COUNT_NAMES[settings.flops]}.")
+    if settings.paper:
+        notes.append(
+            "The printed p values do not fit the stated number of models; most of the printed points are not tabulated."
+        )
+    return notes
+
+
+def _published(settings: CorrelationSettings) -> list[str]:
+    paper = settings.paper
+    return [f"values/{paper}", f"curves/{paper}", f"curves/{paper}_runs"] if paper else []
+
+
+ANALYSIS = Analysis(
+    title="Perplexity and scores",
+    version=1,
+    settings=CorrelationSettings,
+    run=analyse,
+    needs=("runs", "summary"),
+    published=_published,
+)

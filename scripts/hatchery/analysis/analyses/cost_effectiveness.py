@@ -1,0 +1,212 @@
+"""Incremental cost-effectiveness: perplexity saved per 1e9 FLOPs of a training sequence by the next larger size.
+
+Source: section 4.4 and Table 2 of the reduced-vocabulary study. With `paper`, the printed ratios stand beside ours, and
+those that follow from the perplexities that its authors logged.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
+from hatchery.rendering.table import Column, Group, Table
+
+if TYPE_CHECKING:
+    from hatchery.analysis.scaling.cost_effectiveness import Step
+
+SIZE_COLUMNS = {
+    "embedding_size": "embedding_size",
+    "hidden_size": "hidden_size",
+    "intermediate_size": "intermediate_size",
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "attention_heads",
+}
+"""The sizes of a model in the order of the paper (E, H, I, L, A), and their columns in `runs.parquet`."""
+OURS, LOGGED, PRINTED = "ours", "published logs", "printed"
+
+Size = Literal["embedding_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostEffectivenessSettings(AnalysisSettings):
+    """Which sizes are varied, and how cost and outcome are measured."""
+
+    experiments: tuple[str, ...] = ()
+    """The experiments of the study; none names all. Models of different experiments are never compared."""
+    sizes: tuple[Size, ...] = ("hidden_size", "num_hidden_layers", "embedding_size", "intermediate_size")
+    """The sizes that are varied, in the order of the table."""
+    flops: FlopsCount = "code_without_projection"
+    """How our FLOPs are counted. The study leaves out the projection here, and here alone."""
+    split: str = "test"
+    """Whose perplexity is the outcome; where it was not measured, the last development perplexity of the training."""
+    paper: str = ""
+    """Published values to stand beside ours: tables below config/published/; empty: none."""
+
+
+def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
+    """The ratios of all steps. Raises ManifestError or EvaluationError."""
+    from hatchery.analysis.scaling.cost_effectiveness import steps
+
+    ours, split = _our_options(settings, study)
+    printed = _printed(settings, study)
+    found: dict[tuple[str, str], list[Step]] = {
+        (OURS, experiment): steps(options, settings.sizes) for experiment, options in ours.items()
+    }
+    if settings.paper:
+        logged = steps(_logged_options(settings, study), settings.sizes)
+        found[LOGGED, settings.paper] = [step for step in logged if _place(step) in printed]
+    rows = [_row(source, experiment, step) for (source, experiment), each in found.items() for step in each] + [
+        {
+            **_row(PRINTED, settings.paper, step),
+            "ratio": printed[key],
+            "smaller_perplexity": None,
+            "larger_perplexity": None,
+        }
+        for step in found.get((LOGGED, settings.paper), ())
+        if (key := _place(step)) in printed
+    ]
+    return Findings(rows, [_table(settings, found, printed)] if rows else [], _notes(settings, split, bool(rows)))
+
+
+def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dict[str, list[Any]], str]:
+    """Our trained models by experiment, the mean over seeds of each, and whose perplexity it is."""
+    from hatchery.analysis.flops_counts import flops_per_sequence
+    from hatchery.analysis.scaling.cost_effectiveness import Option
+    from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame
+
+    among = settings.experiments or None
+    runs = [run for run in read_frame(study.tables["runs"], RUNS, experiment=among).to_dicts() if run["steps"]]
+    measured = read_frame(study.tables["measurements"], MEASUREMENTS, kind=("perplexity",), task=(settings.split,))
+    values = dict(measured.filter(measured["metric"] == "perplexity").select("run", "value").iter_rows())
+    everywhere = bool(runs) and all(values.get(run["run"]) is not None for run in runs)
+    by_model: dict[tuple[str, str], list[tuple[dict[str, Any], float]]] = {}
+    for run in runs:
+        value = values[run["run"]] if everywhere else run["development_perplexity"]
+        if value is not None:
+            by_model.setdefault((run["experiment"], run["model"]), []).append((run, value))
+    options: dict[str, list[Option]] = {}
+    for (experiment, model), seeds in by_model.items():
+        run = seeds[0][0]
+        flops = flops_per_sequence(run, settings.flops)
+        if flops is not None:
+            sizes = {size: run[column] for size, column in SIZE_COLUMNS.items()}
+            mean = sum(value for _, value in seeds) / len(seeds)
+            options.setdefault(experiment, []).append(Option(model, sizes, flops, mean))
+    return options, settings.split if everywhere else "development"
+
+
+def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[Any]:
+    """The logged runs at the default rate, which are those of set-1 and of what else varies one size."""
+    from hatchery.analysis.published_claims import shape_row
+    from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves
+    from hatchery.analysis.published_values import read_numbers
+    from hatchery.analysis.scaling.cost_effectiveness import Option
+
+    numbers = read_numbers(study.files[f"values/{settings.paper}"])
+    perplexities = {
+        n.row: n.value for n in numbers if (n.suite, n.metric) == ("perplexity", "perplexity") and not n.table.isdigit()
+    }
+    tabulated = {n.row for n in numbers if n.table == "3"}
+    return [
+        Option(
+            shape_row(run.sizes),
+            dict(zip(SIZE_COLUMNS, run.sizes, strict=True)),
+            run.flops_per_sequence("code_without_projection"),
+            perplexities[run.row],
+        )
+        for run in read_published_curves(study.files[f"curves/{settings.paper}"])
+        if run.peak_learning_rate == DEFAULT_RATE and shape_row(run.sizes) in tabulated and run.row in perplexities
+    ]
+
+
+def _printed(settings: CostEffectivenessSettings, study: Study) -> dict[tuple[str, tuple[int, ...]], float]:
+    """The printed ratios by (size, sizes of the larger model)."""
+    from hatchery.analysis.published_flops import shape_of
+    from hatchery.analysis.published_values import read_numbers
+
+    if not settings.paper:
+        return {}
+    numbers = read_numbers(study.files[f"values/{settings.paper}"])
+    return {(n.task, shape_of(n.row)): n.value for n in numbers if n.suite == "cost_effectiveness"}
+
+
+def _place(step: "Step") -> tuple[str, tuple[int, ...]]:
+    """Where Table 2 prints the ratio of a step."""
+    return step.size, tuple(step.larger.sizes.values())
+
+
+def _row(source: str, experiment: str, step: "Step") -> dict[str, Any]:
+    return {
+        **{"source": source, "experiment": experiment, "size": step.size},
+        **{"from": step.smaller.sizes[step.size], "to": step.larger.sizes[step.size]},
+        **{"smaller": step.smaller.name, "larger": step.larger.name},
+        "smaller_perplexity": round(step.smaller.perplexity, 6),
+        "larger_perplexity": round(step.larger.perplexity, 6),
+        "gflops": round((step.larger.flops - step.smaller.flops) / 1e9, 6),
+        "ratio": None if step.ratio is None else round(step.ratio, 4),
+    }
+
+
+def _table(
+    settings: CostEffectivenessSettings,
+    found: Mapping[tuple[str, str], Sequence["Step"]],
+    printed: Mapping[tuple[str, tuple[int, ...]], float],
+) -> Table:
+    """A row for each step of any source, a column for each source."""
+    places: dict[tuple[str, tuple[int, ...], tuple[int, ...]], dict[tuple[str, str], Step]] = {}
+    for key, each in found.items():
+        for step in each:
+            place = (step.size, tuple(step.smaller.sizes.values()), tuple(step.larger.sizes.values()))
+            places.setdefault(place, {})[key] = step
+    groups = []
+    for size in settings.sizes:
+        rows = []
+        for (varied, smaller, larger), by_source in places.items():
+            if varied != size:
+                continue
+            index = list(SIZE_COLUMNS).index(size)
+            ratios = [by_source[key].ratio if key in by_source else None for key in found]
+            if settings.paper:
+                ratios.append(printed.get((size, larger)))
+            texts = ["-" if ratio is None else f"{ratio:.4f}" for ratio in ratios]
+            rows.append([f"({', '.join(map(str, larger))})", f"{smaller[index]} to {larger[index]}", *texts])
+        if rows:
+            groups.append(Group(rows, size.replace("_", " ").removeprefix("num ")))
+    several = sum(source == OURS for source, _ in found) > 1
+    sources = [f"ours, {name}" if source == OURS and several else source for source, name in found]
+    columns = [Column("model (E, H, I, L, A)", words=True), Column("step", words=True)]
+    columns += [Column(text) for text in (*sources, *([PRINTED] if settings.paper else []))]
+    return Table(columns, groups, "Perplexity saved per 1e9 FLOPs of a training sequence (ICER)")
+
+
+def _notes(settings: CostEffectivenessSettings, split: str, any_rows: bool) -> list[str]:
+    notes = [
+        "ICER: perplexity of the next smaller model less that of the model, divided by the difference of their FLOPs"
+        " per training sequence in 1e9. Positive is a reduction. Both models differ in one size alone.",
+        f"Ours: {split} perplexity, mean over seeds; FLOPs: {COUNT_NAMES[settings.flops]}.",
+    ]
+    if not any_rows:
+        notes.append("No two models of the study differ in one size alone.")
+    if settings.paper:
+        notes.append(
+            "Published logs: the perplexities that the authors logged, before rounding, and FLOPs of their code without"
+            " the projection; these give all printed values. Their perplexity counts padding, ours does not. The last"
+            " steps of H, L and E compare an untied with a tied model."
+        )
+    return notes
+
+
+def _published(settings: CostEffectivenessSettings) -> list[str]:
+    paper = settings.paper
+    return [f"values/{paper}", f"curves/{paper}", f"curves/{paper}_runs"] if paper else []
+
+
+ANALYSIS = Analysis(
+    title="Cost-effectiveness of sizes",
+    version=1,
+    settings=CostEffectivenessSettings,
+    run=analyse,
+    needs=("runs", "measurements"),
+    published=_published,
+)

@@ -1,0 +1,243 @@
+"""Does the loss of compute-optimal models fall as a power law: of FLOPs, of tokens, of parameters, and where it breaks.
+
+Source: section 5.1 and Figures 1 to 3 of the reduced-vocabulary study. With `paper`, its published learning curves go
+through the same procedure, and what its text prints stands beside both.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
+from hatchery.rendering.table import Cell, Column, Group, Table
+from hatchery.settings.base import Count, Natural, Positive, Range, Settings
+from hatchery.units import power
+
+if TYPE_CHECKING:
+    from hatchery.analysis.scaling.break_point import BreakPoint
+    from hatchery.analysis.scaling.laws import Law, Laws
+    from hatchery.analysis.scaling_points import ScalingPoint
+
+OURS, LOGGED, PRINTED = "ours", "published curves", "printed"
+AXIS_NAMES = {"flops": "FLOPs", "tokens": "tokens", "parameters": "parameters"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegionSettings(Settings):
+    """A part of the axis of FLOPs with a law of its own."""
+
+    above: Positive | None = None
+    """Points with more FLOPs belong to it; null is no bound."""
+    up_to: Positive | None = None
+    """Points with at most so many FLOPs belong to it; null is no bound."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerLawsSettings(AnalysisSettings):
+    """How compute-optimal points are found and fitted."""
+
+    experiments: tuple[str, ...] = ()
+    """The experiments of the study whose runs count together; none names all."""
+    most_parameters: Count | None = None
+    """Larger models are left out; null leaves out none."""
+    flops: FlopsCount = "products"
+    """How our FLOPs are counted: matrix products, a formula of the reduced-vocabulary study (code, printed, ...), or
+    6 N D."""
+    bins: Literal["january_2023", "quantiles"] = "quantiles"
+    """The bins of FLOPs, of which each gives its lowest loss: with equal numbers of points, or those of the study's
+    notebook of January 2023."""
+    number_of_bins: Count = 30
+    """Bins by quantiles; January's procedure knows its own number."""
+    regions: dict[str, RegionSettings] = field(default_factory=dict)
+    """Parts of the axis of FLOPs with laws of their own, by name."""
+    draws: Annotated[int, Range(ge=2)] = 1000
+    """How often runs are drawn anew for the intervals."""
+    confidence: Annotated[float, Range(gt=0, lt=1)] = 0.95
+    """Share of the draws within an interval."""
+    seed: Natural = 0
+    """Of the draws."""
+    paper: str = ""
+    """Published curves and values to go through the same: tables below config/published/; empty: none."""
+
+
+def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
+    """Points, laws and breaks of the study, and of published curves. Raises ManifestError or EvaluationError."""
+    from hatchery.analysis.published_curves import read_published_curves
+    from hatchery.analysis.scaling_points import points_of_runs, published_points
+
+    tables = study.tables
+    clouds = {
+        OURS: points_of_runs(
+            tables["runs"], tables["curves"], settings.flops, settings.experiments, settings.most_parameters
+        )
+    }
+    printed: dict[tuple[str, str], float] = {}
+    if settings.paper:
+        clouds[LOGGED] = published_points(read_published_curves(study.files[f"curves/{settings.paper}"]))
+        printed = printed_laws(study, settings.paper)
+    found = {source: laws_of(points, settings) for source, points in clouds.items()}
+    rows = [row for source, laws in found.items() for row in _rows(source, clouds[source], laws)]
+    shown = [_laws_table(settings, found, printed), *_breaks(found)]
+    return Findings(rows, shown, _notes(settings, clouds))
+
+
+def laws_of(points: Sequence["ScalingPoint"], settings: PowerLawsSettings) -> "Laws":
+    """The laws of some points under the settings."""
+    from hatchery.analysis.scaling.bootstrap import Resampling
+    from hatchery.analysis.scaling.laws import AXES, Cloud, Region, scaling_laws
+
+    axes = {axis: [point.along(axis) for point in points] for axis in AXES}
+    cloud = Cloud(axes, [point.loss for point in points], [point.run for point in points])
+    regions = [Region(name, region.above, region.up_to) for name, region in settings.regions.items()]
+    resampling = Resampling(settings.draws, settings.confidence, settings.seed)
+    return scaling_laws(cloud, settings.bins, settings.number_of_bins, regions, resampling)
+
+
+def printed_laws(study: Study, paper: str) -> dict[tuple[str, str], float]:
+    """What the paper prints of its fits, by (what was fitted, metric)."""
+    from hatchery.analysis.published_values import read_numbers
+
+    numbers = read_numbers(study.files[f"values/{paper}"])
+    return {(number.task, number.metric): number.value for number in numbers if number.suite == "scaling"}
+
+
+def rounded(value: float | None, digits: int = 7) -> float | None:
+    """So many significant digits: the last ones differ from machine to machine."""
+    return None if value is None else float(f"{value:.{digits - 1}e}")
+
+
+_EMPTY: dict[str, Any] = dict.fromkeys(
+    (
+        *("kind", "source", "model", "run", "step", "flops", "tokens", "parameters", "loss", "optimal"),
+        *("axis", "region", "above", "up_to", "points", "exponent", "exponent_low", "exponent_high", "coefficient"),
+        *("r_squared", "gain"),
+    )
+)
+
+
+def _rows(source: str, points: Sequence["ScalingPoint"], laws: "Laws") -> Iterable[dict[str, Any]]:
+    """Points, laws and breaks as rows of one form; `kind` tells them apart."""
+    optimal = set(laws.optimal)
+    for place, point in enumerate(points):
+        yield _EMPTY | {
+            **{"kind": "point", "source": source, "model": point.model, "run": point.run, "step": point.step},
+            **{name: rounded(point.along(name)) for name in AXIS_NAMES},
+            **{"loss": rounded(point.loss), "optimal": int(place in optimal)},
+        }
+    for each in laws.laws:
+        row = {"kind": "law", "source": source, "axis": each.axis, "region": each.region.name, "points": each.points}
+        row |= {"above": each.region.above, "up_to": each.region.up_to}
+        if each.law is not None:
+            row |= {name: rounded(getattr(each.law, name), 6) for name in ("exponent", "coefficient", "r_squared")}
+        if each.interval is not None:
+            row |= {"exponent_low": rounded(each.interval.low, 6), "exponent_high": rounded(each.interval.high, 6)}
+        yield _EMPTY | row
+    if (found := laws.found_break) is not None:
+        yield _EMPTY | {
+            **{"kind": "break", "source": source, "axis": "flops", "points": found.single.points},
+            **{"above": rounded(found.below), "up_to": rounded(found.above), "gain": rounded(found.gain, 4)},
+        }
+
+
+def _laws_table(settings: PowerLawsSettings, found: dict[str, "Laws"], printed: dict[tuple[str, str], float]) -> Table:
+    groups = []
+    for place, law in enumerate(found[OURS].laws or found[next(reversed(found))].laws):
+        rows = [_law_row(source, laws.laws[place]) for source, laws in found.items() if laws.laws]
+        name = _printed_name(law)
+        if (name, "exponent") in printed:
+            texts = [_shown(printed.get((name, metric)), form) for metric, form in _PRINTED_FORMS.items()]
+            rows.append([PRINTED, "-", texts[0], "-", *texts[1:]])
+        groups.append(Group(rows, _heading(law)))
+    interval = f"{100 * settings.confidence:g} % interval"
+    headings = ("points", "exponent", interval, "C", "R²")
+    columns = [Column("of", words=True), *(Column(text) for text in headings)]
+    return Table(columns, groups, "Power laws, loss = C x^exponent, through the compute-optimal points")
+
+
+_PRINTED_FORMS = {"exponent": ".4f", "coefficient": ".3g", "r_squared": ".4g"}
+
+
+def _printed_name(law: "Law") -> str:
+    """What the published values call the fit: `flops_above_break`, `tokens`."""
+    return f"{law.axis}_{law.region.name}" if law.axis == "flops" else law.axis
+
+
+def _heading(law: "Law") -> str:
+    from hatchery.analysis.scaling.laws import WHOLE
+
+    region = law.region
+    if region.name == WHOLE:
+        return f"loss against {AXIS_NAMES[law.axis]}, all compute-optimal points"
+    bounds = [
+        f"above {power(region.above)}" if region.above else "",
+        f"up to {power(region.up_to)}" if region.up_to else "",
+    ]
+    return f"loss against {AXIS_NAMES[law.axis]}, {region.name.replace('_', ' ')} ({', '.join(filter(None, bounds))})"
+
+
+def _law_row(source: str, each: "Law") -> list[str]:
+    if each.law is None:
+        return [source, str(each.points), *["-"] * 4]
+    low_high = "-" if each.interval is None else f"{each.interval.low:.4f} to {each.interval.high:.4f}"
+    law = each.law
+    return [source, str(each.points), f"{law.exponent:.4f}", low_high, f"{law.coefficient:.3g}", f"{law.r_squared:.4f}"]
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "-" if value is None else f"{value:{form}}"
+
+
+def _breaks(found: dict[str, "Laws"]) -> list[Table]:
+    rows = [_break_row(source, laws.found_break) for source, laws in found.items() if laws.found_break is not None]
+    if not rows:
+        return []
+    columns = [Column("of", words=True), Column("between (FLOPs)"), Column("gain"), Column("exponent below")]
+    columns += [Column("exponent above"), Column("a break?", words=True)]
+    return [Table(columns, [Group(rows)], "The best cut of the compute-optimal points into two power laws")]
+
+
+def _break_row(source: str, found: "BreakPoint") -> list[str | Cell]:
+    exponents = [f"{law.exponent:.4f}" for law in (found.left, found.right)]
+    verdict = "yes" if found.decisive else "no"
+    return [source, f"{power(found.below)} and {power(found.above)}", f"{found.gain:.1f}", *exponents, verdict]
+
+
+def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]]) -> list[str]:
+    from hatchery.analysis.scaling.break_point import DECISIVE
+
+    bins = "the bins of January 2023" if settings.bins == "january_2023" else f"{settings.number_of_bins} quantiles"
+    notes = [
+        f"Compute-optimal is the evaluation with the lowest development loss in each bin of FLOPs; bins: {bins}.",
+        f"Our FLOPs: {COUNT_NAMES[settings.flops]}. Our tokens are counted without padding; parameters"
+        " include all matrices.",
+        "Laws are fitted by least squares of the loss itself (Levenberg-Marquardt), not of logarithms; R² is that of"
+        " the loss.",
+        f"Intervals: runs are drawn with replacement {settings.draws:,} times, with all of their evaluations, and each"
+        " draw has its own compute-optimal points. A dash stands where there are too few points or runs.",
+        f"Gain: by how much two laws lower the Bayesian information criterion; above {DECISIVE:g} counts as a break.",
+    ]
+    if not clouds[OURS]:
+        notes.append("The study has no development losses of trained models yet.")
+    if LOGGED in clouds:
+        notes.append(
+            f"Published curves: {len({point.run for point in clouds[LOGGED]})} runs in the history of the authors'"
+            " repository (January 2023), FLOPs by their code, tokens with padding, losses that count padding as labels."
+            " Their coefficients cannot be compared with ours; exponents can."
+        )
+    return notes
+
+
+def _published(settings: PowerLawsSettings) -> list[str]:
+    paper = settings.paper
+    return [f"values/{paper}", f"curves/{paper}", f"curves/{paper}_runs"] if paper else []
+
+
+ANALYSIS = Analysis(
+    title="Power laws",
+    version=1,
+    settings=PowerLawsSettings,
+    run=analyse,
+    needs=("runs", "curves"),
+    published=_published,
+)

@@ -1,0 +1,217 @@
+"""A table of a paper with our models beside its rows: sizes, FLOPs, perplexities and averages, or changes between two.
+
+For tables whose columns are computed from several evaluations of a study, such as Tables 3, 4 and 7 of the
+reduced-vocabulary paper. Which model of ours repeats which row is said by the experiments (`published.rows`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
+from hatchery.rendering.table import Column, Group, Table
+from hatchery.settings.base import Range, Settings
+
+if TYPE_CHECKING:
+    from hatchery.analysis.published_values import PublishedNumber
+
+CHANGE = "_relative_change_percent"
+SIZE, COST = ("size", "parameters", "million"), ("pretraining", "cost", "flops_1e15")
+"""Columns that are no rows of `summary.csv`: where `runs.parquet` has them."""
+SIZES_FILE = "models/parameters"
+PRINTED = "printed"
+Place = tuple[str, str, str]
+"""Suite, task, metric."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnSettings(Settings):
+    """A column: the number of a suite, a task and a metric, as `summary.csv` and the published values call them."""
+
+    heading: str
+    """What stands above it."""
+    suite: str
+    """Suite; `size` for parameters and `pretraining` for costs."""
+    task: str
+    """Task."""
+    metric: str
+    """Metric; `million` for parameters, `flops_1e15` for costs."""
+    variant: str = ""
+    """What is added to the name of the row, for a column of other models: `_untrained`."""
+    decimals: Annotated[int, Range(ge=0, le=6)] = 2
+    """Decimals of ours; printed numbers have their own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedTableSettings(AnalysisSettings):
+    """Which table, and what its columns are."""
+
+    paper: str
+    """The paper: tables below config/published/."""
+    table: str
+    """Number of the table."""
+    columns: tuple[ColumnSettings, ...]
+    """The columns from left to right."""
+    change_from: str = ""
+    """Rows are changes: this is what their names have that the names of the rows compared with have not
+    (`_unconstrained`)."""
+    suites: dict[str, str] = field(default_factory=dict)
+    """What the study calls a suite of the paper, where it calls it otherwise."""
+    flops: FlopsCount = "code"
+    """How our FLOPs are counted."""
+    caption: str = ""
+    """Above the table; empty: its number."""
+    remark: str = ""
+    """A sentence below the table."""
+
+
+def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
+    """Printed rows with ours below them. Raises ManifestError or EvaluationError."""
+    from hatchery.analysis.published_flops import shape_of, shape_text
+    from hatchery.analysis.published_values import read_numbers
+
+    numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == settings.table]
+    variants = tuple(column.variant for column in settings.columns if column.variant)
+    names = [name for name in dict.fromkeys(n.row for n in numbers) if not name.endswith(variants or "\0")]
+    printed = {(n.row, n.suite, n.task, n.metric): n for n in numbers}
+    sizes = _printed_sizes(settings, study, names)
+    values, repeated = _ours(settings, study), _repeated(study)
+    rows, lines = [], []
+    for name in names:
+        shape = shape_text(shape_of(name))
+        found = [printed.get((name + column.variant, *_place(column))) for column in settings.columns]
+        texts = [_printed_text(number) for number in found]
+        texts = [sizes.get(name, "-") if _place(c) == SIZE else t for c, t in zip(settings.columns, texts, strict=True)]
+        lines.append([shape, PRINTED, *texts])
+        rows += [_row(PRINTED, name, *pair) for pair in zip(settings.columns, map(_number, texts), strict=True)]
+        for experiment in repeated:
+            ours = [_value(settings, column, name, experiment, repeated, values) for column in settings.columns]
+            if any(value is not None for value in ours):
+                lines.append([shape, experiment, *(_text(*pair) for pair in zip(settings.columns, ours, strict=True))])
+                rows += [_row(experiment, name, *pair) for pair in zip(settings.columns, ours, strict=True)]
+    columns = [Column("model (E, H, I, L, A)", words=True), Column("of", words=True)]
+    columns += [Column(column.heading) for column in settings.columns]
+    caption = settings.caption or f"Table {settings.table} of the paper"
+    return Findings(rows, [Table(columns, [Group(lines)], caption)], _notes(settings))
+
+
+def _place(column: ColumnSettings) -> Place:
+    return column.suite, column.task, column.metric
+
+
+def _row(of: str, name: str, column: ColumnSettings, value: float | None) -> dict[str, Any]:
+    place = dict(zip(("suite", "task", "metric"), _place(column), strict=True))
+    return {"of": of, "row": name + column.variant, **place, "value": None if value is None else round(value, 6)}
+
+
+def _printed_text(number: "PublishedNumber | None") -> str:
+    """The number with the digits that are printed, which its rounding tells."""
+    if number is None:
+        return "-"
+    decimals = max(0, round(-math.log10(2 * number.rounding)))
+    return f"{number.value:.{decimals}f}"
+
+
+def _number(text: str) -> float | None:
+    return None if text == "-" else float(text)
+
+
+def _text(column: ColumnSettings, value: float | None) -> str:
+    return "-" if value is None else f"{value:.{column.decimals}f}"
+
+
+def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequence[str]) -> dict[str, str]:
+    """The printed millions of parameters by row: the table of sizes has the rows of the paper's table in its order."""
+    from hatchery.analysis.published_values import PAPERS
+    from hatchery.storage.records import read_rows
+
+    columns = ("paper", "source", "unit", "value")
+    wanted = (PAPERS[settings.paper], f"Table {settings.table}", "million")
+    texts = [row for _, row in read_rows(study.files[SIZES_FILE], columns)]
+    sizes = [row["value"] for row in texts if tuple(row[column] for column in columns[:3]) == wanted]
+    return dict(zip(names, sizes, strict=True)) if len(sizes) == len(names) else {}
+
+
+def _repeated(study: Study) -> dict[str, dict[str, str]]:
+    """The models of every experiment that repeat a published row, by that row; of several the first counts."""
+    found: dict[str, dict[str, str]] = {}
+    for choice in study.published:
+        for model, row in choice.rows.items():
+            found.setdefault(model.partition("/")[0], {}).setdefault(row, model)
+    return found
+
+
+def _ours(settings: PublishedTableSettings, study: Study) -> dict[tuple[str, Place], float]:
+    """Our numbers by model and place; costs and sizes are those of the first seed."""
+    from hatchery.analysis.flops_counts import training_flops
+    from hatchery.analysis.summary_rows import read_summary
+    from hatchery.analysis.tidy_tables import RUNS, read_frame
+
+    papers = {ours: theirs for theirs, ours in settings.suites.items()}
+    found: dict[tuple[str, Place], float] = {}
+    for row in read_summary(study.tables["summary"]):
+        if row.mean is not None:
+            found[row.model, (papers.get(row.suite, row.suite), row.task, row.metric)] = row.mean
+    for run in read_frame(study.tables["runs"], RUNS).to_dicts():
+        found.setdefault((run["model"], SIZE), run["parameters"] / 1e6)
+        flops = training_flops(run, settings.flops)
+        if flops is not None:
+            found.setdefault((run["model"], COST), flops / 1e15)
+    return found
+
+
+def _value(
+    settings: PublishedTableSettings,
+    column: ColumnSettings,
+    name: str,
+    experiment: str,
+    repeated: Mapping[str, Mapping[str, str]],
+    values: Mapping[tuple[str, Place], float],
+) -> float | None:
+    """Our number in a column of a row; a change is that from the first other experiment with the row compared with."""
+    model, place = repeated[experiment].get(name + column.variant), _place(column)
+    if model is None:
+        return None
+    if not settings.change_from:
+        return values.get((model, place))
+    base = name.removesuffix(settings.change_from)
+    others = (rows[base] for other, rows in repeated.items() if other != experiment and base in rows)
+    other = next(others, None)
+    measure = _measure(place)
+    ours, theirs = values.get((model, measure)), None if other is None else values.get((other, measure))
+    if ours is None or theirs is None:
+        return None
+    return 100 * (ours / theirs - 1) if place[2].endswith(CHANGE) else ours - theirs
+
+
+def _measure(place: Place) -> Place:
+    """What a change is of."""
+    suite, task, metric = place
+    if not metric.endswith(CHANGE):
+        return place
+    name = metric.removesuffix(CHANGE)
+    return COST if name == "flops" else (suite, task, "score_percent" if name == "score" else name)
+
+
+def _notes(settings: PublishedTableSettings) -> list[str]:
+    notes = [
+        f"Printed: the paper. Below it our models that repeat the row, means over seeds. Our FLOPs (1e15):"
+        f" {COUNT_NAMES[settings.flops]}. A dash stands where a number is not printed or not measured.",
+    ]
+    if settings.change_from:
+        notes.append("Changes in percent from the same model with the reduced vocabulary; of sizes, differences.")
+    if settings.remark:
+        notes.append(settings.remark)
+    return notes
+
+
+ANALYSIS = Analysis(
+    title="Beside a table of the paper",
+    version=1,
+    settings=PublishedTableSettings,
+    run=analyse,
+    needs=("runs", "summary"),
+    published=lambda settings: [f"values/{settings.paper}", SIZES_FILE],
+)

@@ -1,0 +1,136 @@
+"""Panels of the figures of scaling: every run as a line, the compute-optimal points, and the laws fitted to them.
+
+Ours and the published curves have a panel each, because their losses are not on one scale: the published ones count
+padding. Numbers come from the analysis `power_laws`, whose rows `numbers.csv` holds.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from hatchery.analysis.analyses.power_laws import AXIS_NAMES
+from hatchery.analysis.scaling.break_point import DECISIVE
+from hatchery.analysis.scaling.laws import WHOLE
+from hatchery.analysis.settings import FigureSettings
+from hatchery.rendering.drawing import GRID, MUTED, OKABE_ITO, abbreviated, grid_shape, is_narrow, legend_below
+from hatchery.rendering.style import Style
+
+OPTIMAL = OKABE_ITO[2]
+Rows = Sequence[Mapping[str, str]]
+"""Rows of `numbers.csv`, as texts."""
+
+
+@dataclass(frozen=True)
+class LawPanel:
+    """One source of one entry; `rows` are all of its rows."""
+
+    title: str
+    rows: Rows
+
+    def of_kind(self, kind: str) -> Rows:
+        """The points, laws or breaks."""
+        return [row for row in self.rows if row["kind"] == kind]
+
+
+def law_panels(entries: Mapping[str, Rows]) -> list[LawPanel]:
+    """A panel for every source that has points of an entry; titles name the entry where there are several."""
+    found = []
+    for entry, rows in entries.items():
+        for source in dict.fromkeys(row["source"] for row in rows):
+            title = source if len(entries) == 1 else f"{entry.replace('_', ' ')}: {source}"
+            found.append(LawPanel(title, [row for row in rows if row["source"] == source]))
+    return [panel for panel in found if panel.of_kind("point")]
+
+
+def draw_laws(settings: FigureSettings, entries: Mapping[str, Rows], axis: str) -> Figure:
+    """The loss against FLOPs, tokens or parameters."""
+    style, panels = settings.style, law_panels(entries)
+    width, size = style.width_inches, style.font_size
+    rows, columns = grid_shape(max(1, len(panels)), 1 if is_narrow(style) else 2)
+    lines = max((len(_laws(panel, axis)) for panel in panels), default=0)
+    height = rows * (width / columns * 0.6 + (4 + 1.3 * lines) * size / 72) + 4 * size / 72
+    figure = Figure(figsize=(width, height), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for place, axes in enumerate(grid.flat):
+        if place < len(panels):
+            _draw_panel(axes, panels[place], axis, style)
+        elif place:
+            axes.set_axis_off()
+        else:
+            axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)
+    legend_below(figure, _handles(panels, axis, size), style)
+    return figure
+
+
+def _draw_panel(axes: Axes, panel: LawPanel, axis: str, style: Style) -> None:
+    size = style.font_size
+    points = panel.of_kind("point")
+    for run in dict.fromkeys(row["run"] for row in points):
+        line = [(float(row[axis]), float(row["loss"])) for row in points if row["run"] == run]
+        axes.plot(*_columns(line), color=GRID, linewidth=0.8, zorder=1)
+    best = [(float(row[axis]), float(row["loss"])) for row in points if row["optimal"] == "1"]
+    axes.plot(*_columns(best), linestyle="none", marker="o", markersize=size * 0.4, color=OPTIMAL, zorder=3)
+    xs = [float(row[axis]) for row in points]
+    texts = []
+    for law in _laws(panel, axis):
+        low, high = (float(law["above"] or min(xs)), float(law["up_to"] or max(xs)))
+        low, high = max(low, min(xs)), min(high, max(xs))
+        line_xs = np.geomspace(low, high, 50)
+        whole = law["region"] == WHOLE and axis == "flops"
+        ys = float(law["coefficient"]) * line_xs ** float(law["exponent"])
+        axes.plot(line_xs, ys, color="black", linewidth=1.4, linestyle="--" if whole else "-", zorder=4)
+        name = "" if axis != "flops" else f"{law['region'].replace('_', ' ')}: "
+        minus = f"{float(law['exponent']):.4f}".replace("-", "\N{MINUS SIGN}")
+        texts.append(f"{name}e = {minus}, R² = {float(law['r_squared']):.3f}")
+    if axis == "flops":
+        for cut in panel.of_kind("break"):
+            if float(cut["gain"]) > DECISIVE:
+                axes.axvspan(float(cut["above"]), float(cut["up_to"]), color=OKABE_ITO[5], alpha=0.35, zorder=0)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.grid(visible=True)
+    # Inside the panel there is no place that every study leaves free.
+    axes.set_title("\n".join([panel.title, *texts]), loc="left")
+    axes.set_xlabel(AXIS_NAMES[axis])
+    axes.set_ylabel("development loss (nats)")
+    _ticks(axes, axis)
+
+
+def _laws(panel: LawPanel, axis: str) -> Rows:
+    """The laws that could be fitted, but for those of regions that hold every point."""
+    laws = [law for law in panel.of_kind("law") if law["axis"] == axis and law["exponent"]]
+    every = next((law["points"] for law in laws if law["region"] == WHOLE), "")
+    return [law for law in laws if law["region"] == WHOLE or law["points"] != every]
+
+
+def _ticks(axes: Axes, axis: str) -> None:
+    axes.yaxis.set_major_locator(MaxNLocator(6))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_locator(LogLocator(10, numticks=6))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    if axis != "flops":
+        axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 3), numticks=8))
+        axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
+
+
+def _handles(panels: Sequence[LawPanel], axis: str, size: float) -> list[Line2D]:
+    handles = [
+        Line2D([], [], color=GRID, linewidth=1.2, label="a run"),
+        Line2D([], [], linestyle="none", marker="o", markersize=size * 0.4, color=OPTIMAL, label="compute-optimal"),
+        Line2D([], [], color="black", linewidth=1.4, label="power law" if axis != "flops" else "power law of a region"),
+    ]
+    if axis == "flops":
+        handles.append(Line2D([], [], color="black", linewidth=1.4, linestyle="--", label="power law of all"))
+        if any(float(cut["gain"]) > DECISIVE for panel in panels for cut in panel.of_kind("break")):
+            handles.append(Line2D([], [], color=OKABE_ITO[5], alpha=0.35, linewidth=8, label="break"))
+    return handles
+
+
+def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [x for x, _ in points], [y for _, y in points]

@@ -1,0 +1,100 @@
+"""All that is fitted to a cloud of points: its frontier, the power laws of the frontier with intervals, its break."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hatchery.analysis.scaling.bootstrap import Interval, Resampling, bootstrap_interval
+from hatchery.analysis.scaling.break_point import BreakPoint, find_break
+from hatchery.analysis.scaling.frontier import EDGES, Bins, frontier
+from hatchery.analysis.scaling.power_law import PowerLaw, fit_power_law
+from hatchery.errors import EvaluationError
+
+Axis = Literal["flops", "tokens", "parameters"]
+AXES: tuple[Axis, ...] = ("flops", "tokens", "parameters")
+WHOLE = "all"
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Points as columns of equal length; `axes` are FLOPs, tokens, parameters; `runs` says what belongs together."""
+
+    axes: Mapping[Axis, Sequence[float]]
+    losses: Sequence[float]
+    runs: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of the axis of FLOPs: above the one, up to the other; None is no bound."""
+
+    name: str
+    above: float | None = None
+    up_to: float | None = None
+
+    def holds(self, flops: float) -> bool:
+        """Whether a point lies in it."""
+        return (self.above is None or flops > self.above) and (self.up_to is None or flops <= self.up_to)
+
+
+@dataclass(frozen=True)
+class Law:
+    """The law of the loss against one axis within a region; `law` is None where there are too few points to fit one."""
+
+    axis: Axis
+    region: Region
+    points: int
+    law: PowerLaw | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class Laws:
+    """`optimal` are the places of the points on the frontier; `found_break` is None with too few of them."""
+
+    optimal: list[int]
+    laws: list[Law]
+    found_break: BreakPoint | None
+
+
+def scaling_laws(
+    cloud: Cloud, bins: Bins, number_of_bins: int, regions: Sequence[Region], resampling: Resampling
+) -> Laws:
+    """Frontier, laws and break of a cloud.
+
+    FLOPs are fitted in every region and over the whole frontier, tokens and parameters over the whole. For an interval
+    the runs are drawn anew, with all of their points, and their frontier is taken in the same bins.
+    """
+    if not cloud.losses:
+        return Laws([], [], None)
+    flops = cloud.axes["flops"]
+    edges = EDGES[bins](flops, number_of_bins)
+    optimal = frontier(flops, cloud.losses, edges)
+    members: dict[str, list[int]] = {}
+    for place, run in enumerate(cloud.runs):
+        members.setdefault(run, []).append(place)
+
+    def fit(places: Sequence[int], axis: Axis, region: Region) -> PowerLaw:
+        kept = [place for place in places if region.holds(flops[place])]
+        return fit_power_law([cloud.axes[axis][place] for place in kept], [cloud.losses[place] for place in kept])
+
+    def law_of(axis: Axis, region: Region) -> Law:
+        def exponent(places: list[int]) -> float:
+            best = frontier([flops[place] for place in places], [cloud.losses[place] for place in places], edges)
+            return fit([places[each] for each in best], axis, region).exponent
+
+        inside = sum(region.holds(flops[place]) for place in optimal)
+        try:
+            law = fit(optimal, axis, region)
+        except EvaluationError:
+            return Law(axis, region, inside, None, None)
+        return Law(axis, region, inside, law, bootstrap_interval(list(members.values()), exponent, resampling))
+
+    whole = Region(WHOLE)
+    laws = [law_of("flops", region) for region in (*regions, whole)]
+    laws += [law_of(axis, whole) for axis in AXES if axis != "flops"]
+    try:
+        found_break = find_break([flops[place] for place in optimal], [cloud.losses[place] for place in optimal])
+    except EvaluationError:
+        found_break = None
+    return Laws(optimal, laws, found_break)

@@ -1,0 +1,71 @@
+"""What fits are made of: the development losses of runs against their cost, tokens and sizes, ours and published ones.
+
+Our FLOPs are counted as a study asks. A curve knows the matrix products so far; another count of the whole training is
+shared out in proportion, which is exact where all sequences have one length.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hatchery.analysis.flops_counts import FlopsCount, training_flops
+from hatchery.analysis.published_curves import PublishedRun
+from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame
+from hatchery.modeling.paper_flops import STUDY_BATCH_SIZE
+
+
+@dataclass(frozen=True)
+class ScalingPoint:
+    """One evaluation of one run; `loss` is in nats, `tokens` and `flops` are those seen and spent by then."""
+
+    model: str
+    run: str
+    step: int
+    flops: float
+    tokens: float
+    parameters: float
+    loss: float
+
+    def along(self, axis: str) -> float:
+        """`flops`, `tokens` or `parameters`."""
+        return float(getattr(self, axis))
+
+
+def points_of_runs(
+    runs: Path, curves: Path, count: FlopsCount, experiments: Collection[str] = (), most_parameters: int | None = None
+) -> list[ScalingPoint]:
+    """The points of trained runs in the order of the tables; of some experiments, or of all where none is named.
+
+    Runs without that count of FLOPs are left out. Raises ManifestError for an altered table.
+    """
+    among = experiments or None
+    totals = {
+        run["run"]: (run["parameters"], total, run["training_flops"])
+        for run in read_frame(runs, RUNS, experiment=among).to_dicts()
+        if run["training_flops"] and (most_parameters is None or run["parameters"] <= most_parameters)
+        if (total := training_flops(run, count)) is not None
+    }
+    columns = ("model", "run", "step", "flops", "tokens", "development_loss")
+    found = []
+    for model, run, step, flops, tokens, loss in (
+        read_frame(curves, CURVES, experiment=among).select(columns).iter_rows()
+    ):
+        if loss is not None and run in totals and step > 0:
+            parameters, total, products = totals[run]
+            found.append(ScalingPoint(model, run, step, total * flops / products, tokens, parameters, loss))
+    return found
+
+
+def published_points(logged: Iterable[PublishedRun]) -> list[ScalingPoint]:
+    """The points of published curves; FLOPs by the study's code, tokens with padding, as the study has them."""
+    return [
+        ScalingPoint(
+            *(run.name, run.name, updates),
+            flops=updates * STUDY_BATCH_SIZE * run.flops_per_sequence("code"),
+            tokens=run.tokens(updates),
+            parameters=run.parameters,
+            loss=loss,
+        )
+        for run in logged
+        for updates, loss in run.curve
+    ]

@@ -1,0 +1,112 @@
+"""A study as its analyses see it: invented tables of twelve models of a known power law, and the published files."""
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hatchery.analysis.analyses.analysis import Findings, Study
+from hatchery.analysis.analyses.registry import analysis_called, settings_of
+from hatchery.analysis.settings import PublishedChoice
+from hatchery.analysis.summary_rows import COLUMNS
+from hatchery.analysis.tidy_tables import CURVES, MEASUREMENTS, RUNS, write_rows
+from hatchery.harmless_text import csv_text
+from hatchery.modeling.roberta.parameters import untied_parameters
+from hatchery.storage.atomic import write_text
+from hatchery.storage.verified import write_checksums
+
+ROWS, BATCH, LENGTH, STEPS, EVERY = 2000, 32, 64, 400, 20
+SUITES = ("rv_glue", "rv_glue_filtered")
+
+
+def loss_after(parameters: int, tokens: float) -> float:
+    return 2 + 40 * parameters**-0.3 + 9 * tokens**-0.2
+
+
+def invented(experiment: str, untrained: bool = False) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows of `runs` and `curves`: hidden sizes 16 to 128, 1 to 4 layers."""
+    noise, runs, curves = np.random.default_rng(len(experiment)), [], []
+    for hidden in (16, 32, 64, 128):
+        for layers in (1, 2, 4):
+            parameters = untied_parameters(ROWS, hidden, hidden, 4 * hidden, layers)
+            model = f"{experiment}/m_{hidden}_{layers}"
+            place = {"experiment": experiment, "model": model, "run": f"{model}-s1", "seed": 1}
+            each = 3.0 * (2 * LENGTH * hidden * ROWS + layers * LENGTH * (24 * hidden**2 + 4 * LENGTH * hidden))
+            steps = 0 if untrained else STEPS
+            tokens = steps * BATCH * LENGTH
+            loss = loss_after(parameters, max(tokens, 1))
+            runs.append(
+                place
+                | {"label": model, "parameters": parameters, "layers": layers, "embedding_size": hidden}
+                | {"hidden_size": hidden, "intermediate_size": 4 * hidden, "attention_heads": 4}
+                | {"vocabulary_rows": ROWS, "tied": False, "sequence_length": LENGTH, "sequences": steps * BATCH}
+                | {"steps": steps, "planned_steps": STEPS, "tokens": tokens, "training_flops": each * steps * BATCH}
+                | {"development_loss": loss, "development_perplexity": math.exp(loss), "initial": "", "manifest": "m"}
+            )
+            for step in range(EVERY, steps + 1, EVERY):
+                seen = step * BATCH * LENGTH
+                measured = loss_after(parameters, seen) + float(noise.normal(0, 0.004))
+                curves.append(
+                    place | {"step": step, "tokens": seen, "flops": each * step * BATCH, "development_loss": measured}
+                )
+    return runs, curves
+
+
+def summary_row(run: Mapping[str, Any], suite: str, task: str, metric: str, mean: float) -> list[Any]:
+    values = {"experiment": run["experiment"], "model": run["model"], "suite": suite, "task": task, "metric": metric}
+    return [{**dict.fromkeys(COLUMNS, ""), **values, "mean": mean, "n": 1, "n_failed": 0}[name] for name in COLUMNS]
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Study:
+    """Experiments `one` and `two`, the second somewhat worse; and models of `one` without pretraining."""
+    folder = tmp_path_factory.mktemp("study")
+    runs, curves = [], []
+    for experiment in ("one", "two"):
+        more_runs, more_curves = invented(experiment)
+        runs += more_runs
+        curves += more_curves
+    unpretrained = [
+        {**run, "model": f"{run['model']}_untrained", "run": f"{run['model']}_untrained-s1"}
+        for run in invented("one", untrained=True)[0]
+    ]
+    write_rows(folder / "runs.parquet", RUNS, runs + unpretrained)
+    write_rows(folder / "curves.parquet", CURVES, curves)
+    write_rows(folder / "measurements.parquet", MEASUREMENTS, [])
+    lines = []
+    for run in runs + unpretrained:
+        worse = 1.25 if run["experiment"] == "two" else 1.0
+        lines.append(summary_row(run, "perplexity", "test", "perplexity", worse * run["development_perplexity"]))
+        for place, suite in enumerate(SUITES):
+            score = 80 - 5 * run["development_loss"] * (1 if run["steps"] else 1.2) + place
+            lines.append(summary_row(run, suite, "average", "score_percent", score / worse))
+    write_text(folder / "summary.csv", csv_text(COLUMNS, lines))
+    write_checksums([folder / "summary.csv"])
+    tables = {name: folder / f"{name}.parquet" for name in ("runs", "curves", "measurements")}
+    published = repository / "config" / "published"
+    files = {path.relative_to(published).with_suffix("").as_posix(): path for path in published.rglob("*.csv")}
+    choices = (
+        PublishedChoice("reduced_vocabulary", {"one/m_16_1": "rv_32_32_64_1_1", "one/m_128_4": "rv_256_256_1024_8_8"}),
+        PublishedChoice("reduced_vocabulary", {"one/m_128_4_untrained": "rv_256_256_1024_8_8_untrained"}),
+        PublishedChoice("reduced_vocabulary", {"two/m_16_1": "rv_32_32_64_1_1_unconstrained"}),
+    )
+    return Study("invented", (), choices, tables | {"summary": folder / "summary.csv"}, files)
+
+
+@pytest.fixture(scope="session")
+def analysed(study: Study) -> Callable[..., Findings]:
+    """What an analysis finds in the study under some settings."""
+
+    def run(name: str, **settings: Any) -> Findings:
+        analysis = analysis_called(name)
+        chosen = settings_of(name, settings)
+        assert set(analysis.published(chosen)) <= set(study.files)
+        tables = {table: study.tables[table] for table in analysis.needs}
+        files = {file: study.files[file] for file in analysis.published(chosen)}
+        # Only what it says that it needs.
+        return analysis.run(chosen, Study(study.name, study.runs, study.published, tables, files))
+
+    return run

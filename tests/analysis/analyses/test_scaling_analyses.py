@@ -1,0 +1,177 @@
+"""What the analyses of scaling find in a study of invented tables, and in the published files beside it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from hatchery.analysis.analyses.analysis import Findings
+from hatchery.analysis.flops_counts import COUNT_NAMES
+
+Analysed = Callable[..., Findings]
+PAPER = {"paper": "reduced_vocabulary"}
+REGIONS = {"below_break": {"up_to": 2.2e15}, "above_break": {"above": 2.65e15}}
+
+
+def rows(found: Findings, **wanted: Any) -> list[Mapping[str, Any]]:
+    return [row for row in found.rows if wanted.items() <= row.items()]
+
+
+def cells(found: Findings, table: int = 0) -> list[list[str]]:
+    return [[cell if isinstance(cell, str) else cell.text for cell in row.cells] for row in found.tables[table].rows]
+
+
+@pytest.fixture(scope="module")
+def laws(analysed: Analysed) -> Findings:
+    return analysed("power_laws", experiments=["one"], draws=100)
+
+
+@pytest.fixture(scope="module")
+def laws_of_both(analysed: Analysed) -> Findings:
+    return analysed("power_laws", experiments=["one"], bins="january_2023", regions=REGIONS, draws=100, **PAPER)
+
+
+def test_the_loss_of_a_study_falls_as_a_power_law_with_an_interval(laws: Findings) -> None:
+    assert len(rows(laws, kind="point")) == 12 * 20
+    (law,) = rows(laws, kind="law", axis="flops")
+    assert (law["region"], law["points"]) == ("all", 30)
+    assert -0.2 < law["exponent_low"] <= law["exponent"] <= law["exponent_high"] < 0
+    assert law["r_squared"] > 0.95
+    assert {row["axis"] for row in rows(laws, kind="law")} == {"flops", "tokens", "parameters"}
+
+
+def test_only_the_named_experiments_count_and_untrained_models_never(analysed: Analysed, laws: Findings) -> None:
+    both = analysed("power_laws", draws=2)
+    assert {row["model"].partition("/")[0] for row in rows(laws, kind="point")} == {"one"}
+    assert {row["model"].partition("/")[0] for row in rows(both, kind="point")} == {"one", "two"}
+    assert not any("untrained" in row["model"] for row in rows(both, kind="point"))
+    small = analysed("power_laws", draws=2, most_parameters=200_000)
+    assert 0 < len(rows(small, kind="point")) < len(rows(both, kind="point"))
+
+
+def test_the_compute_optimal_points_have_the_lowest_loss_of_their_bins(laws: Findings) -> None:
+    best = sorted((row["flops"], row["loss"]) for row in rows(laws, kind="point", optimal=1))
+    assert len(best) == 30
+    assert min(loss for _, loss in best) == min(row["loss"] for row in rows(laws, kind="point"))
+
+
+@pytest.mark.parametrize("count", [count for count in COUNT_NAMES if count != "products"])
+def test_another_count_of_flops_moves_the_points_along_their_axis(
+    analysed: Analysed, laws: Findings, count: str
+) -> None:
+    other = analysed("power_laws", experiments=["one"], draws=2, flops=count)
+    ours, theirs = rows(laws, kind="point")[0], rows(other, kind="point")[0]
+    assert ours["loss"] == theirs["loss"] and ours["flops"] != theirs["flops"]
+
+
+def test_published_curves_go_through_the_same_beside_what_is_printed(laws_of_both: Findings) -> None:
+    law = rows(laws_of_both, kind="law", source="published curves", region="above_break")[0]
+    assert (law["exponent"], law["points"]) == (pytest.approx(-0.1429, abs=1e-4), 19)
+    assert law["exponent_low"] < -0.1412 < law["exponent_high"]
+    (cut,) = rows(laws_of_both, kind="break", source="published curves")
+    assert (cut["above"], cut["up_to"]) == (pytest.approx(2.63e15, rel=0.01), pytest.approx(2.93e15, rel=0.01))
+    printed = [row for row in cells(laws_of_both) if row[0] == "printed"]
+    assert [row[2] for row in printed] == ["-0.0929", "-0.1412", "-0.2459", "-0.2805"]
+
+
+def test_a_region_without_points_has_dashes(laws_of_both: Findings) -> None:
+    above = [row for row in cells(laws_of_both) if row[:2] == ["ours", "0"]]
+    assert above == [["ours", "0", "-", "-", "-", "-"]]
+
+
+def test_a_study_without_losses_says_so(analysed: Analysed) -> None:
+    found = analysed("power_laws", experiments=["nobody"], draws=2, **PAPER)
+    assert any("no development losses" in note for note in found.notes)
+    assert {row["source"] for row in found.rows} == {"published curves"}
+    assert not analysed("power_laws", experiments=["nobody"]).rows
+
+
+def test_cost_effectiveness_sets_our_steps_beside_table_2(analysed: Analysed) -> None:
+    found = analysed("cost_effectiveness", experiments=["one"], **PAPER)
+    ours = rows(found, source="ours", size="num_hidden_layers")
+    assert [(row["from"], row["to"]) for row in ours[:2]] == [(1, 2), (2, 4)]
+    assert len(ours) == 8 and all(row["ratio"] > 0 for row in ours)
+    pairs = [(row[3], row[4]) for row in cells(found) if row[4] != "-"]
+    assert len(pairs) == 12 and all(logged == printed for logged, printed in pairs)
+    assert any("development perplexity" in note for note in found.notes)
+
+
+def test_models_of_two_experiments_are_never_a_step(analysed: Analysed) -> None:
+    found = analysed("cost_effectiveness", sizes=["num_hidden_layers"])
+    assert len(found.rows) == 2 * 8
+    assert all(row["smaller"].partition("/")[0] == row["larger"].partition("/")[0] for row in found.rows)
+    assert [column.heading for column in found.tables[0].columns][2:] == ["ours, one", "ours, two"]
+
+
+def test_correlations_say_n_and_a_p_that_fits(analysed: Analysed) -> None:
+    found = analysed("correlation", experiments=["one"], **PAPER)
+    (ours,) = rows(found, kind="correlation", source="ours", suite="rv_glue")
+    # Twelve trained models; those that were not pretrained are no part of it.
+    assert (ours["pairs"], ours["rho"], ours["exact"]) == (12, -1.0, 0)
+    (table,) = rows(found, kind="correlation", source="published Table 3", suite="rv_glue_filtered")
+    assert (table["pairs"], table["rho"], table["p_value"]) == (19, -0.3965, 0.0928)
+    printed = [row[2:5] for row in cells(found) if row[1].startswith("printed") and row[0] == "rv_glue_filtered"]
+    assert printed == [["32 stated", "-0.67", "6.25e-7"], ["32", "-0.67", "2.73e-5"]]
+
+
+def test_one_suite_can_be_chosen(analysed: Analysed) -> None:
+    found = analysed("correlation", suites=["rv_glue"])
+    assert {row["suite"] for row in found.rows} == {"rv_glue"}
+    assert rows(found, kind="correlation")[0]["pairs"] == 24
+
+
+COLUMNS = [
+    {"heading": "size", "suite": "size", "task": "parameters", "metric": "million"},
+    {"heading": "FLOPs", "suite": "pretraining", "task": "cost", "metric": "flops_1e15", "decimals": 6},
+    {"heading": "ppl", "suite": "perplexity", "task": "test", "metric": "perplexity"},
+    {"heading": "GLUE", "suite": "rv_glue", "task": "average", "metric": "score_percent"},
+    {
+        **{"heading": "not pretrained", "suite": "rv_glue_filtered", "task": "average", "metric": "score_percent"},
+        "variant": "_untrained",
+    },
+]
+
+
+def test_table_3_has_our_models_below_the_rows_that_they_repeat(analysed: Analysed) -> None:
+    found = analysed("published_table", table="3", columns=COLUMNS, **PAPER)
+    lines = cells(found)
+    assert len([line for line in lines if line[1] == "printed"]) == 19
+    anchor = [line for line in lines if line[0] == "(256, 256, 1024, 8, 8)"]
+    assert anchor[0] == ["(256, 256, 1024, 8, 8)", "printed", "16.24", "110", "4.80", "51.73", "40.24"]
+    assert anchor[1][1] == "one" and "-" not in anchor[1]
+    # The smallest has no twin without pretraining.
+    assert [line[1:] for line in lines if line[0] == "(32, 32, 64, 1, 1)"][1][-1] == "-"
+
+
+def test_table_4_has_changes_between_two_experiments(analysed: Analysed) -> None:
+    change = "relative_change_percent"
+    columns = [
+        COLUMNS[0],
+        {"heading": "FLOPs", "suite": "pretraining", "task": "cost", "metric": f"flops_{change}"},
+        {"heading": "ppl", "suite": "perplexity", "task": "test", "metric": f"perplexity_{change}"},
+        {"heading": "GLUE", "suite": "rv_glue", "task": "average", "metric": f"score_{change}"},
+    ]
+    found = analysed("published_table", table="4", columns=columns, change_from="_unconstrained", **PAPER)
+    lines = [line for line in cells(found) if line[0] == "(32, 32, 64, 1, 1)"]
+    assert lines == [
+        ["(32, 32, 64, 1, 1)", "printed", "0.65", "52.07", "14.78", "-2.05"],
+        ["(32, 32, 64, 1, 1)", "two", "0.00", "0.00", "25.00", "-20.00"],
+    ]
+
+
+def test_table_7_has_printed_rows_alone_where_nothing_repeats_them(analysed: Analysed) -> None:
+    lines = cells(analysed("published_table", table="7", columns=COLUMNS[:3], **PAPER))
+    assert lines[0][2:] == ["16.24", "110", "4.67"]
+    assert {line[1] for line in lines} == {"printed"} and len(lines) == 8
+
+
+def test_the_neutral_section_has_no_number_of_ours(analysed: Analysed) -> None:
+    found = analysed("published_claims")
+    assert len(found.rows) == 8
+    assert all(set(row) == {"said", "where", "found"} for row in found.rows)
+
+
+def test_the_flops_of_three_tables_are_explained_and_the_rest_listed(analysed: Analysed) -> None:
+    found = analysed("published_flops")
+    assert [len(table.rows) for table in found.tables] == [19, 10, 8]
+    assert found.notes[0] == "36 of 37 printed numbers follow to the last digit; not so: (128, 256, 1024, 8, 8)."

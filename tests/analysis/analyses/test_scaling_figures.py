@@ -1,0 +1,119 @@
+"""What the figures of scaling show of the rows that their analyses found."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hatchery.analysis.analyses.analysis import Findings
+from hatchery.analysis.figures.scaling_panels import draw_laws
+from hatchery.analysis.figures.scores_by_cost import draw_scores
+from hatchery.analysis.settings import FigureSettings
+from hatchery.rendering.drawing import NARROW_INCHES, OKABE_ITO, figure_style, save_drawings
+from hatchery.rendering.style import Style
+
+Rows = Sequence[Mapping[str, str]]
+WIDE = FigureSettings("invented", ())
+PAPER = "reduced_vocabulary"
+
+
+def as_texts(found: Findings) -> Rows:
+    """The rows as `numbers.csv` gives them back."""
+    return [{name: "" if value is None else str(value) for name, value in row.items()} for row in found.rows]
+
+
+@pytest.fixture(scope="module")
+def laws(analysed: Callable[..., Findings]) -> Rows:
+    regions = {"below_break": {"up_to": 2.2e15}, "above_break": {"above": 2.65e15}}
+    return as_texts(
+        analysed("power_laws", experiments=["one"], bins="january_2023", regions=regions, draws=2, paper=PAPER)
+    )
+
+
+@pytest.fixture(scope="module")
+def scores(analysed: Callable[..., Findings]) -> Rows:
+    return as_texts(analysed("correlation", experiments=["one"], paper=PAPER))
+
+
+def panels(figure: Figure) -> dict[str, Axes]:
+    return {axes.get_title(loc="left").split("\n")[0]: axes for axes in figure.axes if axes.get_title(loc="left")}
+
+
+def dots(axes: Axes) -> list[tuple[float, float]]:
+    (line,) = [line for line in axes.lines if line.get_color() == OKABE_ITO[2]]
+    return list(zip(line.get_xdata(), line.get_ydata(), strict=True))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("axis", ["flops", "tokens", "parameters"])
+def test_the_compute_optimal_points_of_each_source_have_a_panel(laws: Rows, axis: str) -> None:
+    found = panels(draw_laws(WIDE, {"power_laws": laws}, axis))
+    assert list(found) == ["ours", "published curves"]
+    for source, axes in found.items():
+        best = [row for row in laws if (row["source"], row["optimal"]) == (source, "1")]
+        assert dots(axes) == [(float(row[axis]), float(row["loss"])) for row in best]
+        # A line for each run, the points, and at least one law.
+        runs = {row["run"] for row in laws if (row["kind"], row["source"]) == ("point", source)}
+        assert len(axes.lines) > len(runs) + 1
+
+
+def test_regions_with_all_points_are_not_drawn_twice(laws: Rows) -> None:
+    found = panels(draw_laws(WIDE, {"power_laws": laws}, "flops"))
+    assert [len(axes.get_title(loc="left").split("\n")) - 1 for axes in found.values()] == [1, 3]
+    assert "above break: e = \N{MINUS SIGN}0.1429, R² = 0.990" in found["published curves"].get_title(loc="left")
+
+
+def test_the_break_is_shaded_where_it_is_decisive_and_on_the_axis_of_flops_alone(laws: Rows) -> None:
+    assert len(panels(draw_laws(WIDE, {"power_laws": laws}, "flops"))["published curves"].patches) == 1
+    doubtful = [row | {"gain": "3"} if row["kind"] == "break" else row for row in laws]
+    assert not panels(draw_laws(WIDE, {"power_laws": doubtful}, "flops"))["published curves"].patches
+    assert not panels(draw_laws(WIDE, {"power_laws": laws}, "tokens"))["published curves"].patches
+
+
+def test_entries_are_told_apart_where_there_are_several(laws: Rows) -> None:
+    found = panels(draw_laws(WIDE, {"all_models": laws, "small_ones": laws}, "flops"))
+    assert list(found)[::2] == ["all models: ours", "small ones: ours"]
+
+
+def test_every_model_is_a_dot_in_its_panels(scores: Rows) -> None:
+    figure = draw_scores(WIDE, {"correlation": scores})
+    drawn = [axes for axes in figure.axes if axes.get_title(loc="left")]
+    assert [axes.get_title(loc="left") for axes in drawn] == ["rv_glue", "rv_glue", *["rv_glue_filtered"] * 2]
+    # Twelve of ours and nineteen published ones.
+    assert [len(axes.lines) for axes in drawn] == [12 + 19] * 4
+    assert {line.get_marker() for line in drawn[0].lines} == {"o", "D"}
+
+
+@pytest.mark.parametrize("draw", [lambda s, rows: draw_laws(s, rows, "flops"), draw_scores])
+def test_without_measurements_the_figure_says_so(draw: Callable[..., Figure]) -> None:
+    for entries in ({}, {"empty": []}):
+        figure = draw(WIDE, entries)
+        assert "no measurements" in {text.get_text() for axes in figure.axes for text in axes.texts}
+
+
+@pytest.mark.parametrize("name", ["laws", "scores"])
+def test_the_same_rows_give_the_same_file_for_wide_screens_and_phones(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    rows = request.getfixturevalue(name)
+
+    def draw(style: Style) -> Figure:
+        settings = FigureSettings("invented", (), style)
+        return draw_laws(settings, {"e": rows}, "tokens") if name == "laws" else draw_scores(settings, {"e": rows})
+
+    for file in ("a.svg", "b.svg"):
+        save_drawings(draw, Style(), tmp_path / file, "a figure")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert "<symbol" in (tmp_path / "a.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("colours", ["okabe_ito", "grey"])
+@pytest.mark.parametrize("width", [NARROW_INCHES, 9.0])
+def test_every_style_can_be_drawn(laws: Rows, scores: Rows, width: float, colours: Any) -> None:
+    settings = FigureSettings("invented", (), Style(width_inches=width, colours=colours))
+    with figure_style(settings.style):
+        for figure in (draw_laws(settings, {"e": laws}, "flops"), draw_scores(settings, {"e": scores})):
+            figure.draw_without_rendering()
+            assert figure.get_figwidth() == width
