@@ -21,7 +21,11 @@ CODE = re.compile(r"`([^`]+)`")
 # `function()`, `Class.method()` or `TwoWords`, a class.
 FUNCTION = re.compile(r"(?:\w+\.)?(\w+)\(\)|([A-Z][a-z]+[A-Z]\w*)")
 # Files that a page tells its reader to write.
-EXAMPLES = {"scripts/count_words.py", "config/experiments/rates.yaml", "config/experiments/longer.yaml"}
+EXAMPLES = {
+    "scripts/count_words.py",
+    *(f"config/experiments/{name}.yaml" for name in ("rates", "longer", "sizes")),
+    "config/studies/my_two_runs.yaml",
+}
 
 
 def _found(name: str) -> Path | None:

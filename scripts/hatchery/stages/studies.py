@@ -26,6 +26,9 @@ def analyse_settings(project: Project, experiment: str, analysis: str) -> dict[s
         "title": entry["title"] or declared.title,
         "settings": entry,
         "runs": runs_of(project, experiment),
+        "sets": {
+            f"{part}/{run}": name for part in project.parts(experiment) for run, name in project.sets(part).items()
+        },
         "published": published_of(project, experiment),
     }
 

@@ -32,12 +32,14 @@ class AnalysisSettings(Settings):
 class Study:
     """What an analysis is given.
 
-    `runs` are all pretrained models in the order of the configuration, `published` the rows that they repeat. `tables`
-    are those that the analysis needs, by name, `files` the published ones, by path below `config/published/`.
+    `runs` are all pretrained models in the order of the configuration, `sets` the set of a model that a grid made,
+    `published` the rows that they repeat. `tables` are those that the analysis needs, by name, `files` the published
+    ones, by path below `config/published/`.
     """
 
     name: str
     runs: tuple[SeededRun, ...] = ()
+    sets: Mapping[str, str] = field(default_factory=dict)
     published: tuple[PublishedChoice, ...] = ()
     tables: Mapping[str, Path] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)

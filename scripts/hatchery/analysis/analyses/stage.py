@@ -28,6 +28,7 @@ class AnalyseSettings(Settings):
     title: str
     settings: dict[str, Any]
     runs: tuple[SeededRun, ...]
+    sets: dict[str, str] = field(default_factory=dict)
     published: tuple[PublishedChoice, ...] = field(default_factory=tuple)
 
 
@@ -37,7 +38,7 @@ def analyse(settings: Mapping[str, Any], tables: Mapping[str, Path], files: Mapp
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault; then nothing is written.
     """
     chosen = build(AnalyseSettings, stage_body(settings))
-    study = Study(chosen.experiment, chosen.runs, chosen.published, tables, files)
+    study = Study(chosen.experiment, chosen.runs, chosen.sets, chosen.published, tables, files)
     found = analysis_called(chosen.analysis).run(settings_of(chosen.analysis, chosen.settings), study)
     texts = {NUMBERS_FILE: numbers_csv(found, chosen.analysis), FINDINGS_FILE: findings_json(chosen.title, found)}
     with stage_run(output, settings, {**tables, **files}) as stage:

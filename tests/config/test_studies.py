@@ -1,0 +1,127 @@
+"""A study names experiments and analyses; whatever is wrong with it is told in one line, with the nearest name."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hatchery.analysis.analyses.analysis import TIDY_TABLES
+from hatchery.analysis.analyses.names import analysis_names
+from hatchery.analysis.tidy_tables import TABLES
+from hatchery.config.project import Project
+from hatchery.errors import ConfigError
+from hatchery.planning.kept_results import KeptResults
+from hatchery.stages.registry import stage_settings
+
+SIDE_BY_SIDE = """\
+description: My two runs side by side.
+experiments: [demo, demo_suites]
+analyses:
+  comparison: {against: demo/random}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, repository: Path) -> Path:
+    shutil.copytree(repository / "config", tmp_path / "config")
+    (tmp_path / "config/studies").mkdir(exist_ok=True)
+    (tmp_path / "config/studies/side.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
+    return tmp_path / "config"
+
+
+def test_two_experiments_side_by_side_are_a_file_of_four_lines(folder: Path) -> None:
+    project = Project(folder)
+    assert project.parts("side") == ["demo", "demo_suites"]
+    runs = project.shown_runs("side")
+    assert [run.model for run in runs][:4] == ["demo/random", "demo/ltg_bert", "demo/elc_bert", "demo_suites/random"]
+    assert len({run.name for run in runs}) == len(runs)
+
+
+def test_a_study_is_to_the_views_what_an_experiment_is(folder: Path) -> None:
+    project = Project(folder)
+    for stage in ("summarise", "write_page"):
+        of_study = json.loads(stage_settings(project, stage, experiment="side"))
+        of_experiment = json.loads(stage_settings(project, stage, experiment="demo"))
+        assert of_experiment.keys() <= of_study.keys()
+    assert of_study["parts"]["demo"]["corpus"] == "demo"
+
+
+def test_published_rows_are_those_of_the_experiments_under_the_names_of_the_study(folder: Path) -> None:
+    text = SIDE_BY_SIDE.replace("[demo, demo_suites]", "[strict, strict_small]").replace("{against: demo/random}", "{}")
+    (folder / "studies/side.yaml").write_text(text, encoding="utf-8")
+    published = json.loads(stage_settings(Project(folder), "summarise", experiment="side"))["published"]
+    assert [choice["track"] for choice in published] == ["strict", "strict_small"]
+    assert all(model.startswith("strict/") for model in published[0]["rows"])
+    assert KeptResults(Project(folder)).published("side") == ["config/published/values/elc_bert.csv"]
+
+
+def test_the_page_of_a_study_asks_for_its_analyses_and_the_pages_of_its_experiments(folder: Path) -> None:
+    call = KeptResults(Project(folder)).job("write_page", experiment="side")
+    assert call.arguments["part"] == {name: f"results/{name}/index.html" for name in ("demo", "demo_suites")}
+    assert call.arguments["analysis"] == {"comparison": "results/side/analyses/comparison/manifest.json"}
+    assert "demo/random-s42" in call.arguments["run_card"]
+    assert "part" not in KeptResults(Project(folder)).job("write_page", experiment="demo").arguments
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "demo_suites]",
+            "demo_siutes]",
+            "got 'demo_siutes', no such experiment; .*mean 'demo_suites'",
+        ),
+        ("demo_suites]", "demo]", "experiments: got 'demo' more than once"),
+        ("[demo, demo_suites]", "[]", "experiments: expected at least 1 entry, got 0"),
+        ("experiments:", "experimnets:", "experimnets: unknown key; .*did you mean 'experiments'"),
+        ("comparison:", "comparson:", r"analyses\.comparson: no analysis is called 'comparson', .*'comparison'\?"),
+        (
+            "{against",
+            "{analysis: comparisn, against",
+            r"comparison\.analysis: got 'comparisn', .*'comparison'",
+        ),
+        ("against:", "agianst:", "analyses.comparison: agianst: unknown key; .*did you mean 'against'"),
+        ("demo/random", "demo/randm", "analyses.comparison: against: got 'demo/randm', no model .*'demo/random'"),
+        ("[demo, demo_suites]", "[demo, side]", "got 'side', which is a study; expected one of the experiments"),
+    ],
+)
+def test_a_mistake_is_told_with_file_key_and_nearest_name(folder: Path, old: str, new: str, message: str) -> None:
+    (folder / "studies/side.yaml").write_text(SIDE_BY_SIDE.replace(old, new), encoding="utf-8")
+    with pytest.raises(ConfigError, match=message) as caught:
+        Project(folder).block("study", "side")
+    assert all(re.match(r".*config/studies/side\.yaml: ", line) for line in str(caught.value).splitlines())
+
+
+def test_a_study_and_an_experiment_cannot_share_a_name(folder: Path) -> None:
+    (folder / "studies/demo.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"experiments/demo.yaml has the same name"):
+        Project(folder).block("study", "demo")
+    (folder / "studies/tokens.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
+    with pytest.raises(ConfigError, match="'tokens' cannot be a study's name"):
+        Project(folder).block("study", "tokens")
+
+
+def test_what_only_an_experiment_has_says_so_of_a_study(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="got 'side', which is a study"):
+        stage_settings(Project(folder), "export_model", experiment="side", cell="random-s42")
+
+
+def test_an_analysis_may_need_every_tidy_table() -> None:
+    assert [table.name for table in TABLES] == list(TIDY_TABLES)
+
+
+def test_planning_a_study_imports_nothing_that_computes(repository: Path) -> None:
+    import subprocess
+    import sys
+
+    heavy = "{'numpy', 'scipy', 'polars', 'matplotlib', 'torch', 'pyarrow'}"
+    code = (
+        "import sys; from hatchery.analysis.analyses.registry import analysis_called\n"
+        f"for name in {analysis_names()!r}: analysis_called(name)\n"
+        f"found = {heavy} & set(sys.modules); assert not found, found"
+    )
+    environment = {"PYTHONPATH": str(repository / "scripts"), "PATH": ""}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
