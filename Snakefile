@@ -19,7 +19,7 @@ from hatchery.surroundings import writing_refused
 if refused := writing_refused(Path()):
     raise SystemExit(f"error: {refused}")
 
-from hatchery.config.frozen_configuration import frozen_configuration
+from hatchery.config.invocation import frozen_configuration
 from hatchery.planning.workflow import open_workflow
 from hatchery.running.call import begin_jobs, is_real_run, prepare_call
 
@@ -37,7 +37,7 @@ wildcard_constraints:
     experiment=r"[A-Za-z0-9][A-Za-z0-9_]*",
     corpus=r"[A-Za-z0-9][A-Za-z0-9_]*",
     tokenizer=r"[A-Za-z0-9][A-Za-z0-9_]*",
-    cell=r"[A-Za-z0-9][A-Za-z0-9_]*-s[0-9]+",
+    run=r"[A-Za-z0-9][A-Za-z0-9_]*-s[0-9]+",
     suite=r"[A-Za-z0-9][A-Za-z0-9_]*",
     task=r"[A-Za-z0-9][A-Za-z0-9_]*",
     batch=r"batch_[0-9]+",

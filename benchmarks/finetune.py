@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from hatchery.evaluation.finetuning.encoding import encode_texts
 from hatchery.evaluation.finetuning.loop import train_model
-from hatchery.evaluation.finetuning.optimizer import build_optimizer, set_rates
+from hatchery.evaluation.finetuning.loop import build_optimizer, set_rates
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.evaluation.tasks.example import Example

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 import numpy as np
 import torch
 
-from hatchery.evaluation.minimal_pairs.masked_rows import expand
+from hatchery.evaluation.minimal_pairs.likelihoods import expand
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel
 from hatchery.evaluation.runtime import prepare_device

@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 
 from hatchery.command import run_command
-from hatchery.config.missing_data import REGISTER, missing_sources
 from hatchery.config.project import Project
+from hatchery.config.raw_inputs import REGISTER, missing_sources
 from hatchery.planning.kept_results import KeptResults
 from hatchery.provenance.plan import dry_run
 from hatchery.provenance.planned_cost import planned_cost_text, planned_costs

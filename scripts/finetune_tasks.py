@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
-from hatchery.evaluation.finetuning.several_tasks import finetune_tasks
+from hatchery.evaluation.finetuning.stage import finetune_tasks
 
 
 def main(arguments: argparse.Namespace) -> None:

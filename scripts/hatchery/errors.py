@@ -49,3 +49,7 @@ class EvaluationError(HatcheryError):
 
 class ManifestError(HatcheryError):
     """A manifest is missing or damaged, or a file is not what the manifest says."""
+
+
+class PlanError(HatcheryError):
+    """Snakemake cannot plan what was asked for, or its answer cannot be read."""

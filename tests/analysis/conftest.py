@@ -118,16 +118,16 @@ class Experiment:
 
     def add_model(
         self,
-        run: str,
+        model: str,
         seed: int,
         metrics: Sequence[Mapping[str, Any]],
         layers: int = 2,
         alphas: Mapping[tuple[int, int], float] | None = None,
     ) -> str:
         """`alphas` by (consuming layer, producing layer); None for a model without layer weighting."""
-        cell = f"{run}-s{seed}"
-        self.runs.append({"name": cell, "model": run, "seed": seed})
-        folder = self.folder / "pretraining" / cell
+        run = f"{model}-s{seed}"
+        self.runs.append({"name": run, "model": model, "seed": seed})
+        folder = self.folder / "pretraining" / run
         files = {
             "metrics.jsonl": "".join(json.dumps(row) + "\n" for row in metrics),
             "config.json": json.dumps(
@@ -148,19 +148,19 @@ class Experiment:
         settings = {**PRETRAINING, "steps": len(metrics), "seed": seed}
         with stage_run(folder / "manifest.json", settings) as stage:
             last = metrics[-1] if metrics else {"step": 0, "tokens": 0}
-            stage.measures.update(parameters=1000 * layers, steps=last["step"], tokens=last["tokens"], run=run)
+            stage.measures.update(parameters=1000 * layers, steps=last["step"], tokens=last["tokens"], run=model)
             for name, text in files.items():
                 write_text(folder / name, text)
                 stage.add_output(folder / name)
-        self.pretraining[cell] = folder / "manifest.json"
-        return cell
+        self.pretraining[run] = folder / "manifest.json"
+        return run
 
     def add_minimal_pairs(
-        self, cell: str, suite: str, phenomena: Mapping[str, Mapping[str, tuple[int, int]]], ties: int = 0
+        self, run: str, suite: str, phenomena: Mapping[str, Mapping[str, tuple[int, int]]], ties: int = 0
     ) -> Path:
         """`phenomena` maps phenomenon and paradigm to (correct, pairs); every paradigm has `ties`.
 
-        A `cell` that is no model of the experiment is a baseline.
+        A `run` that is no model of the experiment is a baseline.
         """
         rows: list[list[Any]] = []
 
@@ -176,16 +176,16 @@ class Experiment:
         add("suite", suite, 1, 1, 0)
         columns = ("level", "name", "pairs", "correct", "ties", "accuracy", "accuracy_ties_correct")
         files = {"accuracy.csv": table(columns, rows)}
-        if cell not in self.pretraining and cell not in self.baselines:
-            self.baselines.append(cell)
-        path = self._evaluation("minimal_pairs", cell, suite, {"suite": suite}, files)
-        self.minimal_pairs[f"{cell}:{suite}"] = path
+        if run not in self.pretraining and run not in self.baselines:
+            self.baselines.append(run)
+        path = self._evaluation("minimal_pairs", run, suite, {"suite": suite}, files)
+        self.minimal_pairs[f"{run}:{suite}"] = path
         self.suites = list(dict.fromkeys([*self.suites, suite]))
         return path
 
     def add_finetuning(
         self,
-        cell: str,
+        run: str,
         task: str,
         metrics: Sequence[str],
         results: Results,
@@ -222,30 +222,30 @@ class Experiment:
         }
         measures = {f"majority_accuracy_{name}": value for name, value in (majority or {}).items()}
         files = {"results.csv": table(columns, rows)} | ({"layer_weights.csv": probe} if probe else {})
-        path = self._evaluation("finetuning", cell, task, settings, files, measures)
-        self.finetuning[f"{cell}:{task}"] = path
+        path = self._evaluation("finetuning", run, task, settings, files, measures)
+        self.finetuning[f"{run}:{task}"] = path
         self.tasks = list(dict.fromkeys([*self.tasks, task]))
         return path
 
-    def add_perplexity(self, cell: str, splits: Mapping[str, tuple[Any, Any, Any]], pseudo: Any = "") -> Path:
+    def add_perplexity(self, run: str, splits: Mapping[str, tuple[Any, Any, Any]], pseudo: Any = "") -> Path:
         """`splits` maps a split to loss, perplexity and accuracy."""
         columns = ("split", "sequences", "labelled_tokens", "loss_nats", "perplexity", "accuracy", "pseudo_perplexity")
         rows = [[split, 10, 150, *values, pseudo] for split, values in splits.items()]
-        path = self._evaluation("perplexity", cell, "", {}, {"perplexity.csv": table(columns, rows)})
-        self.perplexity[cell] = path
+        path = self._evaluation("perplexity", run, "", {}, {"perplexity.csv": table(columns, rows)})
+        self.perplexity[run] = path
         return path
 
     def _evaluation(
         self,
         stage: str,
-        cell: str,
+        run: str,
         name: str,
         settings: Mapping[str, Any],
         files: Mapping[str, str],
         measures: Mapping[str, Any] | None = None,
     ) -> Path:
-        folder = self.folder / stage / cell / name
-        inputs = {"model": self.pretraining[cell]} if cell in self.pretraining else {}
+        folder = self.folder / stage / run / name
+        inputs = {"model": self.pretraining[run]} if run in self.pretraining else {}
         with stage_run(folder / "manifest.json", settings, inputs) as run:
             for file, text in files.items():
                 write_text(folder / file, text)
@@ -334,22 +334,22 @@ def two_models_once(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     ):
         experiment.add_model(run, seed, curve(loss), alphas=alphas)
     pairs = {"plain-s1": (80, 60), "plain-s2": (90, 50), "elc-s1": (95, 75)}
-    for cell, (first, second) in pairs.items():
+    for run, (first, second) in pairs.items():
         experiment.add_minimal_pairs(
-            cell,
+            run,
             "blimp",
             {"agreement": {"gender": (first, 100), "number": (60, 100)}, "ellipsis": {"n": (second, 100)}},
         )
-    for cell, task, results in (
+    for run, task, results in (
         ("plain-s1", "cola", {12: ((0.70, 0.10), ""), 13: ((0.72, 0.20), "")}),
         ("plain-s2", "cola", {12: ((0.74, 0.30), ""), 13: ((0.69, 0.0), "majority_class")}),
         ("elc-s1", "cola", {12: ((0.80, 0.40), ""), 13: ((0.82, 0.50), "")}),
     ):
-        experiment.add_finetuning(cell, task, ("accuracy", "mcc"), results)
-    for cell, results in (
+        experiment.add_finetuning(run, task, ("accuracy", "mcc"), results)
+    for run, results in (
         ("plain-s1", {12: ((0.50,), ""), 13: ((0.52,), "")}),
         ("plain-s2", {12: ((0.54,), ""), 13: ((0.56,), "")}),
         ("elc-s1", {12: ((None,), "nan"), 13: ((0.60,), "")}),
     ):
-        experiment.add_finetuning(cell, "rte", ("accuracy",), results)
+        experiment.add_finetuning(run, "rte", ("accuracy",), results)
     return experiment

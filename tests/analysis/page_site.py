@@ -88,8 +88,8 @@ class Site:
         measures: dict[str, Any] | None = None,
     ) -> Path:
         """A pretrained model of seed 1."""
-        cell = f"{model}-s1"
-        output = self.results / "pretraining" / cell / "manifest.json"
+        name = f"{model}-s1"
+        output = self.results / "pretraining" / name / "manifest.json"
         with stage_run(output, {**SETTINGS, **(settings or {})}) as run:
             write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in metrics))
             run.add_output(run.folder / "metrics.jsonl")
@@ -97,13 +97,13 @@ class Site:
             run.measures.update({"parameters": 12345, "steps": last["step"], "tokens": last["tokens"]})
             run.measures.update(measures or {})
             run.volatile.update({"training_seconds": 125.0, "tokens_per_second": 1024.5, "resumed_from_step": 0})
-        self.pretraining[cell] = output
-        self.runs.append({"name": cell, "model": model, "seed": 1})
+        self.pretraining[name] = output
+        self.runs.append({"name": name, "model": model, "seed": 1})
         counts = {"parameters": 12345, "steps": last["step"], "tokens": last["tokens"]}
         losses = {name: last.get(name) for name in ("loss", "development_loss", "development_perplexity")}
         initial = (measures or {}).get("initial_model", {})
         start = {"initial": initial.get("take", ""), "earlier_tokens": initial.get("earlier_tokens")}
-        place = {"experiment": "demo", "model": model, "run": cell, "seed": 1, "label": model}
+        place = {"experiment": "demo", "model": model, "run": name, "seed": 1, "label": model}
         self._rows.append({**place, **counts, **losses, **start, "manifest": sha256_file(output)})
         return output
 
@@ -114,30 +114,30 @@ class Site:
         return path
 
     def write_cost(self) -> Path:
-        lines = [COST] + [f"{cell},4096,5000000,100,2e6,6 N D,60,0.0167,cpu,1,0.3" for cell in self.pretraining]
+        lines = [COST] + [f"{run},4096,5000000,100,2e6,6 N D,60,0.0167,cpu,1,0.3" for run in self.pretraining]
         write_text(self.results / "cost.csv", "\n".join(lines) + "\n")
         write_checksums([self.results / "cost.csv"])
         return self.results / "cost.csv"
 
-    def write_filled(self, cell: str) -> Path:
-        """A sentence that the model of a cell filled in."""
-        output = self.results / "filled_sentences" / cell / "manifest.json"
+    def write_filled(self, name: str) -> Path:
+        """A sentence that the model of a run filled in."""
+        output = self.results / "filled_sentences" / name / "manifest.json"
         guesses = [Guess("sleep", 40.0), Guess("…ing", 0.4)]
         with stage_run(output, {}) as run:
             sentence = FilledSentence("The dogs ", "sleep", " near <the> house.")
-            ranked = guesses if cell.startswith("ltg") else guesses[::-1]
+            ranked = guesses if name.startswith("ltg") else guesses[::-1]
             write_sentences(run.folder / SENTENCES_FILE, [replace(sentence, guesses=tuple(ranked))])
             run.add_output(run.folder / SENTENCES_FILE)
             run.measures["split"] = "dev"
         return output
 
-    def write_card(self, cell: str, **names_of_run: str) -> Path:
-        card = self.results / "run_cards" / f"{cell}.html"
-        names = {"cell": cell, "run": cell.partition("-")[0], "seed": 1, **names_of_run}
+    def write_card(self, name: str, **label: str) -> Path:
+        card = self.results / "run_cards" / f"{name}.html"
+        run = {"name": name, "model": name.partition("-")[0], "seed": 1, **label}
         cost = self.write_cost()
         markdown, drawing = card.with_suffix(".md"), card.with_suffix(".svg")
-        filled = self.write_filled(cell)
-        write_run_card({**CARD, **names}, self.pretraining[cell], cost, card, markdown, drawing, filled)
+        filled = self.write_filled(name)
+        write_run_card({**CARD, "run": run}, self.pretraining[name], cost, card, markdown, drawing, filled)
         return card
 
     def write_summary(self, rows: Sequence[str]) -> Path:
@@ -185,9 +185,9 @@ class Site:
             figures=figures,
             cards={"a&b": corpus},
             runs=self.write_runs(),
-            run_cards={cell: self.write_card(cell) for cell in self.pretraining},
+            run_cards={run: self.write_card(run) for run in self.pretraining},
             tables=tables,
-            filled={cell: self.write_filled(cell) for cell in self.pretraining},
+            filled={run: self.write_filled(run) for run in self.pretraining},
             costs=[self.results / "cost.md"],
         )
         settings = {"stage": "write_page", "stage_version": 3, "experiment": "demo", "description": description}

@@ -22,7 +22,7 @@ class Inputs(list):
 def body(repository: Path, name: str, **given: object) -> str:
     """The caption as HTML."""
     text = (repository / "workflow" / "report" / f"{name}.rst").read_text(encoding="utf-8")
-    wildcards = SimpleNamespace(experiment="demo", cell="elc-s1")
+    wildcards = SimpleNamespace(experiment="demo", run="elc-s1")
     snakemake = SimpleNamespace(wildcards=wildcards, input=Inputs("abc"), config={}, **given)
     rendered = Environment(undefined=StrictUndefined).from_string(text).render(snakemake=snakemake)
     # Level 2 (warnings) and above stop the rendering, so a broken mark fails here and not in the report.

@@ -14,7 +14,7 @@ from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest, stage_run
 
 HEADER = "level,name,pairs,correct,ties,accuracy,accuracy_ties_correct\n"
-CELL = SeededRun("m-s1", "m", 1)
+RUN = SeededRun("m-s1", "m", 1)
 
 
 def read(experiment: Any) -> list[Measurement]:
@@ -68,7 +68,7 @@ def test_the_sampling_deviation_is_binomial(two_models: Any) -> None:
 def test_wrong_accuracies_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
     manifest = replaced(tmp_path, "accuracy.csv", HEADER + text)
     with pytest.raises(EvaluationError) as caught:
-        minimal_pair_measurements(CELL, "blimp", manifest)
+        minimal_pair_measurements(RUN, "blimp", manifest)
     assert str(tmp_path / "accuracy.csv") in str(caught.value)
     assert complaint in str(caught.value)
 
@@ -89,8 +89,8 @@ def test_an_evaluation_of_another_model_is_refused(two_models: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["pretraining", "minimal_pairs", "finetuning", "perplexity"])
 def test_a_missing_or_unknown_input_is_named(two_models: Any, kind: str) -> None:
-    for cell in two_models.pretraining:
-        two_models.add_perplexity(cell, {"dev": (2.0, 7.4, 0.5)})
+    for run in two_models.pretraining:
+        two_models.add_perplexity(run, {"dev": (2.0, 7.4, 0.5)})
     inputs = getattr(two_models, kind)
     name = list(inputs)[-1]
     inputs[name + "x"] = inputs[name]
@@ -107,8 +107,8 @@ def test_a_missing_or_unknown_input_is_named(two_models: Any, kind: str) -> None
     ["not json", "[1]", '{"step": 9}', '{"step": 9, "tokens": 1, "loss": NaN}', '{"step": 4, "tokens": 1, "loss": 2}'],
 )
 def test_a_damaged_learning_curve_names_file_and_line(experiment: Any, line: str) -> None:
-    cell = experiment.add_model("m", 1, [{"step": 4, "tokens": 1, "loss": 2.0}])
-    folder = experiment.pretraining[cell].parent
+    run = experiment.add_model("m", 1, [{"step": 4, "tokens": 1, "loss": 2.0}])
+    folder = experiment.pretraining[run].parent
     text = (folder / "metrics.jsonl").read_text() + line + "\n"
     replaced(folder, "metrics.jsonl", text)
     with pytest.raises(HatcheryError, match=r"metrics\.jsonl, line 2: "):
@@ -121,8 +121,8 @@ def test_a_model_that_was_not_trained_has_no_development_loss(experiment: Any) -
 
 
 def test_perplexity_keeps_its_unit_and_accuracy_becomes_percent(experiment: Any) -> None:
-    cell = experiment.add_model("m", 1, [])
-    experiment.add_perplexity(cell, {"dev": (2.0, 7.389, 0.55), "test": (800.0, "inf", 0.0)}, pseudo=9.5)
+    run = experiment.add_model("m", 1, [])
+    experiment.add_perplexity(run, {"dev": (2.0, 7.389, 0.55), "test": (800.0, "inf", 0.0)}, pseudo=9.5)
     values = {(m.task, m.metric): (m.value, m.failed) for m in read(experiment) if m.suite == "perplexity"}
     assert values["dev", "loss_nats"] == (2.0, "")
     assert values["dev", "perplexity"] == (7.389, "")
@@ -146,10 +146,10 @@ def test_a_perplexity_that_nobody_asked_for_is_refused(two_models: Any) -> None:
 
 
 def test_averages_with_ties_as_right_answers_come_for_all_models_where_one_has_a_tie(experiment: Any) -> None:
-    for run, ties in (("a", 0), ("b", 5)):
-        cell = experiment.add_model(run, 1, [])
-        experiment.add_minimal_pairs(cell, "tied", {"agreement": {"gender": (60, 100)}}, ties)
-        experiment.add_minimal_pairs(cell, "untied", {"agreement": {"gender": (60, 100)}})
+    for model, ties in (("a", 0), ("b", 5)):
+        run = experiment.add_model(model, 1, [])
+        experiment.add_minimal_pairs(run, "tied", {"agreement": {"gender": (60, 100)}}, ties)
+        experiment.add_minimal_pairs(run, "untied", {"agreement": {"gender": (60, 100)}})
     generous = {
         (m.run.model, m.suite, m.task): m.value for m in read(experiment) if m.metric == "accuracy_ties_correct_percent"
     }

@@ -29,9 +29,9 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def card_of(site: Site, cell: str) -> tuple[str, str, str]:
+def card_of(site: Site, run: str) -> tuple[str, str, str]:
     """Text of the page, Markdown and drawing."""
-    card = site.write_card(cell)
+    card = site.write_card(run)
     return (
         read_page(card).text,
         card.with_suffix(".md").read_text(encoding="utf-8"),
@@ -130,12 +130,12 @@ def test_a_result_that_is_not_what_its_manifest_says_has_no_card(site: Site) -> 
     assert not (site.results / "run_cards" / "elc-s1.html").exists()
 
 
-def test_an_estimate_without_the_cell_is_named(site: Site) -> None:
+def test_an_estimate_without_the_run_is_named(site: Site) -> None:
     site.add_run("elc", METRICS)
     cost = site.write_cost()
     card = site.results / "card.html"
-    settings = {**CARD, "cell": "ltg-s1", "run": "ltg", "seed": 1}
-    with pytest.raises(EvaluationError, match=r"cost\.csv: there is no row of the cell 'ltg-s1'"):
+    settings = {**CARD, "run": {"name": "ltg-s1", "model": "ltg", "seed": 1}}
+    with pytest.raises(EvaluationError, match=r"cost\.csv: there is no row of the run 'ltg-s1'"):
         write_run_card(
             settings, site.pretraining["elc-s1"], cost, card, card.with_suffix(".md"), card.with_suffix(".svg")
         )

@@ -112,8 +112,8 @@ def test_verdicts_use_the_deviations_of_both_sides(
 
 
 def test_a_task_of_which_all_runs_failed_is_not_comparable(experiment: Any) -> None:
-    cell = experiment.add_model("m", 1, [])
-    experiment.add_finetuning(cell, "wsc", ("accuracy",), {12: ((0.614,), "majority_class")})
+    run = experiment.add_model("m", 1, [])
+    experiment.add_finetuning(run, "wsc", ("accuracy",), {12: ((0.614,), "majority_class")})
     key = ("m", "finetuning", "wsc", "accuracy_percent")
     row = summary_of(experiment, {key: value(61.4, 0.0)}).row(*key)
     assert row is not None
@@ -128,16 +128,16 @@ def test_published_values_that_nothing_answers_are_kept_in_sight(two_models: Any
 
 
 def test_a_single_task_has_no_average(experiment: Any) -> None:
-    cell = experiment.add_model("m", 1, [])
-    experiment.add_finetuning(cell, "cola", ("accuracy",), {12: ((0.7,), "")})
+    run = experiment.add_model("m", 1, [])
+    experiment.add_finetuning(run, "cola", ("accuracy",), {12: ((0.7,), "")})
     assert [row.task for row in summary_of(experiment).rows] == ["cola"]
 
 
 def test_the_suite_of_a_finetuned_task_is_its_own(experiment: Any) -> None:
-    cell = experiment.add_model("m", 1, [])
+    run = experiment.add_model("m", 1, [])
     results = {12: ((0.7,), "")}
     experiment.add_finetuning(
-        *(cell, "glue_mnli", ("accuracy",), results),
+        *(run, "glue_mnli", ("accuracy",), results),
         suite="glue",
         further={"mismatched": results},
         transfer={"hans": ("heuristics", ("accuracy",), results)},
@@ -153,9 +153,9 @@ def test_the_suite_of_a_finetuned_task_is_its_own(experiment: Any) -> None:
 
 
 def test_all_seeds_and_learning_rates_are_runs(experiment: Any) -> None:
-    cell = experiment.add_model("m", 1, [])
+    run = experiment.add_model("m", 1, [])
     values = {(12, 1e-5): -0.5, (12, 3e-5): 0.1, (13, 1e-5): -0.3, (13, 3e-5): 0.3}
-    experiment.add_finetuning(cell, "bias", ("mcc",), {run: ((value,), "") for run, value in values.items()}, "msgs")
+    experiment.add_finetuning(run, "bias", ("mcc",), {of: ((value,), "") for of, value in values.items()}, "msgs")
     row = summary_of(experiment).row("m", "msgs", "bias", "mcc_percent")
     assert row is not None
     assert (row.mean, row.n) == (-10.0, 4)
@@ -163,9 +163,9 @@ def test_all_seeds_and_learning_rates_are_runs(experiment: Any) -> None:
 
 
 def test_averages_do_not_cross_suites(two_models: Any) -> None:
-    for cell in two_models.pretraining:
+    for run in two_models.pretraining:
         for task in ("a", "b"):
-            two_models.add_finetuning(cell, task, ("accuracy",), {12: ((0.1,), "")}, "other")
+            two_models.add_finetuning(run, task, ("accuracy",), {12: ((0.1,), "")}, "other")
     summary = summary_of(two_models)
     rows = {suite: summary.row("elc", suite, "average", "score_percent") for suite in ("finetuning", "other")}
     assert {suite: row and row.mean for suite, row in rows.items()} == {"finetuning": 70.5, "other": 10.0}
@@ -182,9 +182,9 @@ def test_baselines_follow_the_models_of_the_experiment(two_models: Any) -> None:
 
 
 def test_a_published_value_without_decimals_allows_half_a_point(experiment: Any) -> None:
-    cell = experiment.add_model("m", 1, [])
+    run = experiment.add_model("m", 1, [])
     results = dict.fromkeys((12, 13), ((0.996,), ""))
-    experiment.add_finetuning(cell, "control", ("mcc",), results, "msgs")
+    experiment.add_finetuning(run, "control", ("mcc",), results, "msgs")
     key = ("m", "msgs", "control", "mcc_percent")
     for rounding, verdict in ((0.5, "within"), (0.05, "below")):
         row = summary_of(experiment, {key: PublishedValue(100.0, 0.0, "Table 10", True, "", rounding)}).row(*key)

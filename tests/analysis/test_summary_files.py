@@ -95,8 +95,8 @@ def test_markdown_has_models_as_rows_and_says_what_a_reader_must_know(
 
 
 def test_markdown_keeps_bars_in_names_out_of_its_columns(experiment: Any, tmp_path: Path) -> None:
-    cell = experiment.add_model("a|b", 1, [])
-    experiment.add_finetuning(cell, "cola", ("accuracy",), {12: ((0.7,), "")})
+    run = experiment.add_model("a|b", 1, [])
+    experiment.add_finetuning(run, "cola", ("accuracy",), {12: ((0.7,), "")})
     assert "| a\\|b | 70.0 (n=1) |" in write(experiment, tmp_path)[2].read_text(encoding="utf-8")
 
 
@@ -115,8 +115,8 @@ def test_text_is_ascii_aligned_and_fits_the_terminal(two_models: Any, tmp_path: 
 def test_text_continues_in_a_further_block_when_the_models_do_not_fit(experiment: Any, tmp_path: Path) -> None:
     names = [f"model_with_quite_a_long_name_{index}" for index in range(7)] + ["m" * 120]
     for name in names:
-        cell = experiment.add_model(name, 1, [])
-        experiment.add_finetuning(cell, "cola", ("accuracy",), {12: ((0.7,), "")})
+        run = experiment.add_model(name, 1, [])
+        experiment.add_finetuning(run, "cola", ("accuracy",), {12: ((0.7,), "")})
     text = write(experiment, tmp_path)[3].read_text(encoding="ascii")
     assert max(map(len, text.splitlines())) <= 100
     assert all(name[:60] in text for name in names)
@@ -146,25 +146,25 @@ def test_an_experiment_without_evaluations_still_has_a_header(tmp_path: Path) ->
 
 def many_suites(experiment: Any) -> Any:
     """Two models and a baseline on held-out text, pairs and two suites of tasks."""
-    for run in ("plain", "elc"):
-        cell = experiment.add_model(run, 1, [])
-        experiment.add_perplexity(cell, {"dev": (2.0, 7.389, 0.5), "test": (2.1, 8.166, 0.45)})
-        experiment.add_minimal_pairs(cell, "blimp", {f"phenomenon_{i}": {f"p{i}": (60 + i, 100)} for i in range(14)})
+    for model in ("plain", "elc"):
+        run = experiment.add_model(model, 1, [])
+        experiment.add_perplexity(run, {"dev": (2.0, 7.389, 0.5), "test": (2.1, 8.166, 0.45)})
+        experiment.add_minimal_pairs(run, "blimp", {f"phenomenon_{i}": {f"p{i}": (60 + i, 100)} for i in range(14)})
         experiment.add_finetuning(
-            *(cell, "msgs_control_raising_relative_token_position", ("mcc",)),
+            *(run, "msgs_control_raising_relative_token_position", ("mcc",)),
             {(seed, rate): ((-0.5,), "zero_mcc" if seed == 12 else "") for seed in (12, 13) for rate in (1e-5, 3e-5)},
             suite="msgs",
             majority={"validation": 0.5},
         )
         experiment.add_finetuning(
-            *(cell, "glue_mnli", ("accuracy",), {12: ((0.8,), "")}),
+            *(run, "glue_mnli", ("accuracy",), {12: ((0.8,), "")}),
             suite="glue",
             further={"mismatched": {12: ((0.7,), "")}},
             transfer={"hans": ("glue", ("accuracy",), {12: ((0.6,), "")})},
             majority={"validation": 0.357, "mismatched": 0.354, "hans": 0.5},
         )
         experiment.add_finetuning(
-            cell,
+            run,
             "glue_mrpc",
             ("accuracy", "f1"),
             {12: ((0.85, 0.89), "")},
@@ -210,8 +210,8 @@ def test_failed_runs_are_named_together_by_learning_rate(experiment: Any, tmp_pa
 
 def test_long_names_of_tasks_stay_whole_on_the_terminal(experiment: Any, tmp_path: Path) -> None:
     many_suites(experiment)
-    for cell in experiment.pretraining:
-        experiment.add_finetuning(cell, "msgs_main_verb_control", ("mcc",), {13: ((0.9,), "")}, suite="msgs")
+    for run in experiment.pretraining:
+        experiment.add_finetuning(run, "msgs_main_verb_control", ("mcc",), {13: ((0.9,), "")}, suite="msgs")
     text = write(experiment, tmp_path)[3].read_text(encoding="ascii")
     assert "\n  control raising relative token position " in text
     assert max(map(len, text.splitlines())) <= 100

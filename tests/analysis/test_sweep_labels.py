@@ -41,8 +41,8 @@ def test_markdown_has_the_whole_name_and_the_table_for_computers_the_short_one(w
 
 
 def test_seeds_of_a_run_of_a_sweep_are_averaged_under_one_name() -> None:
-    cells = [SeededRun("a_x_1-s1", "a_x_1", 1, "a, x 1"), SeededRun("a_x_1-s2", "a_x_1", 2, "a, x 1")]
-    assert models_with_counts(cells) == {"a_x_1": "a, x 1 (2 seeds)"}
+    runs = [SeededRun("a_x_1-s1", "a_x_1", 1, "a, x 1"), SeededRun("a_x_1-s2", "a_x_1", 2, "a, x 1")]
+    assert models_with_counts(runs) == {"a_x_1": "a, x 1 (2 seeds)"}
 
 
 def test_names_with_commas_are_listed_with_semicolons() -> None:

@@ -10,7 +10,7 @@ from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.task_averages import PUBLISHED_AVERAGES, task_averages
 
-CELL = SeededRun("m-s42", "m", 42)
+RUN = SeededRun("m-s42", "m", 42)
 
 
 def runs(
@@ -19,7 +19,7 @@ def runs(
     """Measurements of a task: metric to a value per seed, the first metric being the task's own."""
     return [
         Measurement(
-            *(CELL, suite, task, f"{metric}_percent", value, "0" * 12, seed),
+            *(RUN, suite, task, f"{metric}_percent", value, "0" * 12, seed),
             failed=(failed or {}).get(seed, ""),
             primary=metric == next(iter(values)),
             learning_rate=1e-5,

@@ -6,7 +6,7 @@ import pytest
 
 SNAKEFILE = r"""
 wildcard_constraints:
-    experiment=r"\w+", cell=r"\w+-s[0-9]+"
+    experiment=r"\w+", run=r"\w+-s[0-9]+"
 
 rule prepare:
     output: "results/settings.json"
@@ -16,8 +16,8 @@ rule prepare:
 
 rule pretrain:
     input: "results/settings.json"
-    output: "results/{experiment}/pretraining/{cell}/manifest.json"
-    log: "logs/pretrain/{experiment}/{cell}.log"
+    output: "results/{experiment}/pretraining/{run}/manifest.json"
+    log: "logs/pretrain/{experiment}/{run}.log"
     conda: "environment.yaml"
     threads: 3
     resources: nodes=4, tasks_per_node=8, gres="gpu:a100:8", mpi="srun", runtime=90, mem_mb=1000,
@@ -25,7 +25,7 @@ rule pretrain:
     shell: "touch {output} 2> {log}"
 
 rule summarise:
-    input: expand("results/x/pretraining/{cell}/manifest.json", cell=["a-s1", "a_b-s1"])
+    input: expand("results/x/pretraining/{run}/manifest.json", run=["a-s1", "a_b-s1"])
     output: "results/{experiment}/summary.csv"
     log: "logs/summarise/{experiment}.log"
     resources: mem_mb=lambda wildcards, attempt: 500 * attempt

@@ -13,7 +13,7 @@ from hatchery.cluster.check_software import check_conda, check_software, made_en
 from hatchery.cluster.external import Answer
 from hatchery.cluster.findings import Finding, Level, failed, findings_text
 from hatchery.cluster.job_shapes import JobShape
-from hatchery.costs.estimate import CellCost
+from hatchery.costs.estimate import RunCost
 
 PARTITIONS = (
     "PartitionName=main Default=YES MaxNodes=2 MaxTime=1-00:00:00 PreemptMode=CANCEL State=UP TotalNodes=2\n"
@@ -147,7 +147,7 @@ def test_a_shell_inside_a_job_is_warned() -> None:
 
 
 def test_free_disk_is_compared_with_the_estimate(tmp_path: Path) -> None:
-    cost = cast(CellCost, SimpleNamespace(run_folder_bytes=30, model_bytes=2, export_bytes=1))
+    cost = cast(RunCost, SimpleNamespace(run_folder_bytes=30, model_bytes=2, export_bytes=1))
     need_at_once, need_in_turn = 2 * 33 + SPARE_BYTES, 30 + 2 * 3
     for free, level in (
         (need_at_once, Level.OK),

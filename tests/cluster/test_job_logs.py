@@ -50,14 +50,14 @@ def test_a_result_leads_to_its_log(small_workflow: Path) -> None:
 def test_joined_wildcards_are_told_apart_by_the_logs(with_logs: Path) -> None:
     rules = workflow_rules()
     jobs = of_comment("rule_pretrain_wildcards_x_a-s1", rules)
-    assert [job.wildcards for job in jobs] == [{"experiment": "x", "cell": "a-s1"}]
+    assert [job.wildcards for job in jobs] == [{"experiment": "x", "run": "a-s1"}]
     assert of_comment("rule_pretrain_wildcards_x_b-s1", rules) == []
     assert of_comment("rule_unknown", rules) == []
 
 
 def test_a_name_leads_to_logs_that_are_there_or_would_be(with_logs: Path) -> None:
     rules = workflow_rules()
-    assert of_name("pretrain", rules)[0].wildcards == {"experiment": "x", "cell": "a-s1"}
+    assert of_name("pretrain", rules)[0].wildcards == {"experiment": "x", "run": "a-s1"}
     assert of_name("pretrain/y/c-s2", rules)[0].logs == (Path("logs/pretrain/y/c-s2.log"),)
     with pytest.raises(LogError, match=r"there is no rule 'pretrein'; there are: prepare, pretrain, summarise"):
         of_name("pretrein/x", rules)
@@ -73,7 +73,7 @@ def test_submissions_are_read_from_snakemakes_own_logs(with_logs: Path) -> None:
 @pytest.mark.parametrize("target", ["43", "results/x/pretraining/a-s1/manifest.json", "pretrain/x/a-s1"])
 def test_the_answer_names_rule_log_job_and_last_lines(with_logs: Path, target: str) -> None:
     text = find_logs(target, sacct, lines=10)
-    assert text.startswith("rule pretrain (experiment=x, cell=a-s1)\n  log        logs/pretrain/x/a-s1.log\n")
+    assert text.startswith("rule pretrain (experiment=x, run=a-s1)\n  log        logs/pretrain/x/a-s1.log\n")
     assert "| step 1\n             | step 3\n" in text
     assert "Slurm job  43  RUNNING  (exit code 0:0, 00:01:02, on n2)" in text
     assert (target != "43") == ("Slurm job  41  FAILED" in text)

@@ -6,7 +6,8 @@ import pytest
 
 from hatchery.cluster.check import sbatch_text
 from hatchery.cluster.job_shapes import JobShape, job_shapes
-from hatchery.cluster.planned_jobs import PlanError, plan
+from hatchery.cluster.planned_jobs import plan
+from hatchery.errors import PlanError
 
 PRETRAIN = (
     "sbatch --parsable --job-name test_RUN --output .snakemake/slurm_logs/rule_pretrain/x_a-s1/%j.log --export=ALL"

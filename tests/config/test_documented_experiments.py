@@ -30,15 +30,15 @@ def test_sweeps_and_continued_runs_have_examples() -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_can_be_planned(project: Project, name: str) -> None:
-    for cell in project.seeded_runs(name):
-        stage_settings(project, "pretrain", experiment=name, cell=cell.name)
+    for run in project.seeded_runs(name):
+        stage_settings(project, "pretrain", experiment=name, run=run.name)
     stage_settings(project, "write_cost", experiment=name)
 
 
 def test_the_example_of_a_sweep_has_the_runs_that_its_text_says(project: Project) -> None:
-    cells = [cell.name for cell in project.seeded_runs("rates")]
-    assert len(cells) == 8
-    assert cells[0] == "ltg_bert_hidden_dropout_prob_0p0_learning_rate_0p005-s1"
+    runs = [run.name for run in project.seeded_runs("rates")]
+    assert len(runs) == 8
+    assert runs[0] == "ltg_bert_hidden_dropout_prob_0p0_learning_rate_0p005-s1"
     label = "ltg_bert, hidden_dropout_prob 0.0, learning_rate 0.005"
     assert project.labels("rates")["ltg_bert_hidden_dropout_prob_0p0_learning_rate_0p005"] == label
 

@@ -143,7 +143,7 @@ PROBES = ["pos", "srl", "ner", "coref", "dp"]
 
 def settings(experiment: str, run: str) -> dict[str, Any]:
     """What the job of a run gets, with the size of its vocabulary, without what names the stage."""
-    found = json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, cell=f"{run}-s42"))
+    found = json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, run=f"{run}-s42"))
     size = PROJECT.block("tokenizer", PROJECT.experiment(experiment)["tokenizer"])["vocabulary_size"]
     return {**{key: found[key] for key in found if key not in ("stage", "stage_version")}, "vocabulary_size": size}
 
@@ -182,9 +182,9 @@ def test_a_row_of_the_bnc_tables_differs_from_the_final_model_in_what_the_paper_
 
 
 def test_the_papers_rows_are_all_there() -> None:
-    assert [cell.model for cell in PROJECT.seeded_runs("bnc")] == ["subword", *ABLATIONS]
+    assert [run.model for run in PROJECT.seeded_runs("bnc")] == ["subword", *ABLATIONS]
     for experiment in ("strict", "strict_small", "bnc_wikipedia_bookcorpus"):
-        assert [(experiment, cell.model) for cell in PROJECT.seeded_runs(experiment)] == [
+        assert [(experiment, run.model) for run in PROJECT.seeded_runs(experiment)] == [
             key for key in TABLES if key[0] == experiment
         ]
 
@@ -252,7 +252,7 @@ def test_every_run_names_a_published_row_of_its_track(experiment: str) -> None:
     path = REPOSITORY / f"config/published/values/{published['paper']}.csv"
     with path.open(encoding="utf-8", newline="") as handle:
         known = {row["row"] for row in csv.DictReader(handle) if row["track"] == published["track"]}
-    assert list(published["rows"]) == [cell.model for cell in PROJECT.seeded_runs(experiment)]
+    assert list(published["rows"]) == [run.model for run in PROJECT.seeded_runs(experiment)]
     assert set(published["rows"].values()) <= known
 
 
@@ -272,14 +272,14 @@ def test_the_comparison_corpus_is_trained_on_with_the_tokenizer_of_the_bnc() -> 
 @pytest.mark.parametrize("experiment", PROJECT.names("experiment"))
 def test_every_experiment_and_each_of_the_papers_runs_is_documented(experiment: str) -> None:
     text = (REPOSITORY / "docs/experiments.md").read_text(encoding="utf-8")
-    names = [cell.model for cell in PROJECT.seeded_runs(experiment)] if experiment in ORIGINALS else []
+    names = [run.model for run in PROJECT.seeded_runs(experiment)] if experiment in ORIGINALS else []
     assert [name for name in (experiment, *names) if f"`{name}`" not in text] == []
 
 
 def test_bnc_as_published_differs_from_bnc_in_readings_and_precision_alone() -> None:
-    for cell in PROJECT.seeded_runs("bnc_as_published"):
+    for run in PROJECT.seeded_runs("bnc_as_published"):
         ours, corrected = (
-            json.loads(stage_settings(PROJECT, "pretrain", experiment=name, cell=cell.name))
+            json.loads(stage_settings(PROJECT, "pretrain", experiment=name, run=run.name))
             for name in ("bnc_as_published", "bnc")
         )
         assert (ours["objective"].pop("reading"), corrected["objective"].pop("reading")) == (
@@ -287,10 +287,10 @@ def test_bnc_as_published_differs_from_bnc_in_readings_and_precision_alone() -> 
             "corrected",
         )
         assert (ours.pop("precision"), corrected.pop("precision")) == ("fp16", "auto")
-        assert ours == corrected, cell.name
+        assert ours == corrected, run.name
     rows = PROJECT.experiment("bnc_as_published")["published"]["rows"]
     assert rows.items() <= PROJECT.experiment("bnc")["published"]["rows"].items()
-    assert list(rows) == [cell.model for cell in PROJECT.seeded_runs("bnc_as_published")]
+    assert list(rows) == [run.model for run in PROJECT.seeded_runs("bnc_as_published")]
     text = json.loads(stage_settings(PROJECT, "convert_corpus", corpus="bnc_as_published"))
     assert text["sources"][0]["options"]["reading"] == "as_published"
     tokenizer = PROJECT.block("tokenizer", "bnc_as_published")

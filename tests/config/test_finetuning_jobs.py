@@ -42,10 +42,10 @@ def test_jobs_of_one_task_make_its_manifest_alone(project: Project) -> None:
 
 def test_jobs_of_several_tasks_are_asked_for_once(project: Project) -> None:
     layout = KeptResults(project)
-    cells = [cell.name for cell in project.seeded_runs("bnc_mini")]
+    runs = [run.name for run in project.seeded_runs("bnc_mini")]
 
     def jobs(batch: str) -> list[str]:
-        return [layout.kept(f"results/bnc_mini/finetuning_jobs/{cell}/{batch}/manifest.json") for cell in cells]
+        return [layout.kept(f"results/bnc_mini/finetuning_jobs/{run}/{batch}/manifest.json") for run in runs]
 
     assert layout.all_kept(layout.finetuned("bnc_mini")) == jobs("batch_1")
     # The figures of the probes need the jobs in which the probes are, and no others.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.config.frozen_configuration import COPIES, VARIABLE, frozen_configuration
+from hatchery.config.invocation import COPIES, VARIABLE, frozen_configuration
 
 
 @pytest.fixture(autouse=True)

@@ -118,7 +118,7 @@ def test_the_readings_differ_in_the_slips_of_the_code_alone() -> None:
     slips = {"padding_in_loss", "padding_attended"}
     for run in set(trained(PROJECT, CONSTRAINED)) & set(trained(PROJECT, PUBLISHED)):
         ours, theirs = (
-            json.loads(stage_settings(PROJECT, "pretrain", experiment=name, cell=f"{run}-s0"))
+            json.loads(stage_settings(PROJECT, "pretrain", experiment=name, run=f"{run}-s0"))
             for name in (CONSTRAINED, PUBLISHED)
         )
         differing = {key for key in ours["objective"] if ours["objective"][key] != theirs["objective"][key]}
@@ -134,7 +134,7 @@ def test_the_readings_differ_in_the_slips_of_the_code_alone() -> None:
 
 def test_pretraining_is_that_of_the_reference() -> None:
     experiment = PROJECT.experiment(CONSTRAINED)
-    settings = json.loads(stage_settings(PROJECT, "pretrain", experiment=CONSTRAINED, cell="rv_256_256_1024_8_8-s0"))
+    settings = json.loads(stage_settings(PROJECT, "pretrain", experiment=CONSTRAINED, run="rv_256_256_1024_8_8-s0"))
     assert (settings["steps"], settings["batch_size"], settings["sequence_length"]) == (35_475, 256, 128)
     chosen = {"learning_rate": 5e-4, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.01}
     assert chosen.items() <= settings["optimizer"].items()

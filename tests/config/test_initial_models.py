@@ -42,7 +42,7 @@ def copy_of_demo(folder: Path) -> None:
 def test_a_run_starts_from_the_manifest_of_another_run(folder: Path) -> None:
     layout = KeptResults(add(folder, later=start(run="ltg_bert")))
     assert layout.initial_model("demo", "later-s42") == [layout.pretrained("demo")["ltg_bert-s42"]]
-    later, earlier = (Path(layout.kept_manifest("demo", "pretraining", cell)) for cell in ("later-s42", "ltg_bert-s42"))
+    later, earlier = (Path(layout.kept_manifest("demo", "pretraining", run)) for run in ("later-s42", "ltg_bert-s42"))
     assert layout.job_at(later.parent.name).paths("initial_model") == [str(earlier)]
     assert (
         layout.initial_model("demo", "ltg_bert-s42") == layout.job_at(earlier.parent.name).paths("initial_model") == []
@@ -82,12 +82,12 @@ def test_a_path_may_be_that_of_an_entry_of_data(folder: Path, tmp_path: Path) ->
 
 def test_where_the_initial_model_lies_is_no_setting_of_the_result(folder: Path) -> None:
     project = add(folder, later=start(run="ltg_bert"))
-    settings = json.loads(stage_settings(project, "pretrain", experiment="demo", cell="later-s42"))
+    settings = json.loads(stage_settings(project, "pretrain", experiment="demo", run="later-s42"))
     assert settings["initialise_from"] == {"take": "weights"}
 
 
 def test_settings_of_runs_that_use_none_of_it_are_what_they_were(repository: Path) -> None:
-    text = stage_settings(Project(repository / "config"), "pretrain", experiment="demo", cell="ltg_bert-s42")
+    text = stage_settings(Project(repository / "config"), "pretrain", experiment="demo", run="ltg_bert-s42")
     assert not [key for key in ("initialise_from", "early_stopping", "keep_training_state") if key in text]
 
 
@@ -101,7 +101,7 @@ def test_the_cost_counts_only_the_steps_that_are_left(folder: Path) -> None:
         whole={"pretraining": {"steps": 100}},
     )
     settings = json.loads(stage_settings(project, "write_cost", experiment="demo"))
-    costs = {cost.cell: cost for cost in estimate(cost_settings(settings))}
+    costs = {cost.run: cost for cost in estimate(cost_settings(settings))}
     base, later, whole = (costs[f"{name}-s42"] for name in ("base", "later", "whole"))
     assert later.steps == 40 and base.tokens + later.tokens == whole.tokens
     assert base.training_flops + later.training_flops == pytest.approx(whole.training_flops)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hatchery.config.project import Project
-from hatchery.config.terms import raw_inputs
+from hatchery.config.raw_inputs import raw_inputs
 from hatchery.stages.registry import stage_settings
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
@@ -40,7 +40,7 @@ def miniature(name: str) -> str:
 
 
 def settings(experiment: str, run: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, cell=f"{run}-s42"))
+    found: dict[str, Any] = json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, run=f"{run}-s42"))
     return found
 
 
@@ -49,11 +49,11 @@ def without(values: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
 
 
 def runs(experiment: str) -> list[str]:
-    return [cell.model for cell in PROJECT.seeded_runs(experiment)]
+    return [run.model for run in PROJECT.seeded_runs(experiment)]
 
 
 @pytest.mark.parametrize(("original", "twin"), TWINS)
-def test_a_twin_has_the_same_cells_suites_tasks_and_perplexities(original: str, twin: str) -> None:
+def test_a_twin_has_the_same_runs_suites_tasks_and_perplexities(original: str, twin: str) -> None:
     first, second = PROJECT.experiment(original), PROJECT.experiment(twin)
     assert PROJECT.seeded_runs(twin) == PROJECT.seeded_runs(original)
     assert second["minimal_pairs"] == [miniature(name) for name in first["minimal_pairs"]]
@@ -117,10 +117,10 @@ def test_a_twin_needs_no_data_of_the_user_and_few_steps(twin: str) -> None:
 @pytest.mark.parametrize("experiment", PROJECT.names("experiment"))
 def test_every_job_of_every_experiment_has_settings(experiment: str) -> None:
     block = PROJECT.experiment(experiment)
-    for cell in PROJECT.seeded_runs(experiment):
-        assert stage_settings(PROJECT, "pretrain", experiment=experiment, cell=cell.name)
-        assert stage_settings(PROJECT, "export_model", experiment=experiment, cell=cell.name)
-        assert stage_settings(PROJECT, "write_run_card", experiment=experiment, cell=cell.name)
+    for run in PROJECT.seeded_runs(experiment):
+        assert stage_settings(PROJECT, "pretrain", experiment=experiment, run=run.name)
+        assert stage_settings(PROJECT, "export_model", experiment=experiment, run=run.name)
+        assert stage_settings(PROJECT, "write_run_card", experiment=experiment, run=run.name)
     for task in block["finetuning"]["tasks"]:
         assert stage_settings(PROJECT, "finetune", experiment=experiment, task=task)
     for suite in block["minimal_pairs"]:

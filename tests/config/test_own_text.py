@@ -11,7 +11,7 @@ import yaml
 
 from hatchery.config.own_text import check_own_text
 from hatchery.config.project import Project
-from hatchery.config.terms import raw_inputs
+from hatchery.config.raw_inputs import raw_inputs
 from hatchery.errors import ConfigError
 from hatchery.planning.layout import Layout
 

@@ -6,11 +6,11 @@ from typing import get_args
 import pytest
 
 from hatchery.config.plan_checks import collect_problems
-from hatchery.config.problems import Problems
 from hatchery.config.project import Project
 from hatchery.evaluation.metrics.registry import METRICS
 from hatchery.evaluation.tasks.settings import HeadKind, MetricName
 from hatchery.modeling.heads.registry import HEADS
+from hatchery.settings.problems import Problems
 
 EXPERIMENT = """
 corpus: {corpus}

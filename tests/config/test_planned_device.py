@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hatchery.config import planned_device as module
+from hatchery.config import cluster as module
 from hatchery.config.project import Project
 from hatchery.planning.compute import Compute
 

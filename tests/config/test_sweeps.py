@@ -117,13 +117,13 @@ def test_long_values_are_cut_in_names_and_stay_apart() -> None:
 
 def test_all_stages_and_the_cost_see_the_runs(folder: Path) -> None:
     project = experiment(folder, ("runs.ltg_bert", {"model": "ltg_demo", "seeds": [1, 2], "pretraining": RATES}))
-    cells = ["ltg_bert_learning_rate_0p005-s1", "ltg_bert_learning_rate_0p005-s2"]
-    assert [cell for cell in Layout(project).pretrained("demo") if "0p005" in cell] == cells
+    runs = ["ltg_bert_learning_rate_0p005-s1", "ltg_bert_learning_rate_0p005-s2"]
+    assert [run for run in Layout(project).pretrained("demo") if "0p005" in run] == runs
     stages: dict[str, dict[str, str]] = {"write_cost": {}, "summarise": {}, "write_page": {}}
     for stage, more in (stages | {"draw_figure": {"figure": "learning_curves"}}).items():
         assert '"ltg_bert_learning_rate_0p01-s2"' in stage_settings(project, stage, experiment="demo", **more)
     assert '"learning_rate":0.01' in stage_settings(
-        project, "pretrain", experiment="demo", cell="ltg_bert_learning_rate_0p01-s1"
+        project, "pretrain", experiment="demo", run="ltg_bert_learning_rate_0p01-s1"
     )
 
 

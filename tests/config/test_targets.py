@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.config.command_line import Request, read_request
+from hatchery.config.invocation import Request, read_request
 from hatchery.config.names import NAME
 from hatchery.config.project import Project
 from hatchery.config.targets import asked_blocks, check_targets, unknown_target
@@ -17,7 +17,7 @@ PATTERNS = [
     "results/{experiment}/summary.csv",
     "results/{experiment}/index.html",
     "results/{experiment}/figures/{figure}.svg",
-    "results/{experiment}/run_cards/{cell}.html",
+    "results/{experiment}/run_cards/{run}.html",
     "results/corpora/{corpus}/manifest.json",
     "results/tokens/{corpus}/{tokenizer}/manifest.json",
     "results/tokenizer_sweeps/{sweep}/manifest.json",

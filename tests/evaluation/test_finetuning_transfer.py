@@ -3,7 +3,7 @@ import pytest
 
 from hatchery.errors import ConfigError
 from hatchery.evaluation.finetuning.predicting import Predicted
-from hatchery.evaluation.finetuning.transfer import label_mapping
+from hatchery.evaluation.finetuning.scored_sets import label_mapping
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferSettings
 
 MNLI = ("entailment", "neutral", "contradiction")

@@ -6,7 +6,7 @@ from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record
 from hatchery.evaluation.tasks.example import MarkedSpan
 from hatchery.evaluation.tasks.layouts.layout import Context
-from hatchery.evaluation.tasks.layouts.record import without_highlights
+from hatchery.evaluation.tasks.layouts.passages import without_highlights
 from hatchery.evaluation.tasks.layouts.registry import LAYOUTS, used_fields
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings
 

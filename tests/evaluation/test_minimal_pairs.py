@@ -5,7 +5,13 @@ import zipfile
 import pytest
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.minimal_pairs.accuracy import accuracy_table, decide
+from hatchery.evaluation.minimal_pairs.accuracy import (
+    accuracy_table,
+    decide,
+    predictions_text,
+    preferred_sentences,
+    submission_line,
+)
 from hatchery.evaluation.minimal_pairs.pairs import (
     POOLED_FILES,
     MinimalPair,
@@ -13,7 +19,6 @@ from hatchery.evaluation.minimal_pairs.pairs import (
     choose_pairs,
     read_minimal_pairs,
 )
-from hatchery.evaluation.minimal_pairs.predictions import predictions_text, preferred_sentences, submission_line
 from hatchery.evaluation.minimal_pairs.settings import ExpectedSize
 from hatchery.storage.sources import open_source, register_source
 

@@ -5,14 +5,14 @@ import pytest
 import yaml
 
 from hatchery.evaluation.finetuning.predicting import Predicted
-from hatchery.evaluation.finetuning.transfer import label_mapping
+from hatchery.evaluation.finetuning.scored_sets import label_mapping
 from hatchery.evaluation.metrics.breakdown import accuracy_by_fact
 from hatchery.evaluation.metrics.collapse import failure
 from hatchery.evaluation.metrics.registry import METRICS
 from hatchery.evaluation.metrics.scored import Scored
 from hatchery.evaluation.tasks.checks import check_task
-from hatchery.evaluation.tasks.reading import read_task
 from hatchery.evaluation.tasks.settings import TaskSettings
+from hatchery.evaluation.tasks.task_rows import read_task
 from hatchery.typed import build
 
 AMBIGUOUS = "msgs_main_verb_lexical_content_the"

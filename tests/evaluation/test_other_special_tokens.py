@@ -14,7 +14,7 @@ from hatchery.evaluation.finetuning.encoding import encode_texts
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.minimal_pairs.stage import pair_scores
-from hatchery.evaluation.pretrained import load_pretrained
+from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.tasks.example import Example
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import save_model

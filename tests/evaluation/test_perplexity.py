@@ -16,15 +16,16 @@ import torch
 
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError, TokenizationError
 from hatchery.evaluation.perplexity.held_out import batches, chosen_sequences, held_out_examples
-from hatchery.evaluation.perplexity.pseudo_perplexity import drawn_sentences
+from hatchery.evaluation.perplexity.scoring import drawn_sentences
 from hatchery.evaluation.perplexity.settings import PerplexitySettings, perplexity_settings
 from hatchery.evaluation.perplexity.stage import measure_perplexity
-from hatchery.evaluation.pretrained import load_pretrained
-from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.evaluation.runtime import load_pretrained
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import save_model
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.parquet import ShardWriter
 from hatchery.tokenization.encoder import encode_corpus
+from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.trainer import train_tokenizer
 

@@ -7,7 +7,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.probing.majority import majority_baseline
+from hatchery.evaluation.probing.formats import majority_baseline
 from hatchery.modeling.heads.span_classifier import SpanHead
 from hatchery.modeling.heads.targets import IndependentLabels
 

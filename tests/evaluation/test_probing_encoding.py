@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.probing.detokenisation import PlacedWords, place_words
-from hatchery.evaluation.probing.encoding import encode_spans, span_of_subwords
+from hatchery.evaluation.probing.encoding import PlacedWords, encode_spans, place_words, span_of_subwords
 from hatchery.evaluation.tasks.example import SpanExample, SpanTarget
 from hatchery.evaluation.tasks.normalisation import detokenise
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from hatchery.errors import ModelError
-from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.evaluation.probing import frozen_layers
 from hatchery.evaluation.probing.encoding import encode_spans
 from hatchery.evaluation.probing.frozen_layers import FrozenLayers, can_be_kept
+from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.tasks.example import SpanExample, SpanTarget
 from hatchery.evaluation.tasks.settings import HeadSettings
-from hatchery.modeling.heads.layer_mix import layer_vectors
+from hatchery.modeling.heads.pooling import layer_vectors
 from hatchery.modeling.heads.span_classifier import SpanClassifier
 
 CPU = torch.device("cpu")

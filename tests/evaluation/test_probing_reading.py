@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.probing.reading import read_conllu, read_jiant, unknown_labels
+from hatchery.evaluation.probing.formats import read_conllu, read_jiant, unknown_labels
 from hatchery.evaluation.tasks.example import SpanTarget
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings
 from hatchery.storage.sources import RawSource

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from hatchery.evaluation.finetuning.data import Batch
+from hatchery.evaluation.finetuning.batches import Batch
 from hatchery.evaluation.finetuning.loop import Development, step_count, train_model
 from hatchery.evaluation.finetuning.predicting import Predicted
 from hatchery.evaluation.finetuning.run import development_value, split

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.minimal_pairs.accuracy import decide
-from hatchery.evaluation.minimal_pairs.masked_rows import expand
+from hatchery.evaluation.minimal_pairs.likelihoods import expand
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel
@@ -150,7 +150,7 @@ def test_blocks_that_bound_the_memory_change_no_value(model, monkeypatch):
     random = np.random.default_rng(6)
     sentences = [random.integers(7, 12, size=4).tolist() for _ in range(60)]
     whole = sentence_scores(scores_of(model, sentences))
-    monkeypatch.setattr("hatchery.evaluation.minimal_pairs.masked_rows.TOKENS_PER_BLOCK", 50)
+    monkeypatch.setattr("hatchery.evaluation.minimal_pairs.likelihoods.TOKENS_PER_BLOCK", 50)
     np.testing.assert_allclose(sentence_scores(scores_of(model, sentences)), whole, atol=1e-5)
 
 

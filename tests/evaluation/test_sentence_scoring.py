@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.minimal_pairs.masked_rows import expand
+from hatchery.evaluation.minimal_pairs.likelihoods import expand
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
 from hatchery.evaluation.minimal_pairs.scoring import (
     LOGITS_PER_BATCH,
@@ -22,7 +22,7 @@ from hatchery.evaluation.minimal_pairs.scoring import (
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel, word_numbers
 from hatchery.evaluation.minimal_pairs.settings import ScoringName
 from hatchery.evaluation.minimal_pairs.stage import pair_scores
-from hatchery.evaluation.pretrained import load_pretrained
+from hatchery.evaluation.runtime import load_pretrained
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 CPU = torch.device("cpu")

@@ -8,9 +8,8 @@ from faults import DAMAGE, damaged
 from finetuning_cases import RUNTIME, contents, sentences, short
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.finetuning import several_tasks
-from hatchery.evaluation.finetuning.several_tasks import finetune_tasks
-from hatchery.evaluation.finetuning.stage import finetune
+from hatchery.evaluation.finetuning import stage
+from hatchery.evaluation.finetuning.stage import finetune, finetune_tasks
 from hatchery.storage.manifests import read_manifest
 
 
@@ -28,7 +27,7 @@ def job(model_manifest, source, tmp_path, monkeypatch):
         trained.append(settings["task"]["name"])
         finetune(settings, *arguments)
 
-    monkeypatch.setattr(several_tasks, "finetune", counted)
+    monkeypatch.setattr(stage, "finetune", counted)
 
     def run(tasks, sources=None):
         trained.clear()

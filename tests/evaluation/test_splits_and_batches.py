@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.finetuning.length_batches import batches_per_epoch, prediction_batches, training_batches
+from hatchery.evaluation.finetuning.batches import batches_per_epoch, prediction_batches, training_batches
 from hatchery.evaluation.seeds import derived_seed, generator
 from hatchery.evaluation.splits import hold_out
 

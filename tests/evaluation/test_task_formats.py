@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.tasks.reading import read_task, read_task_with_report
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings
+from hatchery.evaluation.tasks.task_rows import read_task, read_task_with_report
 from hatchery.storage.sources import open_source, register_source
 
 RTE_LABELS = ("entailment", "not_entailment")

@@ -118,7 +118,7 @@ def test_the_example_of_the_card_runs(hub, exported, monkeypatch, capsys):
 
 
 def test_a_run_of_a_sweep_is_called_by_what_differs(pretrained, export_settings, tmp_path):
-    settings = {**export_settings, "label": "elc, learning_rate 0.005"}
+    settings = {**export_settings, "run": {**export_settings["run"], "label": "elc, learning_rate 0.005"}}
     export_model(settings, pretrained("ltg"), None, tmp_path / "manifest.json")
     told = "The model `elc` (elc, learning_rate 0.005) (pretraining seed 7) of the experiment tiny."
     assert told in (tmp_path / "README.md").read_text()
@@ -181,8 +181,8 @@ def test_a_tokenizer_that_does_not_belong_to_the_model_is_refused(pretrained, to
 
 
 def test_unusable_inputs_are_named(pretrained, export_settings, summary, tmp_path):
-    with pytest.raises(ConfigError, match=r"export\.seed"):
-        export_model({**export_settings, "seed": 9}, pretrained("ltg"), summary, tmp_path / "o" / "manifest.json")
+    with pytest.raises(ConfigError, match=r"export\.seeds"):
+        export_model({**export_settings, "seeds": [8, 9]}, pretrained("ltg"), summary, tmp_path / "o" / "manifest.json")
     with pytest.raises(ManifestError, match=r"nowhere\.json"):
         export_model(export_settings, tmp_path / "nowhere.json", summary, tmp_path / "o" / "manifest.json")
     summary.write_text(summary.read_text().replace("41.25", "many"))
@@ -204,7 +204,7 @@ def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_
     files = ["--pretraining", pretraining, "--summary", str(summary), "--output", str(output)]
     command("export_model", "--settings", settings, *files)
     listing = {"stage": "list_exported_models", "stage_version": 1, "experiment": "tiny", "description": ""}
-    settings = json.dumps({**listing, "cells": ["elc-s7"]})
+    settings = json.dumps({**listing, "runs": ["elc-s7"]})
     page = tmp_path / "README.md"
     command("list_exported_models", "--settings", settings, "--model", f"elc-s7={output}", "--output", str(page))
     text = page.read_text()
@@ -212,4 +212,4 @@ def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_
     assert f"| [elc-s7](elc-s7/README.md) | {parameters:,} |" in text
     assert "blimp: phenomenon_average, accuracy_percent" in text and "| 71.12 | 41.25 |" in text
     with pytest.raises(ConfigError, match="--model"):
-        list_exported_models({**listing, "cells": ["a"]}, {"elc-s7": output}, page)
+        list_exported_models({**listing, "runs": ["a"]}, {"elc-s7": output}, page)

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 
 from hatchery.errors import HatcheryError, ModelError
-from hatchery.evaluation.pretrained import load_pretrained
+from hatchery.evaluation.runtime import load_pretrained
 from hatchery.export.published_checkpoint import checkpoint_config, import_checkpoint, load_published
 from hatchery.export.weight_files import read_weights
 from hatchery.modeling.ltg.published_names import to_published

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hatchery.evaluation.pretrained import load_pretrained
+from hatchery.evaluation.runtime import load_pretrained
 from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
 from hatchery.modeling.store import load_language_model
 

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, TrainingError
-from hatchery.objectives.masking import UNLABELLED, masking_rule
+from hatchery.objectives.masking import masking_rule
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.objectives.special_ids import SpecialIds
-from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 from hatchery.typed import build
 
 KINDS = ("subword", "whole_word", "span")

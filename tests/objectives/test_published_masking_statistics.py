@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from hatchery.objectives.masking import UNLABELLED, masking_rule
+from hatchery.objectives.masking import masking_rule
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.objectives.special_ids import SpecialIds
-from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 
 SPECIAL = SpecialIds.of(SPECIAL_SETS["bnc"])
 VOCAB_SIZE, FIRST_CONTINUATION = 1000, 606

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hatchery.objectives.masking import UNLABELLED, masking_rule
+from hatchery.objectives.masking import masking_rule
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.objectives.span_masking import SPAN_LENGTH_PROBABILITIES
 from hatchery.objectives.special_ids import SpecialIds
-from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 
 SPECIAL = SpecialIds.of(SPECIAL_SETS["babylm"])
 ALWAYS_MASK = ObjectiveSettings(random_probability=0.0, keep_probability=0.0)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from hatchery.objectives.masking import UNLABELLED, masking_rule
+from hatchery.objectives.masking import masking_rule
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.objectives.unit_masking import published_shares
-from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 
 SPECIAL = SpecialIds.of(SPECIAL_SETS["bnc"])
 N_TOKENS = 200_000

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hatchery.objectives.masking import UNLABELLED, masking_rule
+from hatchery.objectives.masking import masking_rule
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.objectives.special_ids import SpecialIds
-from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 
 SPECIAL = SpecialIds.of(SPECIAL_SETS["bnc"])
 FIRST_CONTINUATION = 50

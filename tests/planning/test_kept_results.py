@@ -11,9 +11,9 @@ from hatchery.errors import ConfigError
 from hatchery.planning.kept_results import KeptResults
 from hatchery.planning.workflow import Workflow
 
-CELL = "ltg_bert-s42"
+RUN = "ltg_bert-s42"
 KINDS = ("pretraining", "perplexity", "minimal_pairs/{}/tiny_pairs", "finetuning/{}/demo_acceptability")
-PLACES = [f"{kind}/{CELL}" if "{}" not in kind else kind.format(CELL) for kind in KINDS]
+PLACES = [f"{kind}/{RUN}" if "{}" not in kind else kind.format(RUN) for kind in KINDS]
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_copied_or_renamed_experiment_finds_the_same_results(folder: Path, pla
 
 def test_two_runs_with_equal_settings_are_one_model(folder: Path) -> None:
     edited(folder, ("  elc_bert:", "  again: {model: ltg_tiny, seeds: [42]}\n  elc_bert:"))
-    assert kept("tiny", "pretraining/again-s42") == kept("tiny", f"pretraining/{CELL}")
+    assert kept("tiny", "pretraining/again-s42") == kept("tiny", f"pretraining/{RUN}")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs
     model, address = places[PLACES[3]].split("/")[2:4]
     # The process of a job knows the addresses of its rule and no experiment.
     job = layout()
-    assert job.job_at(model).settings == planned.settings("pretrain", experiment="tiny", cell=CELL)
+    assert job.job_at(model).settings == planned.settings("pretrain", experiment="tiny", run=RUN)
     assert job.job_at(model).paths("tokens") == [planned.experiment_tokens("tiny")]
     assert job.job_at(address).paths("source") == list(
         dict.fromkeys(planned.task_sources("demo_acceptability").values())
@@ -89,7 +89,7 @@ def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs
     assert read_call(job.job_at(address).path).settings == planned.settings(
         "finetune", experiment="tiny", task="demo_acceptability"
     )
-    assert job.title(model) == CELL
+    assert job.title(model) == RUN
 
 
 def test_what_is_asked_for_after_the_start_is_written_at_once(folder: Path) -> None:
@@ -121,7 +121,7 @@ def test_unknown_models_and_tasks_are_named_with_the_nearest_match(folder: Path)
     with pytest.raises(
         ConfigError, match=r"has no fine-tuning task 'demo_acceptance'.*did you mean 'demo_acceptability'"
     ):
-        kept("tiny", f"finetuning/{CELL}/demo_acceptance")
+        kept("tiny", f"finetuning/{RUN}/demo_acceptance")
 
 
 @pytest.mark.parametrize(

@@ -184,10 +184,10 @@ def addresses(workflow: Any, place: str) -> SimpleNamespace:
 
 def test_sized_jobs_ask_for_time_by_their_work(repository):
     workflow = layout(repository, nodes=4, gpus_per_node=8)
-    cell = next(iter(workflow.pretrained("strict")))
+    run = next(iter(workflow.pretrained("strict")))
 
     def minutes(rule: str, task: str = "", suite: str = "") -> int:
-        place = f"strict/finetuning/{cell}/{task}" if task else f"strict/minimal_pairs/{cell}/{suite}"
+        place = f"strict/finetuning/{run}/{task}" if task else f"strict/minimal_pairs/{run}/{suite}"
         return workflow.resources(rule)["runtime"](addresses(workflow, place), 1)
 
     assert minutes("finetune", task="babylm_wsc") < minutes("finetune", task="babylm_cola")
@@ -200,9 +200,9 @@ def test_sized_jobs_ask_for_time_by_their_work(repository):
 def test_the_time_of_a_pretraining_shrinks_with_the_gpus_and_grows_without(repository):
     def resource(key: str, attempt: int = 1, **values: Any) -> Any:
         workflow = layout(repository, **values)
-        cell = next(iter(workflow.pretrained("strict")))
+        run = next(iter(workflow.pretrained("strict")))
         value = workflow.resources("pretrain").get(key)
-        return value(addresses(workflow, f"strict/pretraining/{cell}"), attempt) if callable(value) else value
+        return value(addresses(workflow, f"strict/pretraining/{run}"), attempt) if callable(value) else value
 
     def minutes(**values: Any) -> Any:
         return resource("runtime", max_minutes=10**9, **values)
@@ -233,11 +233,11 @@ def test_commands_claim_gpus_only_where_they_may_compute_on_them(repository):
 def test_no_stage_but_the_estimate_of_the_cost_depends_on_the_cluster(repository):
     plain = layout(repository)
     other = layout(repository, nodes=4, gpus_per_node=8, partition="p", planned_device="a100", pretraining_minutes=5)
-    cell = next(iter(plain.pretrained("demo")))
+    run = next(iter(plain.pretrained("demo")))
     stages: list[tuple[str, dict[str, str]]] = [
         ("convert_corpus", {"corpus": "demo"}),
         ("train_tokenizer", {"tokenizer": "demo"}),
-        ("pretrain", {"experiment": "demo", "cell": cell}),
+        ("pretrain", {"experiment": "demo", "run": run}),
         ("score_minimal_pairs", {"suite": "demo_pairs"}),
         ("finetune", {"experiment": "demo", "task": "demo_entailment"}),
         ("summarise", {"experiment": "demo"}),

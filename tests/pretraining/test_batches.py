@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from hatchery.errors import TrainingError
-from hatchery.modeling.language_model import UNLABELLED
 from hatchery.pretraining.batches import StepBatch, TrainingBatches, concatenate
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.development import DevelopmentSet
@@ -22,7 +21,7 @@ from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, 
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.pretraining.topology import SINGLE_PROCESS, Topology
-from hatchery.tokenization.special_tokens import SPECIAL_IDS, SPECIAL_SETS
+from hatchery.tokenization.special_tokens import SPECIAL_IDS, SPECIAL_SETS, UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 
 Factory = Callable[..., dict[str, Any]]

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from hatchery.config.project import Project
-from hatchery.costs.estimate import CellCost, CostSettings, ShardsOnDisk, cost_settings, estimate, shards_on_disk
+from hatchery.costs.estimate import CostSettings, RunCost, ShardsOnDisk, cost_settings, estimate, shards_on_disk
 from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
 from hatchery.costs.planned_device import LTG_BERT_RUN
 from hatchery.costs.table import cost_csv, cost_markdown
@@ -41,14 +41,14 @@ def settings_of(slices: list[dict[str, Any]], vocabulary_size: int = 16_384, **p
         "experiment": "some",
         "vocabulary_size": vocabulary_size,
         "plan": plan(**planned),
-        "cells": [{"cell": f"run{i}-s42", "pretraining": slice_} for i, slice_ in enumerate(slices)],
+        "runs": [{"name": f"run{i}-s42", "pretraining": slice_} for i, slice_ in enumerate(slices)],
         "suites": [],
         "tasks": [],
     }
     return cost_settings(body)
 
 
-def cost_of(slice_: dict[str, Any], vocabulary_size: int = 16_384, **planned: Any) -> CellCost:
+def cost_of(slice_: dict[str, Any], vocabulary_size: int = 16_384, **planned: Any) -> RunCost:
     return estimate(settings_of([slice_], vocabulary_size, **planned))[0]
 
 
@@ -234,12 +234,13 @@ def test_token_shards_count_when_they_are_there(token_data, tmp_path):
 # The tables.
 
 
-def test_the_csv_has_a_row_for_each_cell_in_base_units(pretrain_slice):
+def test_the_csv_has_a_row_for_each_run_in_base_units(pretrain_slice):
     settings = settings_of([pretrain_slice(), pretrain_slice(steps=0)])
     costs = estimate(settings)
     rows = list(csv.DictReader(io.StringIO(cost_csv(settings, costs))))
     assert [row["cell"] for row in rows] == ["run0-s42", "run1-s42"]
-    assert set(rows[0]) == {"experiment", "device", "devices", "mfu", *(f.name for f in dataclasses.fields(CellCost))}
+    fields = {f.name for f in dataclasses.fields(RunCost)} - {"run"}
+    assert set(rows[0]) == {"experiment", "cell", "device", "devices", "mfu", *fields}
     assert int(rows[0]["training_flops"]) == round(costs[0].training_flops)
     assert int(rows[0]["parameters"]) == costs[0].parameters
 
@@ -255,6 +256,24 @@ def test_the_page_names_device_mfu_total_and_the_published_yardstick(pretrain_sl
     assert "took 128 dies of MI250X 8 h 13 min, an MFU of 10.7 %" in page
     assert "Evaluation" not in page
     assert cost_markdown(settings, estimate(settings)) == page
+
+
+def test_the_page_adds_up_device_hours_by_set_of_a_grid(pretrain_slice):
+    settings = settings_of([pretrain_slice(steps=steps) for steps in (8, 0, 16)])
+    assert "## By set" not in cost_markdown(settings, estimate(settings))
+    runs = [dataclasses.replace(run, set=name) for run, name in zip(settings.runs, "aab", strict=True)]
+    page = cost_markdown(dataclasses.replace(settings, runs=runs), estimate(settings))
+    table = page.partition("## By set of the grid")[2].partition("## Disk")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "|" in line]
+    assert [row[:3] for row in rows[2:]] == [["a", "2", "1"], ["b", "1", "1"], ["all", "3", "2"]]
+
+
+def test_filtered_tasks_have_the_rows_that_the_vocabulary_keeps():
+    def flops(name: str) -> float:
+        task = TaskSettings(name, None, seeds=1, epochs=1, max_length=128, development_fraction=0.0)
+        return finetuning_flops(task, lambda length, share: 1.0)
+
+    assert (flops("rv_glue_rte"), flops("rv_glue_rte_filtered")) == (2_490, 158)
 
 
 def test_the_page_shows_token_shards_and_passes_where_they_are_there(pretrain_slice):
@@ -297,9 +316,7 @@ def slice_of(repository: Path, experiment: str, **cluster: Any) -> dict[str, Any
 def test_every_experiment_can_be_estimated_from_its_configuration(experiment, repository):
     settings = cost_settings(slice_of(repository, experiment))
     costs = estimate(settings)
-    assert [cost.cell for cost in costs] == [
-        cell.name for cell in Project(repository / "config").seeded_runs(experiment)
-    ]
+    assert [cost.run for cost in costs] == [run.name for run in Project(repository / "config").seeded_runs(experiment)]
     assert all(cost.parameters > 0 for cost in costs)
     assert max(cost.device_hours for cost in costs) > 0
 

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from hatchery.errors import TrainingError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.objectives.examples import Examples, build_examples
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.pretraining import divergences as module
@@ -24,6 +24,7 @@ from hatchery.pretraining.output_bias import prepare_output_
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
 from hatchery.pretraining.precision import resolve_precision
 from hatchery.pretraining.topology import SINGLE_PROCESS
+from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 
 pytestmark = pytest.mark.usefixtures("single_process")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.data_order import Phase, epoch_permutation
@@ -21,6 +21,7 @@ from hatchery.pretraining.precision import LossScaler, Precision, resolve_precis
 from hatchery.pretraining.processes import sum_over_processes
 from hatchery.pretraining.settings import OptimizerSettings
 from hatchery.pretraining.topology import SINGLE_PROCESS, Topology
+from hatchery.tokenization.special_tokens import UNLABELLED
 
 CPU = torch.device("cpu")
 FP32 = Precision("fp32")

@@ -13,12 +13,13 @@ import torch
 from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_prior import SPARE_ROW_BIAS
 from hatchery.objectives.examples import Examples, build_examples
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.pretraining.output_bias import prepare_output_
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
+from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.typed import build
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.provenance.plan import PlanError, parse_plan
+from hatchery.errors import PlanError
+from hatchery.provenance.plan import parse_plan
 
 # What Snakemake 9.27 printed for the smallest experiment after its embedded sources had been made and
 # `examples_per_suite_task` changed, with most jobs cut out.

@@ -15,7 +15,7 @@ from hatchery.provenance.reasons import by_rule, reasons_text
 from hatchery.storage.links import put_link
 from hatchery.storage.manifests import stage_run
 
-CELLS = ("random-s42", "ltg_bert-s42", "elc_bert-s42")
+RUNS = ("random-s42", "ltg_bert-s42", "elc_bert-s42")
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +30,12 @@ def planned(layout: KeptResults, rule: str, place: str, reasons: dict[str, str])
     return PlannedJob(rule, (output,), dict(zip(("model", "address"), addresses, strict=False)), reasons)
 
 
-def pretrain(layout: KeptResults, cell: str, reasons: dict[str, str]) -> PlannedJob:
-    return planned(layout, "pretrain", f"pretraining/{cell}", reasons)
+def pretrain(layout: KeptResults, run: str, reasons: dict[str, str]) -> PlannedJob:
+    return planned(layout, "pretrain", f"pretraining/{run}", reasons)
 
 
-def finetune(layout: KeptResults, cell: str, task: str) -> PlannedJob:
-    return planned(layout, "finetune", f"finetuning/{cell}/{task}", {"missing": "it"})
+def finetune(layout: KeptResults, run: str, task: str) -> PlannedJob:
+    return planned(layout, "finetune", f"finetuning/{run}/{task}", {"missing": "it"})
 
 
 def finished(folder: Path, job: PlannedJob, layout: KeptResults, **changes: Any) -> None:
@@ -49,14 +49,14 @@ def test_a_changed_setting_is_told_from_the_manifest_even_where_snakemake_names_
     tmp_path: Path, layout: KeptResults
 ) -> None:
     upstream = {"upstream": "results/tokens/demo/demo/manifest.json"}
-    jobs = [pretrain(layout, cell, upstream) for cell in CELLS]
+    jobs = [pretrain(layout, run, upstream) for run in RUNS]
     finished(tmp_path, jobs[0], layout)
     finished(tmp_path, jobs[1], layout, batch_size=1, stage_version=0)
     finished(tmp_path, jobs[2], layout, batch_size=1)
     encode = PlannedJob("encode_corpus", ("results/tokens/demo/demo/manifest.json",), {}, {"missing": "it"})
     entries = by_rule([encode, *jobs], layout, tmp_path)
     assert [(entry.rule, entry.jobs) for entry in entries] == [("encode_corpus", 1), ("pretrain", 3)]
-    present = load_settings(layout.settings("pretrain", experiment="demo", cell=CELLS[0]))
+    present = load_settings(layout.settings("pretrain", experiment="demo", run=RUNS[0]))
     version, batch_size = present["stage_version"], present["batch_size"]
     assert {cause.words: count for cause, count in entries[1].causes} == {
         f"stage version: 0 -> {version}": 1,
@@ -74,17 +74,17 @@ def test_inputs_of_many_models_are_one_reason(tmp_path: Path, layout: KeptResult
         planned(
             layout,
             "measure_perplexity",
-            f"perplexity/{cell}",
-            {"updated": layout.kept(f"results/demo/pretraining/{cell}/manifest.json")},
+            f"perplexity/{run}",
+            {"updated": layout.kept(f"results/demo/pretraining/{run}/manifest.json")},
         )
-        for cell in CELLS
+        for run in RUNS
     ]
     (entry,) = by_rule(jobs, layout, tmp_path)
     assert reasons_text([entry]) == ("measure_perplexity  3 jobs  changed input results/models/<model>/manifest.json\n")
 
 
 def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, layout: KeptResults) -> None:
-    job = pretrain(layout, CELLS[0], {"params": "before: '--source a' now: '--source b'", "code": "", "input set": ""})
+    job = pretrain(layout, RUNS[0], {"params": "before: '--source a' now: '--source b'", "code": "", "input set": ""})
     finished(tmp_path, job, layout)
     (entry,) = by_rule([job], layout, tmp_path)
     assert [cause.words for cause, _ in entry.causes] == [
@@ -97,23 +97,23 @@ def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, layout: K
 def test_a_new_address_is_explained_by_the_settings_that_the_experiments_link_leads_to(
     tmp_path: Path, layout: KeptResults
 ) -> None:
-    job = pretrain(layout, CELLS[0], {"missing": "it"})
+    job = pretrain(layout, RUNS[0], {"missing": "it"})
     before = replace(job, outputs=("results/models/demo-0123456789abcdef/manifest.json",))
     finished(tmp_path, before, layout, seed=1)
-    put_link(tmp_path / f"results/demo/pretraining/{CELLS[0]}", tmp_path / "results/models/demo-0123456789abcdef")
+    put_link(tmp_path / f"results/demo/pretraining/{RUNS[0]}", tmp_path / "results/models/demo-0123456789abcdef")
     (entry,) = by_rule([job], layout, tmp_path)
     assert [cause.words for cause, _ in entry.causes] == ["seed: 1 -> 42"]
 
 
 def test_only_what_would_run_is_counted_as_cost(layout: KeptResults) -> None:
-    whole = planned_costs([pretrain(layout, cell, {}) for cell in CELLS], layout)
+    whole = planned_costs([pretrain(layout, run, {}) for run in RUNS], layout)
     # The random model has no steps.
     assert [cost.training_flops > 0 for cost in whole] == [False, True, True]
     assert all(cost.evaluation_flops == 0 for cost in whole)
-    (evaluated,) = planned_costs([finetune(layout, CELLS[1], "demo_entailment")], layout)
-    assert (evaluated.cell, evaluated.pretrained, evaluated.training_flops) == (CELLS[1], False, 0)
-    both = [finetune(layout, CELLS[1], task) for task in ("demo_entailment", "demo_acceptability")]
-    both.append(pretrain(layout, CELLS[1], {}))
+    (evaluated,) = planned_costs([finetune(layout, RUNS[1], "demo_entailment")], layout)
+    assert (evaluated.run, evaluated.pretrained, evaluated.training_flops) == (RUNS[1], False, 0)
+    both = [finetune(layout, RUNS[1], task) for task in ("demo_entailment", "demo_acceptability")]
+    both.append(pretrain(layout, RUNS[1], {}))
     (all_of_it,) = planned_costs(both, layout)
     assert all_of_it.evaluation_flops > evaluated.evaluation_flops > 0
     assert all_of_it.training_flops == whole[1].training_flops

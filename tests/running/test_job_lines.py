@@ -96,7 +96,7 @@ def test_a_dry_run_shows_the_plan_as_snakemake_does(say: Say, folder: Path) -> N
 def test_a_job_of_slurm_has_one_line_with_its_number() -> None:
     failed = FailedJobs()
     lines = JobLines(failed)
-    started = {"event": LogEvent.JOB_INFO, "jobid": 7, "rule_name": "pretrain", "wildcards": {"cell": "a-s1"}}
+    started = {"event": LogEvent.JOB_INFO, "jobid": 7, "rule_name": "pretrain", "wildcards": {"run": "a-s1"}}
     records = [
         {"event": LogEvent.RUN_INFO, "msg": "Job stats: ...", "stats": {"pretrain": 1, "summarise": 1, "total": 2}},
         {"msg": "SLURM run ID: hatchery_1"},

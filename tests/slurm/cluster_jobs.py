@@ -25,8 +25,8 @@ from hatchery.runs.lease import Owner, read_sign
 # instead of conda.
 OPTIONS = ("--slurm-init-seconds-before-status-checks=1", "--software-deployment-method=env-modules")
 STEPS, DISTURBED_AFTER = 300, 40
-CELLS = tuple(f"ltg_bert-s{seed}" for seed in (1, 2, 3, 4))
-MODELS = tuple(f"results/long/pretraining/{cell}/manifest.json" for cell in CELLS)
+RUNS = tuple(f"ltg_bert-s{seed}" for seed in (1, 2, 3, 4))
+MODELS = tuple(f"results/long/pretraining/{run}/manifest.json" for run in RUNS)
 
 
 @dataclass(frozen=True)

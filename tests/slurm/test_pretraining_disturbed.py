@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from cluster_jobs import (
-    CELLS,
     MODELS,
+    RUNS,
     ask,
     cancel,
     log_of,
@@ -32,7 +32,7 @@ from cluster_jobs import (
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
-CANCELLED, LIMITED, KILLED, REQUEUED = CELLS
+CANCELLED, LIMITED, KILLED, REQUEUED = RUNS
 PATIENCE_SECONDS = 600
 
 
@@ -53,31 +53,31 @@ def rank(job_id: str, number: int) -> int:
     return pid
 
 
-def disturb(cell: str, job_id: str) -> None:
-    if cell == CANCELLED:
+def disturb(run: str, job_id: str) -> None:
+    if run == CANCELLED:
         ask("scancel", job_id)
-    elif cell == LIMITED:
+    elif run == LIMITED:
         # Shortened while it runs, so that the training cannot know: this is the limit that hits. Until then it stands
         # still, or a fast machine would be ready before.
         os.kill(rank(job_id, 0), signal.SIGSTOP)
         ask("scontrol", "update", f"JobId={job_id}", "TimeLimit=1")
-    elif cell == KILLED:
+    elif run == KILLED:
         os.kill(rank(job_id, 1), signal.SIGKILL)
     else:
         ask("scontrol", "requeue", job_id)
 
 
 def disturb_all(folder: Path) -> dict[str, str]:
-    """Disturb each pretraining as soon as it is in mid-run; the jobs that were met, by cell."""
+    """Disturb each pretraining as soon as it is in mid-run; the jobs that were met, by run."""
     met: dict[str, str] = {}
 
     def all_met() -> bool:
-        for cell, model in zip(CELLS, MODELS, strict=True):
-            owner = None if cell in met else pretraining_in_mid_run(folder, model)
+        for run, model in zip(RUNS, MODELS, strict=True):
+            owner = None if run in met else pretraining_in_mid_run(folder, model)
             if owner is not None and owner.job is not None:
-                disturb(cell, owner.job)
-                met[cell] = owner.job
-        return len(met) == len(CELLS)
+                disturb(run, owner.job)
+                met[run] = owner.job
+        return len(met) == len(RUNS)
 
     wait_for(all_met, "every pretraining in mid-run", seconds=PATIENCE_SECONDS)
     return met
@@ -85,7 +85,7 @@ def disturb_all(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def stories(copy_of_project: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Story]:
-    """What became of each pretraining, by cell."""
+    """What became of each pretraining, by run."""
     folder = copy_of_project(tmp_path_factory.mktemp("disturbed") / "project")
     try:
         with snakemake_in_background(folder, "--", *MODELS) as process:
@@ -102,13 +102,13 @@ def stories(copy_of_project: Callable[[Path], Path], tmp_path_factory: pytest.Te
     # Those of jobs that failed are kept; a requeued one writes its own again.
     logs = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob(".snakemake/slurm_logs/*/*/*.log")}
     return {
-        cell: Story(
-            met[cell],
-            logs.get(met[cell], ""),
+        run: Story(
+            met[run],
+            logs.get(met[run], ""),
             log_of(folder, model).read_text(encoding="utf-8"),
             (folder / model).with_name("model.safetensors").read_bytes(),
         )
-        for cell, model in zip(CELLS, MODELS, strict=True)
+        for run, model in zip(RUNS, MODELS, strict=True)
     }
 
 
@@ -116,13 +116,13 @@ def running(folder: Path, job_id: str) -> bool:
     return any(job.job_id == job_id and job.state == "RUNNING" for job in queued(folder))
 
 
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("run", RUNS)
 def test_each_goes_on_where_it_was_and_ends_with_the_weights_of_an_undisturbed_one(
-    cell: str, stories: dict[str, Story], local_project: Path
+    run: str, stories: dict[str, Story], local_project: Path
 ) -> None:
-    assert "goes on after step" in stories[cell].log
-    undisturbed = local_project / "results/long/pretraining" / cell / "model.safetensors"
-    assert stories[cell].weights == undisturbed.read_bytes()
+    assert "goes on after step" in stories[run].log
+    undisturbed = local_project / "results/long/pretraining" / run / "model.safetensors"
+    assert stories[run].weights == undisturbed.read_bytes()
 
 
 def test_a_cancelled_job_saves_before_it_ends(stories: dict[str, Story]) -> None:

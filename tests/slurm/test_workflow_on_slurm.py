@@ -55,11 +55,11 @@ def test_pretraining_ran_in_one_process_on_each_of_two_nodes(slurm_project: Path
     for job in jobs:
         steps = ask("sacct", "-nP", f"--jobs={job.job_id}.0", "--format=NTasks,NNodes,State").split()
         assert steps == ["2|2|COMPLETED"], f"{job.comment}: {steps}"
-    for cell in ("ltg_bert-s42", "elc_bert-s42"):
-        log = log_of(slurm_project, f"results/demo/pretraining/{cell}/manifest.json")
+    for run in ("ltg_bert-s42", "elc_bert-s42"):
+        log = log_of(slurm_project, f"results/demo/pretraining/{run}/manifest.json")
         lines = log.read_text(encoding="utf-8").splitlines()
         # Two processes that did not find each other would both speak for the whole training.
-        assert {line.split(":")[0].strip() for line in lines} == {"0"}, cell
+        assert {line.split(":")[0].strip() for line in lines} == {"0"}, run
 
 
 def test_no_job_is_left_and_nothing_runs_again(slurm_project: Path) -> None:

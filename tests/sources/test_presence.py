@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.config.missing_data import missing_sources, usable_path
 from hatchery.config.project import Project
+from hatchery.config.raw_inputs import missing_sources, usable_path
 from hatchery.errors import SourceError
 from hatchery.sources.obtain import obtain
 from hatchery.sources.presence import path_problem

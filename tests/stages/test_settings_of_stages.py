@@ -21,13 +21,13 @@ def slice_of(project: Project, stage: str, **wildcards: str) -> dict:
 
 
 def test_a_slice_is_canonical_json(project: Project) -> None:
-    text = stage_settings(project, "pretrain", experiment="demo", cell="ltg_bert-s42")
+    text = stage_settings(project, "pretrain", experiment="demo", run="ltg_bert-s42")
     assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
 
 
 def test_a_run_overrides_its_experiment(project: Project) -> None:
-    assert slice_of(project, "pretrain", experiment="demo", cell="random-s42")["steps"] == 0
-    assert slice_of(project, "pretrain", experiment="demo", cell="ltg_bert-s42")["steps"] > 0
+    assert slice_of(project, "pretrain", experiment="demo", run="random-s42")["steps"] == 0
+    assert slice_of(project, "pretrain", experiment="demo", run="ltg_bert-s42")["steps"] > 0
 
 
 def test_a_task_overrides_the_protocol(project: Project) -> None:
@@ -40,13 +40,13 @@ def test_paths_and_descriptions_belong_to_no_result(project: Project) -> None:
         ("convert_corpus", {"corpus": "real_small"}),
         ("score_minimal_pairs", {"suite": "blimp_sample"}),
         ("finetune", {"experiment": "real_small", "task": "rte"}),
-        ("pretrain", {"experiment": "real_small", "cell": "ltg_bert-s42"}),
+        ("pretrain", {"experiment": "real_small", "run": "ltg_bert-s42"}),
     ]:
         text = stage_settings(project, stage, **wildcards)
         assert "shared" not in text
         assert "description" not in text
         assert "languages" not in text
-    exported = slice_of(project, "export_model", experiment="demo", cell="ltg_bert-s42")
+    exported = slice_of(project, "export_model", experiment="demo", run="ltg_bert-s42")
     assert exported["languages"] == ["en"]
 
 
@@ -54,7 +54,7 @@ def test_compute_settings_change_no_slice(repository: Path) -> None:
     plain = Project(repository / "config")
     other = Project(repository / "config", {"compute": {"pretraining_threads": 7, "checkpoint_interval_steps": 3}})
     for stage, wildcards in [
-        ("pretrain", {"experiment": "demo", "cell": "ltg_bert-s42"}),
+        ("pretrain", {"experiment": "demo", "run": "ltg_bert-s42"}),
         ("finetune", {"experiment": "demo", "task": "demo_acceptability"}),
     ]:
         assert stage_settings(plain, stage, **wildcards) == stage_settings(other, stage, **wildcards)
@@ -63,7 +63,7 @@ def test_compute_settings_change_no_slice(repository: Path) -> None:
 def test_swapping_two_values_changes_the_slice(tmp_path: Path, repository: Path) -> None:
     folder = tmp_path / "config"
     shutil.copytree(repository / "config", folder)
-    before = stage_settings(Project(folder), "pretrain", experiment="demo", cell="ltg_bert-s42")
+    before = stage_settings(Project(folder), "pretrain", experiment="demo", run="ltg_bert-s42")
     path = folder / "experiments/demo.yaml"
     text = path.read_text(encoding="utf-8")
     steps, interval = json.loads(before)["steps"], json.loads(before)["evaluation_interval_steps"]
@@ -71,7 +71,7 @@ def test_swapping_two_values_changes_the_slice(tmp_path: Path, repository: Path)
     swapped = text.replace(f"  steps: {steps}", f"  steps: {interval}", 1)
     swapped = swapped.replace(f"evaluation_interval_steps: {interval}", f"evaluation_interval_steps: {steps}", 1)
     path.write_text(swapped, encoding="utf-8")
-    after = stage_settings(Project(folder), "pretrain", experiment="demo", cell="ltg_bert-s42")
+    after = stage_settings(Project(folder), "pretrain", experiment="demo", run="ltg_bert-s42")
     assert json.loads(after)["evaluation_interval_steps"] == steps
     assert after != before
 

@@ -39,19 +39,19 @@ stage = LAYOUT.stage("write_run_card")
 rule write_run_card:
     input:
         pretraining=lambda wildcards: LAYOUT.kept_manifest(
-            wildcards.experiment, "pretraining", wildcards.cell
+            wildcards.experiment, "pretraining", wildcards.run
         ),
         cost="results/{experiment}/cost.csv",
-        filled="results/{experiment}/filled_sentences/{cell}/manifest.json",
+        filled="results/{experiment}/filled_sentences/{run}/manifest.json",
     output:
         page=report(
-            "results/{experiment}/run_cards/{cell}.html",
+            "results/{experiment}/run_cards/{run}.html",
             caption="../report/run_card.rst",
             category="Run cards",
-            labels={"experiment": "{experiment}", "model": "{cell}"},
+            labels={"experiment": "{experiment}", "model": "{run}"},
         ),
-        markdown="results/{experiment}/run_cards/{cell}.md",
-        drawing="results/{experiment}/run_cards/{cell}.svg",
+        markdown="results/{experiment}/run_cards/{run}.md",
+        drawing="results/{experiment}/run_cards/{run}.svg",
     log:
         stage.log,
     benchmark:
@@ -104,11 +104,11 @@ stage = LAYOUT.stage("fill_sentences")
 rule fill_sentences:
     input:
         pretraining=lambda wildcards: LAYOUT.kept_manifest(
-            wildcards.experiment, "pretraining", wildcards.cell
+            wildcards.experiment, "pretraining", wildcards.run
         ),
         corpus=lambda wildcards: LAYOUT.experiment_corpus(wildcards.experiment),
     output:
-        "results/{experiment}/filled_sentences/{cell}/manifest.json",
+        "results/{experiment}/filled_sentences/{run}/manifest.json",
     log:
         stage.log,
     benchmark:
@@ -130,12 +130,12 @@ stage = LAYOUT.stage("export_model")
 rule export_model:
     input:
         pretraining=lambda wildcards: LAYOUT.kept_manifest(
-            wildcards.experiment, "pretraining", wildcards.cell
+            wildcards.experiment, "pretraining", wildcards.run
         ),
         summary="results/{experiment}/summary.csv",
-        filled="results/{experiment}/filled_sentences/{cell}/manifest.json",
+        filled="results/{experiment}/filled_sentences/{run}/manifest.json",
     output:
-        "results/{experiment}/export/{cell}/manifest.json",
+        "results/{experiment}/export/{run}/manifest.json",
     log:
         stage.log,
     benchmark:

@@ -16,13 +16,13 @@ from hatchery.cluster.findings import Finding
 from hatchery.cluster.job_shapes import job_shapes
 from hatchery.cluster.planned_jobs import ClusterJob, ClusterPlan
 from hatchery.cluster.probe_jobs import probes, run_probes
-from hatchery.costs.estimate import CellCost
+from hatchery.costs.estimate import RunCost
 
 RESULTS = Path("results")
 
 
 def check_cluster(
-    plan: ClusterPlan, costs: Sequence[CellCost], target: str, ask: Ask, patience_seconds: float | None
+    plan: ClusterPlan, costs: Sequence[RunCost], target: str, ask: Ask, patience_seconds: float | None
 ) -> list[Finding]:
     """Check everything that the jobs of a plan need; with a patience of None no job is submitted."""
     found = [*check_commands(), *check_place()]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hatchery.cluster import findings
 from hatchery.cluster.findings import Finding
-from hatchery.costs.estimate import CellCost
+from hatchery.costs.estimate import RunCost
 
 SPARE_BYTES = 5 * 10**9
 """Room for corpora, tokens, logs and results, which the estimate does not know: unmeasured, meant as a floor."""
@@ -16,9 +16,9 @@ _LOCAL = ("btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", 
 
 
 def check_disk(
-    costs: Sequence[CellCost], folder: Path, free_bytes: Callable[[Path], int] | None = None
+    costs: Sequence[RunCost], folder: Path, free_bytes: Callable[[Path], int] | None = None
 ) -> list[Finding]:
-    """Free bytes below `folder` (or its nearest existing parent) against what all cells need at once."""
+    """Free bytes below `folder` (or its nearest existing parent) against what all runs need at once."""
     there = nearest_existing(folder)
     free = (free_bytes or _free)(there)
     most = sum(cost.run_folder_bytes + cost.model_bytes + cost.export_bytes for cost in costs) + SPARE_BYTES

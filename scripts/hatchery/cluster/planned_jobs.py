@@ -33,14 +33,10 @@ from snakemake_executor_plugin_slurm.utils import get_job_wildcards, set_gres_st
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
-from hatchery.errors import HatcheryError, first_line
+from hatchery.errors import HatcheryError, PlanError, first_line
 
 RUN_NAME = "RUN"
 """Stands in the lines for the name that each run of Snakemake draws anew."""
-
-
-class PlanError(HatcheryError):
-    """Snakemake cannot plan the target, or the plugin refuses the resources of a rule."""
 
 
 # Resources that are words; other words are sizes that Snakemake writes beside their number, or not yet known.

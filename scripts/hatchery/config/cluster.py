@@ -2,16 +2,23 @@
 
 A mistake is told before the first job is sent, and not by sbatch, one job at a time. Source of the refused options: the
 Slurm executor of Snakemake.
+
+Where the block names no device to estimate costs for, it is what the jobs will compute on: a GPU with GPUs asked of a
+cluster, or with one in this machine that jobs would take; otherwise this machine's processor. Costs tell of the
+machine, no table of results does, so this alone may depend on where the plan is made.
 """
 
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any
 
 from hatchery.costs.planned_device import PlannedDevice
 from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings, ShareAboveZero, require
 from hatchery.settings.fields import Text
+from hatchery.storage.gpu_claims import visible_gpus
 from hatchery.typed import build
 
 Word = Annotated[str, Text(r"^\S+$", "text without spaces")]
@@ -182,3 +189,28 @@ def _check_extra(key: str, extra: str) -> None:
         for options, managed in MANAGED.items():
             require(option not in options, key, word, f"it under the key {managed!r}")
         require(option not in WITHOUT_KEY, key, word, "no option that Snakemake itself sets")
+
+
+GPU = "h100"
+CPU = "cpu"
+
+
+def planned_device(config: Mapping[str, Any]) -> str:
+    """`cluster.planned_device` of the main configuration, or what null stands for."""
+    cluster, compute = config["cluster"], config["compute"]
+    if cluster["planned_device"] is not None:
+        return str(cluster["planned_device"])
+    if cluster["gpus_per_node"]:
+        return GPU
+    match compute["device"]:
+        case "cpu":
+            return CPU
+        case "cuda":
+            return GPU
+        case _:
+            return GPU if _has_gpu() else CPU
+
+
+@cache
+def _has_gpu() -> bool:
+    return bool(visible_gpus(os.environ))

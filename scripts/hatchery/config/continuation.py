@@ -7,16 +7,14 @@ start from each other in a chain, never in a circle.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hatchery.analysis.settings import SeededRun
+from hatchery.config.blocks import Blocks
 from hatchery.config.overrides import pretraining_of
 from hatchery.errors import ConfigError
 from hatchery.pretraining.continuation_settings import FREE_KEYS
 from hatchery.settings.problems import nearest
-
-if TYPE_CHECKING:
-    from hatchery.config.project import Project
 
 KEY = "initialise_from"
 # Keys that leave the settings of a run as they were, for as long as nobody uses them.
@@ -49,7 +47,7 @@ def settings_of(pretraining: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def path_of(project: "Project", pretraining: Mapping[str, Any]) -> str | None:
+def path_of(blocks: Blocks, pretraining: Mapping[str, Any]) -> str | None:
     """The manifest of the model that `initialise_from.path` names; None without.
 
     It is a folder, the manifest itself, or the name of an entry under `data` of config.yaml that has a path.
@@ -57,23 +55,23 @@ def path_of(project: "Project", pretraining: Mapping[str, Any]) -> str | None:
     given = (pretraining[KEY] or {}).get("path")
     if given is None:
         return None
-    path = Path(project.config["data"].get(given, {}).get("path") or given).expanduser()
+    path = Path(blocks.config["data"].get(given, {}).get("path") or given).expanduser()
     return str(path if path.name == "manifest.json" else path / "manifest.json")
 
 
-def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origin | None:
+def origin_of(blocks: Blocks, experiment: str, run: str, seed: int) -> Origin | None:
     """The run that a run starts from; None where it starts from random weights or from a path.
 
     Raises ConfigError for an unknown experiment, run or seed.
     """
-    block = project.written_experiment(experiment)
+    block = blocks.written_experiment(experiment)
     chosen = pretraining_of(block, run)[KEY]
     if chosen is None or "run" not in chosen:
         return None
-    where = f"{_file(project, experiment)}: runs.{run}.pretraining.{KEY}"
+    where = f"{_file(blocks, experiment)}: runs.{run}.pretraining.{KEY}"
     other = chosen.get("experiment") or experiment
-    project.require("experiment", other, f"{where}.experiment")
-    runs = project.written_experiment(other)["runs"]
+    blocks.require("experiment", other, f"{where}.experiment")
+    runs = blocks.written_experiment(other)["runs"]
     if chosen["run"] not in runs:
         known = ", ".join(runs)
         raise ConfigError(
@@ -92,38 +90,38 @@ def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origi
     return Origin(other, chosen["run"], wanted)
 
 
-def check_continuation(name: str, experiment: Mapping[str, Any], where: str, project: "Project") -> None:
+def check_continuation(name: str, experiment: Mapping[str, Any], where: str, blocks: Blocks) -> None:
     """Every run of the experiment `name` can start from the model that it names. Raises ConfigError."""
     for run, entry in experiment["runs"].items():
         pretraining = pretraining_of(experiment, run)
         if pretraining[KEY] is None:
             continue
         place = f"{where}: runs.{run}.pretraining"
-        _check_keys(project, pretraining, f"{place}.{KEY}")
+        _check_keys(blocks, pretraining, f"{place}.{KEY}")
         _check_output_bias(pretraining, place)
         for seed in entry["seeds"]:
-            origin = origin_of(project, name, run, seed)
+            origin = origin_of(blocks, name, run, seed)
             if origin is not None:
-                _check_circle(project, Origin(name, run, seed), f"{place}.{KEY}")
-                _check_fit(project, name, run, seed, origin, place)
+                _check_circle(blocks, Origin(name, run, seed), f"{place}.{KEY}")
+                _check_fit(blocks, name, run, seed, origin, place)
 
 
-def first_step(project: "Project", experiment: str, run: str, seed: int) -> int:
+def first_step(blocks: Blocks, experiment: str, run: str, seed: int) -> int:
     """Steps of a run that its initial model has done for it, as far as they are known when planning, else 0."""
-    origin = origin_of(project, experiment, run, seed)
-    if origin is None or _take(project, experiment, run) != "training":
+    origin = origin_of(blocks, experiment, run, seed)
+    if origin is None or _take(blocks, experiment, run) != "training":
         return 0
-    earlier = pretraining_of(project.written_experiment(origin.experiment), origin.run)
+    earlier = pretraining_of(blocks.written_experiment(origin.experiment), origin.run)
     # A run that may stop early does so nobody knows where.
     return 0 if earlier["early_stopping"] else int(earlier["steps"])
 
 
-def _take(project: "Project", experiment: str, run: str) -> str:
-    chosen = pretraining_of(project.written_experiment(experiment), run)[KEY]
+def _take(blocks: Blocks, experiment: str, run: str) -> str:
+    chosen = pretraining_of(blocks.written_experiment(experiment), run)[KEY]
     return str(chosen.get("take", "weights"))
 
 
-def _check_keys(project: "Project", pretraining: Mapping[str, Any], place: str) -> None:
+def _check_keys(blocks: Blocks, pretraining: Mapping[str, Any], place: str) -> None:
     chosen = pretraining[KEY]
     if ("run" in chosen) == ("path" in chosen):
         given = "both" if "run" in chosen else "neither"
@@ -131,7 +129,7 @@ def _check_keys(project: "Project", pretraining: Mapping[str, Any], place: str) 
     for key in ("experiment", "seed"):
         if "path" in chosen and chosen.get(key) is not None:
             raise ConfigError(f"{place}.{key}: got {chosen[key]!r} beside `path`, expected it beside `run` only")
-    manifest = path_of(project, pretraining)
+    manifest = path_of(blocks, pretraining)
     if manifest is not None and not Path(manifest).is_file():
         raise ConfigError(
             f"{place}.path: got {chosen['path']!r}, there is no {manifest}; expected a folder that "
@@ -149,7 +147,7 @@ def _check_output_bias(pretraining: Mapping[str, Any], place: str) -> None:
             )
 
 
-def _check_circle(project: "Project", start: Origin, place: str) -> None:
+def _check_circle(blocks: Blocks, start: Origin, place: str) -> None:
     passed: list[Origin] = []
     current: Origin | None = start
     while current is not None:
@@ -157,24 +155,24 @@ def _check_circle(project: "Project", start: Origin, place: str) -> None:
             chain = " <- ".join(f"{origin.experiment}/{origin.name}" for origin in [*passed, current])
             raise ConfigError(f"{place}: the runs start from each other in a circle: {chain}")
         passed.append(current)
-        current = origin_of(project, current.experiment, current.run, current.seed)
+        current = origin_of(blocks, current.experiment, current.run, current.seed)
 
 
-def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin: Origin, place: str) -> None:
-    ours, theirs = (project.written_experiment(name) for name in (experiment, origin.experiment))
+def _check_fit(blocks: Blocks, experiment: str, run: str, seed: int, origin: Origin, place: str) -> None:
+    ours, theirs = (blocks.written_experiment(name) for name in (experiment, origin.experiment))
     if ours["tokenizer"] != theirs["tokenizer"]:
         raise ConfigError(
             f"{place}.{KEY}: {origin.experiment} has the tokenizer {theirs['tokenizer']!r}, this experiment "
             f"{ours['tokenizer']!r}; a model goes on with its own vocabulary: use the same tokenizer"
         )
-    mine, other = _built(project, experiment, run), _built(project, origin.experiment, origin.run)
+    mine, other = _built(blocks, experiment, run), _built(blocks, origin.experiment, origin.run)
     for key in sorted(mine.keys() | other.keys()):
         if mine.get(key) != other.get(key):
             raise ConfigError(
                 f"{place}.{KEY}: {origin.run!r} has {key} {_shown(other.get(key))}, this run {_shown(mine.get(key))}; "
                 "a model can go on only as it was built"
             )
-    if _take(project, experiment, run) == "training":
+    if _take(blocks, experiment, run) == "training":
         _check_training(pretraining_of(ours, run), pretraining_of(theirs, origin.run), seed, origin, place)
 
 
@@ -201,10 +199,10 @@ def _check_training(ours: Mapping[str, Any], theirs: Mapping[str, Any], seed: in
         )
 
 
-def _built(project: "Project", experiment: str, run: str) -> dict[str, Any]:
+def _built(blocks: Blocks, experiment: str, run: str) -> dict[str, Any]:
     """What decides the tensors of a run's model, and how they are read."""
-    block = project.written_experiment(experiment)
-    model = project.model_of_run(block["runs"][run], f"experiment {experiment}: runs.{run}")
+    block = blocks.written_experiment(experiment)
+    model = blocks.model_of_run(block["runs"][run], f"experiment {experiment}: runs.{run}")
     pretraining = pretraining_of(block, run)
     return {
         **{key: value for key, value in model.items() if key not in ("description", *FREE_KEYS)},
@@ -217,5 +215,5 @@ def _shown(value: Any) -> str:
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _file(project: "Project", experiment: str) -> Path:
-    return project.folder / "experiments" / f"{experiment}.yaml"
+def _file(blocks: Blocks, experiment: str) -> Path:
+    return blocks.folder / "experiments" / f"{experiment}.yaml"

@@ -5,31 +5,31 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hatchery.config.blocks import Blocks
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.storage.archive_members import is_hidden
 from hatchery.storage.raw_source import RawSource
 from hatchery.typed import build
 
 if TYPE_CHECKING:
-    from hatchery.config.project import Project
     from hatchery.corpora.settings import PlainTextOptions
 
 # Of a folder with more files than this, several are read.
 _FILES_SEEN = 50
 
 
-def check_own_text(project: "Project", corpus: str) -> None:
+def check_own_text(blocks: Blocks, corpus: str) -> None:
     """Raise ConfigError where a corpus can have no development document; it says what to do.
 
     Looks at names and sizes only, and at nothing that is not there yet. A table's rows are counted when it is read.
     """
-    problem = _split_problem(project, corpus)
+    problem = _split_problem(blocks, corpus)
     if problem is not None:
         raise ConfigError(problem)
 
 
-def _split_problem(project: "Project", corpus: str) -> str | None:
-    block = project.block("corpus", corpus)
+def _split_problem(blocks: Blocks, corpus: str) -> str | None:
+    block = blocks.block("corpus", corpus)
     sources = block.get("sources", [])
     if len(sources) != 1 or sources[0]["reader"] != "plain_text":
         return None
@@ -41,7 +41,7 @@ def _split_problem(project: "Project", corpus: str) -> str | None:
     wanted = split["development_documents"]
     if (split["development_fraction"] == 0 if wanted is None else wanted < 1) or "data" not in source:
         return None
-    path = project.config["data"][source["data"]]["path"]
+    path = blocks.config["data"][source["data"]]["path"]
     found = None if path is None else _raw_source(Path(path))
     if found is None:
         return None
@@ -54,7 +54,7 @@ def _split_problem(project: "Project", corpus: str) -> str | None:
     if len(names) != 1 or not _is_one_document(found, names[0], options):
         return None
     return (
-        f"{project.folder / 'corpora' / corpus}.yaml: split: the text at data.{source['data']}.path, {path}, is one "
+        f"{blocks.folder / 'corpora' / corpus}.yaml: split: the text at data.{source['data']}.path, {path}, is one "
         "document, so there is none to hold out for development: bring more text, set "
         "sources.0.options.lines_per_document, or set split.development_fraction to 0"
     )

@@ -1,22 +1,20 @@
-"""Which tables of a paper an experiment has: those of its own `published`, or those of the experiment it is a twin of.
+"""Which tables of a paper an experiment has: those of its own `published`, or those of the experiment that it repeats.
 
-A twin is a miniature on other data: it takes the published rows of its original, calls its suites, tasks and corpus as
-the original does, and says in every table why no number of its own is comparable with a printed one.
+A miniature repeats an experiment on other data: it takes the published rows of its original, calls its suites, tasks
+and corpus as the original does, and says in every table why no number of its own is comparable with a printed one.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hatchery.config.blocks import Blocks
 from hatchery.errors import ConfigError
 from hatchery.settings.problems import nearest
-
-if TYPE_CHECKING:
-    from hatchery.config.project import Project
 
 LAYOUTS = "paper_tables"
 
 
-def check_paper_tables(name: str, experiment: Mapping[str, Any], where: str, project: "Project") -> None:
+def check_paper_tables(name: str, experiment: Mapping[str, Any], where: str, blocks: Blocks) -> None:
     """Raise ConfigError where `paper_tables` of the experiment `name` names no experiment with published rows."""
     chosen = experiment["paper_tables"]
     if chosen is None:
@@ -24,17 +22,17 @@ def check_paper_tables(name: str, experiment: Mapping[str, Any], where: str, pro
     if experiment["published"] is not None:
         raise ConfigError(f"{where}: paper_tables: expected null in an experiment with rows of its own in `published`")
     of = chosen["of"]
-    project.require("experiment", of, f"{where}: paper_tables.of")
+    blocks.require("experiment", of, f"{where}: paper_tables.of")
     # Loading the other experiment whole could lead back to this one.
-    original = project.written_experiment(of)
+    original = blocks.written_experiment(of)
     if of == name or not original["published"]:
         raise ConfigError(f"{where}: paper_tables.of: got {of!r}, expected an experiment with `published`")
     rows = original["published"]["rows"]
-    if not _rows_of_twin(rows, experiment["runs"], project.swept(name)):
+    if not _rows_of_miniature(rows, experiment["runs"], blocks.swept(name)):
         raise ConfigError(f"{where}: paper_tables.of: none of the runs of {of!r} is a run here: {', '.join(rows)}")
 
 
-def check_published_rows(experiment: Mapping[str, Any], where: str, project: "Project") -> None:
+def check_published_rows(experiment: Mapping[str, Any], where: str, blocks: Blocks) -> None:
     """Raise ConfigError for a published row of something that is neither a run nor a baseline of the experiment."""
     known = [*experiment["runs"], *experiment["baselines"]]
     kind = "run or baseline" if experiment["baselines"] else "run"
@@ -46,20 +44,20 @@ def check_published_rows(experiment: Mapping[str, Any], where: str, project: "Pr
             )
 
 
-def paper_tables(project: "Project", experiment: str) -> dict[str, Any] | None:
+def paper_tables(blocks: Blocks, experiment: str) -> dict[str, Any] | None:
     """What an experiment's tables are filled with, as `PaperTablesSettings` calls it; None where it repeats no paper.
 
     `published` has the rows of the models that the experiment has. `prefix` and `suites` say how suites and tasks are
     called in the paper's tables, `corpora` whose place a corpus has there, `caveat` why nothing is comparable.
     """
-    block = project.experiment(experiment)
+    block = blocks.block("experiment", experiment)
     chosen = block["paper_tables"]
     if chosen is None:
         own = block["published"]
         return None if own is None else {"published": own, "prefix": "", "suites": {}, "corpora": {}, "caveat": ""}
-    original = project.experiment(chosen["of"])
+    original = blocks.block("experiment", chosen["of"])
     published = original["published"]
-    rows = _rows_of_twin(published["rows"], [*block["runs"], *block["baselines"]], project.swept(experiment))
+    rows = _rows_of_miniature(published["rows"], [*block["runs"], *block["baselines"]], blocks.swept(experiment))
     return {
         "published": {**published, "rows": rows},
         "prefix": chosen["prefix"],
@@ -69,16 +67,16 @@ def paper_tables(project: "Project", experiment: str) -> dict[str, Any] | None:
     }
 
 
-def _rows_of_twin(rows: Mapping[str, str], models: Iterable[str], swept: Mapping[str, str]) -> dict[str, str]:
-    """The rows of an original that models of a twin fill, in the original's order; runs of a sweep fill their run's."""
+def _rows_of_miniature(rows: Mapping[str, str], models: Iterable[str], swept: Mapping[str, str]) -> dict[str, str]:
+    """The rows of an original that models here fill, in the original's order; runs of a sweep fill their run's."""
     called = {model: model if model in rows else swept.get(model, model) for model in models}
     return {model: row for run, row in rows.items() for model, name in called.items() if name == run}
 
 
-def paper_of_tables(project: "Project", experiment: str) -> str | None:
+def paper_of_tables(blocks: Blocks, experiment: str) -> str | None:
     """The paper whose tables an experiment has: the one that it repeats, if there is a layout of its tables."""
-    chosen = paper_tables(project, experiment)
+    chosen = paper_tables(blocks, experiment)
     if chosen is None:
         return None
     paper = str(chosen["published"]["paper"])
-    return paper if (project.folder / LAYOUTS / f"{paper}.yaml").is_file() else None
+    return paper if (blocks.folder / LAYOUTS / f"{paper}.yaml").is_file() else None

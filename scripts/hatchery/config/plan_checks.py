@@ -9,10 +9,10 @@ from typing import Any
 
 from hatchery.config.block_bodies import task_body
 from hatchery.config.kinds import FILES
-from hatchery.config.missing_data import usable_path
-from hatchery.config.problems import Problems
 from hatchery.config.project import Project
+from hatchery.config.raw_inputs import usable_path
 from hatchery.settings.fields import DATA
+from hatchery.settings.problems import Problems
 from hatchery.settings.walk import references
 from hatchery.typed import build
 

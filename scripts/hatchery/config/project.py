@@ -10,19 +10,18 @@ from typing import Any
 
 from hatchery.analysis.analyses.analysis import Study
 from hatchery.analysis.settings import SeededRun, within
-from hatchery.config.block_checks import check_block
+from hatchery.config.checks import check_block
 from hatchery.config.grids import WithoutGrid, write_out_grid
 from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.config.names import is_name, misnamed_file
 from hatchery.config.overrides import merged
-from hatchery.config.problems import Problems
 from hatchery.config.protocols import resolve_protocol
 from hatchery.config.reserved import RESERVED
 from hatchery.config.study_file import check_study, with_analyses
 from hatchery.config.sweeps import WrittenOut, refuse_sweeps, write_out
 from hatchery.errors import ConfigError
 from hatchery.settings.fields import DATA
-from hatchery.settings.problems import nearest
+from hatchery.settings.problems import Problems, nearest
 from hatchery.settings.walk import Named, references
 from hatchery.storage.roots import expanded
 from hatchery.storage.yaml_files import read_yaml

@@ -4,18 +4,16 @@ Later ones win, key by key. A task that names a base of its own takes that one a
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hatchery.config.blocks import Blocks
 from hatchery.config.overrides import merged
 from hatchery.errors import ConfigError
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
 from hatchery.typed import validated
 
-if TYPE_CHECKING:
-    from hatchery.config.project import Project
 
-
-def resolve_protocol(finetuning: Mapping[str, Any], task: str, project: "Project", where: str) -> dict[str, Any]:
+def resolve_protocol(finetuning: Mapping[str, Any], task: str, blocks: Blocks, where: str) -> dict[str, Any]:
     """All settings of the protocol of `task`, with defaults; `where` names the experiment's file.
 
     Raises ConfigError for an unknown base and for values that do not fit each other.
@@ -23,9 +21,9 @@ def resolve_protocol(finetuning: Mapping[str, Any], task: str, project: "Project
     own, of_task = finetuning["protocol"], finetuning["tasks"][task]
     place = f"{where}: finetuning.tasks.{task}"
     if of_task.get("base") is not None:
-        layers = [*_named(of_task["base"], task, project, place), of_task]
+        layers = [*_named(of_task["base"], task, blocks, place), of_task]
     else:
-        layers = [*_named(own.get("base"), task, project, f"{where}: finetuning.protocol"), own, of_task]
+        layers = [*_named(own.get("base"), task, blocks, f"{where}: finetuning.protocol"), own, of_task]
     settings: dict[str, Any] = {}
     for layer in layers:
         settings = merged(settings, layer)
@@ -37,7 +35,7 @@ def resolve_protocol(finetuning: Mapping[str, Any], task: str, project: "Project
         resolved["development_fraction"] = 0.0
     elif resolved["development_fraction"] == 0:
         raise ConfigError(f"{place}: development_fraction: got 0, expected more with selection 'held_out'")
-    metrics = project.block("task", task)["metrics"]
+    metrics = blocks.block("task", task)["metrics"]
     for key, otherwise in (("reported_metric", metrics[0]), ("selection_metric", None)):
         if resolved[key] is None:
             resolved[key] = otherwise or resolved["reported_metric"]
@@ -48,16 +46,16 @@ def resolve_protocol(finetuning: Mapping[str, Any], task: str, project: "Project
     return resolved
 
 
-def _named(base: str | None, task: str, project: "Project", where: str) -> list[Mapping[str, Any]]:
+def _named(base: str | None, task: str, blocks: Blocks, where: str) -> list[Mapping[str, Any]]:
     """The layers of a named protocol, those of its own base first."""
     layers: list[Mapping[str, Any]] = []
     taken: list[str] = []
     while base is not None:
-        project.require("protocol", base, f"{where}.base")
+        blocks.require("protocol", base, f"{where}.base")
         if base in taken:
             raise ConfigError(f"{where}.base: the protocols {', '.join(taken)} are bases of each other")
         taken.append(base)
-        block = project.block("protocol", base)
+        block = blocks.block("protocol", base)
         layers[:0] = [block["settings"], block["tasks"].get(task, {})]
         base = block["settings"].get("base")
     return layers

@@ -2,22 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from annotated_types import MinLen
 
 from hatchery.analysis.analyses.analysis import Study
 from hatchery.analysis.analyses.registry import analysis_called, kind_of, settings_of
-from hatchery.config.problems import Problems
+from hatchery.config.blocks import Blocks
 from hatchery.errors import ConfigError
 from hatchery.rendering.style import Style
 from hatchery.settings.base import Settings
 from hatchery.settings.fields import BlockName, Reference, Unique
-from hatchery.settings.problems import nearest
+from hatchery.settings.problems import Problems, nearest
 from hatchery.typed import validated
-
-if TYPE_CHECKING:
-    from hatchery.config.project import Project
 
 PUBLISHED = "published"
 """Folder of published tables, below the configuration."""
@@ -56,7 +53,7 @@ def with_analyses(document: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {**study, "analyses": made}
 
 
-def check_study(study: Mapping[str, Any], shown: Study, where: str, project: "Project") -> None:
+def check_study(study: Mapping[str, Any], shown: Study, where: str, blocks: Blocks) -> None:
     """Raise ConfigError for an analysis that does not fit the study, whose runs `shown` has, or published tables."""
     problems = Problems()
     for name, entry in study["analyses"].items():
@@ -65,13 +62,13 @@ def check_study(study: Mapping[str, Any], shown: Study, where: str, project: "Pr
             settings = settings_of(entry["analysis"], entry)
             analysis_called(entry["analysis"]).check(settings, shown)
         with problems.collecting():
-            _check_published(published_tables(entry), place, project)
+            _check_published(published_tables(entry), place, blocks)
     problems.raise_any()
 
 
-def study_entry(project: "Project", study: str, name: str) -> dict[str, Any]:
+def study_entry(blocks: Blocks, study: str, name: str) -> dict[str, Any]:
     """An entry of a study's analyses. Raises ConfigError with the nearest match where there is none such."""
-    entries: dict[str, dict[str, Any]] = project.block("study", study)["analyses"]
+    entries: dict[str, dict[str, Any]] = blocks.block("study", study)["analyses"]
     if name not in entries:
         raise ConfigError(
             f"the study {study!r} has no analysis {name!r}; there are: {', '.join(entries) or 'none'}"
@@ -85,8 +82,8 @@ def published_tables(entry: Mapping[str, Any]) -> list[str]:
     return list(analysis_called(entry["analysis"]).published(settings_of(entry["analysis"], entry)))
 
 
-def _check_published(tables: list[str], where: str, project: "Project") -> None:
-    folder = project.folder / PUBLISHED
+def _check_published(tables: list[str], where: str, blocks: Blocks) -> None:
+    folder = blocks.folder / PUBLISHED
     # The copy of the configuration that jobs of a cluster read holds no tables; its original was checked.
     if not folder.is_dir():
         return

@@ -12,10 +12,9 @@ from pathlib import PurePosixPath
 from hatchery.analysis.figures.registry import declared_figures
 from hatchery.config.kinds import FOLDERS
 from hatchery.config.names import is_name, misnamed_file
-from hatchery.config.problems import Problems
 from hatchery.config.project import Project
 from hatchery.errors import ConfigError
-from hatchery.settings.problems import nearest
+from hatchery.settings.problems import Problems, nearest
 
 _KINDS = {"sweep": "tokenizer_sweep"}
 """Wildcards that are not called after the kind of block that they stand for."""

@@ -1,15 +1,16 @@
 """Unprocessed texts of large corpora, whatever format they are handed out in: streamed, one file at a time.
 
-The vocabulary filter and the reader `raw_text` both start here. A format is one file in `raw_formats` and one line in
-FORMATS; none of them cleans, lower-cases or splits anything, and none drops a text without an error. `by_suffix` is for
-corpora that come in two forms: fetched from the hub as Parquet, or in the files of their makers.
+The vocabulary filter and the reader `raw_text` both start here. A format is one function in `raw_formats` and one line
+in FORMATS; none of them cleans, lower-cases or splits anything, and none drops a text without an error. `by_suffix` is
+for corpora that come in two forms: fetched from the hub as Parquet, or in the files of their makers.
 """
 
 from collections.abc import Callable, Iterator
 
 from hatchery.corpora.cutting import Piece
-from hatchery.corpora.raw_formats import cbt, json_lines, parquet, sentences, text, wikiextractor
-from hatchery.corpora.raw_formats.record import RawText
+from hatchery.corpora.raw_formats import lines as line_formats
+from hatchery.corpora.raw_formats import parquet, wikiextractor
+from hatchery.corpora.raw_formats.lines import RawText
 from hatchery.corpora.rows import json_lines as json_lines_of
 from hatchery.corpora.settings import RawTextOptions
 from hatchery.corpora.text_files import Lines, matching_names, uncompressed_suffix, where_in
@@ -19,11 +20,11 @@ from hatchery.storage.sources import RawSource
 __all__ = ["BY_SUFFIX", "FORMATS", "RawText", "RawTextOptions", "raw_text_files", "raw_texts"]
 
 FORMATS: dict[str, Callable[[Lines, str], Iterator[RawText]]] = {
-    "cbt": cbt.read,
-    "json_lines": json_lines.read,
+    "cbt": line_formats.read_cbt,
+    "json_lines": line_formats.read_json_lines,
     "parquet": parquet.read,
-    "sentences": sentences.read,
-    "text": text.read,
+    "sentences": line_formats.read_sentences,
+    "text": line_formats.read_text,
     "wikiextractor": wikiextractor.read,
 }
 BY_SUFFIX = "by_suffix"

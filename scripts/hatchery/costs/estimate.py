@@ -29,13 +29,15 @@ OPTIMIZER_MOMENTS = 2
 
 
 @dataclass(frozen=True)
-class CellSettings(Settings):
+class PlannedRun(Settings):
     """One pretraining: its name and the slice of its settings."""
 
-    cell: str
+    name: str
     pretraining: dict[str, Any]
     # Steps that another run has done for it.
     first_step: int = 0
+    # The set of the grid that the model belongs to, if there is one.
+    set: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,16 +48,16 @@ class CostSettings(Settings):
     # Entries that the tokenizer is asked for; it may come out smaller where its settings allow that.
     vocabulary_size: int
     plan: PlanSettings
-    cells: list[CellSettings]
+    runs: list[PlannedRun]
     suites: list[SuiteSettings]
     tasks: list[TaskSettings]
 
 
 @dataclass(frozen=True)
-class CellCost:
+class RunCost:
     """The cost of one pretraining and, roughly, of evaluating its model; operations are those of the model alone."""
 
-    cell: str
+    run: str
     parameters: int
     steps: int
     sequences: int
@@ -97,13 +99,13 @@ def cost_settings(settings: Mapping[str, Any]) -> CostSettings:
     return build(CostSettings, stage_body(settings), "cost")
 
 
-def estimate(settings: CostSettings) -> list[CellCost]:
-    """The cost of every cell, in the order of the experiment.
+def estimate(settings: CostSettings) -> list[RunCost]:
+    """The cost of every run, in the order of the experiment.
 
     Raises ConfigError and ModelError for an impossible run or model, and ConfigError for a precision that the planned
     device does not have.
     """
-    return [_cell_cost(cell, settings) for cell in settings.cells]
+    return [_cost_of(run, settings) for run in settings.runs]
 
 
 def parameters_of(config: ModelConfig) -> int:
@@ -120,11 +122,11 @@ def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
     return ShardsOnDisk(sum(output.bytes for output in read.outputs), int(training))
 
 
-def _cell_cost(cell: CellSettings, settings: CostSettings) -> CellCost:
-    run, plan = pretrain_settings(cell.pretraining), settings.plan
+def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
+    run, plan = pretrain_settings(planned.pretraining), settings.plan
     model = run.model_values
-    config = model_config({**model, "vocab_size": settings.vocabulary_size}, f"cost.cells.{cell.cell}.model")
-    phases = phases_from(training_phases(run), cell.first_step)
+    config = model_config({**model, "vocab_size": settings.vocabulary_size}, f"cost.runs.{planned.name}.model")
+    phases = phases_from(training_phases(run), planned.first_step)
     parameters = parameters_of(config)
     sequences = sum(_sequences(phase) for phase in phases)
     tokens = sum(_sequences(phase) * phase.sequence_length for phase in phases)
@@ -136,7 +138,7 @@ def _cell_cost(cell: CellSettings, settings: CostSettings) -> CellCost:
     training = sum(_sequences(phase) * per_sequence(phase.sequence_length, labelled) for phase in phases)
     # The development set keeps the short length, so that its curve is comparable over the whole run.
     development = (
-        _evaluations(run, cell.first_step)
+        _evaluations(run, planned.first_step)
         * run.evaluation_sequences
         * per_sequence(run.sequence_length, labelled)
         / (1 + BACKWARD_FACTOR)
@@ -149,10 +151,10 @@ def _cell_cost(cell: CellSettings, settings: CostSettings) -> CellCost:
     checkpoint = model_bytes * (1 + OPTIMIZER_MOMENTS) if run.steps else 0
     # One more than is kept: an old checkpoint goes when the new one is complete.
     most = plan.keep_checkpoints + 1 + len(plan.milestones)
-    return CellCost(
-        cell=cell.cell,
+    return RunCost(
+        run=planned.name,
         parameters=parameters,
-        steps=run.steps - cell.first_step,
+        steps=run.steps - planned.first_step,
         sequences=sequences,
         tokens=tokens,
         training_flops=training,

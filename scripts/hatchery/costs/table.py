@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from hatchery.costs.estimate import CellCost, CellSettings, CostSettings, ShardsOnDisk, cost_settings, estimate
+from hatchery.costs.estimate import CostSettings, PlannedRun, RunCost, ShardsOnDisk, cost_settings, estimate
 from hatchery.costs.evaluation import OTHER_TASK_EXAMPLES, PAIRS_PER_PARADIGM, PARADIGMS, SENTENCE_TOKENS
 from hatchery.costs.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
 from hatchery.harmless_text import csv_text
@@ -16,6 +16,9 @@ from hatchery.rendering.table import table
 from hatchery.storage.atomic import write_text
 from hatchery.storage.verified import write_checksums
 from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
+
+MOST_NAMES = 8
+"""Models that a note names one by one."""
 
 
 def write_cost(settings: dict[str, object], csv: Path, markdown: Path) -> None:
@@ -30,10 +33,11 @@ def write_cost(settings: dict[str, object], csv: Path, markdown: Path) -> None:
     write_checksums([csv, markdown])
 
 
-def cost_csv(settings: CostSettings, costs: Sequence[CellCost]) -> str:
-    """One row for each cell, in the order of the experiment; operations and seconds as whole numbers."""
+def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:
+    """One row for each run, in the order of the experiment; operations and seconds as whole numbers."""
     plan = settings.plan
-    names = [field.name for field in dataclasses.fields(CellCost)]
+    # The column of the run keeps its first name, `cell`: tables of finished experiments have it.
+    names = ["cell", *(field.name for field in dataclasses.fields(RunCost) if field.name != "run")]
     rows = []
     for cost in costs:
         values = dataclasses.asdict(cost)
@@ -43,13 +47,14 @@ def cost_csv(settings: CostSettings, costs: Sequence[CellCost]) -> str:
     return csv_text(["experiment", *names, "device", "devices", "mfu"], rows)
 
 
-def cost_markdown(settings: CostSettings, costs: Sequence[CellCost], shards: ShardsOnDisk | None = None) -> str:
+def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None = None) -> str:
     """The page: pretraining, disk, evaluation (rough), and what the numbers mean."""
     blocks = [
         f"# Cost of {settings.experiment}, estimated from its settings",
         f"Planned for {_plan(settings.plan)}.",
         "## Pretraining",
         _pretraining(costs),
+        *(["## By set of the grid", _sets(settings, costs)] if any(run.set for run in settings.runs) else []),
         "## Disk",
         _disk(costs, shards),
     ]
@@ -64,12 +69,12 @@ def _plan(plan: PlanSettings) -> str:
     return f"{plan.devices} x {unit} at an MFU of {percent(plan.mfu)}"
 
 
-def _pretraining(costs: Sequence[CellCost]) -> str:
+def _pretraining(costs: Sequence[RunCost]) -> str:
     header = ["model", "parameters", "steps", "tokens", "FLOPs", "development FLOPs", "paper's count", "formula"]
     header += ["precision", "time", "device hours"]
     body = [
         [
-            cost.cell,
+            cost.run,
             f"{cost.parameters:,}",
             f"{cost.steps:,}",
             scaled(cost.tokens),
@@ -90,10 +95,34 @@ def _pretraining(costs: Sequence[CellCost]) -> str:
     return table(header, [*body, total]).markdown(aligned=True)
 
 
-def _disk(costs: Sequence[CellCost], shards: ShardsOnDisk | None) -> str:
+def _sets(settings: CostSettings, costs: Sequence[RunCost]) -> str:
+    """Device hours of the models of each set, and of their fine-tuning."""
+    sets: dict[str, list[RunCost]] = {}
+    for run, cost in zip(settings.runs, costs, strict=True):
+        sets.setdefault(run.set or NONE, []).append(cost)
+    rows = [[name, *_of_set(settings, found)] for name, found in sets.items()]
+    header = ["set", "models", "trained", "FLOPs", "device hours", "fine-tuning FLOPs", "device hours of fine-tuning"]
+    return table(header, [*rows, ["all", *_of_set(settings, costs)]]).markdown(aligned=True)
+
+
+def _of_set(settings: CostSettings, costs: Sequence[RunCost]) -> list[str]:
+    finetuning = sum(cost.finetuning_flops for cost in costs)
+    speeds = [cost.peak_flops_per_second * settings.plan.mfu / settings.plan.devices for cost in costs]
+    seconds = sum(cost.finetuning_flops / speed for cost, speed in zip(costs, speeds, strict=True))
+    return [
+        str(len(costs)),
+        str(sum(cost.steps > 0 for cost in costs)),
+        power(sum(cost.training_flops + cost.development_flops for cost in costs)),
+        hours(sum(cost.device_hours for cost in costs)),
+        about(power(finetuning)),
+        about(hours(seconds / 3600)),
+    ]
+
+
+def _disk(costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> str:
     header = ["model", "one checkpoint", "run folder, at most", "pretrained model", "export"]
     keys = ("checkpoint_bytes", "run_folder_bytes", "model_bytes", "export_bytes")
-    body = [[cost.cell, *(size(getattr(cost, key)) for key in keys)] for cost in costs]
+    body = [[cost.run, *(size(getattr(cost, key)) for key in keys)] for cost in costs]
     sums = [size(sum(getattr(cost, key) for cost in costs)) for key in keys[1:]]
     body.append(["all at once", NONE, *sums])
     if shards is not None:
@@ -101,19 +130,19 @@ def _disk(costs: Sequence[CellCost], shards: ShardsOnDisk | None) -> str:
     return table(header, body).markdown(aligned=True)
 
 
-def _evaluation(settings: CostSettings, costs: Sequence[CellCost]) -> str:
+def _evaluation(settings: CostSettings, costs: Sequence[RunCost]) -> str:
     header = ["model", "minimal pairs FLOPs", "time", "fine-tuning FLOPs", "time"]
     body = []
     for cost in costs:
         speed = cost.peak_flops_per_second * settings.plan.mfu / settings.plan.devices
-        row = [cost.cell]
+        row = [cost.run]
         for flops in (cost.minimal_pairs_flops, cost.finetuning_flops):
             row += [about(power(flops)), about(rough_duration(flops / speed))]
         body.append(row)
     return table(header, body).markdown(aligned=True)
 
 
-def _notes(settings: CostSettings, costs: Sequence[CellCost], shards: ShardsOnDisk | None) -> list[str]:
+def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> list[str]:
     plan, published = settings.plan, LTG_BERT_RUN
     notes = [
         f"The vocabulary has {settings.vocabulary_size:,} entries, as its tokenizer asks. Tokens are positions, "
@@ -131,11 +160,11 @@ def _notes(settings: CostSettings, costs: Sequence[CellCost], shards: ShardsOnDi
         f"{plan.keep_checkpoints} kept, {_count(len(plan.milestones), 'milestone')} and the one being written, until "
         "the run is over.",
     ]
-    if continued := [cell for cell in settings.cells if cell.pretraining.get("initialise_from")]:
+    if continued := [run for run in settings.runs if run.pretraining.get("initialise_from")]:
         notes.append(
             f"{_names(continued)} start from a trained model; its steps, tokens and FLOPs are not counted here again."
         )
-    if stopping := [cell for cell in settings.cells if cell.pretraining.get("early_stopping")]:
+    if stopping := [run for run in settings.runs if run.pretraining.get("early_stopping")]:
         notes.append(f"{_names(stopping)} may stop early: their numbers are those of all steps, the most there can be.")
     if settings.suites or settings.tasks:
         notes.append(
@@ -152,11 +181,13 @@ def _notes(settings: CostSettings, costs: Sequence[CellCost], shards: ShardsOnDi
     return notes
 
 
-def _names(cells: Sequence[CellSettings]) -> str:
-    return ", ".join(cell.cell for cell in cells)
+def _names(runs: Sequence[PlannedRun]) -> str:
+    # All names of a study's models would fill a page.
+    names = [run.name for run in runs]
+    return ", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} models, such as {names[0]},"
 
 
-def _peak(costs: Sequence[CellCost], plan: PlanSettings) -> str:
+def _peak(costs: Sequence[RunCost], plan: PlanSettings) -> str:
     if plan.device == "cpu":
         return f"taken to be {CPU_THREAD_PEAK / 1e9:.0f} GFLOP/s for each thread"
     peaks = {cost.precision: cost.peak_flops_per_second / plan.devices for cost in costs}

@@ -32,7 +32,7 @@ BOXES = {
     "sources": Box(0, 4, "text", "raw inputs, downloads"),
     "embedded": Box(1, 4, "text", "generated English"),
     "analysis": Box(2, 4, "show", "measurements to views"),
-    "export": Box(3, 4, "model", "models for transformers"),
+    "export": Box(3, 3, "model", "models for transformers"),
     "evaluation": Box(2.3, 5, "model", "pairs, tasks, perplexity"),
     "pretraining": Box(3.5, 6, "model", "the training"),
     "modeling": Box(2.4, 7, "model", "families of models"),

@@ -1,11 +1,38 @@
-"""Where an evaluation runs: device, threads and numeric precision, none of which belong to the result's identity."""
+"""What an evaluation starts with: the pretrained model and its tokenizer, and the device that it runs on.
+
+Model and tokenizer are checked against the manifest of the pretraining. Device, threads and numeric precision belong to
+no result's identity.
+"""
 
 import os
+from pathlib import Path
 
 import torch
 
-from hatchery.errors import ConfigError
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.store import load_language_model
 from hatchery.settings.base import DeviceName
+from hatchery.storage.manifests import read_manifest
+from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+
+
+def load_pretrained(manifest_path: Path) -> tuple[LanguageModel, Tokenizer]:
+    """The model in float32 on the CPU, and its tokenizer, which reads special tokens spelled out in a text as text.
+
+    Raises ManifestError for a file that is not what the manifest says, ModelError and TokenizationError for damaged
+    ones, and EvaluationError when the tokenizer has ids that the model has no embedding for.
+    """
+    manifest = read_manifest(manifest_path)
+    manifest.verify()
+    tokenizer = load_tokenizer(manifest.folder / "tokenizer.json", recognise=())
+    model = load_language_model(manifest.folder).float()
+    if tokenizer.vocabulary_size > model.config.vocab_size:
+        raise EvaluationError(
+            f"{manifest.folder}: the tokenizer has {tokenizer.vocabulary_size} entries, "
+            f"the model only {model.config.vocab_size} embeddings: they do not belong together"
+        )
+    return model, tokenizer
 
 
 def prepare_device(name: DeviceName, threads: int | None = None) -> torch.device:

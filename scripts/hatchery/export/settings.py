@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from hatchery.analysis.settings import SeededRun
 from hatchery.errors import ConfigError
 from hatchery.settings.base import Settings
 
@@ -29,25 +30,21 @@ class ExportSettings(Settings):
     experiment: str
     description: str
     """What the experiment is, as in its configuration."""
-    cell: str
-    """Name of the model in paths."""
-    run: str
-    """Name of the model in tables; `seeds` are all its pretraining seeds, over which the scores are averaged."""
-    seed: int
+    run: SeededRun
     seeds: tuple[int, ...]
+    """All pretraining seeds of the run's model, over which the scores are averaged."""
     model: str
+    """Name of its architecture in the configuration."""
     model_description: str
     corpus: str
     corpus_description: str
     sources: tuple[DataSource, ...]
     languages: tuple[str, ...] = ("en",)
     """ISO 639 codes of the languages of the corpus."""
-    label: str = ""
-    """What people read instead of `run`, where a sweep made the run."""
 
     def __post_init__(self) -> None:
-        if self.seed not in self.seeds:
-            raise ConfigError(f"export.seeds: got {list(self.seeds)}, expected the model's seed {self.seed} among them")
+        if (seed := self.run.seed) not in self.seeds:
+            raise ConfigError(f"export.seeds: got {list(self.seeds)}, expected the model's seed {seed} among them")
         names = [source.name for source in self.sources]
         if len(set(names)) < len(names):
             raise ConfigError(f"export.sources: a name occurs twice among {', '.join(names)}")
@@ -59,4 +56,4 @@ class ListingSettings(Settings):
 
     experiment: str
     description: str
-    cells: tuple[str, ...]
+    runs: tuple[str, ...]

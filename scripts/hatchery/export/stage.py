@@ -43,9 +43,9 @@ def export_model(
         model = load_language_model(manifest.folder)
         for path in write_model_folder(output.parent, model, manifest.file("tokenizer.json")):
             run.add_output(path)
-        scores = [] if summary is None else read_scores(summary, typed.run)
+        scores = [] if summary is None else read_scores(summary, typed.run.model)
         facts = ModelFacts(
-            name=f"{typed.experiment}: {typed.cell}",
+            name=f"{typed.experiment}: {typed.run.name}",
             parameters=sum(parameter.numel() for parameter in model.parameters()),
             config=model.config.to_dict(),
             training=manifest.settings,
@@ -70,24 +70,24 @@ def read_scores(summary: Path, model: str) -> list[Score]:
 
 
 def list_exported_models(settings: Mapping[str, Any], models: Mapping[str, Path], output: Path) -> None:
-    """Write the page that lists an experiment's exported models, given as manifests by cell.
+    """Write the page that lists an experiment's exported models, given as manifests by run.
 
     Raises ConfigError when the models are not those of the settings, ManifestError for a damaged manifest.
     """
     typed = build(ListingSettings, stage_body(settings), "listing")
-    if sorted(models) != sorted(typed.cells):
+    if sorted(models) != sorted(typed.runs):
         raise ConfigError(
-            f"--model: got {', '.join(sorted(models))}, the settings list {', '.join(sorted(typed.cells))}"
+            f"--model: got {', '.join(sorted(models))}, the settings list {', '.join(sorted(typed.runs))}"
         )
-    manifests = {cell: read_manifest(models[cell]) for cell in typed.cells}
+    manifests = {run: read_manifest(models[run]) for run in typed.runs}
     names = list(dict.fromkeys(name for m in manifests.values() for name in m.measures["scores"]))
     rows = []
-    for cell, manifest in manifests.items():
+    for run, manifest in manifests.items():
         size = next(o.bytes for o in manifest.outputs if o.path.name == WEIGHTS_FILE)
         scores = manifest.measures["scores"]
         rows.append(
             [
-                Cell(cell, link=f"{cell}/{CARD}"),
+                Cell(run, link=f"{run}/{CARD}"),
                 f"{manifest.measures['parameters']:,}",
                 f"{size / 1e6:.1f}",
                 manifest.measures["licence"],

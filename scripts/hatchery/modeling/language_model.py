@@ -21,8 +21,7 @@ from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.numerics import full_precision
 from hatchery.modeling.output_bias import vocabulary_head
 from hatchery.modeling.sentence_pair_head import SentencePairHead
-
-UNLABELLED = -100
+from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 def labelled_positions(labels: Tensor) -> Tensor:

@@ -12,10 +12,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hatchery.errors import ModelError
-from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.numerics import full_precision
 from hatchery.modeling.output_bias import vocabulary_head
 from hatchery.modeling.output_prior import entropy
+from hatchery.tokenization.special_tokens import UNLABELLED
 
 # More would differ between machines, and manifests must not.
 _SIGNIFICANT_DIGITS, _DECIMALS = 5, 4

@@ -10,9 +10,6 @@ import numpy as np
 
 from hatchery.objectives.special_ids import SpecialIds
 
-UNLABELLED = -100
-"""Label of a position at which nothing is to be predicted."""
-
 
 @dataclass(frozen=True)
 class Corruption:

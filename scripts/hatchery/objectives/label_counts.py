@@ -12,9 +12,9 @@ import numpy as np
 from torch import Tensor
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.masking import UNLABELLED
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.progress import Progress
+from hatchery.tokenization.special_tokens import UNLABELLED
 
 DEFAULT_LIMIT = 100_000
 """Examples that are masked for counting: about 2 million labels at 128 tokens, so that a type with 100 of them is known

@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.corruption import UNLABELLED as UNLABELLED
 from hatchery.objectives.corruption import Corruption
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.objectives.span_masking import PublishedSpanMasking, SpanMasking

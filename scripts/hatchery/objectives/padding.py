@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hatchery.objectives.masking import UNLABELLED
+from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 class MaskedExample(NamedTuple):

@@ -12,7 +12,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from hatchery.objectives.corruption import UNLABELLED, Corruption
+from hatchery.objectives.corruption import Corruption
+from hatchery.tokenization.special_tokens import UNLABELLED
 
 MAX_SPANS = 100
 

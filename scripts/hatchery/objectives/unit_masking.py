@@ -12,7 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from hatchery.errors import TrainingError
-from hatchery.objectives.corruption import UNLABELLED, Corruption
+from hatchery.objectives.corruption import Corruption
+from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 def published_shares(random_probability: float, keep_probability: float) -> tuple[float, float]:

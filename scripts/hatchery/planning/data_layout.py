@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.config.project import Project, corpus_kind
-from hatchery.config.terms import about
+from hatchery.config.raw_inputs import about
 from hatchery.config.text_files import corpora_of
 from hatchery.errors import ConfigError
 from hatchery.stages.record import wanted

@@ -85,13 +85,13 @@ class KeptResults(Layout):
             if self._running:
                 call.write()
 
-    def pretraining_inputs(self, experiment: str, cell: str) -> dict[str, Argument]:
+    def pretraining_inputs(self, experiment: str, run: str) -> dict[str, Argument]:
         """Manifests that a pretraining reads: tokens, tokenizer and, if it goes on from one, the initial model."""
         found: dict[str, Argument] = {
             "tokens": self.experiment_tokens(experiment),
             "tokenizer": self.experiment_tokenizer(experiment),
         }
-        for initial in self.all_kept(self.initial_model(experiment, cell)):
+        for initial in self.all_kept(self.initial_model(experiment, run)):
             found["initial_model"] = initial
         return found
 
@@ -112,14 +112,14 @@ class KeptResults(Layout):
         match = _READABLE.fullmatch(path)
         if match is None or match[1] in RESERVED:
             return path
-        experiment, kind, cell, rest = match.groups(default="")
+        experiment, kind, run, rest = match.groups(default="")
         names = KEPT[kind][1].names
         parts = rest.split("/", len(names))
         if len(parts) < len(names) or (names and not parts[0]):
             return path
-        folder = "/".join(["results", experiment, kind, cell, *parts[: len(names)]])
+        folder = "/".join(["results", experiment, kind, run, *parts[: len(names)]])
         if folder not in self._kept:
-            self._kept[folder] = self._kept_folder(experiment, kind, cell, dict(zip(names, parts, strict=False)))
+            self._kept[folder] = self._kept_folder(experiment, kind, run, dict(zip(names, parts, strict=False)))
             if self._running:
                 put_link(Path(folder), Path(self._kept[folder]))
         return "/".join([self._kept[folder], *(part for part in parts[len(names) :] if part)])
@@ -151,13 +151,11 @@ class KeptResults(Layout):
         match = _READABLE.fullmatch(path) if kept != path else None
         if match is None or match[2] != "finetuning":
             return kept
-        experiment, _, cell, rest = match.groups(default="")
+        experiment, _, run, rest = match.groups(default="")
         if experiment not in self._batches:
             self._batches[experiment] = batches_by_task(self.project, experiment)
         batch = self._batches[experiment].get(rest.partition("/")[0])
-        return (
-            kept if batch is None else self.kept(f"results/{experiment}/finetuning_jobs/{cell}/{batch}/manifest.json")
-        )
+        return kept if batch is None else self.kept(f"results/{experiment}/finetuning_jobs/{run}/{batch}/manifest.json")
 
     def look_at(self, experiments: Iterable[str]) -> None:
         """Learn what the addresses of all results of these experiments stand for."""
@@ -170,7 +168,7 @@ class KeptResults(Layout):
         return [path for paths in found for path in paths(experiment).values()]
 
     def names(self, model: str, address: str = "") -> dict[str, str]:
-        """What addresses stand for: `experiment`, `cell`, and `suite`, `task` or `batch`; empty where nobody asked.
+        """What addresses stand for: `experiment`, `run`, and `suite`, `task` or `batch`; empty where nobody asked.
 
         Of several names, that of the experiment that was asked for first.
         """
@@ -187,8 +185,8 @@ class KeptResults(Layout):
         if names:
             return " ".join(value for key, value in names.items() if key != "experiment")
         found = links_to(f"results/models/{model}", Path("results").glob("*/pretraining/*"))
-        cell = found[0].name if found else model
-        return f"{cell} {address.rpartition('-')[0]}".strip()
+        run = found[0].name if found else model
+        return f"{run} {address.rpartition('-')[0]}".strip()
 
     def readable(self, model: str, address: str = "") -> list[str]:
         """The readable folders whose links lead to a result, of what was asked for in this invocation."""
@@ -198,8 +196,8 @@ class KeptResults(Layout):
             if kept.split("/")[2:] == [model, *([address] * bool(address))]
         ]
 
-    def _kept_folder(self, experiment: str, kind: str, cell: str, names: dict[str, str]) -> str:
-        model = self._address(experiment, "pretraining", {"cell": cell})
+    def _kept_folder(self, experiment: str, kind: str, run: str, names: dict[str, str]) -> str:
+        model = self._address(experiment, "pretraining", {"run": run})
         tasks = self.project.experiment(experiment)["finetuning"]["tasks"]
         if "task" in names and names["task"] not in tasks:
             raise ConfigError(
@@ -207,10 +205,10 @@ class KeptResults(Layout):
                 f"{', '.join(tasks) or 'none'}{nearest(names['task'], tasks)}"
             )
         if kind == "pretraining":
-            self._names.setdefault(f"{model}/", {"experiment": experiment, "cell": cell})
+            self._names.setdefault(f"{model}/", {"experiment": experiment, "run": run})
             return f"results/models/{model}"
         address = self._address(experiment, kind, names)
-        self._names.setdefault(f"{model}/{address}", {"experiment": experiment, "cell": cell, **names})
+        self._names.setdefault(f"{model}/{address}", {"experiment": experiment, "run": run, **names})
         return f"results/{kind}/{model}/{address}"
 
     def _address(self, experiment: str, kind: str, names: Mapping[str, str]) -> str:

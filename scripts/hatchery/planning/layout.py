@@ -44,9 +44,9 @@ class Layout(DataLayout):
             for run in self.project.seeded_runs(experiment)
         }
 
-    def initial_model(self, experiment: str, cell: str) -> list[str]:
+    def initial_model(self, experiment: str, run: str) -> list[str]:
         """Manifest of the model that a pretraining starts from; none where its weights are random."""
-        chosen = self.project.seeded_run(experiment, cell)
+        chosen = self.project.seeded_run(experiment, run)
         given = path_of(self.project, pretraining_of(self.project.experiment(experiment), chosen.model))
         if given is not None:
             return [given]

@@ -35,8 +35,8 @@ class PlannedWork:
 
     def __init__(self, settings: str, cluster: ClusterSettings, evaluation_threads: int) -> None:
         body = json.loads(settings)
-        self._cells: dict[str, dict[str, Any]] = {cell["cell"]: cell["pretraining"] for cell in body["cells"]}
-        self._first_steps: dict[str, int] = {cell["cell"]: cell.get("first_step", 0) for cell in body["cells"]}
+        self._runs: dict[str, dict[str, Any]] = {run["name"]: run["pretraining"] for run in body["runs"]}
+        self._first_steps: dict[str, int] = {run["name"]: run.get("first_step", 0) for run in body["runs"]}
         self._vocabulary_size = int(body["vocabulary_size"])
         self._suites = {suite["name"]: SuiteSettings(**suite) for suite in body["suites"]}
         self._tasks = {task["name"]: TaskSettings(**task) for task in body["tasks"]}
@@ -46,58 +46,58 @@ class PlannedWork:
         self._flops: dict[tuple[str, int, float], float] = {}
         self._minutes: dict[tuple[str, ...], float] = {}
 
-    def pretraining_minutes(self, cell: str) -> float | None:
+    def pretraining_minutes(self, run: str) -> float | None:
         """Minutes of a whole pretraining; None where the planned device does not compute in its precision."""
-        return self._once(("pretraining", cell), lambda: self._pretraining_seconds(cell))
+        return self._once(("pretraining", run), lambda: self._pretraining_seconds(run))
 
-    def minimal_pairs_minutes(self, cell: str, suite: str) -> float | None:
+    def minimal_pairs_minutes(self, run: str, suite: str) -> float | None:
         """Minutes of scoring one suite with one model on one device."""
         chosen = self._suites[suite]
-        return self._evaluation(("suite", cell, suite), cell, lambda per: minimal_pairs_flops(chosen, per))
+        return self._evaluation(("suite", run, suite), run, lambda per: minimal_pairs_flops(chosen, per))
 
-    def finetuning_minutes(self, cell: str, tasks: list[str]) -> float | None:
+    def finetuning_minutes(self, run: str, tasks: list[str]) -> float | None:
         """Minutes of one job that fine-tunes one model on these tasks, with all their seeds, on one device."""
         chosen = [self._tasks[task] for task in tasks]
         return self._evaluation(
-            ("tasks", cell, *tasks), cell, lambda per: sum(finetuning_flops(task, per) for task in chosen)
+            ("tasks", run, *tasks), run, lambda per: sum(finetuning_flops(task, per) for task in chosen)
         )
 
     def _evaluation(
-        self, key: tuple[str, ...], cell: str, work: Callable[[Callable[[int, float], float]], float]
+        self, key: tuple[str, ...], run: str, work: Callable[[Callable[[int, float], float]], float]
     ) -> float | None:
         def seconds() -> float:
             _, peak = precision_and_peak("fp32", self._device(1, self._evaluation_threads))
-            flops = work(lambda length, labelled: self._per_sequence(cell, length, labelled))
+            flops = work(lambda length, labelled: self._per_sequence(run, length, labelled))
             return flops / (peak * self._cluster.planned_mfu * EVALUATION_PACE)
 
         return self._once(key, seconds)
 
-    def _pretraining_seconds(self, cell: str) -> float:
-        run = pretrain_settings(self._cells[cell])
+    def _pretraining_seconds(self, run: str) -> float:
+        settings = pretrain_settings(self._runs[run])
         threads = self._cluster.cpus_per_gpu or int(self._plan["threads"])
-        _, peak = precision_and_peak(run.precision, self._device(self._cluster.processes, threads))
-        labelled = run.objective.mask_probability
+        _, peak = precision_and_peak(settings.precision, self._device(self._cluster.processes, threads))
+        labelled = settings.objective.mask_probability
         training = sum(
             (phase.last_step - phase.first_step)
             * phase.batch_size
-            * self._per_sequence(cell, phase.sequence_length, labelled)
-            for phase in phases_from(training_phases(run), self._first_steps[cell])
+            * self._per_sequence(run, phase.sequence_length, labelled)
+            for phase in phases_from(training_phases(settings), self._first_steps[run])
         )
-        evaluations = -(-run.steps // run.evaluation_interval_steps)
-        forward = self._per_sequence(cell, run.sequence_length, labelled) / (1 + BACKWARD_FACTOR)
-        return (training + evaluations * run.evaluation_sequences * forward) / (peak * self._cluster.planned_mfu)
+        evaluations = -(-settings.steps // settings.evaluation_interval_steps)
+        forward = self._per_sequence(run, settings.sequence_length, labelled) / (1 + BACKWARD_FACTOR)
+        return (training + evaluations * settings.evaluation_sequences * forward) / (peak * self._cluster.planned_mfu)
 
-    def _per_sequence(self, cell: str, length: int, labelled: float) -> float:
-        key = (self._model_key[cell], length, labelled)
+    def _per_sequence(self, run: str, length: int, labelled: float) -> float:
+        key = (self._model_key[run], length, labelled)
         if key not in self._flops:
-            model = self._cells[cell]["model"]
+            model = self._runs[run]["model"]
             self._flops[key] = training_flops_per_sequence(model, self._vocabulary_size, length, labelled)
         return self._flops[key]
 
     @cached_property
     def _model_key(self) -> dict[str, str]:
-        """Cells whose models are alike share their counts: seeds, and runs that differ in training only."""
-        return {cell: json.dumps(run["model"], sort_keys=True) for cell, run in self._cells.items()}
+        """Runs whose models are alike share their counts: seeds, and runs that differ in training only."""
+        return {run: json.dumps(values["model"], sort_keys=True) for run, values in self._runs.items()}
 
     def _device(self, devices: int, threads: int) -> PlanSettings:
         # Without GPUs on the cluster, what the experiment is priced for is not what it will run on.

@@ -11,10 +11,10 @@ from typing import Any
 
 from snakemake.io import strip_wildcard_constraints
 
-from hatchery.config.command_line import read_request
-from hatchery.config.missing_data import missing_sources, planned_sources
+from hatchery.config.invocation import read_request
 from hatchery.config.plan_checks import collect_problems
 from hatchery.config.project import Project
+from hatchery.config.raw_inputs import missing_sources, planned_sources
 from hatchery.config.targets import check_targets
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.planning.compute import Compute

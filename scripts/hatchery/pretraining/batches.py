@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from hatchery.modeling.language_model import UNLABELLED
 from hatchery.pretraining.data_order import EpochSlice, Phase, global_batch, micro_batches, share_of_process
 from hatchery.pretraining.topology import Topology
+from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 class Examples(Protocol):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import TrainingError
-from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.numerics import full_precision
 from hatchery.objectives.label_counts import LabelledExamples, corpus_counts, label_counts
 from hatchery.objectives.special_ids import SpecialIds
@@ -22,6 +22,7 @@ from hatchery.pretraining.output_bias import prior_distribution
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
 from hatchery.pretraining.precision import Precision
 from hatchery.pretraining.processes import sum_over_processes
+from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 
 MEASURES = ("kl_unigram", "kl_uniform", "kl_empirical", "reverse_kl_unigram", "reverse_kl_uniform")

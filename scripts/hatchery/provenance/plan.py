@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hatchery.errors import HatcheryError
+from hatchery.errors import PlanError
 
 _PARAMS = "Params have changed since last execution: "
 _ENVIRONMENT = "Software environment definition has changed since last execution"
@@ -36,10 +36,6 @@ _FIELD = re.compile(r"^ {4}(\w+): (.*)$")
 _TOTAL = re.compile(r"^total +(\d+)$", re.MULTILINE)
 _NOTHING = "Nothing to be done"
 _LITERAL_OR_NOW = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\bnow:""")
-
-
-class PlanError(HatcheryError):
-    """Snakemake could not plan, or its answer could not be read."""
 
 
 @dataclass(frozen=True)

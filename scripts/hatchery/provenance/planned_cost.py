@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hatchery.command import load_settings
-from hatchery.config.planned_device import planned_device
-from hatchery.costs.estimate import CellCost, CostSettings, cost_settings, estimate
+from hatchery.config.cluster import planned_device
+from hatchery.costs.estimate import CostSettings, RunCost, cost_settings, estimate
 from hatchery.costs.table import about
 from hatchery.planning.kept_results import KeptResults
 from hatchery.provenance.plan import PlannedJob
@@ -16,11 +16,11 @@ PRETRAIN, FINETUNE, PAIRS = "pretrain", "finetune", "score_minimal_pairs"
 
 
 @dataclass(frozen=True)
-class PlannedCell:
-    """The cost of one cell of an experiment, as far as it would run; operations, and seconds on the planned devices."""
+class RemainingCost:
+    """The cost of one run of an experiment, as far as it would run; operations, and seconds on the planned devices."""
 
     experiment: str
-    cell: str
+    run: str
     pretrained: bool
     training_flops: float
     training_seconds: float
@@ -29,8 +29,8 @@ class PlannedCell:
     evaluation_seconds: float
 
 
-def planned_costs(jobs: Sequence[PlannedJob], layout: KeptResults) -> list[PlannedCell]:
-    """The cells of which something would be pretrained or evaluated, in the order of their experiments.
+def planned_costs(jobs: Sequence[PlannedJob], layout: KeptResults) -> list[RemainingCost]:
+    """The runs of which something would be pretrained or evaluated, in the order of their experiments.
 
     Raises ConfigError and ModelError for an impossible model or run.
     """
@@ -40,7 +40,7 @@ def planned_costs(jobs: Sequence[PlannedJob], layout: KeptResults) -> list[Plann
     for experiment in dict.fromkeys(job.wildcards["experiment"] for job in wanted):
         settings = cost_settings(load_settings(layout.settings("write_cost", experiment=experiment)))
         own = [job for job in wanted if job.wildcards["experiment"] == experiment]
-        costs += [cost for cell in settings.cells if (cost := _planned(cell.cell, own, settings)) is not None]
+        costs += [cost for run in settings.runs if (cost := _planned(run.name, own, settings)) is not None]
     return costs
 
 
@@ -49,23 +49,23 @@ def _named(job: PlannedJob, layout: KeptResults) -> PlannedJob:
     return replace(job, wildcards=layout.names(job.wildcards["model"], job.wildcards.get("address", "")))
 
 
-def _planned(cell: str, jobs: Sequence[PlannedJob], settings: CostSettings) -> PlannedCell | None:
-    own = [job for job in jobs if job.wildcards["cell"] == cell]
+def _planned(run: str, jobs: Sequence[PlannedJob], settings: CostSettings) -> RemainingCost | None:
+    own = [job for job in jobs if job.wildcards["run"] == run]
     if not own:
         return None
     suites = {job.wildcards["suite"] for job in own if job.rule == PAIRS}
     tasks = {job.wildcards["task"] for job in own if job.rule == FINETUNE}
     narrowed = replace(
         settings,
-        cells=[entry for entry in settings.cells if entry.cell == cell],
+        runs=[entry for entry in settings.runs if entry.name == run],
         suites=[suite for suite in settings.suites if suite.name in suites],
         tasks=[task for task in settings.tasks if task.name in tasks],
     )
     cost = estimate(narrowed)[0]
     pretrained = any(job.rule == PRETRAIN for job in own)
-    return PlannedCell(
+    return RemainingCost(
         experiment=settings.experiment,
-        cell=cell,
+        run=run,
         pretrained=pretrained,
         training_flops=cost.training_flops + cost.development_flops if pretrained else 0.0,
         training_seconds=cost.wall_seconds if pretrained else 0.0,
@@ -75,17 +75,17 @@ def _planned(cell: str, jobs: Sequence[PlannedJob], settings: CostSettings) -> P
     )
 
 
-def _evaluation_seconds(cost: CellCost, settings: CostSettings) -> float:
+def _evaluation_seconds(cost: RunCost, settings: CostSettings) -> float:
     # Evaluations run on one device each.
     speed = cost.peak_flops_per_second * settings.plan.mfu / settings.plan.devices
     return (cost.minimal_pairs_flops + cost.finetuning_flops) / speed
 
 
-def planned_cost_text(costs: Sequence[PlannedCell], layout: KeptResults) -> str:
+def planned_cost_text(costs: Sequence[RemainingCost], layout: KeptResults) -> str:
     """The costs as a table whose columns line up, with the sums and what they rest on."""
     cluster = layout.project.config["cluster"]
     header = ["model", "pretraining FLOPs", "time", "device hours", "evaluation FLOPs", "time"]
-    body = [_row(f"{cost.experiment}/{cost.cell}", [cost]) for cost in costs]
+    body = [_row(f"{cost.experiment}/{cost.run}", [cost]) for cost in costs]
     devices = f"{cluster['nodes'] * max(1, cluster['gpus_per_node'])} x {planned_device(layout.project.config)}"
     return (
         f"{table(header, [*body, _row('all, one after another', costs)]).markdown(aligned=True)}\n"
@@ -94,7 +94,7 @@ def planned_cost_text(costs: Sequence[PlannedCell], layout: KeptResults) -> str:
     )
 
 
-def _row(name: str, costs: Sequence[PlannedCell]) -> list[str]:
+def _row(name: str, costs: Sequence[RemainingCost]) -> list[str]:
     def total(field: str) -> float:
         return sum(getattr(cost, field) for cost in costs)
 

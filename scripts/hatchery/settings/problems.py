@@ -1,16 +1,19 @@
 """What is wrong with settings, in words for the person who wrote them: a line for each problem, each once.
 
-The one place that knows pydantic's errors. A pattern is never shown: `Text` says in words what it stands for.
+The one place that knows pydantic's errors. A pattern is never shown: `Text` says in words what it stands for. Mistakes
+of several files are collected into one error: whoever mends one should not be told of the next a minute later.
 """
 
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from annotated_types import MinLen
 
+from hatchery.errors import ConfigError, HatcheryError
 from hatchery.settings.base import BOUNDS, Range, RefusedError, shown
 from hatchery.settings.fields import PartOf, Text, hints_of
 from hatchery.settings.walk import members_of, met, metadata, said_about
@@ -149,3 +152,29 @@ def _word(value: Any) -> str:
 
 def _joined(path: Iterable[Any]) -> str:
     return ".".join(str(part) for part in path)
+
+
+class Problems:
+    """Lines of errors in the order in which they were found, each once."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    @contextmanager
+    def collecting(self, place: str = "") -> Iterator[None]:
+        """Keep the error of the block, with `place` in front of its lines, and go on behind it."""
+        try:
+            yield
+        except HatcheryError as error:
+            for line in str(error).splitlines():
+                self.add(f"{place}: {line}" if place else line)
+
+    def add(self, line: str) -> None:
+        """Add a line unless it is there."""
+        if line not in self.lines:
+            self.lines.append(line)
+
+    def raise_any(self) -> None:
+        """Raise ConfigError with all lines, if there are any."""
+        if self.lines:
+            raise ConfigError("\n".join(self.lines))

@@ -7,17 +7,14 @@ from typing import Any
 from hatchery.analysis.settings import SeededRun
 from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
-from hatchery.config.terms import raw_inputs
+from hatchery.config.raw_inputs import raw_inputs
 from hatchery.errors import ConfigError
 from hatchery.stages.record import Stage
 
 
 def runs_of(project: Project, experiment: str) -> list[dict[str, Any]]:
     """The pretrained models of an experiment or a study: model, seed, and what tables call them."""
-    return [
-        {"name": run.name, "model": run.model, "seed": run.seed, **_label(run)}
-        for run in project.shown_runs(experiment)
-    ]
+    return [_names_of(run) for run in project.shown_runs(experiment)]
 
 
 def published_of(project: Project, experiment: str) -> dict[str, Any] | list[dict[str, Any]] | None:
@@ -33,9 +30,9 @@ def published_of(project: Project, experiment: str) -> dict[str, Any] | list[dic
     ]
 
 
-def _label(run: SeededRun) -> dict[str, str]:
-    """Only where there is one, so that the tables of experiments without sweeps stay as they are."""
-    return {"label": run.label} if run.label else {}
+def _names_of(run: SeededRun) -> dict[str, Any]:
+    # A label only where there is one, so that the tables of experiments without sweeps stay as they are.
+    return {"name": run.name, "model": run.model, "seed": run.seed, **({"label": run.label} if run.label else {})}
 
 
 def collect_settings(project: Project, experiment: str) -> dict[str, Any]:
@@ -101,16 +98,13 @@ def page_settings(project: Project, experiment: str) -> dict[str, Any]:
     }
 
 
-def run_card_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+def run_card_settings(project: Project, experiment: str, run: str) -> dict[str, Any]:
     """The card of one pretraining run."""
     block = project.experiment(experiment)
-    chosen = project.seeded_run(experiment, cell)
+    chosen = project.seeded_run(experiment, run)
     return {
         "experiment": experiment,
-        "cell": cell,
-        "run": chosen.model,
-        "seed": chosen.seed,
-        **_label(chosen),
+        "run": _names_of(chosen),
         "model_description": project.block("model", block["runs"][chosen.model]["model"])["description"],
         "style": block["figures"],
     }
@@ -122,33 +116,30 @@ def provenance_settings(project: Project, experiment: str) -> dict[str, Any]:
     return {"experiment": experiment}
 
 
-def export_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+def export_settings(project: Project, experiment: str, run: str) -> dict[str, Any]:
     """A model as a folder for the `transformers` library."""
     block = project.experiment(experiment)
-    chosen = project.seeded_run(experiment, cell)
-    run = block["runs"][chosen.model]
+    chosen = project.seeded_run(experiment, run)
+    settings = block["runs"][chosen.model]
     corpus = project.block("corpus", block["corpus"])
     sources = {source["name"]: source for source in raw_inputs(project, block["corpus"])}
     return {
         "experiment": experiment,
         "description": block["description"],
-        "cell": cell,
-        "run": chosen.model,
-        "seed": chosen.seed,
-        "seeds": run["seeds"],
-        "model": run["model"],
-        "model_description": project.block("model", run["model"])["description"],
+        "run": _names_of(chosen),
+        "seeds": settings["seeds"],
+        "model": settings["model"],
+        "model_description": project.block("model", settings["model"])["description"],
         "corpus": block["corpus"],
         "corpus_description": corpus["description"],
         "languages": corpus["languages"],
-        **_label(chosen),
         "sources": [{**sources[name], "dataset": _hub_dataset(project, name)} for name in sorted(sources)],
     }
 
 
-def filled_sentences_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+def filled_sentences_settings(project: Project, experiment: str, run: str) -> dict[str, Any]:
     """What a model writes into gaps: model and corpus alone. Raises ConfigError for an unknown model."""
-    project.seeded_run(experiment, cell)
+    project.seeded_run(experiment, run)
     return {}
 
 
@@ -161,7 +152,7 @@ def _hub_dataset(project: Project, source: str) -> str | None:
 def exports_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The list of exported models."""
     names = [run.name for run in project.seeded_runs(experiment)]
-    return {"experiment": experiment, "description": project.experiment(experiment)["description"], "cells": names}
+    return {"experiment": experiment, "description": project.experiment(experiment)["description"], "runs": names}
 
 
 # Views are light: minutes on the machine that submits.

@@ -5,7 +5,7 @@ from typing import Any
 
 from hatchery.config.block_bodies import without
 from hatchery.config.project import Project
-from hatchery.config.terms import raw_inputs
+from hatchery.config.raw_inputs import raw_inputs
 from hatchery.stages.record import Stage
 
 

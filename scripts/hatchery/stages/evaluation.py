@@ -77,7 +77,7 @@ FINETUNE = _on_model(
     settings=finetuning_settings,
     arguments=lambda layout, task: {"source": layout.task_sources(task), "vocabulary": layout.task_vocabulary(task)},
     kept=Kept("finetuning", ("task",)),
-    expected_minutes=lambda work, cell, task: work.finetuning_minutes(cell, [task]),
+    expected_minutes=lambda work, run, task: work.finetuning_minutes(run, [task]),
     runtime=_FINETUNING,
 )
 MINIMAL_PAIRS = _on_model(
@@ -86,7 +86,7 @@ MINIMAL_PAIRS = _on_model(
     settings=minimal_pairs_settings,
     arguments=lambda layout, suite: {"source": layout.evaluation_source("suite", suite)},
     kept=Kept("minimal_pairs", ("suite",)),
-    expected_minutes=lambda work, cell, suite: work.minimal_pairs_minutes(cell, suite),
+    expected_minutes=lambda work, run, suite: work.minimal_pairs_minutes(run, suite),
     runtime=_SCORING,
 )
 
@@ -121,8 +121,8 @@ STAGES = (
             "folder": layout.batch_folders(experiment, batch),
         },
         kept=Kept("finetuning_jobs", ("batch",)),
-        expected_minutes=lambda work, layout, experiment, cell, batch: work.finetuning_minutes(
-            cell, layout.batch_tasks(experiment, batch)
+        expected_minutes=lambda work, layout, experiment, run, batch: work.finetuning_minutes(
+            run, layout.batch_tasks(experiment, batch)
         ),
         runtime=_FINETUNING,
     ),

@@ -4,8 +4,8 @@ from typing import Any
 
 from hatchery.config import continuation
 from hatchery.config.block_bodies import without
+from hatchery.config.cluster import planned_device
 from hatchery.config.overrides import pretraining_of
-from hatchery.config.planned_device import planned_device
 from hatchery.config.project import Project
 from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.pretraining.settings import PretrainingSettings
@@ -13,10 +13,10 @@ from hatchery.stages.record import Kept, Stage
 from hatchery.typed import validated
 
 
-def pretraining_settings(project: Project, experiment: str, cell: str) -> dict[str, Any]:
+def pretraining_settings(project: Project, experiment: str, run: str) -> dict[str, Any]:
     """The model, its objective and its training."""
     block = project.experiment(experiment)
-    chosen = project.seeded_run(experiment, cell)
+    chosen = project.seeded_run(experiment, run)
     model = without(project.model_of(experiment, chosen.model), "description")
     pretraining = validated(
         PretrainingSettings, pretraining_of(block, chosen.model), f"runs.{chosen.model}.pretraining"
@@ -53,17 +53,19 @@ def cost_settings(project: Project, experiment: str) -> dict[str, Any]:
             "keep_checkpoints": compute["keep_checkpoints"],
             "milestones": compute["milestones"],
         },
-        "cells": [_cost_of_cell(project, experiment, name) for name in names],
+        "runs": [_cost_of_run(project, experiment, name) for name in names],
         "suites": suites,
         "tasks": tasks,
     }
 
 
-def _cost_of_cell(project: Project, experiment: str, cell: str) -> dict[str, Any]:
-    chosen = project.seeded_run(experiment, cell)
+def _cost_of_run(project: Project, experiment: str, run: str) -> dict[str, Any]:
+    chosen = project.seeded_run(experiment, run)
     done = continuation.first_step(project, experiment, chosen.model, chosen.seed)
-    entry = {"cell": cell, "pretraining": pretraining_settings(project, experiment, cell)}
-    return {**entry, "first_step": done} if done else entry
+    entry = {"name": run, "pretraining": pretraining_settings(project, experiment, run)}
+    # Only where there are such, so that other estimates stay as they are.
+    more = {"first_step": done, "set": project.sets(experiment).get(chosen.model, "")}
+    return entry | {key: value for key, value in more.items() if value}
 
 
 STAGES = (
@@ -80,7 +82,7 @@ STAGES = (
         name="pretrain",
         version=1,
         settings=pretraining_settings,
-        arguments=lambda layout, experiment, cell: layout.pretraining_inputs(experiment, cell),
+        arguments=lambda layout, experiment, run: layout.pretraining_inputs(experiment, run),
         kept=Kept("pretraining"),
         environment="pretraining",
         sort="pretraining",
@@ -88,7 +90,7 @@ STAGES = (
         # Memory, and time where it is known beforehand, are in the `cluster` block.
         memory_mb=0,
         minutes=1440,
-        expected_minutes=lambda work, cell: work.pretraining_minutes(cell),
+        expected_minutes=lambda work, run: work.pretraining_minutes(run),
         runtime=(
             "device",
             "micro_batch_size",

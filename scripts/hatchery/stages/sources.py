@@ -4,7 +4,7 @@ from typing import Any
 
 from hatchery.config.block_bodies import without
 from hatchery.config.project import Project
-from hatchery.config.terms import KEYS
+from hatchery.config.raw_inputs import KEYS
 from hatchery.errors import ConfigError
 from hatchery.stages.record import Stage
 

@@ -12,6 +12,9 @@ from functools import cached_property
 
 from hatchery.errors import TokenizationError
 
+UNLABELLED = -100
+"""Stands in labels instead of an id where nothing is to be predicted; PyTorch's losses leave it out."""
+
 
 @dataclass(frozen=True)
 class SpecialTokens:

@@ -25,7 +25,7 @@ CONTROL = "msgs_main_verb_control"
 def msgs(experiment: Any) -> Any:
     """Models `plain` and `elc` on the ambiguous tasks and a control, two seeds and two rates; `elc` is better."""
     for model, base in (("plain", -0.5), ("elc", 0.1)):
-        cell = experiment.add_model(model, 42, [])
+        run = experiment.add_model(model, 42, [])
         for index, task in enumerate((*MSGS_AMBIGUOUS_TASKS, CONTROL)):
             rates = (1e-5, 2e-5) if index else (3e-5, 4e-5)
             runs = {
@@ -35,7 +35,7 @@ def msgs(experiment: Any) -> Any:
             }
             if model == "plain" and index == 0:
                 runs[12, 3e-5] = ((0.0,), "zero_mcc")
-            experiment.add_finetuning(cell, task, ("mcc",), runs, suite="msgs")
+            experiment.add_finetuning(run, task, ("mcc",), runs, suite="msgs")
     return experiment
 
 
@@ -71,8 +71,8 @@ def test_a_model_without_all_tasks_is_left_out_and_the_reason_told(msgs: Any) ->
     name = MSGS_AMBIGUOUS_TASKS[0]
     lacking = msgs.copied(msgs.folder.parent / "copy")
     lacking.tasks.remove(name)
-    for cell in list(lacking.pretraining):
-        del lacking.finetuning[f"{cell}:{name}"]
+    for run in list(lacking.pretraining):
+        del lacking.finetuning[f"{run}:{name}"]
     scores, left_out = lists(lacking)
     assert scores == {}
     assert left_out == {model: f"{model} was not run on {name}" for model in ("plain", "elc")}

@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 
 from hatchery.errors import EvaluationError, ModelError
-from hatchery.modeling.heads.checks import IMPOSSIBLE_SCORE
 from hatchery.modeling.heads.pooling import FirstToken, MeanOverTokens, PositionLinear
 from hatchery.modeling.heads.score_head import ScoreHead
 from hatchery.modeling.heads.sequence_classifier import MultipleChoice, SequenceClassifier, SequenceRegressor
+from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 
 # Measured with the first version of the classifier (make_model(), 3 labels, dropout 0.1, seed 5), before heads were
 # composed of parts. The digest is over names and bytes of all parameters, in order.

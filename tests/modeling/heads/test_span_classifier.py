@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 
 from hatchery.errors import EvaluationError, ModelError
-from hatchery.modeling.heads.extractive_span import ExtractiveSpan
-from hatchery.modeling.heads.layer_mix import layer_vectors
+from hatchery.modeling.heads.pooling import layer_vectors
 from hatchery.modeling.heads.span_classifier import SpanClassifier
+from hatchery.modeling.heads.word_classifiers import ExtractiveSpan
 
 SPANS = torch.tensor([[[1, 4], [7, 8]], [[8, 11], [0, 12]], [[0, 2], [0, 2]], [[2, 5], [1, 2]]])
 SENTENCES = torch.tensor([0, 0, 1, 2])

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import EvaluationError
-from hatchery.modeling.heads.checks import IMPOSSIBLE_SCORE
-from hatchery.modeling.heads.extractive_span import OneSpan
-from hatchery.modeling.heads.targets import IndependentLabels, Number, OneClass, RightChoice
+from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE, IndependentLabels, Number, OneClass, RightChoice
+from hatchery.modeling.heads.word_classifiers import OneSpan
 
 
 def test_one_class_is_the_cross_entropy_of_the_labelled_units():

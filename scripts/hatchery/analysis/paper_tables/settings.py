@@ -27,9 +27,9 @@ class OrderSettings(Settings):
 class PaperTablesSettings(Settings):
     """Which tables of which paper an experiment repeats.
 
-    `prefix` is what the experiment's suites and tasks are called before the paper's names (`demo_` in a scaled-down
-    twin), `suites` are those that are called otherwise, and `corpora` says whose place a corpus of ours has among the
-    sizes. With `caveat`, no number of ours is comparable with a printed one, for that reason.
+    `prefix` is what the experiment's suites and tasks are called before the paper's names (`demo_` in a
+    miniature), `suites` are those that are called otherwise, and `corpora` says whose place a corpus of ours has among
+    the sizes. With `caveat`, no number of ours is comparable with a printed one, for that reason.
     """
 
     experiment: str

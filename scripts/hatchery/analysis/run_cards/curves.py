@@ -47,7 +47,7 @@ def measured_divergences(run: RunFacts) -> list[str]:
 def plot_run_curves(run: RunFacts, style: Style, output: Path) -> None:
     """Draw the curves of a run into `output` (SVG); the same run gives the same bytes."""
     panels = _panels(run)
-    save_drawings(lambda style: _figure(panels, style), style, output, f"{FIGURE.title} of {run.cell}")
+    save_drawings(lambda style: _figure(panels, style), style, output, f"{FIGURE.title} of {run.name}")
 
 
 def _figure(panels: Sequence[tuple[str, str, list[Line]]], style: Style) -> Figure:

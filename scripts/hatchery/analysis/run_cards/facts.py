@@ -76,7 +76,7 @@ class Plan(Record):
 class RunFacts:
     """One run. `metrics` and `speed` are rows by step; `plan` is its row of the estimate, None where there is none."""
 
-    cell: str
+    name: str
     manifest: Manifest
     metrics: list[dict[str, Any]]
     speed: list[Speed]
@@ -104,11 +104,11 @@ class RunFacts:
         return max((row.peak_memory_mib for row in self.speed if row.peak_memory_mib is not None), default=None)
 
 
-def read_run(cell: str, pretraining: Path, cost: Path | None = None) -> RunFacts:
+def read_run(run: str, pretraining: Path, cost: Path | None = None) -> RunFacts:
     """Everything about the run whose manifest is given; `cost` is the cost.csv of its experiment.
 
     Raises ManifestError when the result differs from its manifest, EvaluationError naming file and line for rows that
-    are none, and for a cost table without this cell.
+    are none, and for a cost table without this run.
     """
     manifest = read_verified(pretraining)
     speed, provenance = manifest.folder / SPEED_FILE, pretraining.with_name(PROVENANCE)
@@ -123,17 +123,17 @@ def read_run(cell: str, pretraining: Path, cost: Path | None = None) -> RunFacts
     told = {name: value for name, value in volatile.items() if name in known}
     further = {name: value for name, value in volatile.items() if name not in known}
     return RunFacts(
-        cell=cell,
+        name=run,
         manifest=manifest,
         metrics=metric_rows(manifest),
         speed=json_records(speed, Speed) if speed.is_file() else [],
         attempt=record(Attempt, {**told, "further": further}, str(provenance)),
-        plan=None if cost is None else _plan(cost, cell),
+        plan=None if cost is None else _plan(cost, run),
     )
 
 
-def _plan(path: Path, cell: str) -> Plan:
+def _plan(path: Path, run: str) -> Plan:
     for row in read_records(vouched(path), Plan):
-        if row.cell == cell:
+        if row.cell == run:
             return row
-    raise EvaluationError(f"{path}: there is no row of the cell {cell!r}")
+    raise EvaluationError(f"{path}: there is no row of the run {run!r}")

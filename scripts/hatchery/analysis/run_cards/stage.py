@@ -11,6 +11,7 @@ from typing import Any
 from hatchery.analysis.run_cards import content
 from hatchery.analysis.run_cards.curves import has_curves, plot_run_curves
 from hatchery.analysis.run_cards.facts import read_run
+from hatchery.analysis.settings import SeededRun
 from hatchery.rendering.cards import RUN_CARD, card_html, card_markdown
 from hatchery.rendering.style import Style
 from hatchery.settings.base import Settings
@@ -26,10 +27,7 @@ class RunCardSettings(Settings):
     """What a card cannot read from the run: its names, what the configuration says of the model, and the look."""
 
     experiment: str
-    cell: str
-    run: str
-    seed: int
-    label: str = ""
+    run: SeededRun
     model_description: str = ""
     style: Style = field(default_factory=Style)
 
@@ -50,13 +48,13 @@ def write_run_card(
     at fault.
     """
     card = build(RunCardSettings, stage_body(settings))
-    run = read_run(card.cell, pretraining, cost)
+    run = read_run(card.run.name, pretraining, cost)
     if has_curves(run):
         plot_run_curves(run, card.style, drawing)
     else:
         write_text(drawing, NO_CURVES)
     sections = [
-        content.overview_section(run, card.seed),
+        content.overview_section(run, card.run.seed),
         content.curve_section(run, drawing),
         *filter(None, [content.divergence_section(run)]),
         *filter(None, [content.filled_section(filled)]),
@@ -67,7 +65,7 @@ def write_run_card(
         content.place_section(run),
         content.file_section(run),
     ]
-    name = f"{card.label}, seed {card.seed}" if card.label else card.cell
+    name = f"{card.run.label}, seed {card.run.seed}" if card.run.label else card.run.name
     title = f"Run card: {name} of {card.experiment}"
     write_text(markdown, card_markdown(title, card.model_description, sections))
     write_text(output, card_html(title, card.model_description, sections, RUN_CARD))

@@ -12,18 +12,7 @@ in flat memory; null cuts nothing.
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 
-from hatchery.corpora.babylm import (
-    aochildes,
-    bnc_spoken,
-    cbt,
-    children_stories,
-    gutenberg,
-    open_subtitles,
-    qed,
-    simple_wikipedia,
-    switchboard,
-    wikipedia,
-)
+from hatchery.corpora.babylm import speech, writing
 from hatchery.corpora.babylm.release import SPLIT_OF_SUFFIX, corpus_files
 from hatchery.corpora.babylm.treatment import Treatment
 from hatchery.corpora.documents import RawDocument, ReaderContext, Split, cut, document_text
@@ -33,16 +22,16 @@ from hatchery.storage.sources import RawSource
 
 Normaliser = Callable[[Iterable[str], Treatment], Iterator[str]]
 NORMALISERS: dict[BabylmCorpus, Normaliser] = {
-    "aochildes": aochildes.normalise,
-    "bnc_spoken": bnc_spoken.normalise,
-    "cbt": cbt.normalise,
-    "children_stories": children_stories.normalise,
-    "gutenberg": gutenberg.normalise,
-    "open_subtitles": open_subtitles.normalise,
-    "qed": qed.normalise,
-    "simple_wikipedia": simple_wikipedia.normalise,
-    "switchboard": switchboard.normalise,
-    "wikipedia": wikipedia.normalise,
+    "aochildes": speech.aochildes,
+    "bnc_spoken": speech.bnc_spoken,
+    "cbt": writing.cbt,
+    "children_stories": writing.children_stories,
+    "gutenberg": writing.gutenberg,
+    "open_subtitles": speech.open_subtitles,
+    "qed": speech.qed,
+    "simple_wikipedia": writing.simple_wikipedia,
+    "switchboard": speech.switchboard,
+    "wikipedia": writing.wikipedia,
 }
 
 

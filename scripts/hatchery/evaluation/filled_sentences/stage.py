@@ -12,7 +12,7 @@ import torch
 
 from hatchery.evaluation.filled_sentences.choice import candidates, words_by_length
 from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, FilledSentence, Guess, write_sentences
-from hatchery.evaluation.pretrained import load_pretrained
+from hatchery.evaluation.runtime import load_pretrained
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.tokenizer_file import Tokenizer

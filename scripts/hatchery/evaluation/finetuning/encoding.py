@@ -1,24 +1,68 @@
 """Texts, pairs, triples and choices as encoded data (evaluation.md 6.5): distinct segments once, inputs when asked for.
 
-An example is a row of segment numbers; a batch frames, cuts and pads the segments of its examples. Token ids only:
-these models have no segment embeddings, so only the separators separate.
+All texts lie as token ids in one flat array, every distinct one once: the cache that all epochs, seeds and rates share.
+ReCoRD repeats a passage for each of a dozen candidates and trains on more than a million inputs; as lists of numbers
+per input they would not fit into memory. An example is a row of segment numbers; a batch frames, cuts and pads the
+segments of its examples. Token ids only: these models have no segment embeddings, so only the separators separate.
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.finetuning.data import Batch
-from hatchery.evaluation.finetuning.framing import Framing, kept_tokens
-from hatchery.evaluation.finetuning.marked_tokens import marked_token_spans
-from hatchery.evaluation.finetuning.segment_pool import SegmentPool, TextNumbers, encode_pool
+from hatchery.evaluation.finetuning.batches import Batch
+from hatchery.evaluation.finetuning.framing import Framing, kept_tokens, marked_token_spans
 from hatchery.evaluation.tasks.example import Example
 from hatchery.tokenization.tokenizer_file import Tokenizer
+
+TEXTS_PER_CALL = 8192
+
+
+@dataclass(frozen=True)
+class SegmentPool:
+    """Text i has the ids `tokens[starts[i] : starts[i + 1]]`; `tokens` is int32 [total], `starts` int64 [n + 1]."""
+
+    tokens: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each text, int64 [n]."""
+        return np.diff(self.starts)
+
+
+def encode_pool(texts: Sequence[str], tokenizer: Tokenizer) -> SegmentPool:
+    """Encode texts without framing, in calls of bounded size because the tokenizer answers in Python lists."""
+    parts, lengths = [np.empty(0, dtype=np.int32)], [0]
+    for start in range(0, len(texts), TEXTS_PER_CALL):
+        encoded = tokenizer.encode_sentences(texts[start : start + TEXTS_PER_CALL])
+        lengths += map(len, encoded)
+        parts.append(np.fromiter(chain.from_iterable(encoded), dtype=np.int32))
+    return SegmentPool(np.concatenate(parts), np.cumsum(lengths, dtype=np.int64))
+
+
+class TextNumbers:
+    """Numbers texts in the order in which they first appear."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def texts(self) -> list[str]:
+        """The distinct texts in the order of their numbers."""
+        return list(self._numbers)
+
+    def of(self, texts: Iterable[str]) -> list[int]:
+        """The number of each text, a new one for a text that is not known yet."""
+        numbers = self._numbers
+        return [numbers.setdefault(text, len(numbers)) for text in texts]
+
 
 NO_SEGMENT = -1
 

@@ -14,7 +14,7 @@ from hatchery.evaluation.finetuning.predicting import Predicted
 from hatchery.evaluation.finetuning.run_results import RunResult
 from hatchery.evaluation.finetuning.scored_sets import ScoredSet
 from hatchery.harmless_text import csv_text
-from hatchery.modeling.heads.checks import IMPOSSIBLE_SCORE
+from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 from hatchery.storage.atomic import atomic_path
 from hatchery.storage.parquet import TableWriter
 

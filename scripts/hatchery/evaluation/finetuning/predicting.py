@@ -10,9 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hatchery.evaluation.finetuning.data import Batch, EncodedData
-from hatchery.evaluation.finetuning.length_batches import prediction_batches
-from hatchery.modeling.heads.checks import IMPOSSIBLE_SCORE
+from hatchery.evaluation.finetuning.batches import Batch, EncodedData, prediction_batches
+from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 from hatchery.modeling.heads.task_model import TaskModel
 
 # Positions, padding included; more would leave the caches of a CPU, and fills a GPU with models of these sizes.

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.finetuning.data import EncodedData
+from hatchery.evaluation.finetuning.batches import EncodedData
 from hatchery.evaluation.finetuning.loop import Development, step_count, train_model
 from hatchery.evaluation.finetuning.predicting import NotFiniteError, Predicted, predict
 from hatchery.evaluation.finetuning.run_results import RunResult, SetResult

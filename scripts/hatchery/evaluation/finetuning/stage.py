@@ -1,10 +1,16 @@
-"""The stage `finetune`: one pretrained model on one task, repeated over seeds and learning rates.
+"""The stages `finetune`, one pretrained model on one task over seeds and learning rates, and `finetune_tasks`.
 
-Writes results.csv (one row per scored set, run and metric, values as fractions), predictions.parquet, breakdown.csv
-where rows have facts, layer_weights.csv for probes, and the manifest. A run that collapsed is named in the column
-`failed`, never dropped.
+`finetune` writes results.csv (one row per scored set, run and metric, values as fractions), predictions.parquet,
+breakdown.csv where rows have facts, layer_weights.csv for probes, and the manifest. A run that collapsed is named in
+the column `failed`, never dropped.
+
+`finetune_tasks` takes several tasks in turn, in one process: starting one costs seconds, and with tiny models and few
+rows more than the work. Every task keeps its own folder and manifest, exactly as `finetune` writes them; one whose
+manifest already vouches for the same settings and inputs is left as it is, so nothing is computed twice when another
+task of the job changes or fails.
 """
 
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,21 +19,22 @@ from typing import Any
 
 import torch
 
-from hatchery.evaluation.finetuning.data import EncodedData
+from hatchery.errors import ConfigError, EvaluationError, HatcheryError
+from hatchery.evaluation.finetuning.batches import EncodedData
 from hatchery.evaluation.finetuning.outputs import breakdown_csv, layer_weights_csv, results_csv, write_predictions
 from hatchery.evaluation.finetuning.run import train_run
 from hatchery.evaluation.finetuning.run_results import RunStore, runs_identity
 from hatchery.evaluation.finetuning.settings import FinetuneRuntime, FinetuneSettings, finetune_settings
 from hatchery.evaluation.finetuning.task_data import EncodedTask, encode_task, measures
-from hatchery.evaluation.pretrained import load_pretrained
 from hatchery.evaluation.probing.encoding import EncodedSpans
 from hatchery.evaluation.probing.frozen_layers import FrozenLayers, can_be_kept
-from hatchery.evaluation.runtime import prepare_device
-from hatchery.evaluation.tasks.reading import check_task
+from hatchery.evaluation.runtime import load_pretrained, prepare_device
+from hatchery.evaluation.tasks.task_rows import check_task
 from hatchery.modeling.heads.registry import ProbeOptions
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import input_digests, is_forced, stage_run, take_finished
+from hatchery.storage.checksums import sha256_file
+from hatchery.storage.manifests import MANIFEST, input_digests, is_forced, is_made_from, stage_run, take_finished
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 
@@ -114,3 +121,53 @@ def with_frozen_layers(
 
     train = replace(task.train, data=wrapped(task.train.data))
     return replace(task, train=train, sets=tuple(replace(found, data=wrapped(found.data)) for found in task.sets))
+
+
+def finetune_tasks(
+    settings: Mapping[str, Any],
+    runtime: Mapping[str, Any],
+    model: Path,
+    sources: Mapping[str, Path],
+    vocabularies: Mapping[str, Path],
+    checkpoints: Path,
+    folders: Mapping[str, Path],
+    output: Path,
+) -> None:
+    """Fine-tune the model on every task of `settings["tasks"]`; write into `folders[task]` for each, then `output`.
+
+    `settings["tasks"]` maps names of tasks to settings of the stage `finetune`. `sources` are the source manifests of
+    all tasks and of those that models are transferred to; `vocabularies` are manifests by task. A task that fails does
+    not stop the others. Raises EvaluationError in the end with the first message and the names of all that failed, and
+    ConfigError for a task without a source.
+    """
+    tasks: Mapping[str, Mapping[str, Any]] = settings["tasks"]
+    chosen = {name: _sources_of(name, task, sources) for name, task in tasks.items()}
+    inputs = {"model": model, **{f"source {name}": path for name, path in sources.items()}}
+    inputs |= {f"vocabulary {name}": path for name, path in vocabularies.items()}
+    with stage_run(output, settings, inputs) as run:
+        errors: dict[str, HatcheryError] = {}
+        reused = 0
+        for name, task in tasks.items():
+            manifest = folders[name] / MANIFEST
+            own = chosen[name], vocabularies.get(name)
+            if is_made_from(manifest, task, stage_inputs(model, *own)):
+                reused += 1
+                continue
+            try:
+                finetune(task, runtime, model, *own, checkpoints, manifest)
+            except HatcheryError as error:
+                print(f"{name}: {error}", file=sys.stderr)
+                errors[name] = error
+        if errors:
+            failed, first = ", ".join(errors), next(iter(errors.values()))
+            raise EvaluationError(f"{len(errors)} of {len(tasks)} tasks failed ({failed}); the first: {first}")
+        run.measures["tasks"] = {name: sha256_file(folders[name] / MANIFEST) for name in tasks}
+        run.volatile["tasks_reused"] = reused
+
+
+def _sources_of(name: str, task: Mapping[str, Any], sources: Mapping[str, Path]) -> dict[str, Path]:
+    names = [name, *(other["name"] for other in task["transfer"])]
+    missing = [other for other in names if other not in sources]
+    if missing:
+        raise ConfigError(f"the command line: --source {missing[0]}=PATH is missing, which the task {name!r} needs")
+    return {other: sources[other] for other in names}

@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.finetuning.data import EncodedData
+from hatchery.evaluation.finetuning.batches import EncodedData
 from hatchery.evaluation.finetuning.encoding import encode_texts
-from hatchery.evaluation.finetuning.scored_sets import ScoredSet, scored_set
+from hatchery.evaluation.finetuning.scored_sets import ScoredSet, label_mapping, scored_set
 from hatchery.evaluation.finetuning.settings import FinetuneSettings
-from hatchery.evaluation.finetuning.transfer import label_mapping
 from hatchery.evaluation.probing.encoding import EncodedSpans, encode_spans
-from hatchery.evaluation.probing.majority import majority_baseline
+from hatchery.evaluation.probing.formats import majority_baseline
 from hatchery.evaluation.splits import input_groups
 from hatchery.evaluation.tasks.example import Example, SpanExample
-from hatchery.evaluation.tasks.reading import read_task_with_report
 from hatchery.evaluation.tasks.settings import settings_of
+from hatchery.evaluation.tasks.task_rows import read_task_with_report
 from hatchery.modeling.heads.registry import HEADS, ProbeOptions
 from hatchery.storage.sources import open_source
 from hatchery.tokenization.tokenizer_file import Tokenizer

@@ -1,13 +1,106 @@
 """The metrics by name: what a task's configuration chooses from. The first one that a task names stands for it.
 
 A metric looks at the rows of one scored set (`Scored`) and raises EvaluationError where they are not what it measures.
+Here are also correlations of predicted with true numbers, computed by SciPy (STS-B; evaluation.md 6.5), and the
+micro-averaged F1 of edge probing (Tenney et al. 2019; evaluation.md 10.3): every pair of a target and a label is one
+yes-or-no decision, taken at probability one half, which is score 0. The later variants of jiant (threshold at score
+0.5, mean with accuracy) are not this metric.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Literal
 
-from hatchery.evaluation.metrics import classification, grouped, regression, spans
-from hatchery.evaluation.metrics.scored import Metric
+import numpy as np
+from scipy import stats
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.metrics import classification, grouped
+from hatchery.evaluation.metrics.classification import accuracy, classes, independent
+from hatchery.evaluation.metrics.scored import Metric, Scored
+
+
+def _numbers(scored: Scored, metric: str) -> tuple[np.ndarray, np.ndarray]:
+    for name, values in (("labels", scored.labels), ("predictions", scored.predictions)):
+        if values.ndim != 1 or not np.issubdtype(values.dtype, np.floating):
+            raise EvaluationError(
+                f"metric {metric}: the {name} are {values.dtype} of shape {values.shape}, expected one number per row"
+            )
+    if len(scored.labels) != len(scored.predictions) or len(scored.labels) == 0:
+        raise EvaluationError(
+            f"metric {metric}: got {len(scored.predictions)} predictions for {len(scored.labels)} labels, "
+            "expected one for each, and at least one"
+        )
+    return scored.labels, scored.predictions
+
+
+def _is_constant(values: np.ndarray) -> bool:
+    return bool((values == values[0]).all())
+
+
+def pearson(scored: Scored) -> float:
+    """Pearson's correlation; 0 where one side is constant, NaN where a number is."""
+    labels, predictions = _numbers(scored, "pearson")
+    if _is_constant(labels) or _is_constant(predictions):
+        return 0.0
+    with warnings.catch_warnings():
+        # A run near collapse is told by `collapse.failure`, not by a line on stderr.
+        warnings.simplefilter("ignore", stats.NearConstantInputWarning)
+        return float(stats.pearsonr(labels, predictions).statistic)
+
+
+def spearman(scored: Scored) -> float:
+    """Spearman's correlation of ranks, ties averaged; 0 where one side is constant, NaN where a number is."""
+    labels, predictions = _numbers(scored, "spearman")
+    if _is_constant(labels) or _is_constant(predictions):
+        return 0.0
+    return float(stats.spearmanr(labels, predictions).statistic)
+
+
+def mean_of_pearson_and_spearman(scored: Scored) -> float:
+    """Mean of both, the one value of STS-B in the reduced-vocabulary study (reduced-vocabulary.md 6)."""
+    return (pearson(scored) + spearman(scored)) / 2
+
+
+# Continued and reference arguments of SRL (C-ARG1, R-ARG0), which the "clean" value leaves out.
+UNCLEAN_PREFIXES = ("C-", "R-")
+
+
+def micro_f1(scored: Scored) -> float:
+    """F1 over all decisions pooled; with one class per target it equals the accuracy.
+
+    A target without any label that holds is one whose label the model does not know: it counts as missed, so that the
+    value does not grow when unknown labels are dropped.
+    """
+    if not independent(scored):
+        return accuracy(scored)
+    unknown = int((~scored.labels.any(axis=1)).sum())
+    return _pooled_f1(scored.labels, scored.predictions, unknown)
+
+
+def clean_micro_f1(scored: Scored) -> float:
+    """`micro_f1` without the decisions about labels that begin with C- or R-.
+
+    Raises EvaluationError where `scored` does not name its labels.
+    """
+    names = scored.label_names
+    if not names:
+        raise EvaluationError("metric clean_micro_f1: the labels have no names, expected those of SRL's roles")
+    kept = np.array([not name.startswith(UNCLEAN_PREFIXES) for name in names])
+    if independent(scored):
+        unknown = int((~scored.labels.any(axis=1)).sum())
+        return _pooled_f1(scored.labels[:, kept], scored.predictions[:, kept], unknown)
+    labels, predictions = classes(scored, "clean_micro_f1")
+    is_known = labels >= 0
+    true_positive = int((is_known & (labels == predictions) & kept[predictions]).sum())
+    decisions = int(kept[labels[is_known]].sum()) + int((~is_known).sum()) + int(kept[predictions].sum())
+    return 2 * true_positive / decisions if decisions else 0.0
+
+
+def _pooled_f1(labels: np.ndarray, predictions: np.ndarray, missed: int) -> float:
+    true_positive = int((labels & predictions).sum())
+    decisions = int(labels.sum()) + int(predictions.sum()) + missed
+    return 2 * true_positive / decisions if decisions else 0.0
 
 
 @dataclass(frozen=True)
@@ -30,10 +123,10 @@ METRICS: dict[str, MetricDefinition] = {
     "majority_accuracy": MetricDefinition(
         classification.majority_accuracy, "fraction", "Accuracy of the most frequent label; looks at no prediction."
     ),
-    "pearson": MetricDefinition(regression.pearson, "correlation", "Correlation of numbers."),
-    "spearman": MetricDefinition(regression.spearman, "correlation", "Correlation of ranks."),
+    "pearson": MetricDefinition(pearson, "correlation", "Correlation of numbers."),
+    "spearman": MetricDefinition(spearman, "correlation", "Correlation of ranks."),
     "mean_of_pearson_and_spearman": MetricDefinition(
-        regression.mean_of_pearson_and_spearman, "correlation", "STS-B in the reduced-vocabulary study."
+        mean_of_pearson_and_spearman, "correlation", "STS-B in the reduced-vocabulary study."
     ),
     "question_exact_match": MetricDefinition(
         grouped.question_exact_match, "fraction", "Share of MultiRC's questions with all answers judged right."
@@ -43,8 +136,8 @@ METRICS: dict[str, MetricDefinition] = {
     "record_exact_match": MetricDefinition(
         grouped.record_exact_match, "fraction", "Share of ReCoRD's best-scored entities that are answers."
     ),
-    "micro_f1": MetricDefinition(spans.micro_f1, "fraction", "F1 over all decisions of edge probing."),
+    "micro_f1": MetricDefinition(micro_f1, "fraction", "F1 over all decisions of edge probing."),
     "clean_micro_f1": MetricDefinition(
-        spans.clean_micro_f1, "fraction", "The same without SRL's continued and reference arguments."
+        clean_micro_f1, "fraction", "The same without SRL's continued and reference arguments."
     ),
 }

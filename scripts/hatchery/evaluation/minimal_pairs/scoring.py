@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.minimal_pairs.left_to_right import token_left_to_right_likelihoods
-from hatchery.evaluation.minimal_pairs.pseudo_log_likelihood import (
+from hatchery.evaluation.minimal_pairs.likelihoods import (
+    token_left_to_right_likelihoods,
     token_pseudo_log_likelihoods,
     token_within_word_likelihoods,
 )

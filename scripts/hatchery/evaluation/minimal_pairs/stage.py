@@ -17,9 +17,15 @@ import pyarrow as pa
 import torch
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.minimal_pairs.accuracy import Accuracy, Outcome, accuracy_table, decide
+from hatchery.evaluation.minimal_pairs.accuracy import (
+    Accuracy,
+    Outcome,
+    accuracy_table,
+    decide,
+    predictions_text,
+    preferred_sentences,
+)
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair, check_size, choose_pairs, read_minimal_pairs
-from hatchery.evaluation.minimal_pairs.predictions import predictions_text, preferred_sentences
 from hatchery.evaluation.minimal_pairs.scoring import (
     SCORINGS,
     distinct_sentences,
@@ -30,8 +36,7 @@ from hatchery.evaluation.minimal_pairs.scoring import (
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
 from hatchery.evaluation.minimal_pairs.settings import ScoringRuntime, ScoringSettings, scoring_settings
 from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
-from hatchery.evaluation.pretrained import load_pretrained
-from hatchery.evaluation.runtime import prepare_device
+from hatchery.evaluation.runtime import load_pretrained, prepare_device
 from hatchery.harmless_text import csv_text
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
-from hatchery.modeling.language_model import UNLABELLED
 from hatchery.objectives.examples import Examples, build_examples
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.pretraining.data_order import epoch_permutation
 from hatchery.storage.manifests import Manifest
+from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.typed import build
 

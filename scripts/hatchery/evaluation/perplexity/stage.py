@@ -16,8 +16,7 @@ from torch import Tensor
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.perplexity.held_out import batches, check_tokenizer, chosen_sequences, held_out_examples
-from hatchery.evaluation.perplexity.pseudo_perplexity import drawn_sentences, pseudo_perplexity
-from hatchery.evaluation.perplexity.scoring import SplitScore, score_batches
+from hatchery.evaluation.perplexity.scoring import SplitScore, drawn_sentences, pseudo_perplexity, score_batches
 from hatchery.evaluation.perplexity.settings import (
     TOKENS_PER_BATCH,
     PerplexityRuntime,
@@ -25,8 +24,7 @@ from hatchery.evaluation.perplexity.settings import (
     perplexity_runtime,
     perplexity_settings,
 )
-from hatchery.evaluation.pretrained import load_pretrained
-from hatchery.evaluation.runtime import prepare_device
+from hatchery.evaluation.runtime import load_pretrained, prepare_device
 from hatchery.harmless_text import csv_text
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text

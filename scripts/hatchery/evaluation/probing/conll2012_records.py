@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.probing.conll2012 import AnnotatedSentence, LabelledSpan, read_gold_conll
-from hatchery.evaluation.probing.conll2012_rows import read_hub_rows
+from hatchery.evaluation.probing.conll2012 import AnnotatedSentence, LabelledSpan, read_gold_conll, read_hub_rows
 from hatchery.settings.base import Settings
 from hatchery.storage.atomic import atomic_path
 from hatchery.storage.manifests import StageRun

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hatchery.evaluation.finetuning.data import Batch
+from hatchery.evaluation.finetuning.batches import Batch
 from hatchery.evaluation.probing.encoding import EncodedSpans, TokenSequences, flat_ranges, starts_of
 from hatchery.evaluation.tasks.settings import HeadSettings
-from hatchery.modeling.heads.layer_mix import LayerReading, layer_vectors
+from hatchery.modeling.heads.pooling import LayerReading, layer_vectors
 from hatchery.modeling.layered_encoder import LayeredEncoder
 
 SEQUENCES_AT_A_TIME = 32

@@ -4,8 +4,7 @@ import re
 from collections.abc import Collection
 
 from hatchery.evaluation.tasks.formats.registry import FORMATS
-from hatchery.evaluation.tasks.layouts.registry import LAYOUTS
-from hatchery.evaluation.tasks.layouts.segments import PLACEHOLDER
+from hatchery.evaluation.tasks.layouts.registry import LAYOUTS, PLACEHOLDER
 from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
 from hatchery.settings.base import require
 

@@ -9,12 +9,11 @@ from itertools import islice
 from pathlib import Path
 
 from hatchery.errors import HatcheryError
-from hatchery.evaluation.tasks.formats.files import task_files
-from hatchery.evaluation.tasks.formats.registry import FORMATS, set_names
+from hatchery.evaluation.tasks.formats.registry import FORMATS, set_names, task_files
 from hatchery.evaluation.tasks.layouts.registry import used_fields
-from hatchery.evaluation.tasks.reading import check_label_set, make_layout
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.suites import check_suite
+from hatchery.evaluation.tasks.task_rows import check_label_set, make_layout
 from hatchery.storage.archive_members import is_hidden
 from hatchery.storage.raw_source import RawSource
 from hatchery.storage.verified import Expected

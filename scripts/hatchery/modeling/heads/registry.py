@@ -11,15 +11,19 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from hatchery.errors import ConfigError, ModelError
-from hatchery.modeling.heads.extractive_span import ExtractiveSpan
-from hatchery.modeling.heads.layer_mix import LayerReading
-from hatchery.modeling.heads.marked_words_classifier import MarkedWordsClassifier
-from hatchery.modeling.heads.pooling import POOLINGS, FirstToken, MeanOverTokens, PoolingName, PositionLinear
+from hatchery.modeling.heads.pooling import (
+    POOLINGS,
+    FirstToken,
+    LayerReading,
+    MeanOverTokens,
+    PoolingName,
+    PositionLinear,
+)
 from hatchery.modeling.heads.score_head import TransformName
 from hatchery.modeling.heads.sequence_classifier import MultipleChoice, SequenceClassifier, SequenceRegressor
 from hatchery.modeling.heads.span_classifier import SpanClassifier
 from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
-from hatchery.modeling.heads.token_classifier import TokenClassifier
+from hatchery.modeling.heads.word_classifiers import ExtractiveSpan, MarkedWordsClassifier, TokenClassifier
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.settings.base import Settings
 from hatchery.typed import build

@@ -9,10 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import EvaluationError
-from hatchery.modeling.heads.checks import IMPOSSIBLE_SCORE, can_look, token_mask
 from hatchery.modeling.heads.pooling import FirstToken
 from hatchery.modeling.heads.score_head import TransformName, score_head
-from hatchery.modeling.heads.targets import Number, OneClass, RightChoice, Target
+from hatchery.modeling.heads.targets import (
+    IMPOSSIBLE_SCORE,
+    Number,
+    OneClass,
+    RightChoice,
+    Target,
+    can_look,
+    token_mask,
+)
 from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.output_bias import set_output_bias_

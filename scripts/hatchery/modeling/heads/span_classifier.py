@@ -10,11 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import EvaluationError, ModelError
-from hatchery.modeling.heads.checks import check_spans, token_mask
-from hatchery.modeling.heads.layer_mix import LayerMix, LayerReading, layer_vectors
+from hatchery.modeling.heads.pooling import LayerMix, LayerReading, SpanAttentionPooling, layer_vectors
 from hatchery.modeling.heads.score_head import ScoreHead
-from hatchery.modeling.heads.span_pooling import SpanAttentionPooling
-from hatchery.modeling.heads.targets import IndependentLabels, OneClass
+from hatchery.modeling.heads.targets import IndependentLabels, OneClass, check_spans, token_mask
 from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
 from hatchery.modeling.layered_encoder import LayeredEncoder
 

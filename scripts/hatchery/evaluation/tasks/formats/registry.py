@@ -1,17 +1,44 @@
 """The formats that give records, by name: which sets a task's files make, and how a file is read.
 
-The formats of edge probing (`jiant`, `conllu`) give sentences with spans instead; `probing.reading` reads those.
+A set is patterns of the task against the names of its source. The formats of edge probing (`jiant`, `conllu`) give
+sentences with spans instead; `probing.formats` reads those.
 """
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
+from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record
-from hatchery.evaluation.tasks.formats import labelled_lines, rte_xml
-from hatchery.evaluation.tasks.formats.files import task_files
 from hatchery.evaluation.tasks.formats.rows import read_rows
+from hatchery.evaluation.tasks.formats.rte import LINE_FIELDS, RTE_FIELDS, read_labelled_lines, read_rte_xml
 from hatchery.evaluation.tasks.settings import Format, TaskSettings
 from hatchery.storage.sources import RawSource
+
+
+def task_files(source: RawSource, task: TaskSettings, key: str) -> list[str]:
+    """Names of the files under `files.<key>`, in the configured order; patterns expand in sorted order.
+
+    Raises EvaluationError when a pattern matches no file.
+    """
+    patterns = task.files[key]
+    names: dict[str, None] = {}
+    for pattern in (patterns,) if isinstance(patterns, str) else patterns:
+        matches = source.names(pattern)
+        if not matches:
+            raise EvaluationError(f"{source.root}: no file matches {pattern!r}, the {key!r} files of {task.name!r}")
+        names |= dict.fromkeys(matches)
+    return list(names)
+
+
+def check_disjoint(source: RawSource, task: TaskSettings) -> None:
+    """Raise EvaluationError when a file of the training set is also one of a scored set."""
+    training = set(task_files(source, task, "train")) if "train" in task.files else set()
+    for key in task.files:
+        shared = training.intersection(task_files(source, task, key)) if key != "train" else ()
+        if shared:
+            raise EvaluationError(
+                f"{source.root}: {min(shared)!r} is both a training and a {key!r} file of the task {task.name!r}"
+            )
 
 
 @dataclass(frozen=True)
@@ -30,12 +57,10 @@ class FormatDefinition:
 
 FORMATS: dict[Format, FormatDefinition] = {
     "rows": FormatDefinition(lambda source, task, key, name, wanted: read_rows(source, task, name, wanted)),
-    "rte_xml": FormatDefinition(
-        lambda source, task, key, name, wanted: rte_xml.read_rte_xml(source, name), rte_xml.FIELDS
-    ),
+    "rte_xml": FormatDefinition(lambda source, task, key, name, wanted: read_rte_xml(source, name), RTE_FIELDS),
     "labelled_lines": FormatDefinition(
-        lambda source, task, key, name, wanted: labelled_lines.read_labelled_lines(source, name, key),
-        labelled_lines.FIELDS,
+        lambda source, task, key, name, wanted: read_labelled_lines(source, name, key),
+        LINE_FIELDS,
         files_by_label=True,
     ),
 }

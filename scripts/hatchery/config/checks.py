@@ -1,0 +1,259 @@
+"""What the class of a block cannot say: that it fits what lies here, and the other blocks that it names.
+
+An experiment fits its models, its corpus, its machine and its paper. Of a corpus it is known before it is made which
+encodings it has, what it is made from, and which splits it may have.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.published_values import check_choice, read_numbers
+from hatchery.config.block_bodies import task_body
+from hatchery.config.blocks import Blocks
+from hatchery.config.continuation import check_continuation
+from hatchery.config.kinds import FILES
+from hatchery.config.overrides import pretraining_of
+from hatchery.config.own_text import check_own_text
+from hatchery.config.paper_tables import check_paper_tables, check_published_rows
+from hatchery.config.protocols import resolve_protocol
+from hatchery.config.text_files import CorpusFile
+from hatchery.errors import ConfigError
+from hatchery.modeling.configuration import EncoderSizes
+from hatchery.pretraining.settings import PretrainingSettings
+from hatchery.settings.problems import Problems, nearest
+from hatchery.settings.walk import references
+from hatchery.storage.yaml_files import read_yaml
+from hatchery.typed import build, validated
+
+
+def check_encodings(corpus: Mapping[str, Any], where: str) -> None:
+    """Raise ConfigError for a source with an encoding of text that Python does not know."""
+    for index, source in enumerate(corpus["sources"]):
+        encoding = source["options"].get("encoding", "utf-8")
+        try:
+            "a".encode(encoding)
+        except (LookupError, ValueError):
+            raise ConfigError(
+                f"{where}: sources.{index}.options.encoding: there is no encoding of text called {encoding!r}; "
+                "utf-8, utf-16, latin-1 and cp1252 are frequent ones"
+            ) from None
+
+
+def check_circle(name: str, blocks: Blocks, where: str) -> None:
+    """Raise ConfigError where a corpus is made from itself, directly or through others.
+
+    Files are read as they stand: loading the other corpora could lead back to this one.
+    """
+    folder, paths, seen = blocks.folder / "corpora", [[name]], {name}
+    while paths:
+        path = paths.pop()
+        file = folder / f"{path[-1]}.yaml"
+        named = references(CorpusFile, read_yaml(file)) if file.is_file() else ()
+        for other in (reference.name for reference in named if reference.kind == "corpus"):
+            if other == name:
+                way = " -> ".join([*path, name])
+                raise ConfigError(f"{where}: the corpus is made from itself: {way}; name another corpus in one of them")
+            if other not in seen:
+                seen.add(other)
+                paths.append([*path, other])
+
+
+def held_out_splits(blocks: Blocks, name: str) -> set[str]:
+    """The splits `dev` and `test` that a corpus may have; one that is not here is surely empty."""
+    block = blocks.block("corpus", name)
+    if "sample" in block:
+        # Drawn documents keep their splits.
+        return held_out_splits(blocks, block["sample"]["corpus"])
+    if "sequences" in block:
+        return _of_sequences(blocks, block["sequences"])
+    split = block["split"]
+    development = split["development_documents"]
+    wanted = {
+        "dev": split["development_fraction"] if development is None else development,
+        "test": split["test_fraction"],
+    }
+    # Only this reader meets files that name their split.
+    split_by_files = any(source["reader"] == "babylm" for source in block["sources"])
+    return {name for name, share in wanted.items() if share > 0 or split_by_files}
+
+
+def _of_sequences(blocks: Blocks, sequences: Mapping[str, Any]) -> set[str]:
+    other = sequences["held_out_from"]
+    if other is not None:
+        return held_out_splits(blocks, other)
+    keys = {"dev": "development", "test": "test"}
+    return {name for name, key in keys.items() if any(group[key] > 0 for group in sequences["groups"])}
+
+
+VALUES = "published/values"
+"""Folder of the papers' numbers, below the configuration."""
+
+_SPLIT_KEYS = {"dev": "split.development_fraction", "test": "split.test_fraction"}
+
+
+def check_experiment(experiment: dict[str, Any], where: str, blocks: Blocks) -> None:
+    """The settings of every run fit each other, their model, their corpus and their paper. Raises ConfigError."""
+    problems = Problems()
+    lengths = {}
+    for task in experiment["finetuning"]["tasks"]:
+        with problems.collecting():
+            lengths[task] = int(resolve_protocol(experiment["finetuning"], task, blocks, where)["max_length"])
+    for run in experiment["runs"]:
+        with problems.collecting():
+            model = blocks.model_of_run(experiment["runs"][run], f"{where}: runs.{run}")
+            with problems.collecting():
+                _check_run(experiment, run, model, where, blocks)
+            check_positions(experiment, run, model, lengths, where)
+    for check in (check_published_rows, check_published, check_perplexity_splits):
+        with problems.collecting():
+            check(experiment, where, blocks)
+    with problems.collecting():
+        check_own_text(blocks, experiment["corpus"])
+    problems.raise_any()
+
+
+def _check_run(experiment: dict[str, Any], run: str, model: Mapping[str, Any], where: str, blocks: Blocks) -> None:
+    place = f"{where}: runs.{run}.pretraining"
+    pretraining = validated(PretrainingSettings, pretraining_of(experiment, run), place)
+    scale = pretraining["output_bias"]["weight_scale"]
+    if scale != "own" and model["tie_word_embeddings"]:
+        raise ConfigError(
+            f"{place}: output_bias.weight_scale: got {scale!r}, expected own: the output matrix of this model is its "
+            "word embedding (tie_word_embeddings), which must keep its scale"
+        )
+    micro = blocks.config["compute"]["micro_batch_size"]
+    if micro is not None and pretraining["batch_size"] % micro:
+        raise ConfigError(
+            f"{place}: batch_size: got {pretraining['batch_size']}, "
+            f"expected a multiple of compute.micro_batch_size ({micro}) of {blocks.folder / 'config.yaml'}"
+        )
+
+
+def check_perplexity_splits(experiment: Mapping[str, Any], where: str, blocks: Blocks) -> None:
+    """Raise ConfigError for a split to measure perplexity on that the experiment's corpus surely has not."""
+    chosen = experiment["perplexity"]["splits"]
+    if not chosen:
+        return
+    name = experiment["corpus"]
+    there = held_out_splits(blocks, name)
+    file = blocks.folder / "corpora" / f"{name}.yaml"
+    problems = Problems()
+    for split in chosen:
+        if split not in there:
+            key = _SPLIT_KEYS[split] if "sources" in blocks.block("corpus", name) else "what it holds out"
+            lacks = f"got {split!r}, a split that the corpus {name!r} does not have"
+            problems.add(f"{where}: perplexity.splits: {lacks}; see {key} in {file}")
+    problems.raise_any()
+
+
+def check_positions(
+    experiment: Mapping[str, Any], run: str, model: Mapping[str, Any], finetuned: Mapping[str, int], where: str
+) -> None:
+    """Raise ConfigError where a model with absolute positions meets longer sequences than it has positions for.
+
+    `model` is the run's, with its changes; `finetuned` are the greatest lengths of the inputs of the tasks, in tokens.
+    """
+    sizes: EncoderSizes = build(FILES["model"], model)
+    most = sizes.position_limit
+    if most is None:
+        return
+    name, problems = experiment["runs"][run]["model"], Problems()
+    for key, length in _lengths(experiment, run, finetuned):
+        if length > most:
+            problems.add(
+                f"{where}: runs.{run}: {key} allows sequences of {length} tokens, but the model {name!r} has "
+                f"absolute positions for {most}: raise its max_position_embeddings, or shorten the sequences"
+            )
+    problems.raise_any()
+
+
+def _lengths(experiment: Mapping[str, Any], run: str, finetuned: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    pretraining = pretraining_of(experiment, run)
+    length, long = pretraining["sequence_length"], pretraining["long_sequence"]
+    yield "pretraining.sequence_length", length
+    if long is not None and long["from_fraction"] < 1 and pretraining["steps"] > 0:
+        yield "pretraining.long_sequence.factor", length * long["factor"]
+    perplexity = experiment["perplexity"]
+    if perplexity["splits"] and perplexity["sequence_length"] is not None:
+        yield "perplexity.sequence_length", perplexity["sequence_length"]
+    for task, most in finetuned.items():
+        yield f"max_length of finetuning.tasks.{task}", most
+
+
+def check_published(experiment: Mapping[str, Any], where: str, blocks: Blocks) -> None:
+    """Raise ConfigError for a paper, a track or rows that no table of published numbers has, each on a line."""
+    chosen, folder = experiment["published"], blocks.folder / VALUES
+    # The copy of the configuration that jobs of a cluster read holds no tables; its original was checked.
+    if chosen is None or not folder.is_dir():
+        return
+    papers = sorted(path.stem for path in folder.glob("*.csv"))
+    if chosen["paper"] not in papers:
+        raise ConfigError(
+            f"{where}: published.paper: got {chosen['paper']!r}, allowed are: {', '.join(papers)}"
+            f"{nearest(chosen['paper'], papers)}"
+        )
+    problems = Problems()
+    with problems.collecting(where):
+        check_choice(read_numbers(folder / f"{chosen['paper']}.csv"), chosen["track"], chosen["rows"])
+    problems.raise_any()
+
+
+Block = Mapping[str, Any]
+
+
+def check_block(kind: str, name: str, block: dict[str, Any], where: str, blocks: Blocks) -> None:
+    """Raise ConfigError for values of a block that do not fit each other; the blocks that it names exist."""
+    if kind in _CHECKS:
+        _CHECKS[kind](name, block, where, blocks)
+
+
+def _experiment(name: str, block: dict[str, Any], where: str, blocks: Blocks) -> None:
+    problems = Problems()
+    with problems.collecting():
+        check_experiment(block, where, blocks)
+    with problems.collecting():
+        check_continuation(name, block, where, blocks)
+    with problems.collecting():
+        check_paper_tables(name, block, where, blocks)
+    problems.raise_any()
+
+
+def _corpus(name: str, block: Block, where: str, blocks: Blocks) -> None:
+    check_circle(name, blocks, where)
+    if "sources" in block:
+        check_encodings(block, where)
+
+
+def _tokenizer(name: str, block: Block, where: str, blocks: Blocks) -> None:
+    if "path" in block and not Path(block["path"]).expanduser().is_file():
+        raise ConfigError(f"{where}: path: got {block['path']!r}, there is no such file; expected a tokenizer.json")
+
+
+def _task(name: str, block: Block, where: str, blocks: Blocks) -> None:
+    from hatchery.evaluation.tasks.checks import check_task
+    from hatchery.evaluation.tasks.settings import TaskSettings
+
+    with _said_in(where, f"task {name!r}: "):
+        check_task(build(TaskSettings, task_body(name, block)))
+    for task in block["transfer_tasks"]:
+        if blocks.block("task", task)["transfer"] is None:
+            raise ConfigError(f"{where}: transfer_tasks: the task {task!r} says nothing under `transfer`")
+
+
+@contextmanager
+def _said_in(where: str, prefix: str = "") -> Iterator[None]:
+    """What a stage says about its settings, with the file in front instead of the stage's own `prefix`."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {str(error).removeprefix(prefix)}") from None
+
+
+_CHECKS: dict[str, Callable[[str, dict[str, Any], str, Blocks], None]] = {
+    "experiment": _experiment,
+    "corpus": _corpus,
+    "tokenizer": _tokenizer,
+    "task": _task,
+}

@@ -1,0 +1,159 @@
+"""The corpora of speech: subtitles of films and videos, talk around children, conversations."""
+
+from collections.abc import Iterable, Iterator
+
+from hatchery.corpora.babylm.shared import (
+    collapse,
+    quoted,
+    quoted_speech,
+    single_boundaries,
+    unescape_once,
+    upper_first,
+    without_dash,
+)
+from hatchery.corpora.babylm.treatment import Treatment
+
+
+def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
+    """OpenSubtitles: one subtitle per line, films apart by blank lines.
+
+    No leading dash, quotation marks around speech, no repeated lines, no repeated boundaries.
+
+    Source: ELC-BERT's reference, section 1.6. The dash goes after the cleaning here and before it in QED. That a
+    boundary lets a repeated line through is our reading of "unless the previous output was already blank".
+
+    Corrected:
+    - a subtitle that is only a dash, or has nothing left after cleaning, vanishes; as published it ends the film;
+    - tags such as <i> go, and with them the entities that they keep from being decoded (`<i>Tea &amp; cake</i>`).
+    """
+
+    def subtitles() -> Iterator[str]:
+        for line in map(collapse, lines):
+            text = without_dash(treatment.subtitle(line))
+            if not line or treatment.keeps(text, line):
+                yield quoted_speech(text) if text else ""
+
+    return treatment.without_repeats(single_boundaries(subtitles()))
+
+
+def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
+    """QED: subtitles of educational videos, with escaped entities and timing debris.
+
+    No dash, no entities, no timing lines, quotation marks around speech, no repeated lines.
+
+    Source: ELC-BERT's reference, section 1.6. The dash goes before the cleaning here and after it in OpenSubtitles.
+    Lines with escaped markup were to be dropped, but the cleaning decodes most of them before the test can see
+    them. That a boundary lets a repeated line through is our reading of "unless the previous was blank".
+
+    Corrected:
+    - a subtitle that is only a dash, or has nothing left after cleaning, vanishes; as published it ends the
+      document;
+    - tags such as <i> go, and with them the entities that they keep from being decoded.
+    """
+
+    def subtitles() -> Iterator[str]:
+        for line in map(collapse, lines):
+            text = treatment.subtitle(without_dash(line))
+            if not text:
+                if not line or treatment.keeps(text, line):
+                    yield ""
+                continue
+            text, has_markup = _unescaped(text)
+            if has_markup:
+                treatment.leave_out("escaped markup", line)
+            elif "->" in text:
+                treatment.leave_out("timing of a subtitle", line)
+            elif text.endswith(":") and not any(map(str.isalpha, text)):
+                treatment.leave_out("label without a letter", line)
+            else:
+                yield quoted_speech(text)
+
+    return treatment.without_repeats(single_boundaries(subtitles()))
+
+
+def _unescaped(text: str) -> tuple[str, bool]:
+    """The text after up to three levels of entities, and whether both `&lt` and `&gt` were met on the way."""
+    for _ in range(3):
+        if _has_markup(text):
+            return text, True
+        text = unescape_once(text)
+    return text, _has_markup(text)
+
+
+def _has_markup(text: str) -> bool:
+    return "&lt" in text and "&gt" in text
+
+
+def aochildes(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
+    """AO-CHILDES: utterances of a child's surroundings, one per line, without any boundary.
+
+    A capital, full cleaning, quotation marks, no repeated lines.
+
+    Source: ELC-BERT's reference, section 1.6. Empty lines are skipped in both readings: the release has none, and
+    the published script stops at one with an error.
+
+    Corrected:
+    - ’ inside or before a word is an apostrophe, not a closing quote (`cat's`, not `cat' s`);
+    - `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
+    - an utterance with nothing left after cleaning vanishes, where the published script writes a pair of quotes
+      (inferred).
+    """
+
+    def utterances() -> Iterator[str]:
+        for line in map(str.strip, lines):
+            if line:
+                text = treatment.full(upper_first(line))
+                if treatment.keeps(text, line):
+                    yield quoted(text)
+
+    return treatment.without_repeats(utterances())
+
+
+def bnc_spoken(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
+    """BNC, the spoken part as BabyLM has it: one sentence per line, a blank line after each conversation.
+
+    A capital, full cleaning, quotation marks; lines of one mark and repeated lines go.
+
+    Source: ELC-BERT's reference, section 1.6.
+
+    Corrected:
+    - ’ inside or before a word is an apostrophe, not a closing quote (`It's`, not `It' s`);
+    - `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
+    - a line with nothing left after cleaning vanishes, where the published script writes a pair of quotes
+      (inferred).
+    """
+
+    def turns() -> Iterator[str]:
+        for line in map(str.strip, lines):
+            if not line:
+                yield ""
+            elif line in (".", "!", "?"):
+                treatment.leave_out("only a mark", line)
+            else:
+                text = treatment.full(upper_first(line))
+                if treatment.keeps(text, line):
+                    yield quoted(text)
+
+    return treatment.without_repeats(turns())
+
+
+def switchboard(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
+    """Switchboard Dialog Act Corpus: one utterance per line.
+
+    No leading dash, quotation marks, no repeated lines.
+
+    Source: ELC-BERT's reference, section 1.6. The dash goes before the cleaning; boundaries are not collapsed.
+
+    Corrected:
+    - a repeated line is one of the same conversation; as published the first line of a conversation is lost when it
+      equals the last of the one before;
+    - an utterance that is only a dash, or has nothing left after cleaning, vanishes; as published it is a boundary.
+    """
+
+    def utterances() -> Iterator[str]:
+        for line in map(collapse, lines):
+            text = treatment.minimal(without_dash(line))
+            if not line or treatment.keeps(text, line):
+                yield quoted(text) if text else ""
+
+    return treatment.without_repeats(utterances(), across_boundaries=not treatment.corrected)

@@ -1,0 +1,104 @@
+"""What the engine asks of encoded data, so that it needs to know no task, and batches of items of similar length.
+
+Texts, pairs and choices are `encoding.EncodedTexts`; sentences with spans are `probing.encoding.EncodedSpans`. The
+training order is a pure function of (seed, epoch, lengths): the same on every machine and independent of what was
+trained before. Prediction batches hold as many items as a budget of tokens allows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hatchery.evaluation.seeds import generator
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`inputs` are the keyword arguments of a task model, `labels` what its target compares its scores with.
+
+    `units` int64 [N] are the positions, in the data set's list of units, of the rows of the scores: one unit per
+    example for texts, one per target for sentences with spans.
+    """
+
+    inputs: dict[str, Any]
+    labels: Tensor
+    units: np.ndarray
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same on a device."""
+        moved = {key: value.to(device) if isinstance(value, Tensor) else value for key, value in self.inputs.items()}
+        return Batch(moved, self.labels.to(device), self.units)
+
+
+class EncodedData(Protocol):
+    """Items (examples, sentences) that can be put into batches."""
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each item, special tokens included, int64 [items]; of choices the longest."""
+
+    @property
+    def n_units(self) -> int:
+        """Units that are labelled and predicted."""
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Labels of all units: int64 [units], float64 [units] or bool [units, K]."""
+
+    def batch(self, items: np.ndarray) -> Batch:
+        """The items at the given positions, padded to the longest of them; `units` are positions in this data set."""
+
+    def subset(self, items: Sequence[int]) -> "EncodedData":
+        """The items at the given positions, in that order, as a data set of its own."""
+
+
+# Items are sorted by length within pools of batches. Larger pools pad less, but on a small task they would put the
+# same items together in every epoch: a pool is at most this share of an epoch, within these bounds.
+POOLS_PER_EPOCH = 8
+FEWEST_BATCHES_PER_POOL, MOST_BATCHES_PER_POOL = 4, 32
+
+
+def batches_per_epoch(n_items: int, batch_size: int, drop_incomplete: bool = False) -> int:
+    """Batches, and optimiser steps, of one epoch."""
+    return n_items // batch_size if drop_incomplete else -(-n_items // batch_size)
+
+
+def training_batches(
+    lengths: np.ndarray, batch_size: int, seed: int, epoch: int, drop_incomplete: bool = False
+) -> list[np.ndarray]:
+    """Positions of each batch of an epoch; every item exactly once, and one batch at most is short.
+
+    Items are shuffled, sorted by length within pools, cut into batches, and the batches are shuffled.
+    `drop_incomplete` leaves the items of the short batch out: the last ones of the shuffled order, whatever their
+    length.
+    """
+    random = generator(seed, "training order", epoch)
+    n_batches = batches_per_epoch(len(lengths), batch_size, drop_incomplete)
+    order = random.permutation(len(lengths))
+    if drop_incomplete:
+        order = order[: n_batches * batch_size]
+    per_pool = min(max(n_batches // POOLS_PER_EPOCH, FEWEST_BATCHES_PER_POOL), MOST_BATCHES_PER_POOL)
+    batches: list[np.ndarray] = []
+    for start in range(0, len(order), batch_size * per_pool):
+        pool = order[start : start + batch_size * per_pool]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches.extend(pool[first : first + batch_size] for first in range(0, len(pool), batch_size))
+    return [batches[index] for index in random.permutation(len(batches))]
+
+
+def prediction_batches(lengths: np.ndarray, tokens_per_batch: int) -> list[np.ndarray]:
+    """Positions of each batch for a pass in which the order does not matter, the longest items first.
+
+    A batch has at most `tokens_per_batch` positions, padding included, unless one item alone has more.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        count = max(1, tokens_per_batch // int(lengths[order[start]]))
+        batches.append(order[start : start + count])
+        start += count
+    return batches

@@ -1,0 +1,160 @@
+"""Likelihoods of sentences: left to right under a causal model, token by token under a masked one.
+
+Left to right, as BabyLM's pipeline computes it: LL = sum over i of log p(t_i | context, t_1 … t_(i-1)), where the
+context is one special token (EOS, or BOS where there is none); there is no term for a final EOS (reference section
+3.2). One forward pass per sentence.
+
+Pseudo-log-likelihood (Salazar et al. 2020; LTG-BERT section 5.3): every token is masked in a row of its own, and the
+score of a sentence is the plain sum of the log-probabilities of its tokens. Kauf & Ivanova (2023) mask with it the
+later pieces of the same word, so that a word's end does not give its beginning away. A sentence of N tokens asks for N
+rows; rows that are the same input (a pair often differs in the masked token alone) are computed once. Logits are made
+at the masked position only. Promise: the numbers are those of the one-sentence-at-a-time loop up to float32 rounding,
+and do not depend at all on the order of the sentences.
+
+Inputs of equal length share a batch, so nothing is padded.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+
+import numpy as np
+import torch
+
+from hatchery.evaluation.minimal_pairs.sentence_model import (
+    EncodedSentence,
+    Frame,
+    SentenceModel,
+    target_log_probabilities,
+)
+from hatchery.evaluation.minimal_pairs.target_scores import TargetScores
+
+
+def token_left_to_right_likelihoods(
+    model: SentenceModel,
+    sentences: Sequence[EncodedSentence],
+    tokens_per_batch: int,
+    on_tokens: Callable[[int], None],
+) -> list[np.ndarray]:
+    """Natural log-probability of every token given those before it: one float32 array [N] per sentence.
+
+    `sentences` are distinct and in ascending length. A batch holds at most `tokens_per_batch` tokens, but always one
+    sentence; `on_tokens` is told the tokens that are done, context included.
+    """
+    context = np.array(model.frame.before, dtype=np.int64)
+    scores: list[np.ndarray] = []
+    for length, bucket in groupby(sentences, key=lambda sentence: len(sentence.ids)):
+        ids = np.array([sentence.ids for sentence in bucket], dtype=np.int64)
+        # The last token is predicted and conditions nothing, so it is no input.
+        inputs = np.concatenate([np.broadcast_to(context, (len(ids), len(context))), ids[:, :-1]], axis=1)
+        columns = np.arange(len(context) - 1, inputs.shape[1])
+        rows_per_batch = max(1, tokens_per_batch // inputs.shape[1])
+        for start in range(0, len(ids), rows_per_batch):
+            batch = inputs[start : start + rows_per_batch]
+            flat = (np.arange(len(batch))[:, None] * batch.shape[1] + columns).ravel()
+            asked = (np.arange(len(flat)), ids[start : start + len(batch)].ravel())
+            tensors = [torch.from_numpy(array).to(model.device) for array in (batch, flat, *asked)]
+            scores.extend(target_log_probabilities(model, *tensors).reshape(len(batch), length))
+            on_tokens(len(batch) * (len(context) + length))
+    return scores
+
+
+# Rows are compared in blocks, so that memory stays bounded whatever the size of a suite.
+TOKENS_PER_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True)
+class MaskedRows:
+    """The distinct rows of some sentences of equal length, and what is asked of each.
+
+    `ids` int64 [R, T] and `positions` int64 [R] (the masked token that is scored) are the rows, in an order that is
+    a function of their content. Sentence s asks for the token i at row `of[s, i]`; `of` is int64 [S, N].
+    """
+
+    ids: np.ndarray
+    positions: np.ndarray
+    of: np.ndarray
+
+
+def masked_tokens(sentences: Sequence[EncodedSentence], within_word: bool) -> np.ndarray:
+    """Bool [S, N, N]: which tokens (last axis) are masked when token i (second axis) is scored.
+
+    All sentences have N tokens; `within_word` needs their word numbers.
+    """
+    length = len(sentences[0].ids)
+    alone = np.broadcast_to(np.eye(length, dtype=bool), (len(sentences), length, length))
+    if not within_word:
+        return alone
+    words = np.array([sentence.words for sentence in sentences])
+    later = np.triu(np.ones((length, length), dtype=bool))
+    return (words[:, :, None] == words[:, None, :]) & later
+
+
+def expand(sentences: Sequence[EncodedSentence], frame: Frame, mask_id: int, within_word: bool) -> MaskedRows:
+    """The rows [before] t_1 … [MASK] … t_N [after] of sentences of N tokens each, without repetitions."""
+    ids = np.array([sentence.ids for sentence in sentences], dtype=np.int64)
+    n_sentences, length = ids.shape
+    first = len(frame.before)
+    rows = np.empty((n_sentences, length, first + length + len(frame.after)), dtype=np.int64)
+    rows[:, :, :first] = frame.before
+    rows[:, :, first + length :] = frame.after
+    rows[:, :, first : first + length] = np.where(masked_tokens(sentences, within_word), mask_id, ids[:, None, :])
+    positions = np.broadcast_to(np.arange(first, first + length), (n_sentences, length))
+    keyed = np.concatenate([positions[:, :, None], rows], axis=2).reshape(n_sentences * length, -1)
+    distinct, of = np.unique(keyed, axis=0, return_inverse=True)
+    return MaskedRows(distinct[:, 1:], distinct[:, 0], of.reshape(n_sentences, length))
+
+
+def blocks(bucket: Sequence[EncodedSentence], frame: Frame) -> Iterator[Sequence[EncodedSentence]]:
+    """Sentences of equal length in portions whose rows have some TOKENS_PER_BLOCK tokens, but always one sentence."""
+    length = len(bucket[0].ids)
+    tokens = length * (length + len(frame.before) + len(frame.after))
+    size = max(1, TOKENS_PER_BLOCK // tokens)
+    for start in range(0, len(bucket), size):
+        yield bucket[start : start + size]
+
+
+def token_pseudo_log_likelihoods(
+    model: SentenceModel,
+    sentences: Sequence[EncodedSentence],
+    tokens_per_batch: int,
+    on_tokens: Callable[[int], None],
+    *,
+    within_word: bool = False,
+) -> list[np.ndarray]:
+    """Natural log-probability of every token when it is masked: one float32 array [N] per sentence.
+
+    `sentences` are distinct and in ascending length. With `within_word`, the later pieces of the token's word are
+    masked as well. A batch holds at most `tokens_per_batch` tokens, but always one row; `on_tokens` is told the tokens
+    that are done, repeated rows included.
+    """
+    assert model.mask_id is not None, "a masked model has a mask token"
+    lengths = np.array([len(sentence.ids) for sentence in sentences], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    scores = TargetScores(model, int(starts[-1]))
+    n_done = 0
+    for _, bucket in groupby(sentences, key=lambda sentence: len(sentence.ids)):
+        for block in blocks(list(bucket), model.frame):
+            rows = expand(block, model.frame, model.mask_id, within_word)
+            length = rows.ids.shape[1]
+            # In the order of the rows, so that each batch of rows answers a contiguous part of what is asked.
+            order = np.argsort(rows.of, axis=None, kind="stable")
+            of = rows.of.ravel()[order]
+            targets = np.array([sentence.ids for sentence in block], dtype=np.int64).ravel()[order]
+            ids = torch.from_numpy(rows.ids).to(model.device)
+            positions = torch.from_numpy(rows.positions).to(model.device)
+            rows_per_batch = max(1, tokens_per_batch // length)
+            for start in range(0, len(ids), rows_per_batch):
+                batch = ids[start : start + rows_per_batch]
+                first, last = np.searchsorted(of, (start, start + len(batch)))
+                flat = torch.arange(len(batch), device=model.device) * length + positions[start : start + len(batch)]
+                places = starts[n_done] + order[first:last]
+                scores.ask(batch, flat, of[first:last] - start, targets[first:last], places)
+                on_tokens(int(last - first) * length)
+            n_done += len(block)
+    return np.split(scores.finished(), starts[1:-1])[: len(sentences)]
+
+
+token_within_word_likelihoods = partial(token_pseudo_log_likelihoods, within_word=True)
+"""Pseudo-log-likelihood within words from left to right (Kauf & Ivanova 2023); arguments as above."""

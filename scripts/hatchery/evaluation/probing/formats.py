@@ -1,0 +1,218 @@
+"""The formats of edge probing: jiant's JSON lines, and CoNLL-U for dependencies and parts of speech.
+
+Source: reference evaluation.md 10.1 and 10.2 (Tenney et al. 2019). The label set is that of the training rows, sorted;
+a label that only other rows have gets the index -1, which no prediction meets.
+
+Beside every probe stands the answer without a model, the most frequent label of the training rows (evaluation.md 10.5):
+about 85 % of the pairs of mentions are of one class, so a coreference score says little without it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.json_lines import Record, checked_text, read_json_lines, shorten
+from hatchery.evaluation.probing.conllu import ROOT, ConlluSentence, read_sentences
+from hatchery.evaluation.seeds import generator
+from hatchery.evaluation.splits import hold_out
+from hatchery.evaluation.tasks.example import SpanExample, SpanTarget, TaskData
+from hatchery.evaluation.tasks.formats.registry import task_files
+from hatchery.evaluation.tasks.settings import TaskSettings, label_text
+from hatchery.storage.sources import RawSource
+
+UNKNOWN_LABEL = -1
+# How many spans the targets have that a column of CoNLL-U labels.
+SPANS_OF_COLUMN = {"UPOS": 1, "XPOS": 1, "DEPREL": 2}
+
+
+@dataclass(frozen=True)
+class NamedTarget:
+    """A target whose labels are names yet."""
+
+    spans: tuple[tuple[int, int], ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NamedExample:
+    """A sentence whose labels are names yet."""
+
+    words: tuple[str, ...]
+    targets: tuple[NamedTarget, ...]
+    where: str
+
+
+def read_jiant(source: RawSource, task: TaskSettings) -> TaskData:
+    """The sentences of a task in jiant's JSON lines; records without targets are dropped.
+
+    Raises EvaluationError naming file and line for a span that is reversed, empty or outside of the text, another
+    number of spans than the head takes, and a label that is neither a text nor a list of texts.
+    """
+    n_spans = spans_per_target(task)
+    return _task_data(source, task, lambda name: _jiant_examples(source, name, task.label_field, n_spans))
+
+
+def read_conllu(source: RawSource, task: TaskSettings) -> TaskData:
+    """The sentences of CoNLL-U files; `label_field` is XPOS or UPOS (a span per word) or DEPREL (word and head).
+
+    Raises ConfigError for another column or a head that takes another number of spans, EvaluationError naming file
+    and line for broken rows.
+    """
+    column, allowed = task.label_field, ", ".join(SPANS_OF_COLUMN)
+    if column not in SPANS_OF_COLUMN:
+        raise ConfigError(f"task {task.name!r}: label_field is {column!r}, expected a column of CoNLL-U: {allowed}")
+    if spans_per_target(task) != SPANS_OF_COLUMN[column]:
+        wanted = SPANS_OF_COLUMN[column]
+        raise ConfigError(
+            f"task {task.name!r}: head.options.n_spans is {spans_per_target(task)}, expected {wanted} for {column}"
+        )
+    return _task_data(
+        source, task, lambda name: (_conllu_example(sentence, column) for sentence in read_sentences(source, name))
+    )
+
+
+def spans_per_target(task: TaskSettings) -> int:
+    """How many spans the head of a task takes: the option `n_spans`, 1 unless told."""
+    return int(task.head.options.get("n_spans", 1))
+
+
+def unknown_labels(examples: Sequence[SpanExample]) -> int:
+    """How many labels the task's label set does not have."""
+    return sum(target.labels.count(UNKNOWN_LABEL) for example in examples for target in example.targets)
+
+
+def _task_data(source: RawSource, task: TaskSettings, examples_of: Callable[[str], Iterator[NamedExample]]) -> TaskData:
+    sets = {
+        key: [example for name in task_files(source, task, key) for example in examples_of(name)] for key in task.files
+    }
+    for key, examples in sets.items():
+        if not any(example.targets for example in examples):
+            raise EvaluationError(f"{source.root}: the {key!r} files of {task.name!r} hold no target")
+    train = sets.pop("train", [])
+    if not sets:
+        random = generator(task.split_seed, "validation")
+        groups = [example.words for example in train]
+        kept, held = hold_out(groups, task.validation_fraction, random, str(source.root))
+        train, sets = [train[i] for i in kept], {"validation": [train[i] for i in held]}
+    labels = _label_set(train, task)
+    indices = {label: index for index, label in enumerate(labels)}
+    # The main set comes first, in whatever order the files are listed.
+    names = sorted(sets, key=lambda name: name != "validation")
+    scored: dict[str, Any] = {name: [_indexed(example, indices, task) for example in sets[name]] for name in names}
+    return TaskData([_indexed(example, indices, task) for example in train], scored, labels)
+
+
+def _label_set(train: Sequence[NamedExample], task: TaskSettings) -> tuple[str, ...]:
+    """The configured labels, which must cover the training rows, or else those of the training rows."""
+    if not task.labels:
+        return tuple(sorted({_spelled(n, task) for example in train for t in example.targets for n in t.labels}))
+    known = set(task.label_names)
+    for example in train:
+        for target in example.targets:
+            for name in target.labels:
+                if _spelled(name, task) not in known:
+                    listed = ", ".join(task.label_names)
+                    raise EvaluationError(f"{example.where}: the label {name!r} is unknown; the task lists {listed}")
+    return task.label_names
+
+
+def _spelled(name: str, task: TaskSettings) -> str:
+    return label_text(task.label_values.get(name, name))
+
+
+def _indexed(example: NamedExample, indices: dict[str, int], task: TaskSettings) -> SpanExample:
+    targets = tuple(
+        SpanTarget(
+            target.spans, tuple(sorted({indices.get(_spelled(name, task), UNKNOWN_LABEL) for name in target.labels}))
+        )
+        for target in example.targets
+    )
+    return SpanExample(example.words, targets, example.where)
+
+
+def _conllu_example(sentence: ConlluSentence, column: str) -> NamedExample:
+    heads = sentence.heads() if column == "DEPREL" else None
+    targets = []
+    for position, word in enumerate(sentence.words):
+        spans: tuple[tuple[int, int], ...] = ((position, position + 1),)
+        label = word.label(column)
+        if heads is not None:
+            spans += ((heads[position], heads[position] + 1),)
+            label = ROOT if heads[position] == position else label
+        targets.append(NamedTarget(spans, (label,)))
+    return NamedExample(tuple(word.form for word in sentence.words), tuple(targets), sentence.where)
+
+
+def _jiant_examples(source: RawSource, name: str, label_field: str, n_spans: int) -> Iterator[NamedExample]:
+    for record in read_json_lines(source, name):
+        words = tuple(record.text("text").split(" "))
+        if not all(words):
+            raise EvaluationError(f"{record.where}: the text begins or ends with a blank or has two in a row")
+        targets = record.values.get("targets")
+        if not isinstance(targets, list):
+            raise EvaluationError(f"{record.where}: the field 'targets' must be a list, got {shorten(targets)}")
+        if targets:
+            named = tuple(_target(record, target, label_field, n_spans, len(words)) for target in targets)
+            yield NamedExample(words, named, record.where)
+
+
+def _target(record: Record, target: object, label_field: str, n_spans: int, n_words: int) -> NamedTarget:
+    if not isinstance(target, dict):
+        raise EvaluationError(f"{record.where}: a target must be an object, got {shorten(target)}")
+    if n_spans == 1 and target.get("span2") is not None:
+        raise EvaluationError(f"{record.where}: a target has the field 'span2', but the task labels single spans")
+    spans = tuple(_span(record, target, f"span{number}", n_words) for number in range(1, n_spans + 1))
+    if label_field not in target:
+        raise EvaluationError(f"{record.where}: the field {label_field!r} of a target is missing")
+    value = target[label_field]
+    labels = value if isinstance(value, list) else [value]
+    if not labels or not all(isinstance(label, str) and label for label in labels):
+        raise EvaluationError(f"{record.where}: a label must be a text or a list of texts, got {shorten(value)}")
+    where = f"{record.where}: a label"
+    return NamedTarget(spans, tuple(checked_text(label, where) for label in labels))
+
+
+def _span(record: Record, target: dict[str, Any], name: str, n_words: int) -> tuple[int, int]:
+    if name not in target:
+        raise EvaluationError(f"{record.where}: the field {name!r} of a target is missing")
+    span = target[name]
+    if not isinstance(span, list) or len(span) != 2 or not all(type(edge) is int for edge in span):
+        raise EvaluationError(f"{record.where}: {name} must be two whole numbers, got {shorten(span)}")
+    start, end = span
+    if not 0 <= start < end <= n_words:
+        raise EvaluationError(
+            f"{record.where}: {name} is [{start}, {end}), expected 0 <= start < end <= {n_words}, the words of the text"
+        )
+    return start, end
+
+
+class MajorityBaseline(NamedTuple):
+    """What answering `label` everywhere scores, as fractions."""
+
+    label: int
+    accuracy: float
+    micro_f1: float
+
+
+def majority_baseline(train: np.ndarray, scored: np.ndarray, unknown: np.ndarray | None = None) -> MajorityBaseline:
+    """The baseline of labels bool [units, K] or int64 [units] (-1: unknown); of equally frequent labels the first.
+
+    `unknown` int64 [units] counts, for independent labels, the ones that no column stands for. A row is right where
+    the answered label holds, as the metric `accuracy` has it; micro F1 is over all (row, label) decisions. Raises
+    EvaluationError without rows.
+    """
+    if len(train) == 0 or len(scored) == 0:
+        raise EvaluationError(f"majority baseline: got {len(train)} training and {len(scored)} scored units")
+    counts = train.sum(axis=0) if train.ndim == 2 else np.bincount(train[train >= 0])
+    label = int(counts.argmax())
+    if scored.ndim == 1:
+        # With one label and one prediction per row, precision, recall and accuracy are one number.
+        accuracy = float((scored == label).mean())
+        return MajorityBaseline(label, accuracy, accuracy)
+    missing = np.zeros(len(scored), dtype=np.int64) if unknown is None else unknown
+    hits = scored[:, label]
+    f1 = 2 * float(hits.sum()) / float(len(scored) + scored.sum() + missing.sum())
+    return MajorityBaseline(label, float(hits.mean()), f1)

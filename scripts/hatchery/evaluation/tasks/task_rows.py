@@ -1,0 +1,242 @@
+"""A labelled task as lists of examples: read, laid out, filtered by vocabulary, cut to the wanted size, and checked.
+
+The validation rows are the test set of the papers: training and selection never see them. Where a task has training
+files only, they are drawn from those. The report says how many rows were read, kept by the filter, used and scored.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.seeds import generator
+from hatchery.evaluation.splits import hold_out, input_groups
+from hatchery.evaluation.tasks.checks import PROBING_FORMATS, check_task
+from hatchery.evaluation.tasks.example import Example, SpanExample, TaskData
+from hatchery.evaluation.tasks.formats.registry import FORMATS, check_disjoint, read_records, set_names
+from hatchery.evaluation.tasks.layouts.layout import Context, LayOut
+from hatchery.evaluation.tasks.layouts.registry import LAYOUTS, used_fields
+from hatchery.evaluation.tasks.normalisation import NORMALISATIONS
+from hatchery.evaluation.tasks.settings import TaskSettings, label_text
+from hatchery.evaluation.tasks.suites import check_suite
+from hatchery.evaluation.tasks.vocabulary_filter import Within, make_filter
+from hatchery.storage.sources import RawSource
+
+
+@dataclass(frozen=True)
+class SetReport:
+    """Numbers of units (examples; sentences in edge probing) of one set."""
+
+    read: int
+    """In the files, unrolled: one per candidate entity of ReCoRD."""
+    kept: int
+    """Within the vocabulary, where the task has a filter."""
+    used: int = 0
+    """After held-out rows have gone and limits were applied."""
+    scored: int = 0
+    """Of those used, how many enter the metrics."""
+
+
+@dataclass(frozen=True)
+class ReadReport:
+    """Row counts by the name of the set, "train" first. A validation set that was drawn from "train" read no rows."""
+
+    sets: dict[str, SetReport]
+
+    def with_used(self, data: TaskData) -> "ReadReport":
+        """The report with the rows of `data` as those that are used."""
+        sets = {}
+        for name, rows in {"train": data.train, **data.scored}.items():
+            if name == "train" and name not in self.sets:
+                continue  # a task that is only transferred to
+            before = self.sets.get(name, SetReport(0, 0))
+            scored = sum(row.scored if isinstance(row, Example) else 1 for row in rows)
+            sets[name] = replace(before, used=len(rows), scored=scored if name != "train" else 0)
+        return ReadReport(sets)
+
+    def measures(self) -> dict[str, int]:
+        """Flat numbers for a manifest: `read_validation`, `kept_validation`, …"""
+        return {
+            f"{name}_{set_name}": value
+            for set_name, report in self.sets.items()
+            for name, value in vars(report).items()
+        }
+
+
+__all__ = ["check_task", "limited", "read_task", "read_task_with_report"]
+
+Row = TypeVar("Row", Example, SpanExample)
+
+# Passages come once per question or entity; this many texts are normalised only once.
+_REMEMBERED_TEXTS = 20_000
+
+
+def read_task(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | None = None) -> TaskData:
+    """Read a task's rows and apply its filter and limits.
+
+    Raises EvaluationError naming file and line for wrong data: missing fields, unknown, hidden or null labels, a file
+    of another suite, a wrong number of rows; and naming the set that is empty or has one label only.
+    """
+    return read_task_with_report(source, task, vocabulary)[0]
+
+
+def read_task_with_report(
+    source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | None = None
+) -> tuple[TaskData, ReadReport]:
+    """The same with the number of rows that were read, kept, used and scored in every set."""
+    if task.vocabulary is not None and vocabulary is None:
+        raise EvaluationError(f"{source.root}: the task {task.name!r} is filtered by a vocabulary, but none was given")
+    data, report = _probing(source, task) if task.format in PROBING_FORMATS else _texts(source, task, vocabulary)
+    data = _with_validation(data, task, str(source.root))
+    data = _limited(data, task)
+    report = report.with_used(data)
+    _check(data, task, report, str(source.root))
+    return data, report
+
+
+def _probing(source: RawSource, task: TaskSettings) -> tuple[TaskData, ReadReport]:
+    from hatchery.evaluation.probing.formats import read_conllu, read_jiant
+
+    data = read_jiant(source, task) if task.format == "jiant" else read_conllu(source, task)
+    sets = {**({"train": data.train} if data.train else {}), **data.scored}
+    report = ReadReport({name: SetReport(len(rows), len(rows)) for name, rows in sets.items()})
+    _check_expected(report, task, str(source.root))
+    return data, report
+
+
+def _texts(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | None) -> tuple[TaskData, ReadReport]:
+    within = make_filter(task.vocabulary, vocabulary) if task.vocabulary and vocabulary is not None else None
+    if not FORMATS[task.format].files_by_label:
+        check_disjoint(source, task)
+    sets: dict[str, list[Example]] = {"train": []}
+    reports: dict[str, SetReport] = {}
+    found_labels: set[object] = set()
+    for name in set_names(task):
+        sets[name], n_read, labels = _read_set(source, task, name, within)
+        reports[name] = SetReport(n_read, len(sets[name]))
+        if name == "train":
+            found_labels = labels
+    report = ReadReport(reports)
+    _check_expected(report, task, str(source.root))
+    if sets["train"]:
+        check_label_set(found_labels, task, str(source.root))
+    train = sets.pop("train")
+    return TaskData(train, {**sets}, task.label_names), report
+
+
+def _read_set(
+    source: RawSource, task: TaskSettings, name: str, within: Within | None
+) -> tuple[list[Example], int, set[object]]:
+    """The examples of a set that the filter keeps; how many there were before it, and their labels."""
+    used = used_fields(task)
+    lay_out = make_layout(task, scored_set=name != "train")
+    checked = task.vocabulary.fields if task.vocabulary else ()
+    kept: list[Example] = []
+    dropped, dropped_labels = 0, set()
+    for records in read_records(source, task, name, used):
+        for index, record in enumerate(records):
+            if index == 0:
+                check_suite(record, used, task.name)
+            if within is not None and not within([record.string(field) for field in checked]):
+                for example in lay_out(record):
+                    dropped += 1
+                    dropped_labels.add(example.label)
+            else:
+                kept.extend(lay_out(record))
+    return kept, len(kept) + dropped, dropped_labels | {example.label for example in kept}
+
+
+def make_layout(task: TaskSettings, scored_set: bool) -> LayOut:
+    """The layout of the task with its normalisation, which remembers texts that come again."""
+    normalise = NORMALISATIONS[task.normalisation]
+    if task.normalisation != "none":
+        normalise = lru_cache(_REMEMBERED_TEXTS)(normalise)
+    layout = LAYOUTS[task.layout]
+    return layout.make(Context(task, normalise, scored_set, layout.choices))
+
+
+def _with_validation(data: TaskData, task: TaskSettings, where: str) -> TaskData:
+    if data.scored or not data.train:
+        return data
+    random = generator(task.split_seed, "validation")
+    kept, held = hold_out(input_groups(data.train), task.validation_fraction, random, where)
+    train = cast(list[Any], data.train)
+    return TaskData([train[index] for index in kept], {"validation": [train[index] for index in held]}, data.labels)
+
+
+def _limited(data: TaskData, task: TaskSettings) -> TaskData:
+    def cut(rows: Any, name: str, limit: int | None) -> Any:
+        return limited(rows, limit, task.split_seed, f"{name} limit")
+
+    scored = {name: cut(rows, name, task.validation_limit) for name, rows in data.scored.items()}
+    return TaskData(cut(data.train, "train", task.train_limit), scored, data.labels)
+
+
+def limited(examples: Sequence[Row], limit: int | None, seed: int, purpose: str) -> list[Row]:
+    """At most `limit` examples drawn with `seed`, in their original order; a smaller draw lies inside a larger one.
+
+    Groups (questions) are drawn whole, as many as fit, and at least one.
+    """
+    if limit is None or limit >= len(examples):
+        return list(examples)
+    groups: dict[object, list[int]] = {}
+    for index, example in enumerate(examples):
+        group = example.group if isinstance(example, Example) else ""
+        groups.setdefault(group or index, []).append(index)
+    members = list(groups.values())
+    chosen: list[int] = []
+    for number in generator(seed, purpose).permutation(len(members)).tolist():
+        if chosen and len(chosen) + len(members[number]) > limit:
+            break
+        chosen.extend(members[number])
+    return [examples[index] for index in sorted(chosen)]
+
+
+def _check_expected(report: ReadReport, task: TaskSettings, where: str) -> None:
+    for name, expected in task.expected_rows.items():
+        found = report.sets[name].read if name in report.sets else 0
+        if found != expected:
+            raise EvaluationError(
+                f"{where}: the {name!r} set of the task {task.name!r} has {found} rows, expected {expected}"
+            )
+
+
+def check_label_set(found: set[object], task: TaskSettings, where: str) -> None:
+    """Refuse training files that lack a label of the task: those of another task, such as RTE's for MNLI."""
+    if len(found) == 1:
+        raise _one_label(found, task, where)
+    missing = [name for index, name in enumerate(task.label_names) if index not in found]
+    if missing:
+        raise EvaluationError(
+            f"{where}: no training row of the task {task.name!r} has the label {missing[0]!r}; "
+            f"is this a file of another task?"
+        )
+
+
+def _check(data: TaskData, task: TaskSettings, report: ReadReport, where: str) -> None:
+    for name, counts in report.sets.items():
+        called = "training" if name == "train" else name
+        if not counts.used:
+            lost = f"; the vocabulary filter kept none of {counts.read}" if counts.read and not counts.kept else ""
+            raise EvaluationError(f"{where}: the task {task.name!r} has no {called} rows{lost}")
+        if name != "train" and counts.scored == 0:
+            wanted = ", ".join(f"{key} == {label_text(value)}" for key, value in task.scored_rows.items())
+            raise EvaluationError(f"{where}: no row of the {name!r} set of the task {task.name!r} has {wanted}")
+    if not data.train:
+        return
+    labels = {label for row in data.train for label in _labels(row)}
+    if len(labels) < 2:
+        raise _one_label(labels, task, where)
+
+
+def _one_label(labels: set[object], task: TaskSettings, where: str) -> EvaluationError:
+    only = next(iter(labels), None)
+    shown = task.label_names[only] if isinstance(only, int) and task.labels else only
+    return EvaluationError(f"{where}: all training rows of the task {task.name!r} have the label {shown!r}")
+
+
+def _labels(row: Example | SpanExample) -> Sequence[object]:
+    if isinstance(row, SpanExample):
+        return [label for target in row.targets for label in target.labels]
+    return [row.label]

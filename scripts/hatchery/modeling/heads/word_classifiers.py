@@ -1,0 +1,164 @@
+"""Heads that answer about words: about each word, about words that are marked, and where an answer stands.
+
+- `TokenClassifier`: one of K classes at every token, for labelled words (their first subword, say). Source: Devlin et
+  al. 2019 with any of the transforms; LTG-BERT itself asks about words by edge probing.
+- `MarkedWordsClassifier`: one class for words that are marked: does a word mean the same in two sentences (WiC)?
+  Source: LTG-BERT Table 10 and reference evaluation.md 6.5: the vectors of the marked words are used beside that of
+  [CLS]. How a word of several subwords becomes one vector is not published; here it is their mean, without parameters.
+- `ExtractiveSpan`: where does the answer begin, and which token is its last? Source: Devlin et al. 2019, section 4.2:
+  two scores per token, two cross-entropies; the prediction is the best pair in order. Spans are half-open [start, end)
+  everywhere in Hatchery.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hatchery.errors import EvaluationError, ModelError
+from hatchery.modeling.heads.pooling import select_tokens, tokens_of_spans
+from hatchery.modeling.heads.score_head import ScoreHead, TransformName, score_head
+from hatchery.modeling.heads.targets import (
+    IMPOSSIBLE_SCORE,
+    OneClass,
+    SummedLoss,
+    can_look,
+    check_spans,
+    token_mask,
+)
+from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
+from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.output_prior import Link
+from hatchery.tokenization.special_tokens import UNLABELLED
+
+
+class TokenClassifier(TaskModel):
+    """`n_labels` scores per token; labels and predictions int64 [B, T], labels UNLABELLED where nothing is asked."""
+
+    def __init__(
+        self,
+        encoder: LayeredEncoder,
+        n_labels: int,
+        dropout: float,
+        seed: int,
+        *,
+        transform: TransformName = "ltg_wrapper",
+        encoder_mode: EncoderMode = "trained",
+    ) -> None:
+        head = score_head(encoder, n_labels, transform)
+        super().__init__(encoder, head, OneClass(), dropout, seed, encoder_mode)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """Scores [B, T, n_labels] of `input_ids` int64 [B, T]; 0 at padding, whose labels should be UNLABELLED."""
+        scores = self.head(self.encoder(input_ids, attention_mask)[-1])
+        return scores.where(token_mask(input_ids, attention_mask).unsqueeze(-1), 0.0)
+
+
+class MarkedWordsClassifier(TaskModel):
+    """`n_labels` scores per sequence with `n_marked` marked words, from [CLS] and the words' vectors side by side."""
+
+    def __init__(
+        self,
+        encoder: LayeredEncoder,
+        n_labels: int,
+        dropout: float,
+        seed: int,
+        *,
+        n_marked: int = 2,
+        transform: TransformName = "ltg_wrapper",
+        encoder_mode: EncoderMode = "trained",
+    ) -> None:
+        config = encoder.config
+        width = (1 + n_marked) * config.hidden_size
+        head = ScoreHead(width, n_labels, config.layer_norm_eps, transform, config.hidden_size)
+        super().__init__(encoder, head, OneClass(), dropout, seed, encoder_mode)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, *, spans: Tensor) -> Tensor:
+        """Scores [B, n_labels] of `input_ids` int64 [B, T], mask bool [B, T].
+
+        `spans` int64 [B, n_marked, 2] are token positions [start, end), [CLS] being position 0. Raises EvaluationError
+        for spans that are empty or reach outside of the tokens.
+        """
+        sentences = torch.arange(len(input_ids), device=input_ids.device)
+        check_spans(spans, sentences, token_mask(input_ids, attention_mask))
+        states = self.encoder(input_ids, attention_mask)[-1]
+        vectors = [states[:, 0]]
+        for span in spans.unbind(dim=1):
+            rows, inside = tokens_of_spans(sentences, span, states.shape[1])
+            weights = inside.unsqueeze(-1).to(states.dtype)
+            vectors.append((select_tokens(states, rows) * weights).sum(dim=1) / weights.sum(dim=1))
+        return self.head(torch.cat(vectors, dim=-1))
+
+
+@dataclass(frozen=True)
+class OneSpan:
+    """One span per sequence. Scores [B, T, 2] of first and last tokens, labels int64 [B, 2] as [start, end).
+
+    A row of two UNLABELLED is ignored. Questions without an answer point at [CLS], [0, 1), where it is a candidate.
+    """
+
+    # Both biases are shared by all positions, so they can prefer none of them.
+    link: ClassVar[Link | None] = None
+
+    max_span_length: int = 30
+
+    def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
+        """Sum over labelled sequences of the mean of both cross-entropies.
+
+        Raises EvaluationError for a span that is empty, or begins or ends where the input has no candidate.
+        """
+        if labels.shape != (len(scores), 2):
+            raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {(len(scores), 2)}")
+        start, end = labels.unbind(dim=-1)
+        given = start != UNLABELLED
+        wrong = (given != (end != UNLABELLED)) | (given & (end <= start))
+        if can_look(labels) and bool(wrong.any()):
+            span = labels[wrong][0].tolist()
+            raise EvaluationError(f"labels: got {span}, expected [start, end) with start < end, or two {UNLABELLED}")
+        last = torch.where(given, end - 1, UNLABELLED)
+        firsts, lasts = (OneClass().loss(scores[..., i], wanted) for i, wanted in enumerate((start, last)))
+        return SummedLoss((firsts.loss_sum + lasts.loss_sum) / 2, firsts.n_labelled)
+
+    def predictions(self, scores: Tensor) -> Tensor:
+        """The spans int64 [B, 2], [start, end), of the highest sum of scores among those of allowed length."""
+        widths = min(self.max_span_length, scores.shape[1])
+        lasts = F.pad(scores[..., 1], (0, widths - 1), value=IMPOSSIBLE_SCORE).unfold(1, widths, 1)
+        best = (scores[..., 0].unsqueeze(-1) + lasts).flatten(1).argmax(dim=-1)
+        start = best // widths
+        return torch.stack((start, start + best % widths + 1), dim=-1)
+
+
+class ExtractiveSpan(TaskModel):
+    """Scores of first and last tokens; see `OneSpan` for labels and predictions. Raises ModelError for no length."""
+
+    def __init__(
+        self,
+        encoder: LayeredEncoder,
+        dropout: float,
+        seed: int,
+        *,
+        max_span_length: int = 30,
+        transform: TransformName = "none",
+        encoder_mode: EncoderMode = "trained",
+    ) -> None:
+        if max_span_length < 1:
+            raise ModelError(f"max_span_length: got {max_span_length!r}, expected 1 or more")
+        head = score_head(encoder, 2, transform)
+        super().__init__(encoder, head, OneSpan(max_span_length), dropout, seed, encoder_mode)
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, candidates: Tensor | None = None
+    ) -> Tensor:
+        """Scores [B, T, 2] of `input_ids` int64 [B, T]; mask bool [B, T].
+
+        `candidates` bool [B, T] are the tokens that answers may consist of (the passage, not the question); None: all
+        tokens. Elsewhere the score is IMPOSSIBLE_SCORE. Raises EvaluationError for a sequence without candidates.
+        """
+        mask = token_mask(input_ids, attention_mask)
+        allowed = mask if candidates is None else mask & token_mask(input_ids, candidates)
+        if can_look(allowed) and not bool(allowed.any(dim=-1).all()):
+            raise EvaluationError("candidates: a sequence has no token that may be part of an answer")
+        scores = self.head(self.encoder(input_ids, attention_mask)[-1])
+        return scores.where(allowed.unsqueeze(-1), IMPOSSIBLE_SCORE)
