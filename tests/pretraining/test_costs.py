@@ -258,6 +258,24 @@ def test_the_page_names_device_mfu_total_and_the_published_yardstick(pretrain_sl
     assert cost_markdown(settings, estimate(settings)) == page
 
 
+def test_the_page_adds_up_device_hours_by_set_of_a_grid(pretrain_slice):
+    settings = settings_of([pretrain_slice(steps=steps) for steps in (8, 0, 16)])
+    assert "## By set" not in cost_markdown(settings, estimate(settings))
+    runs = [dataclasses.replace(run, set=name) for run, name in zip(settings.runs, "aab", strict=True)]
+    page = cost_markdown(dataclasses.replace(settings, runs=runs), estimate(settings))
+    table = page.partition("## By set of the grid")[2].partition("## Disk")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "|" in line]
+    assert [row[:3] for row in rows[2:]] == [["a", "2", "1"], ["b", "1", "1"], ["all", "3", "2"]]
+
+
+def test_filtered_tasks_have_the_rows_that_the_vocabulary_keeps():
+    def flops(name: str) -> float:
+        task = TaskSettings(name, None, seeds=1, epochs=1, max_length=128, development_fraction=0.0)
+        return finetuning_flops(task, lambda length, share: 1.0)
+
+    assert (flops("rv_glue_rte"), flops("rv_glue_rte_filtered")) == (2_490, 158)
+
+
 def test_the_page_shows_token_shards_and_passes_where_they_are_there(pretrain_slice):
     settings = settings_of([pretrain_slice(steps=10, batch_size=8, sequence_length=16)])
     page = cost_markdown(settings, estimate(settings), ShardsOnDisk(bytes=2_500_000, training_tokens=640))

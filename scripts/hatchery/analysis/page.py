@@ -42,7 +42,7 @@ from hatchery.analysis.summary_notes import SummaryNotes, read_notes
 from hatchery.analysis.summary_rows import numbered_rows
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.rendering.svg import read_text
-from hatchery.rendering.table import Cell, Table, table
+from hatchery.rendering.table import Cell, Content, Table, table
 from hatchery.rendering.templates import render
 from hatchery.settings.base import Settings
 from hatchery.storage.atomic import write_text
@@ -186,7 +186,7 @@ def _sections(settings: PageSettings) -> tuple[str, ...]:
 
 
 def _parts(settings: PageSettings, inputs: PageInputs, page: Path) -> Table:
-    rows = [
+    rows: list[list[Content]] = [
         [Cell(name, link=address(inputs.parts[name], page)), part.corpus, str(count[name]), part.description]
         for count in [Counter(run.name.partition("/")[0] for run in settings.runs)]
         for name, part in settings.parts.items()

@@ -36,6 +36,8 @@ class PlannedRun(Settings):
     pretraining: dict[str, Any]
     # Steps that another run has done for it.
     first_step: int = 0
+    # The set of the grid that the model belongs to, if there is one.
+    set: str = ""
 
 
 @dataclass(frozen=True)

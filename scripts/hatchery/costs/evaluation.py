@@ -31,9 +31,24 @@ TRAINING_EXAMPLES = {
     "qqp": 363_846,
     "rte": 2_490,
     "sst2": 67_349,
+    "stsb": 5_749,
+    "wnli": 635,
     "wsc": 554,
 }
 """Training examples of GLUE and SuperGLUE; the sets that BabyLM filtered are smaller."""
+
+KEPT_BY_VOCABULARY = {
+    "cola": 0.6187,
+    "mnli": 0.2482,
+    "mrpc": 0.1017,
+    "qnli": 0.0932,
+    "qqp": 0.3275,
+    "rte": 0.0635,
+    "sst2": 0.3123,
+    "stsb": 0.4015,
+    "wnli": 0.4178,
+}
+"""Share of the rows of GLUE within a child's vocabulary (reduced-vocabulary reference, section 6.2)."""
 
 OTHER_TASK_EXAMPLES = 10_000
 """For a task without a published size or a limit."""
@@ -71,8 +86,15 @@ def minimal_pairs_flops(suite: SuiteSettings, per_sequence: FlopsPerSequence) ->
 
 def finetuning_flops(task: TaskSettings, per_sequence: FlopsPerSequence) -> float:
     """All seeds and epochs, and after each epoch a forward pass over the held-out share of the training file."""
-    examples = task.examples or TRAINING_EXAMPLES.get(task.name.removeprefix("babylm_"), OTHER_TASK_EXAMPLES)
+    examples = task.examples or _training_examples(task.name)
     held_out = task.development_fraction
     # No position meets the vocabulary, and the classifier's own product is too small to count.
     work = (1 - held_out) + held_out / (1 + BACKWARD_FACTOR)
     return task.seeds * task.epochs * examples * work * per_sequence(task.max_length, 0.0)
+
+
+def _training_examples(task: str) -> int:
+    """Published rows of a task; filtered ones by the share of all rows that the vocabulary keeps."""
+    plain = task.removesuffix("_filtered").removeprefix("babylm_").removeprefix("rv_glue_")
+    share = KEPT_BY_VOCABULARY.get(plain, 1.0) if task.endswith("_filtered") else 1.0
+    return round(TRAINING_EXAMPLES.get(plain, OTHER_TASK_EXAMPLES) * share)

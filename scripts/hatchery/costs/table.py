@@ -17,6 +17,9 @@ from hatchery.storage.atomic import write_text
 from hatchery.storage.verified import write_checksums
 from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
 
+MOST_NAMES = 8
+"""Models that a note names one by one."""
+
 
 def write_cost(settings: dict[str, object], csv: Path, markdown: Path) -> None:
     """Write the CSV table and the Markdown page of an experiment's cost, and their checksums.
@@ -51,6 +54,7 @@ def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: Shar
         f"Planned for {_plan(settings.plan)}.",
         "## Pretraining",
         _pretraining(costs),
+        *(["## By set of the grid", _sets(settings, costs)] if any(run.set for run in settings.runs) else []),
         "## Disk",
         _disk(costs, shards),
     ]
@@ -89,6 +93,30 @@ def _pretraining(costs: Sequence[RunCost]) -> str:
     total += [power(sum(cost.development_flops for cost in costs)), NONE, NONE, NONE]
     total += [rough_duration(sum(cost.wall_seconds for cost in costs)), hours(sum(cost.device_hours for cost in costs))]
     return table(header, [*body, total]).markdown(aligned=True)
+
+
+def _sets(settings: CostSettings, costs: Sequence[RunCost]) -> str:
+    """Device hours of the models of each set, and of their fine-tuning."""
+    sets: dict[str, list[RunCost]] = {}
+    for run, cost in zip(settings.runs, costs, strict=True):
+        sets.setdefault(run.set or NONE, []).append(cost)
+    rows = [[name, *_of_set(settings, found)] for name, found in sets.items()]
+    header = ["set", "models", "trained", "FLOPs", "device hours", "fine-tuning FLOPs", "device hours of fine-tuning"]
+    return table(header, [*rows, ["all", *_of_set(settings, costs)]]).markdown(aligned=True)
+
+
+def _of_set(settings: CostSettings, costs: Sequence[RunCost]) -> list[str]:
+    finetuning = sum(cost.finetuning_flops for cost in costs)
+    speeds = [cost.peak_flops_per_second * settings.plan.mfu / settings.plan.devices for cost in costs]
+    seconds = sum(cost.finetuning_flops / speed for cost, speed in zip(costs, speeds, strict=True))
+    return [
+        str(len(costs)),
+        str(sum(cost.steps > 0 for cost in costs)),
+        power(sum(cost.training_flops + cost.development_flops for cost in costs)),
+        hours(sum(cost.device_hours for cost in costs)),
+        about(power(finetuning)),
+        about(hours(seconds / 3600)),
+    ]
 
 
 def _disk(costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> str:
@@ -154,7 +182,9 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
 
 
 def _names(runs: Sequence[PlannedRun]) -> str:
-    return ", ".join(run.name for run in runs)
+    # All names of a study's models would fill a page.
+    names = [run.name for run in runs]
+    return ", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} models, such as {names[0]},"
 
 
 def _peak(costs: Sequence[RunCost], plan: PlanSettings) -> str:

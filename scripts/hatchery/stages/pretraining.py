@@ -63,7 +63,9 @@ def _cost_of_run(project: Project, experiment: str, run: str) -> dict[str, Any]:
     chosen = project.seeded_run(experiment, run)
     done = continuation.first_step(project, experiment, chosen.model, chosen.seed)
     entry = {"name": run, "pretraining": pretraining_settings(project, experiment, run)}
-    return {**entry, "first_step": done} if done else entry
+    # Only where there are such, so that other estimates stay as they are.
+    more = {"first_step": done, "set": project.sets(experiment).get(chosen.model, "")}
+    return entry | {key: value for key, value in more.items() if value}
 
 
 STAGES = (

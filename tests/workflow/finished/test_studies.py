@@ -1,6 +1,7 @@
 """A study of finished experiments trains nothing; an analysis and a model rerun what depends on them, and no more."""
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ TEXT = "description: Side by side.\nexperiments: [tiny, copied]\nanalyses:\n  co
 
 
 @pytest.fixture(scope="module")
-def study(finished_project: Path) -> Path:
+def study(finished_project: Path) -> Iterator[Path]:
     """The tiny experiment and a copy of it, whose models and evaluations are the same, read together."""
     copy = finished_project / "config/experiments/copied.yaml"
     copy.write_bytes((finished_project / EXPERIMENT).read_bytes())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
 from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
-from hatchery.rendering.table import Cell, Column, Group, Table
+from hatchery.rendering.table import Cell, Column, Content, Group, Table
 from hatchery.settings.problems import nearest
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def compare(settings: ComparisonSettings, study: Study) -> Findings:
         compared = [row for key in numbers.headline() if (row := _row(numbers, model, reference, key)) is not None]
         rows += compared
         if compared:
-            lines = [[str(row["measure"]), *_cells(row)] for row in compared]
+            lines: list[list[Content]] = [[str(row["measure"]), *_cells(row)] for row in compared]
             groups.append(Group(lines, f"{labels[model]} against {labels[reference]}"))
     columns = [Column("measure", words=True), Column("this"), Column("the other"), Column("difference")]
     notes = ["Mean ± standard deviation over runs. The deviation of a difference is the root of the sum of squares."]
