@@ -20,6 +20,7 @@ from hatchery.config.reserved import RESERVED
 from hatchery.config.study_file import check_study, with_analyses
 from hatchery.config.sweeps import WrittenOut, refuse_sweeps, write_out
 from hatchery.errors import ConfigError
+from hatchery.modeling.families import DEFAULT_FAMILY
 from hatchery.settings.fields import DATA
 from hatchery.settings.problems import Problems, nearest
 from hatchery.settings.walk import Named, references
@@ -93,7 +94,7 @@ class Project:
         refuse_sweeps(raw, str(path))
         if kind == "study":
             return with_analyses(raw, str(path))
-        return validated(FILES[kind], {"family": "ltg", **raw} if kind == "model" else raw, str(path))
+        return validated(FILES[kind], {"family": DEFAULT_FAMILY, **raw} if kind == "model" else raw, str(path))
 
     def written_experiment(self, name: str) -> dict[str, Any]:
         """The experiment called `name` with grid and sweeps written out, validated, but not compared with other files.

@@ -17,6 +17,8 @@ from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.typed import build
 
 FAMILIES: dict[str, Family] = {family.name: family for family in (LTG, ROBERTA)}
+DEFAULT_FAMILY = LTG.name
+"""The family of a configuration that names none."""
 
 
 def family_of(config: ModelConfig) -> Family:
@@ -25,12 +27,12 @@ def family_of(config: ModelConfig) -> Family:
 
 
 def model_config(values: Mapping[str, Any], where: str = "model") -> ModelConfig:
-    """The configuration in `values`, of the family that their key `family` names ("ltg" where it is missing).
+    """The configuration in `values`, of the family that their key `family` names (DEFAULT_FAMILY where it is missing).
 
     Raises ConfigError for an unknown or missing key and an impossible value, and ModelError for an unknown family;
     `where` is the place that the message names.
     """
-    family = values.get("family", LTG.name)
+    family = values.get("family", DEFAULT_FAMILY)
     if family not in FAMILIES:
         raise ModelError(f"{where}.family: got {family!r}, allowed are: {', '.join(FAMILIES)}")
     return build(FAMILIES[family].configuration, values, where)
@@ -38,7 +40,7 @@ def model_config(values: Mapping[str, Any], where: str = "model") -> ModelConfig
 
 def with_token_ids(values: Mapping[str, Any], special: SpecialTokens) -> dict[str, Any]:
     """The fields of a configuration with the ids of those special tokens that its family has to know."""
-    family = FAMILIES.get(values.get("family", LTG.name))
+    family = FAMILIES.get(values.get("family", DEFAULT_FAMILY))
     roles = () if family is None else family.token_ids
     return {**values, **{f"{role}_token_id": special.ids[getattr(special, role)] for role in roles}}
 

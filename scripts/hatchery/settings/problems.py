@@ -16,7 +16,7 @@ from annotated_types import MinLen
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.settings.base import BOUNDS, Range, RefusedError, shown
 from hatchery.settings.fields import PartOf, Text, hints_of
-from hatchery.settings.walk import members_of, met, metadata, said_about
+from hatchery.settings.walk import along, members_of, metadata, said_about
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -55,10 +55,10 @@ def _order(detail: Mapping[str, Any]) -> tuple[list[str], bool, str]:
 def _explained(detail: Mapping[str, Any], hint: Any, document: Any) -> tuple[str, str]:
     location, kind, context = detail["loc"], detail["type"], detail.get("ctx", {})
     if location and location[-1] == "[key]":
-        *_, (parent, hint, _value) = met(hint, document, location[:-2])
+        *_, (parent, hint, _value) = along(hint, document, location[:-2])
         key_hint = get_args(members_of(hint)[0])[0]
         return _joined(parent), f"got the name {location[-2]!r}, expected {_wanted(key_hint)}"
-    steps = list(met(hint, document, location))
+    steps = list(along(hint, document, location))
     path, hint, value = steps[-1]
     place = _joined(path)
     match kind:

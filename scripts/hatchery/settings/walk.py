@@ -84,7 +84,7 @@ def below(hint: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
             yield from ((str(index), get_args(member)[0], item) for index, item in enumerate(value))
 
 
-def met(hint: Any, value: Any, location: Sequence[Any]) -> Iterator[tuple[Path, Any, Any]]:
+def along(hint: Any, value: Any, location: Sequence[Any]) -> Iterator[tuple[Path, Any, Any]]:
     """Path, type and value at each step to a location of pydantic's, which names members of unions between the keys."""
     path: Path = ()
     yield path, hint, value

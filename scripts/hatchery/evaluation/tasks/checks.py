@@ -3,10 +3,11 @@
 import re
 from collections.abc import Collection
 
+from hatchery.errors import ConfigError
 from hatchery.evaluation.tasks.formats.registry import FORMATS
 from hatchery.evaluation.tasks.layouts.registry import LAYOUTS, PLACEHOLDER
 from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
-from hatchery.settings.base import require
+from hatchery.settings.base import RefusedError, require
 
 PROBING_FORMATS = ("jiant", "conllu")
 # Heads that need no label set.
@@ -15,89 +16,82 @@ _REGRESSION, _CHOICE, _SPANS = "regression", "multiple_choice", "span_classifica
 
 def check_task(task: TaskSettings) -> None:
     """Raise ConfigError naming task, key, value and what is expected for settings that exclude each other."""
-    _check_files(task)
-    _check_head(task)
-    _check_labels(task)
-    if task.format not in PROBING_FORMATS:
-        _check_layout(task)
-
-
-def _require(condition: bool, task: TaskSettings, key: str, value: object, expected: str) -> None:
-    require(condition, f"task {task.name!r}: {key}", value, expected)
+    try:
+        _check_files(task)
+        _check_head(task)
+        _check_labels(task)
+        if task.format not in PROBING_FORMATS:
+            _check_layout(task)
+    except RefusedError as error:
+        raise ConfigError(f"task {task.name!r}: {error}") from None
 
 
 def _check_files(task: TaskSettings) -> None:
     keys = set(task.files)
-    _require(
+    require(
         set(task.expected_rows) <= keys,
-        task,
         "expected_rows",
         sorted(task.expected_rows),
         f"keys of files: {sorted(keys)}",
     )
     if task.format in FORMATS and FORMATS[task.format].files_by_label:
         names = set(task.label_names)
-        _require(keys == names, task, "files", sorted(keys), f"the labels {sorted(names)} as keys")
-        _require(not task.expected_rows, task, "expected_rows", task.expected_rows, "none with this format")
-        _require(not task.scored_rows, task, "scored_rows", task.scored_rows, "none with this format")
+        require(keys == names, "files", sorted(keys), f"the labels {sorted(names)} as keys")
+        require(not task.expected_rows, "expected_rows", task.expected_rows, "none with this format")
+        require(not task.scored_rows, "scored_rows", task.scored_rows, "none with this format")
         return
     scored = keys - {"train"}
-    _require("train" in keys or task.transfer is not None, task, "files", sorted(keys), "train, or a transfer")
-    _require(not scored or "validation" in scored, task, "files", sorted(keys), "the main scored set to be validation")
-    _require(bool(scored) or not task.scored_rows, task, "scored_rows", task.scored_rows, "files of a validation set")
+    require("train" in keys or task.transfer is not None, "files", sorted(keys), "train, or a transfer")
+    require(not scored or "validation" in scored, "files", sorted(keys), "the main scored set to be validation")
+    require(bool(scored) or not task.scored_rows, "scored_rows", task.scored_rows, "files of a validation set")
 
 
 def _check_head(task: TaskSettings) -> None:
     kind = task.head.kind
     spans = task.format in PROBING_FORMATS
-    _require(
+    require(
         spans == (kind == _SPANS),
-        task,
         "head.kind",
         kind,
         f"{_SPANS} with the formats {', '.join(PROBING_FORMATS)} only",
     )
     choice = not spans and LAYOUTS[task.layout].choices is not None
-    _require(choice == (kind == _CHOICE), task, "head.kind", kind, f"{_CHOICE} with the layout copa only")
+    require(choice == (kind == _CHOICE), "head.kind", kind, f"{_CHOICE} with the layout copa only")
 
 
 def _check_labels(task: TaskSettings) -> None:
     names, kind = task.label_names, task.head.kind
-    _require(len(set(names)) == len(names), task, "labels", task.labels, "labels that differ")
+    require(len(set(names)) == len(names), "labels", task.labels, "labels that differ")
     if kind in (_REGRESSION, _CHOICE):
-        _require(not names, task, "labels", task.labels, f"none with the head {kind}")
+        require(not names, "labels", task.labels, f"none with the head {kind}")
     elif kind != _SPANS:
-        _require(len(names) >= 2, task, "labels", task.labels, "two or more")
+        require(len(names) >= 2, "labels", task.labels, "two or more")
     if task.layout == "record":
-        _require(len(names) == 2, task, "labels", task.labels, "two: not an answer, an answer")
+        require(len(names) == 2, "labels", task.labels, "two: not an answer, an answer")
     if names:
         _require_labels(task, "label_values", task.label_values.values())
     if task.transfer is not None:
         mapped = set(task.transfer.labels)
-        _require(
-            mapped == set(names), task, "transfer.labels", sorted(mapped), f"the labels {', '.join(names)} as keys"
-        )
+        require(mapped == set(names), "transfer.labels", sorted(mapped), f"the labels {', '.join(names)} as keys")
 
 
 def _require_labels(task: TaskSettings, key: str, values: Collection[LabelValue]) -> None:
     for value in values:
-        _require(label_text(value) in task.label_names, task, key, value, f"one of {', '.join(task.label_names)}")
+        require(label_text(value) in task.label_names, key, value, f"one of {', '.join(task.label_names)}")
 
 
 def _check_layout(task: TaskSettings) -> None:
     segments = task.layout == "segments"
     if not segments:
-        _require(task.format == "rows", task, "format", task.format, f"rows with the layout {task.layout}")
-        _require(not task.fields, task, "fields", task.fields, f"none: the layout {task.layout} knows its fields")
+        require(task.format == "rows", "format", task.format, f"rows with the layout {task.layout}")
+        require(not task.fields, "fields", task.fields, f"none: the layout {task.layout} knows its fields")
     else:
         own = FORMATS[task.format].fields
-        _require(bool(own or task.fields), task, "fields", task.fields, "one to three fields")
+        require(bool(own or task.fields), "fields", task.fields, "one to three fields")
         for field in task.fields:
             rest = PLACEHOLDER.sub("", field)
-            _require(not re.search("[{}]", rest), task, "fields", field, "a template whose braces hold names of fields")
+            require(not re.search("[{}]", rest), "fields", field, "a template whose braces hold names of fields")
     if task.layout == "wic":
-        _require(
-            task.normalisation == "none", task, "normalisation", task.normalisation, "none: it would move the words"
-        )
+        require(task.normalisation == "none", "normalisation", task.normalisation, "none: it would move the words")
     if task.vocabulary is not None:
-        _require(segments, task, "vocabulary", task.layout, "the layout segments")
+        require(segments, "vocabulary", task.layout, "the layout segments")
