@@ -1,9 +1,11 @@
 """The tiny experiment, run once for all tests that look at its files or ask what would run again."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from projects import TINY, make_project, snakemake
+from projects import TINY, make_project, planned_rules, snakemake
+from studies import COPY, PAGE, STUDY, TEXT
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +15,19 @@ def finished_project(tmp_path_factory: pytest.TempPathFactory, repository: Path)
     result = snakemake(folder, "--cores", "2", *TINY)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
+
+
+@pytest.fixture(scope="module")
+def study(finished_project: Path) -> Iterator[Path]:
+    """The project with a study: the tiny experiment and a copy of it, whose models and evaluations are the same."""
+    first = not (finished_project / PAGE).exists()
+    (finished_project / COPY).write_bytes((finished_project / "config/experiments/tiny.yaml").read_bytes())
+    (finished_project / STUDY).parent.mkdir(exist_ok=True)
+    (finished_project / STUDY).write_text(TEXT, encoding="utf-8")
+    planned = planned_rules(finished_project, "results/side/summary.csv")
+    assert planned == ({"collect_measurements": 1, "join_experiments": 1, "summarise": 1} if first else {})
+    result = snakemake(finished_project, "--cores", "2", PAGE)
+    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
+    yield finished_project
+    (finished_project / COPY).unlink()
+    (finished_project / STUDY).unlink()

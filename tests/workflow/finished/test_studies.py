@@ -1,34 +1,14 @@
 """A study of finished experiments trains nothing; an analysis and a model rerun what depends on them, and no more."""
 
 import csv
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from projects import planned_rules, snakemake
+from projects import planned_rules
+from studies import PAGE, STUDY
 from test_rerun_matrix import EXPERIMENT, FIGURES, changed
 
 pytestmark = pytest.mark.slow
-
-STUDY = "config/studies/side.yaml"
-PAGE = "results/side/index.html"
-TEXT = "description: Side by side.\nexperiments: [tiny, copied]\nanalyses:\n  comparison: {}\n"
-
-
-@pytest.fixture(scope="module")
-def study(finished_project: Path) -> Iterator[Path]:
-    """The tiny experiment and a copy of it, whose models and evaluations are the same, read together."""
-    copy = finished_project / "config/experiments/copied.yaml"
-    copy.write_bytes((finished_project / EXPERIMENT).read_bytes())
-    (finished_project / STUDY).parent.mkdir(exist_ok=True)
-    (finished_project / STUDY).write_text(TEXT, encoding="utf-8")
-    planned = planned_rules(finished_project, "results/side/summary.csv")
-    assert planned == {"collect_measurements": 1, "join_experiments": 1, "summarise": 1}
-    result = snakemake(finished_project, "--cores", "2", PAGE)
-    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
-    yield finished_project
-    copy.unlink()
-    (finished_project / STUDY).unlink()
 
 
 def test_a_finished_study_has_nothing_to_do_and_tells_equal_models_apart(study: Path) -> None:
