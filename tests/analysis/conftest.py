@@ -206,8 +206,8 @@ class Experiment:
         sets |= {name: (measured, more) for name, (_, measured, more) in transfer.items()}
         rows = []
         for name, (measured, runs) in sets.items():
-            for run, (values, failed) in runs.items():
-                seed, rate = run if isinstance(run, tuple) else (run, 5e-5)
+            for tuned, (values, failed) in runs.items():
+                seed, rate = tuned if isinstance(tuned, tuple) else (tuned, 5e-5)
                 rows += [
                     [name, seed, rate, metric, value, 30, value, failed]
                     for metric, value in zip(measured, values, strict=True)
@@ -246,11 +246,11 @@ class Experiment:
     ) -> Path:
         folder = self.folder / stage / run / name
         inputs = {"model": self.pretraining[run]} if run in self.pretraining else {}
-        with stage_run(folder / "manifest.json", settings, inputs) as run:
+        with stage_run(folder / "manifest.json", settings, inputs) as job:
             for file, text in files.items():
                 write_text(folder / file, text)
-                run.add_output(folder / file)
-            run.measures.update(measures or {})
+                job.add_output(folder / file)
+            job.measures.update(measures or {})
         return folder / "manifest.json"
 
     def collect_settings(self) -> dict[str, Any]:
