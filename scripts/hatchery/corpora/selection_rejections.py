@@ -29,7 +29,7 @@ def rejections_of_selection(manifest: Manifest) -> Rejections:
     Raises ManifestError when the manifest names no such table, EvaluationError where one is another.
     """
     rejections = Rejections()
-    for counted in read_records(manifest.file("counts.csv"), _Count):
+    for counted in read_records(manifest.file("counts.csv"), _Count, may_be_empty=True):
         if counted.measure in REASONS and counted.value:
             rejections.count(_named(counted.measure), counted.value)
     for sample in read_records(manifest.file("samples.csv"), _Sample, may_be_empty=True):

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def study(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Study:
         PublishedChoice("reduced_vocabulary", {"one/m_128_4_untrained": "rv_256_256_1024_8_8_untrained"}),
         PublishedChoice("reduced_vocabulary", {"two/m_16_1": "rv_32_32_64_1_1_unconstrained"}),
     )
-    return Study("invented", (), choices, tables | {"summary": folder / "summary.csv"}, files)
+    return Study("invented", (), {}, choices, tables | {"summary": folder / "summary.csv"}, files)
 
 
 @pytest.fixture(scope="session")
@@ -107,6 +108,6 @@ def analysed(study: Study) -> Callable[..., Findings]:
         tables = {table: study.tables[table] for table in analysis.needs}
         files = {file: study.files[file] for file in analysis.published(chosen)}
         # Only what it says that it needs.
-        return analysis.run(chosen, Study(study.name, study.runs, study.published, tables, files))
+        return analysis.run(chosen, replace(study, tables=tables, files=files))
 
     return run

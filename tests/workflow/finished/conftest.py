@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from projects import TINY, make_project, planned_rules, snakemake
-from studies import COPY, PAGE, STUDY, TEXT
+from tiny_experiment import COPY, PAGE, STUDY, TEXT
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ import pytest
 from faults import DAMAGE, damaged
 from forked import WATCH, run
 from projects import TINY, snakemake
-from studies import PAGE as STUDY_PAGE
+from tiny_experiment import PAGE as STUDY_PAGE
 
 from hatchery.stages.registry import own_commands
 

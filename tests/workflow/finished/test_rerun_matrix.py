@@ -1,23 +1,14 @@
 """Changing one value reruns exactly the stages that depend on it; a comment reruns nothing."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from projects import TINY, planned_rules
+from tiny_experiment import EXPERIMENT, FIGURES, changed
 
 pytestmark = pytest.mark.slow
 
-EXPERIMENT = "config/experiments/tiny.yaml"
-FIGURES = {
-    "draw_figure learning_curves",
-    "draw_figure layer_weights",
-    "draw_figure phenomena",
-    "draw_figure task_scores",
-    "draw_figure layer_contributions",
-}
 EXPORT = {"export_model", "list_exported_models"}
 SUMMARY = {"collect_measurements", "summarise", "write_provenance", "write_page", *EXPORT}
 # The estimate of the cost is on the cards of the runs.
@@ -185,18 +176,6 @@ CHANGES = {
         {*AFTER_TOKENS, *COST},
     ),
 }
-
-
-@contextmanager
-def changed(path: Path, old: str, new: str) -> Iterator[None]:
-    before = path.read_bytes()
-    text = before.decode("utf-8")
-    assert old in text, f"{path} no longer holds {old!r}: mend this test"
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    try:
-        yield
-    finally:
-        path.write_bytes(before)
 
 
 @pytest.mark.parametrize("name", CHANGES)

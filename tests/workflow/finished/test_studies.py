@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from projects import planned_rules
-from studies import PAGE, STUDY
-from test_rerun_matrix import EXPERIMENT, FIGURES, changed
+from tiny_experiment import EXPERIMENT, FIGURES, PAGE, STUDY, changed
 
 pytestmark = pytest.mark.slow
 
