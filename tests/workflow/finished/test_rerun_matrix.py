@@ -1,5 +1,7 @@
 """Changing one value reruns exactly the stages that depend on it; a comment reruns nothing."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
