@@ -61,7 +61,8 @@ def test_scancel_sends_sigterm_first_and_ends_the_job(tmp_path: Path) -> None:
     )
     ask("scancel", job_id)
     wait_for_state(job_id, "CANCELLED")
-    assert "told" in output(tmp_path, job_id)
+    # What the step says may reach the file after the controller knows its end.
+    wait_for(lambda: "told" in output(tmp_path, job_id), "the step's last words")
 
 
 def preempt(folder: Path, partition: str) -> str:
