@@ -13,10 +13,10 @@ FIGURES = {
     "draw_figure layer_contributions",
 }
 
-COPY = "config/experiments/copied.yaml"
+COPY = "config/experiments/second.yaml"
 STUDY = "config/studies/side.yaml"
 PAGE = "results/side/index.html"
-TEXT = "description: Side by side.\nexperiments: [tiny, copied]\nanalyses:\n  comparison: {}\n"
+TEXT = "description: Side by side.\nexperiments: [tiny, second]\nanalyses:\n  comparison: {}\n"
 
 
 @contextmanager

@@ -14,11 +14,11 @@ def test_a_finished_study_has_nothing_to_do_and_tells_equal_models_apart(study: 
     assert planned_rules(study, PAGE) == {}
     with (study / "results/side/summary.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert {(row["experiment"], row["model"].partition("/")[0]) for row in rows} == {("tiny",) * 2, ("copied",) * 2}
+    assert {(row["experiment"], row["model"].partition("/")[0]) for row in rows} == {("tiny",) * 2, ("second",) * 2}
     means = {(row["model"], row["suite"], row["task"], row["metric"]): row["mean"] for row in rows}
-    assert all(means[f"copied/{key[0].partition('/')[2]}", *key[1:]] == mean for key, mean in means.items())
+    assert all(means[f"second/{key[0].partition('/')[2]}", *key[1:]] == mean for key, mean in means.items())
     page = (study / PAGE).read_text(encoding="utf-8")
-    assert "Side by side" in page and "../tiny/index.html" in page and "copied/elc_bert against tiny/elc_bert" in page
+    assert "Side by side" in page and "../tiny/index.html" in page and "second/elc_bert against tiny/elc_bert" in page
 
 
 def test_an_analysis_setting_reruns_no_model_and_no_join(study: Path) -> None:
