@@ -124,6 +124,16 @@ def test_a_folder_that_is_a_link_cannot_be_written_through(tmp_path: Path) -> No
     refused(tar(tmp_path / "a.tar", (link, b""), ("folder/evil.txt", b"evil")), "the member 'folder' is a link")
 
 
+@pytest.mark.parametrize("suffix", [".tar", ".zip"])
+def test_a_link_that_lay_in_the_target_is_not_written_through(suffix: str, tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "target/folder").symlink_to(tmp_path / "elsewhere")
+    make: Any = zipped if suffix == ".zip" else tar
+    refused(make(tmp_path / f"a{suffix}", ("folder/evil.txt", b"evil")), "'folder/evil.txt' would be written outside")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_a_link_in_a_zip_is_refused(tmp_path: Path) -> None:
     info = zipfile.ZipInfo("evil")
     info.external_attr = (stat.S_IFLNK | 0o777) << 16

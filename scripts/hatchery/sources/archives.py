@@ -78,7 +78,7 @@ def _unpack_zip(archive: Path, target: Path, limits: ArchiveLimits) -> None:
     with open_zip(archive) as opened:
         for info, path in checked_members(archive, opened, limits):
             with reading(archive, info.filename), opened.open(info) as content:
-                _write(content, _free_place(archive, info.filename, target / path))
+                _write(content, _free_place(archive, info.filename, target, path))
 
 
 def _unpack_tar(archive: Path, opener: Callable[[Path], Any], target: Path, limits: ArchiveLimits) -> None:
@@ -132,14 +132,10 @@ def _unpack_member(opened: tarfile.TarFile, info: tarfile.TarInfo, checks: Membe
     checks.check_file(info.name, info.size)
     if is_hidden(path):
         return
-    try:
-        tarfile.data_filter(info, str(target))
-    except tarfile.FilterError as error:
-        raise checks.refusal(info.name, f"is not safe to unpack: {error}") from error
     content = opened.extractfile(info)
     assert content is not None  # None for links and folders only
     with content:
-        _write(content, _free_place(checks.archive, info.name, target / path))
+        _write(content, _free_place(checks.archive, info.name, target, path))
 
 
 def _drain(archive: Path, stream: IO[bytes]) -> None:
@@ -156,7 +152,11 @@ def _write(content: IO[bytes], path: Path) -> None:
         shutil.copyfileobj(content, output, _BLOCK_BYTES)
 
 
-def _free_place(archive: Path, member: str, path: Path) -> Path:
+def _free_place(archive: Path, member: str, target: Path, name: str) -> Path:
+    path = target / name
+    # The checked name leads outside only through a link that lay in the target before.
+    if not path.resolve().is_relative_to(target.resolve()):
+        raise SourceError(f"{archive}: the member {member!r} would be written outside {target}, through a link in it")
     if path.exists():
         raise SourceError(f"{archive}: the member {member!r} would replace a file of the same name")
     path.parent.mkdir(parents=True, exist_ok=True)
