@@ -6,7 +6,7 @@ Where results are kept that experiments share is in `kept_results.py`.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hatchery.analysis.analyses.analysis import SUMMARY
+from hatchery.analysis.analyses.analysis import CORPORA, CORPUS, SUMMARY, SWEEP, TIDY_TABLES, TOKENS
 from hatchery.analysis.analyses.registry import analysis_called
 from hatchery.analysis.figures.registry import PUBLISHED, Need, figures_drawn_from, require_figure, tables_of
 from hatchery.analysis.msgs_features import bias_features
@@ -15,8 +15,8 @@ from hatchery.config.continuation import origin_of, path_of
 from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.paper_tables import paper_of_tables
-from hatchery.config.study_file import published_tables, study_entry
-from hatchery.planning.data_layout import DataLayout
+from hatchery.config.study_file import published_tables, study_entry, sweeps_read
+from hatchery.planning.data_layout import DataLayout, sweep_manifest
 from hatchery.rendering.figures import Declaration
 from hatchery.settings.fields import NAME
 
@@ -204,9 +204,19 @@ class Layout(DataLayout):
         return {name: f"results/{study}/analyses/{name}/manifest.json" for name in entries}
 
     def analysis_tables(self, study: str, analysis: str) -> dict[str, str]:
-        """The tables that an analysis of a study needs, by name. Raises ConfigError for one that it does not have."""
-        needs = analysis_called(study_entry(self.project, study, analysis)["analysis"]).needs
-        return {name: f"results/{study}/{name}.{'csv' if name == SUMMARY else 'parquet'}" for name in needs}
+        """The tables and manifests that an analysis of a study needs, by name.
+
+        Raises ConfigError for one that it does not have.
+        """
+        entry = study_entry(self.project, study, analysis)
+        needs = analysis_called(entry["analysis"]).needs
+        tables = {name: f"results/{study}/{name}.parquet" for name in needs if name in TIDY_TABLES}
+        if SUMMARY in needs:
+            tables[SUMMARY] = f"results/{study}/{SUMMARY}.csv"
+        parts = self.project.parts(study) if CORPORA in needs else []
+        tables |= {f"{CORPUS}/{part}": self.experiment_corpus(part) for part in parts}
+        tables |= {f"{TOKENS}/{part}": self.experiment_tokens(part) for part in parts}
+        return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in sweeps_read(entry)}
 
     def analysis_files(self, study: str, analysis: str) -> dict[str, str]:
         """The published tables that an analysis of a study reads, by their path below `config/published/`."""
