@@ -1,17 +1,23 @@
 """The figures of a study whose experiments were evaluated on different things: each draws what there is."""
 
+import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import pytest
 
 from hatchery.analysis.collect_measurements import collect_measurements
 from hatchery.analysis.figures.registry import declared_figures, tables_of
-from hatchery.analysis.figures.stage import draw_figure
+from hatchery.analysis.figures.stage import draw_figure, remarks
 from hatchery.analysis.join_experiments import join_experiments
+from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.tidy_tables import TABLES
+from hatchery.config.project import Project
+from hatchery.stages.registry import stage_settings
 
 FIGURES = [name for name, declared in declared_figures().items() if tables_of(declared)]
 EVALUATIONS = ("minimal_pairs", "finetuning", "probing", "layer_weights", "other_tasks", "nothing")
@@ -69,8 +75,31 @@ def test_a_model_without_such_numbers_is_left_out_and_nothing_raises(
     assert "NaN" not in text and not re.search(r'="[^"]*\bnan\b', text)
 
 
-@pytest.mark.parametrize("figure", FIGURES)
-def test_a_figure_whose_models_all_lack_its_numbers_says_so(
-    figure: str, tables: dict[str, Path], tmp_path: Path
+@pytest.mark.parametrize(("figure", "models"), [("phenomena", 5), ("bias_violins", 4), ("feature_dots", 4)])
+def test_a_panel_says_which_models_have_no_numbers_in_it(
+    figure: str, models: int, tables: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn(figure, ("nothing",), tables, tmp_path / "figure.svg")
+    monkeypatch.setattr(
+        "hatchery.rendering.drawing.figure_style", lambda style: mpl.rc_context({"svg.fonttype": "none"})
+    )
+    text = drawn(figure, EVALUATIONS, tables, tmp_path / "figure.svg")
+    if figure == "feature_dots":
+        assert text.count(">not run<") >= models
+    else:
+        assert f"not evaluated: {models} models" in text
+
+
+def test_models_of_experiments_that_were_not_evaluated_so_are_not_among_those_that_are_drawn(
+    repository: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(repository / "config", tmp_path / "config")
+    study = "experiments: [reduced_vocabulary_constrained, demo]\n"
+    (tmp_path / "config/studies/both.yaml").write_text(study, encoding="utf-8")
+    project = Project(tmp_path / "config")
+    pairs = json.loads(stage_settings(project, "draw_figure", experiment="both", figure="phenomena"))
+    # Otherwise its 138 models would be the first, and there would be nothing to draw.
+    assert {run["model"].partition("/")[0] for run in pairs["runs"]} == {"demo"}
+    assert pairs["without"] == ["reduced_vocabulary_constrained"] and "left_out" not in pairs
+    curves = json.loads(stage_settings(project, "draw_figure", experiment="both", figure="learning_curves"))
+    assert curves["left_out"] > 100 and "without" not in curves
+    assert list(remarks(FigureSettings("both", (), without=("a", "b")))) == ["not evaluated in this way: a, b"]

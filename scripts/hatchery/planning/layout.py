@@ -8,8 +8,7 @@ from pathlib import Path
 
 from hatchery.analysis.analyses.analysis import CORPORA, CORPUS, SUMMARY, SWEEP, TIDY_TABLES, TOKENS
 from hatchery.analysis.analyses.registry import analysis_called
-from hatchery.analysis.figures.registry import PUBLISHED, Need, figures_drawn_from, require_figure, tables_of
-from hatchery.analysis.msgs_features import bias_features
+from hatchery.analysis.figures.registry import PUBLISHED, figures_drawn_from, require_figure, tables_of
 from hatchery.call import Argument
 from hatchery.config.continuation import origin_of, path_of
 from hatchery.config.finetuning_jobs import task_batch
@@ -19,6 +18,7 @@ from hatchery.config.study_file import published_tables, study_entry, sweeps_rea
 from hatchery.planning.data_layout import DataLayout, sweep_manifest
 from hatchery.rendering.figures import Declaration
 from hatchery.settings.fields import NAME
+from hatchery.stages.figures import drawable
 
 
 class Layout(DataLayout):
@@ -124,17 +124,6 @@ class Layout(DataLayout):
             for baseline in block["baselines"]
             for suite in block["minimal_pairs"]
         }
-
-    def probed(self, experiment: str) -> dict[str, str]:
-        """Manifests of the fine-tuning results that have layer weights (edge probing), by `RUN-sSEED:TASK`."""
-        finetuned = self.finetuned(experiment)
-        kinds = {name: self.project.block("task", name.split(":")[1])["head"]["kind"] for name in finetuned}
-        return {name: path for name, path in finetuned.items() if kinds[name] == "span_classification"}
-
-    def ambiguous(self, experiment: str) -> dict[str, str]:
-        """Manifests of the fine-tuning results on the ambiguous tasks of MSGS, by `RUN-sSEED:TASK`."""
-        finetuned = self.finetuned(experiment)
-        return {name: path for name, path in finetuned.items() if bias_features(name.split(":")[1]) is not None}
 
     def table_layout(self, experiment: str) -> list[str]:
         """The layout of a paper's tables, where the experiment repeats one, or is the miniature of one that does."""
@@ -263,17 +252,7 @@ class Layout(DataLayout):
         return self.figure(experiment, figure).report_text(experiment, bool(self.published(experiment)))
 
     def _drawable(self, experiment: str) -> list[str]:
-        results: dict[Need, Callable[[str], dict[str, str]]] = {
-            "runs": self.pretrained,
-            "curves": self.pretrained,
-            "layer_weights": self.pretrained,
-            "minimal_pairs": self.minimal_pairs,
-            "tasks": self.finetuned,
-            "ambiguous_tasks": self.ambiguous,
-            "probes": self.probed,
-        }
-        parts = self.project.parts(experiment)
-        has: list[str] = [need for need, found in results.items() if any(map(found, parts))]
+        has = [need for part in self.project.parts(experiment) for need in drawable(self.project, part)]
         if self.project.is_study(experiment):
             has += [entry["analysis"] for entry in self.project.block("study", experiment)["analyses"].values()]
         return has

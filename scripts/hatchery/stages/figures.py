@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from hatchery.analysis.figures.registry import declared_figures
+from hatchery.analysis.figures.registry import NEEDS, declared_figures
+from hatchery.analysis.msgs_features import bias_features
 from hatchery.config.project import Project
 from hatchery.stages.analysis import published_of, runs_of
 from hatchery.stages.record import Stage
@@ -11,9 +12,28 @@ MOST_DRAWN = 40
 """Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""
 
 
+def drawable(project: Project, experiment: str) -> list[str]:
+    """What an experiment's results give figures to draw (`NEEDS`)."""
+    block = project.experiment(experiment)
+    tasks = list(block["finetuning"]["tasks"])
+    lacking = {
+        "minimal_pairs": not block["minimal_pairs"],
+        "tasks": not tasks,
+        "ambiguous_tasks": all(bias_features(task) is None for task in tasks),
+        "probes": all(project.block("task", task)["head"]["kind"] != "span_classification" for task in tasks),
+    }
+    return [need for need in NEEDS if not lacking.get(need, False)]
+
+
 def figure_settings(project: Project, experiment: str, figure: str) -> dict[str, Any]:
-    """A figure of an experiment or a study, with the first models as far as they fit, and what it marks of papers."""
+    """A figure of an experiment or a study, with the first models as far as they fit, and what it marks of papers.
+
+    The experiments of a study that were not evaluated in this way are named, and none of their models is drawn.
+    """
     block, declared, runs = project.results_of(experiment), declared_figures()[figure], runs_of(project, experiment)
+    needs, parts = {need for need in declared.needs if need in NEEDS}, project.parts(experiment)
+    without = [part for part in parts if project.is_study(experiment) and not needs <= set(drawable(project, part))]
+    runs = [run for run in runs if run["model"].partition("/")[0] not in without]
     models = list(dict.fromkeys(run["model"] for run in runs))
     most = len(models) if declared.all_models else MOST_DRAWN
     left_out = len(models[most:])
@@ -24,6 +44,7 @@ def figure_settings(project: Project, experiment: str, figure: str) -> dict[str,
         "runs": [run for run in runs if run["model"] in models[:most]],
         "style": block["figures"],
         **({"left_out": left_out} if left_out else {}),
+        **({"without": without} if without else {}),
         **({"published": published_of(project, experiment)} if declared.published else {}),
     }
 
