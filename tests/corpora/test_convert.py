@@ -49,6 +49,24 @@ def convert(settings: dict[str, Any], manifests: dict[str, Path], output: Path, 
         convert_corpus(build(ConvertSettings, settings), manifests, run, workers=workers)
 
 
+def test_a_changed_translation_is_converted_anew_though_the_sources_sentences_are_the_same(tmp_path: Path) -> None:
+    settings = {
+        "sources": [{"name": "pairs", "reader": "parallel_text", "options": {"files": {"any": ["a.de", "a.en"]}}}],
+        "split": {"development_fraction": 0.0},
+    }
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    (raw / "a.de").write_text("Eins.\nZwei.\n")
+    texts = []
+    for english in ("One.\nTwo.\n", "1.\n2.\n"):
+        (raw / "a.en").write_text(english)
+        register_source("pairs", raw, tmp_path / "pairs.json")
+        convert(settings, {"pairs": tmp_path / "pairs.json"}, tmp_path / "out" / "manifest.json")
+        rows = read_tables(read_manifest(tmp_path / "out" / "manifest.json").files(".parquet")).to_pylist()
+        texts.append([row["text"] for row in rows])
+    assert texts == [["Eins.\nOne.", "Zwei.\nTwo."], ["Eins.\n1.", "Zwei.\n2."]]
+
+
 def test_shards_hold_every_document_once_and_the_tables_count_them(manifests: dict[str, Path], tmp_path: Path) -> None:
     convert(BNC_AND_TEXT, manifests, tmp_path / "manifest.json")
     manifest = read_manifest(tmp_path / "manifest.json")

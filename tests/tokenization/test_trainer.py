@@ -31,6 +31,13 @@ KINDS: dict[str, dict[str, object]] = {
         "pre_tokenizer": "bert",
         "continuing_subword_prefix": "##",
     },
+    "bpe": {
+        "kind": "bpe",
+        "special_tokens": "roberta",
+        "normalizer": "nmt_nfkc",
+        "pre_tokenizer": "metaspace",
+        "individual_digits": False,
+    },
     "unigram": {
         "kind": "unigram",
         "special_tokens": "roberta",
@@ -207,6 +214,7 @@ def test_nfkc_makes_ligatures_plain(small: SimpleNamespace, tmp_path: Path) -> N
         ({"continuing_subword_prefix": "@@"}, "continuing_subword_prefix: byte_level marks word starts already"),
         ({"pre_tokenizer": "ltg_bnc"}, "continuing_subword_prefix: ltg_bnc does not mark word starts"),
         ({"kind": "byte_bpe", "pre_tokenizer": "metaspace"}, "pre_tokenizer: byte_bpe needs byte_level"),
+        ({"kind": "bpe"}, "pre_tokenizer: bpe needs metaspace"),
         ({"kind": "byte_bpe", "continuing_subword_prefix": "@@"}, "continuing_subword_prefix: only wordpiece"),
         ({"special_tokens": "bert"}, "special_tokens: got 'bert', allowed are: babylm, bnc, roberta"),
         ({"splits": []}, "splits: expected at least 1 entry, got 0"),
