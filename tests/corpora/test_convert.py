@@ -14,9 +14,10 @@ import forked
 import pytest
 
 from hatchery.corpora.convert import convert_corpus
+from hatchery.corpora.document_parts import file_groups
 from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.corpora.registry import READERS, Reader, reader_and_options
-from hatchery.corpora.settings import ConvertSettings
+from hatchery.corpora.settings import ConvertSettings, SplitSettings
 from hatchery.errors import ConfigError, CorpusError, SourceError
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.parquet import read_tables
@@ -49,22 +50,18 @@ def convert(settings: dict[str, Any], manifests: dict[str, Path], output: Path, 
         convert_corpus(build(ConvertSettings, settings), manifests, run, workers=workers)
 
 
-def test_a_changed_translation_is_converted_anew_though_the_sources_sentences_are_the_same(tmp_path: Path) -> None:
-    settings = {
-        "sources": [{"name": "pairs", "reader": "parallel_text", "options": {"files": {"any": ["a.de", "a.en"]}}}],
-        "split": {"development_fraction": 0.0},
-    }
+def test_a_part_of_parallel_text_depends_on_both_sides(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     raw.mkdir()
     (raw / "a.de").write_text("Eins.\nZwei.\n")
-    texts = []
-    for english in ("One.\nTwo.\n", "1.\n2.\n"):
+    keys, options = [], {"files": {"any": ["a.de", "a.en"]}}
+    for name, english in (("one", "One.\nTwo.\n"), ("two", "1.\n2.\n")):
         (raw / "a.en").write_text(english)
-        register_source("pairs", raw, tmp_path / "pairs.json")
-        convert(settings, {"pairs": tmp_path / "pairs.json"}, tmp_path / "out" / "manifest.json")
-        rows = read_tables(read_manifest(tmp_path / "out" / "manifest.json").files(".parquet")).to_pylist()
-        texts.append([row["text"] for row in rows])
-    assert texts == [["Eins.\nOne.", "Zwei.\nTwo."], ["Eins.\n1.", "Zwei.\n2."]]
+        register_source("pairs", raw, tmp_path / f"{name}.json")
+        (group,) = file_groups("pairs", "parallel_text", options, tmp_path / f"{name}.json", SplitSettings())
+        assert group.bytes == len("Eins.\nZwei.\n" + english)
+        keys.append(group.key())
+    assert keys[0] != keys[1]
 
 
 def test_shards_hold_every_document_once_and_the_tables_count_them(manifests: dict[str, Path], tmp_path: Path) -> None:
@@ -215,7 +212,11 @@ def test_wrong_settings_are_refused_before_anything_is_read(
 
 @pytest.mark.parametrize("name", sorted(READERS))
 def test_every_registered_reader_has_documented_options(name: str) -> None:
-    required = {"babylm": {"corpus": "qed"}, "raw_text": {"format": "json_lines"}}
+    required: dict[str, dict[str, Any]] = {
+        "babylm": {"corpus": "qed"},
+        "raw_text": {"format": "json_lines"},
+        "parallel_text": {"files": {"any": ["a.tsv"]}},
+    }
     reader, options = reader_and_options(name, required.get(name, {}), "sources[0]")
     assert reader.options.__doc__
     assert reader.read.__doc__

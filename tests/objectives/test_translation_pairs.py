@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import TrainingError
@@ -77,15 +77,12 @@ def test_no_pair_within_the_limits_is_an_error_at_the_first_batch(make_collectio
         pairs.batch_at(0, 0, 100)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=60), st.integers(1, 90))
 def test_every_epoch_has_each_pair_once_in_batches_within_the_budget(
-    lengths: list[tuple[int, int]], budget: int
+    make_traceable: Made, lengths: list[tuple[int, int]], budget: int
 ) -> None:
-    from conftest import MadeCollection, made_document
-
-    documents = [made_document(np.arange(sum(pair)), pair, np.zeros(sum(pair), bool)) for pair in lengths]
-    pairs = pairs_of(MadeCollection(documents))
+    pairs = pairs_of(make_traceable(lengths, "roberta"))
     per_epoch = pairs.batches_per_epoch(budget)
     for epoch in range(2):
         drawn = [pairs.batch_at(7, epoch * per_epoch + number, budget) for number in range(per_epoch)]

@@ -222,7 +222,7 @@ def test_nfkc_makes_ligatures_plain(small: SimpleNamespace, tmp_path: Path) -> N
         ({"vocabulary_size": 262}, "vocabulary_size: 262 is too small"),
         ({"special_tokens": ["[UNK]", "[PAD]"]}, "special_tokens: got "),
         ({"kind": "unigram"}, "pre_tokenizer: unigram needs metaspace"),
-        ({"kind": "bpe"}, "kind: got 'bpe'"),
+        ({"kind": "bpee"}, "kind: got 'bpee'"),
         ({"min_frequency": -1}, "min_frequency: got -1, expected at least 0"),
         ({"sentences_limit": 0}, "sentences_limit: got 0, expected at least 1"),
         ({"vocab_size": 300}, "vocab_size: unknown key"),

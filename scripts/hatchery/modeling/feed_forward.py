@@ -27,7 +27,7 @@ class FeedForward(nn.Module):
         pre_layer_norm: LayerNorm | None = None,
         inner_layer_norm: LayerNorm | None = None,
     ) -> None:
-        """`exact_gelu` is the GELU with the error function, otherwise the tanh approximation; a plain one may be `relu`."""
+        """`exact_gelu` is the GELU with the error function, otherwise the tanh approximation; `relu` replaces it."""
         super().__init__()
         self.gated, self.relu, self.approximate = gated, relu, "none" if exact_gelu else "tanh"
         self.pre_layer_norm = pre_layer_norm

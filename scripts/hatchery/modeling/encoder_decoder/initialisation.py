@@ -25,6 +25,9 @@ def initialise_encoder_decoder_(model: nn.Module, seed: int) -> None:
                 parameter.fill_(1.0 if name.endswith("weight") else 0.0)
             elif parameter.dim() < 2:
                 parameter.zero_()
+            elif name == "head.vocabulary_weight":
+                # The stream that scaled variants are drawn from, so that all have the same matrix but for its scale.
+                normal_(parameter, 1 / math.sqrt(config.hidden_size), seed, "output_weight")
             elif isinstance(module, nn.Linear):
                 normal_(parameter, xavier_deviation(parameter), seed, name)
             else:
