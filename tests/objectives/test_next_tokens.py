@@ -79,7 +79,7 @@ def test_other_ways_of_cutting_predict_an_end_only_where_the_document_has_one(ma
     [
         (
             {"task": "causal", "mask_probability": 0.2},
-            "mask_probability: unknown key here: it belongs to task masked; allowed are: reset_attention, segments, task",
+            "mask_probability: unknown key here: it belongs to task masked; allowed are: reset_attention, segments",
         ),
         (
             {"reset_attention": False},

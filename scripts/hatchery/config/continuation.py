@@ -14,10 +14,9 @@ from hatchery.config.block_bodies import without
 from hatchery.config.blocks import Blocks
 from hatchery.config.overrides import pretraining_of
 from hatchery.errors import ConfigError
-from hatchery.objectives.settings import DEFAULT_TASK, ObjectiveSettings
+from hatchery.objectives.settings import DEFAULT_TASK, objective_settings
 from hatchery.pretraining.continuation_settings import FREE_KEYS
 from hatchery.settings.problems import nearest
-from hatchery.typed import build
 
 KEY = "initialise_from"
 # Keys that leave the settings of a run as they were, for as long as nobody uses them.
@@ -211,7 +210,7 @@ def _built(blocks: Blocks, experiment: str, run: str) -> dict[str, Any]:
     pretraining = pretraining_of(block, run)
     return {
         **{key: value for key, value in model.items() if key not in ("description", *FREE_KEYS)},
-        **build(ObjectiveSettings, pretraining["objective"]).model_values,
+        **objective_settings(pretraining["objective"], "objective").model_values,
         "vocabulary_bias": pretraining["output_bias"]["kind"] != "none",
     }
 

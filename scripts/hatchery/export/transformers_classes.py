@@ -245,10 +245,9 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         output = CausalLMOutput(loss=loss, logits=logits, hidden_states=kept)
         return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
 
-    def prepare_inputs_for_generation(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any
-    ) -> dict[str, Any]:
+    def prepare_inputs_for_generation(self, input_ids: Tensor, *_: Any, **inputs: Any) -> dict[str, Any]:
         """What `generate` calls the model with for the next token."""
+        attention_mask = inputs.get("attention_mask")
         return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 

@@ -6,11 +6,13 @@ and 5.3, whose always-[MASK] is `kind` subword with `random_probability` and `ke
 text leaves the contexts open.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from hatchery.settings.base import Range, ReadingName, RefusedError, Settings, Share, require
 from hatchery.settings.fields import ChosenBy
+from hatchery.typed import build
 
 SegmentsName = Literal["babylm", "bnc", "packed", "documents"]
 DEFAULT_TASK = "masked"
@@ -100,5 +102,13 @@ class CausalSettings(Settings):
         return {"sentence_pair_head": False, "causal": True}
 
 
-ObjectiveSettings = Annotated[MaskingSettings | CausalSettings, ChosenBy("task", default=DEFAULT_TASK)]
+AnyObjective = MaskingSettings | CausalSettings
+ObjectiveSettings = Annotated[AnyObjective, ChosenBy("task", default=DEFAULT_TASK)]
 """The objective of a run."""
+
+
+def objective_settings(values: Mapping[str, Any], where: str) -> AnyObjective:
+    """The objective in `values`, which stand at the key `where`. Raises ConfigError like `build`."""
+    build_any: Any = build
+    built: AnyObjective = build_any(ObjectiveSettings, values, where)
+    return built

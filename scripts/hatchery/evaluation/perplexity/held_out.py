@@ -15,12 +15,11 @@ from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
 from hatchery.objectives.examples import build_examples
 from hatchery.objectives.padding import PaddedExamples
-from hatchery.objectives.settings import CausalSettings, MaskingSettings, ObjectiveSettings
+from hatchery.objectives.settings import AnyObjective, CausalSettings, MaskingSettings, objective_settings
 from hatchery.pretraining.data_order import epoch_permutation
 from hatchery.storage.manifests import Manifest
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
-from hatchery.typed import build
 
 # Sequences that are drawn together and laid into batches by length; bounds the memory.
 _DRAWN_AT_ONCE = 2048
@@ -38,14 +37,12 @@ def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
         )
 
 
-def objective_of(model: Manifest) -> MaskingSettings | CausalSettings:
+def objective_of(model: Manifest) -> AnyObjective:
     """The objective that a pretraining run was trained with. Raises ManifestError when its manifest has none."""
     objective: Any = model.settings.get("objective")
     if objective is None:
         raise ManifestError(f"{model.path}: the settings have no objective, so masking 'own' is not known")
-    build_any: Any = build
-    built: MaskingSettings | CausalSettings = build_any(ObjectiveSettings, objective, f"{model.path}: objective")
-    return built
+    return objective_settings(objective, f"{model.path}: objective")
 
 
 def held_out_examples(
@@ -58,7 +55,7 @@ def held_out_examples(
     return examples
 
 
-def _objective(settings: PerplexitySettings, model: Manifest, causal: bool) -> MaskingSettings | CausalSettings:
+def _objective(settings: PerplexitySettings, model: Manifest, causal: bool) -> AnyObjective:
     if settings.masking == "own":
         return objective_of(model)
     if causal:
