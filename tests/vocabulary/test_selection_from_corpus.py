@@ -96,7 +96,7 @@ def test_a_corpus_of_a_selection_is_planned_and_its_raw_inputs_are_those_of_both
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("corpus: demo\noptions: {format: text}\n", "exactly one of the keys data with options or embedded"),
+        ("corpus: demo\noptions: {format: text}\n", "options: cannot be set beside `corpus`"),
         ("corpus: demo\nsentence_model: nltk_punkt\n", "sentence_model: cannot be set beside `corpus`"),
         ("corpus: dmeo\n", "corpus: got 'dmeo', no such corpus; .*'demo'"),
     ],

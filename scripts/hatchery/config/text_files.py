@@ -198,7 +198,11 @@ class SelectionFile(SelectionKeys):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.corpus is not ABSENT and self.sentence_model is not None:
+        if self.corpus is ABSENT:
+            return
+        if self.options is not ABSENT:
+            raise RefusedError("options", "cannot be set beside `corpus`, whose readers have options of their own")
+        if self.sentence_model is not None:
             raise RefusedError("sentence_model", "cannot be set beside `corpus`, whose sentences are known")
 
 
