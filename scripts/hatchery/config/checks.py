@@ -81,9 +81,18 @@ def held_out_splits(blocks: Blocks, name: str) -> set[str]:
         "dev": split["development_fraction"] if development is None else development,
         "test": split["test_fraction"],
     }
-    # Only this reader meets files that name their split.
-    split_by_files = any(source["reader"] == "babylm" for source in block["sources"])
-    return {name for name, share in wanted.items() if share > 0 or split_by_files}
+    drawn = {name for name, share in wanted.items() if share > 0}
+    return {name for source in block["sources"] for name in _of_source(source, drawn)}
+
+
+def _of_source(source: Mapping[str, Any], drawn: set[str]) -> set[str]:
+    """The held-out splits that a source may have, of documents that are drawn or of files that name them."""
+    if source["reader"] == "babylm":
+        return {"dev", "test"}
+    if source["reader"] == "parallel_text":
+        named = set(source["options"]["files"])
+        return (drawn if "any" in named else set()) | (named & {"dev", "test"})
+    return drawn
 
 
 def _of_sequences(blocks: Blocks, sequences: Mapping[str, Any]) -> set[str]:

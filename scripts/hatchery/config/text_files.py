@@ -10,6 +10,7 @@ from hatchery.corpora.settings import (
     BabylmOptions,
     BncOptions,
     ConversionKeys,
+    ParallelTextOptions,
     PlainTextOptions,
     RawTextOptions,
     RawTextReaderOptions,
@@ -50,7 +51,7 @@ class SourceKeys(Settings):
     """Appears in the documents and the statistics."""
     data: DataName = ABSENT
     """Name of a raw input in config.yaml."""
-    embedded: Literal["bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt"] = ABSENT
+    embedded: Literal["bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt", "parallel"] = ABSENT
     """Folder of the generated miniature sources."""
 
 
@@ -94,7 +95,19 @@ class RawTextSource(SourceKeys):
     """How it is read."""
 
 
-CorpusSource = Annotated[BncSource | BabylmSource | PlainTextSource | RawTextSource, ChosenBy("reader")]
+@dataclass(frozen=True, kw_only=True)
+class ParallelTextSource(SourceKeys):
+    """A source of sentences and their translations."""
+
+    reader: Literal["parallel_text"]
+    """Reads two text files line by line, or two columns of a table; every pair is a document of two lines."""
+    options: ParallelTextOptions
+    """How it is read."""
+
+
+CorpusSource = Annotated[
+    BncSource | BabylmSource | PlainTextSource | RawTextSource | ParallelTextSource, ChosenBy("reader")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,8 +226,9 @@ class TokenizerFile(TokenizerSettings):
     ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("corpus", "kind"), ("corpora", "kind"), ("path",))
 
     kind: TokenizerKind = ABSENT
-    """WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE (reduced-vocabulary study), or
-    Unigram, which chooses the most probable pieces and learns by pruning, as in SentencePiece."""
+    """WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE (reduced-vocabulary study), BPE of
+    characters as in SentencePiece (translation), or Unigram, which chooses the most probable pieces and learns by
+    pruning, as in SentencePiece."""
     description: str = ""
     """What it is, for people."""
     corpus: CorpusName = ABSENT
