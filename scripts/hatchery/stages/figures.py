@@ -4,6 +4,7 @@ from typing import Any
 
 from hatchery.analysis.figures.registry import NEEDS, declared_figures
 from hatchery.analysis.msgs_features import bias_features
+from hatchery.config.overrides import pretraining_of
 from hatchery.config.project import Project
 from hatchery.stages.analysis import published_of, runs_of
 from hatchery.stages.record import Stage
@@ -15,8 +16,9 @@ MOST_DRAWN = 40
 def drawable(project: Project, experiment: str) -> list[str]:
     """What an experiment's results give figures to draw (`NEEDS`)."""
     block = project.experiment(experiment)
-    tasks = list(block["finetuning"]["tasks"])
+    tasks, settings = list(block["finetuning"]["tasks"]), [pretraining_of(block, run) for run in block["runs"]]
     lacking = {
+        **{key: not any(each[key] for each in settings) for key in ("divergences", "bias_drift")},
         "minimal_pairs": not block["minimal_pairs"],
         "tasks": not tasks,
         "ambiguous_tasks": all(bias_features(task) is None for task in tasks),
