@@ -1,6 +1,6 @@
 """PyTorch's optimisers without what they do for `torch.compile`, which they import at their first call: a second.
 
-We compile models, never their updates. What is left out keeps a compiler away from these methods; what they compute is the same.
+We compile models, never their updates. What is left out keeps the compiler away; what is computed stays the same.
 """
 
 import inspect
