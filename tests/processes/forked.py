@@ -29,7 +29,7 @@ STATUS = struct.Struct("i")
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
 # Beside what the scripts import at once: what they, and the Snakefile, import when they need it.
 LOADED = (
-    *("transformers", "deepspeed", "scipy.special", "scipy.stats", "snakemake.api", "snakemake.cli"),
+    *("transformers", "scipy.special", "scipy.stats", "snakemake.api", "snakemake.cli"),
     *("hatchery.corpora.punkt", "hatchery.modeling.language_model", "hatchery.planning.planned_work"),
     *("hatchery.planning.workflow", "hatchery.running.call"),
 )
