@@ -11,11 +11,8 @@ from hatchery.objectives.examples import Examples, build_examples
 from hatchery.objectives.settings import ObjectiveSettings
 from hatchery.pretraining.settings import PretrainSettings
 from hatchery.storage.manifests import read_manifest
-from hatchery.tokenization.documents import shards_by_split
+from hatchery.tokenization.shards import DEVELOPMENT_SPLIT, TOKEN_SHARDS, shards_by_split
 from hatchery.tokenization.token_reader import TokenShards
-
-TRAINING_SPLIT = "train"
-DEVELOPMENT_SPLIT = "dev"
 
 
 def examples_maker(shards: TokenShards, objective: ObjectiveSettings) -> Callable[[int], Examples]:
@@ -32,7 +29,7 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
 
     None when the corpus has no development split, when it is empty, or when the settings ask for no sequence.
     """
-    has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), ".arrow", only="")
+    has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS, only="")
     if not has_split or settings.evaluation_sequences == 0:
         return None
     shards = TokenShards.open(tokens, DEVELOPMENT_SPLIT)

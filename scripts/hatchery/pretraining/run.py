@@ -26,7 +26,7 @@ from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.divergences import PROBED_SEQUENCES, DivergenceProbe, unigram_of_run
 from hatchery.pretraining.early_stopping import EarlyStopping
 from hatchery.pretraining.engine import Engine
-from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker
+from hatchery.pretraining.examples import development_examples, examples_maker
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.loop import train
 from hatchery.pretraining.output_bias import prepare_output_
@@ -43,6 +43,7 @@ from hatchery.pretraining.topology import Topology
 from hatchery.runs.checkpoints import checkpoint_step
 from hatchery.runs.interruption import Deadline
 from hatchery.runs.lease import RunLease
+from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_reader import TokenShards
 
