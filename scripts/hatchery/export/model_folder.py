@@ -16,6 +16,7 @@ from hatchery.export.bundle import bundle
 from hatchery.export.mask_token import with_mask_in_text
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of
+from hatchery.modeling.family import Exported
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import CONFIG_FILE, WEIGHTS_FILE
 from hatchery.storage.atomic import atomic_path, write_json, write_text
@@ -32,13 +33,23 @@ def write_model_folder(folder: Path, model: LanguageModel, tokenizer: Path) -> l
     the model has no embedding for, or pads with another id than the model was made for.
     """
     names, special = _write_tokenizer(folder, model.config, tokenizer)
-    exported = family_of(model.config).exported
+    exported = _exported(model.config)
     write_json(folder / CONFIG_FILE, exported_config(model.config, special))
     write_text(folder / f"{exported.module}.py", bundle(f"hatchery.export.{exported.module}"))
     tensors = {exported_name(name): tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     with atomic_path(folder / WEIGHTS_FILE) as partial:
         save_file(dict(sorted(tensors.items())), partial, metadata={"format": "pt"})
     return [folder / name for name in (CONFIG_FILE, WEIGHTS_FILE, f"{exported.module}.py", *names)]
+
+
+def _exported(config: ModelConfig) -> Exported:
+    """How the family of a configuration is called there. Raises ModelError for one that has no such form."""
+    family = family_of(config)
+    if family.exported is None:
+        raise ModelError(
+            f"models of the family {family.name!r} have no form for transformers, so they are not exported"
+        )
+    return family.exported
 
 
 def exported_name(name: str) -> str:
@@ -48,7 +59,7 @@ def exported_name(name: str) -> str:
 
 def exported_config(config: ModelConfig, special: SpecialTokens) -> dict[str, Any]:
     """The content of config.json: our configuration, what finds the classes, and the ids of the special tokens."""
-    exported = family_of(config).exported
+    exported = _exported(config)
     ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
     return {
         **config.to_dict(),

@@ -67,6 +67,7 @@ class Family:
     many sequences of which length are trained on."""
     paper_formula: str
     """The name of that formula."""
-    exported: Exported
+    exported: Exported | None
+    """None for a family that has no form for `transformers`."""
     token_ids: tuple[str, ...] = ()
     """Special tokens whose ids, as the tokenizer has them, stand in the configuration: "pad" is `pad_token_id`."""
