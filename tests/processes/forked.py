@@ -134,7 +134,7 @@ def surroundings() -> dict[str, str]:
     return {SERVER: str(place), "PATH": os.pathsep.join(search)}
 
 
-def _python_beside(place: Path) -> Path:
+def python_beside(place: Path) -> Path:
     """What workflows run as `python`, for a server that listens at `place`."""
     return place.with_name("bin") / "python"
 
@@ -147,7 +147,7 @@ def _server() -> tuple[Path, Path]:
 
     folder = tempfile.TemporaryDirectory(prefix="hatchery-tests-")
     place = Path(folder.name, "socket")
-    python = _python_beside(place)
+    python = python_beside(place)
     python.parent.mkdir()
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{Path(__file__).resolve()}" "$@"\n', encoding="utf-8")
     python.chmod(0o755)
@@ -227,7 +227,7 @@ def _become(words: bytes, streams: list[int]) -> list[str]:
     os.environ.update(environment)
     if SERVER in environment:
         # Snakemake puts the folder of its Python first on the PATH of its jobs.
-        sys.executable = str(_python_beside(Path(environment[SERVER])))
+        sys.executable = str(python_beside(Path(environment[SERVER])))
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
