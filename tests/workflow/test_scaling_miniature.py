@@ -16,7 +16,7 @@ STUDY = "reduced_vocabulary_mini"
 PAGE = f"results/{STUDY}/index.html"
 CONSTRAINED, UNCONSTRAINED = "reduced_vocabulary_constrained_mini", "reduced_vocabulary_unconstrained_mini"
 SUMMARIES = tuple(f"results/{experiment}/summary.csv" for experiment in (CONSTRAINED, UNCONSTRAINED))
-TASKS = ("cola", "sst2", "rte")
+TASKS = ("stsb", "rte")
 TRAINING = {"pretrain", "finetune_tasks", "measure_perplexity"}
 FIGURES = ("loss_by_flops", "loss_by_tokens", "loss_by_parameters", "scores_by_cost", "learning_curves", "task_scores")
 
