@@ -18,13 +18,14 @@ from safetensors.torch import load_file
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.data_order import training_phases
-from hatchery.pretraining.examples import TRAINING_SPLIT, examples_maker
+from hatchery.pretraining.examples import examples_maker
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.run import build_model
 from hatchery.pretraining.schedules import learning_rate
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.pretraining.topology import Topology
 from hatchery.runs.checkpoints import MODEL, checkpoint_folder, checkpoint_folders
+from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 
 pytestmark = pytest.mark.slow
@@ -150,6 +151,18 @@ def test_two_processes_with_dropout_give_the_bytes_of_one_with_the_same_two_micr
     command = make_command(runtime, **DROPOUT)
     finish(command, 2)
     assert command.digests() == dropped.digests()
+
+
+def test_two_processes_train_a_causal_model_to_the_bytes_of_one_even_if_they_are_killed(
+    make_command: Callable[..., Any],
+) -> None:
+    causal = {**DROPOUT, "objective": {"task": "causal"}, "output_bias__kind": "unigram"}
+    whole = make_command({"micro_batch_size": 16}, **causal)
+    finish(whole, 1)
+    command = make_command(CHECKPOINTS, **causal)
+    stop_after_checkpoint(command, 2)
+    finish(command, 2)
+    assert command.digests() == whole.digests()
 
 
 @pytest.mark.parametrize(
