@@ -73,7 +73,7 @@ def test_one_changed_model_of_a_grid_reruns_this_model_and_the_views_alone(folde
         planned = planned_rules(folder, *SUMMARIES)
     finally:
         path.write_text(before, encoding="utf-8")
-    # The model and its twin.
+    # The model and its untrained counterpart.
     assert planned == {
         "pretrain": 2,
         "finetune_tasks": 2,

@@ -212,75 +212,75 @@ class Analysis(Draw):
         first.form = first.form[0].upper() + first.form[1:]
 
 
-def transitive(told: Analysis) -> None:
+def transitive(analysis: Analysis) -> None:
     """ "The boy near the boxes has found these dogs by the lake"."""
-    subject = told.some_noun(lexicon.PERSONS)
-    noun = told.one(told.one((lexicon.PERSONS, lexicon.ANIMALS, *_THINGS)))
-    frame = told.some_tense(subject, pick_verb(told.rng, noun))
-    told.object(told.some_noun((noun,), 0.2), frame)
-    told.ending(frame)
+    subject = analysis.some_noun(lexicon.PERSONS)
+    noun = analysis.one(analysis.one((lexicon.PERSONS, lexicon.ANIMALS, *_THINGS)))
+    frame = analysis.some_tense(subject, pick_verb(analysis.rng, noun))
+    analysis.object(analysis.some_noun((noun,), 0.2), frame)
+    analysis.ending(frame)
 
 
-def intransitive(told: Analysis) -> None:
+def intransitive(analysis: Analysis) -> None:
     """ "Every boy with a drum slept by the lake"; what falls is no agent."""
-    subject = told.some_noun(lexicon.PERSONS, 0.5)
-    verb = told.one(lexicon.INTRANSITIVE)
-    told.ending(told.some_tense(subject, verb, "ARG1" if verb.base == "fall" else "ARG0"))
+    subject = analysis.some_noun(lexicon.PERSONS, 0.5)
+    verb = analysis.one(lexicon.INTRANSITIVE)
+    analysis.ending(analysis.some_tense(subject, verb, "ARG1" if verb.base == "fall" else "ARG0"))
 
 
-def owner(told: Analysis) -> None:
+def owner(analysis: Analysis) -> None:
     """ "Helen found her hat with him": a possessive for the subject, or for somebody else."""
-    name = told.one(NAMES)
-    subject, other = told.name(name), told.coin()
+    name = analysis.one(NAMES)
+    subject, other = analysis.name(name), analysis.coin()
     gender = name.gender if not other else "feminine" if name.gender == "masculine" else "masculine"
-    noun = told.one(told.one(_THINGS))
-    frame = told.some_tense(subject, pick_verb(told.rng, noun))
-    number, adjective = told.one(NUMBERS), told.one(ADJECTIVES)
+    noun = analysis.one(analysis.one(_THINGS))
+    frame = analysis.some_tense(subject, pick_verb(analysis.rng, noun))
+    number, adjective = analysis.one(NUMBERS), analysis.one(ADJECTIVES)
     referent = "somebody else" if other else name.word
-    told.object(told.noun(noun, number, lexicon.POSSESSIVES[gender], (adjective,), referent), frame)
-    told.ending(frame)
+    analysis.object(analysis.noun(noun, number, lexicon.POSSESSIVES[gender], (adjective,), referent), frame)
+    analysis.ending(frame)
 
 
-def report(told: Analysis) -> None:
+def report(analysis: Analysis) -> None:
     """ "Mary says that Tom blames himself", "... that she saw him", "... that Tom helped her": who is meant?"""
-    first, second = told.man_and_woman()
-    outer = told.some_tense(told.name(first), told.one(lexicon.CLAUSAL))
-    start = len(told.tokens)
-    link = told.add("that", "SCONJ", "IN")
-    kind = told.rng.random()
+    first, second = analysis.man_and_woman()
+    outer = analysis.some_tense(analysis.name(first), analysis.one(lexicon.CLAUSAL))
+    start = len(analysis.tokens)
+    link = analysis.add("that", "SCONJ", "IN")
+    kind = analysis.rng.random()
     if kind < 0.7:
-        subject, verbs = told.name(second), lexicon.REFLEXIVE if kind < 0.4 else PERSON_VERBS
+        subject, verbs = analysis.name(second), lexicon.REFLEXIVE if kind < 0.4 else PERSON_VERBS
     else:
-        subject, verbs = told.pronoun(lexicon.SUBJECT_PRONOUNS[first.gender], first.word), PERSON_VERBS
-    frame = told.some_tense(subject, told.one(verbs))
+        subject, verbs = analysis.pronoun(lexicon.SUBJECT_PRONOUNS[first.gender], first.word), PERSON_VERBS
+    frame = analysis.some_tense(subject, analysis.one(verbs))
     if kind < 0.4:
-        thing = told.pronoun(lexicon.REFLEXIVE_PRONOUNS[second.gender], second.word)
+        thing = analysis.pronoun(lexicon.REFLEXIVE_PRONOUNS[second.gender], second.word)
     elif kind < 0.7:
-        thing = told.pronoun(lexicon.OBJECT_PRONOUNS[first.gender], first.word)
+        thing = analysis.pronoun(lexicon.OBJECT_PRONOUNS[first.gender], first.word)
     else:
-        thing = told.name(second)
-    told.object(thing, frame)
-    told.ending(frame)
-    told.attach(link, frame.predicate, "mark")
-    told.attach(frame.predicate, outer.predicate, "ccomp")
-    outer.arguments.append(((start, len(told.tokens)), "ARG1"))
+        thing = analysis.name(second)
+    analysis.object(thing, frame)
+    analysis.ending(frame)
+    analysis.attach(link, frame.predicate, "mark")
+    analysis.attach(frame.predicate, outer.predicate, "ccomp")
+    outer.arguments.append(((start, len(analysis.tokens)), "ARG1"))
 
 
-def gapping(told: Analysis) -> None:
+def gapping(analysis: Analysis) -> None:
     """ "Tom found the dog and Helen the cat": the second verb is an empty node, its object an orphan."""
-    first, second = told.man_and_woman()
-    subject, categories = told.name(first), {"animal", "thing", "toy"}
-    nouns = told.some([noun for noun in THINGS if noun.category in categories], 2)
-    verb = told.one([verb for verb in PERSON_VERBS if categories <= set(verb.objects)])
-    frame = told.verb_group(subject, verb, "past")
-    number, adjective = told.one(NUMBERS), told.one(ADJECTIVES)
-    told.object(told.noun(nouns[0], number, "the", (adjective,)), frame)
-    link = told.add("and", "CCONJ", "CC")
-    remnant = told.name(second).head
-    told.attach(link, remnant, "cc")
-    told.attach(remnant, frame.predicate, "conj")
-    told.empty.append((remnant, told.tokens[frame.predicate].form, frame.predicate))
-    told.attach(told.noun(nouns[1], told.one(NUMBERS), "the").head, remnant, "orphan")
+    first, second = analysis.man_and_woman()
+    subject, categories = analysis.name(first), {"animal", "thing", "toy"}
+    nouns = analysis.some([noun for noun in THINGS if noun.category in categories], 2)
+    verb = analysis.one([verb for verb in PERSON_VERBS if categories <= set(verb.objects)])
+    frame = analysis.verb_group(subject, verb, "past")
+    number, adjective = analysis.one(NUMBERS), analysis.one(ADJECTIVES)
+    analysis.object(analysis.noun(nouns[0], number, "the", (adjective,)), frame)
+    link = analysis.add("and", "CCONJ", "CC")
+    remnant = analysis.name(second).head
+    analysis.attach(link, remnant, "cc")
+    analysis.attach(remnant, frame.predicate, "conj")
+    analysis.empty.append((remnant, analysis.tokens[frame.predicate].form, frame.predicate))
+    analysis.attach(analysis.noun(nouns[1], analysis.one(NUMBERS), "the").head, remnant, "orphan")
 
 
 KINDS = (transitive, owner, report, intransitive, report, owner, gapping, report)

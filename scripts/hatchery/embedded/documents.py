@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from hatchery.embedded import telling
+from hatchery.embedded import sentence_kinds
 from hatchery.embedded.grammar import choose, noun_phrase
 from hatchery.embedded.lexicon import ANIMALS, HYPERNYMS, OBJECTS, PLACES, Noun
 from hatchery.embedded.scenes import Scene, Words
@@ -17,17 +17,17 @@ from hatchery.embedded.scenes import Scene, Words
 Kind = Literal["story", "article", "conversation"]
 
 _STORY: tuple[tuple[int, Callable[[Scene], Words | list[Words]]], ...] = (
-    (8, telling.statement),
-    (3, telling.negation),
-    (2, lambda scene: telling.any_or_some(scene, negated=False)),
-    (2, lambda scene: telling.quantified(scene, negative=scene.rng.random() < 0.5)),
-    (5, telling.reflexive),
-    (2, telling.description),
-    (2, telling.existence),
-    (2, telling.report),
-    (3, telling.follow_up),
-    (2, telling.restatement),
-    (7, telling.echo),
+    (8, sentence_kinds.statement),
+    (3, sentence_kinds.negation),
+    (2, lambda scene: sentence_kinds.any_or_some(scene, negated=False)),
+    (2, lambda scene: sentence_kinds.quantified(scene, negative=scene.rng.random() < 0.5)),
+    (5, sentence_kinds.reflexive),
+    (2, sentence_kinds.description),
+    (2, sentence_kinds.existence),
+    (2, sentence_kinds.report),
+    (3, sentence_kinds.follow_up),
+    (2, sentence_kinds.restatement),
+    (7, sentence_kinds.echo),
 )
 _STORY_TELLERS = tuple(tell for weight, tell in _STORY for _ in range(weight))
 
@@ -78,7 +78,7 @@ def article(rng: random.Random) -> EmbeddedDocument:
         scene.things = [noun, noun, *scene.things[:1]]
     paragraphs = []
     for _ in range(2 + int(rng.random() * 2)):
-        paragraph = [telling.definition(scene, noun)]
+        paragraph = [sentence_kinds.definition(scene, noun)]
         for _ in range(2 + int(rng.random() * 4)):
             paragraph.extend(_told(scene))
         paragraphs.append(tuple(paragraph))
@@ -92,10 +92,10 @@ def conversation(rng: random.Random) -> EmbeddedDocument:
     while len(turns) < 10 + int(rng.random() * 10):
         point = rng.random()
         if point < 0.2:
-            turns.extend((words,) for words in telling.where_question(scene))
+            turns.extend((words,) for words in sentence_kinds.where_question(scene))
         elif point < 0.5:
             answer = (choose(rng, ("Yes", "No", "Well", "Oh")), ".")
-            turns.extend(((telling.question(scene),), (answer, *_told(scene)[:1])))
+            turns.extend(((sentence_kinds.question(scene),), (answer, *_told(scene)[:1])))
         else:
             turns.append(tuple(_told(scene)))
     first, second = (name.word for name in scene.names)
