@@ -18,6 +18,8 @@ from hatchery.embedded.scenes import Words, fitting_tense, pick_verb
 
 # Half-open range of words.
 Span = tuple[int, int]
+# "near the boxes": preposition, noun and its number, or nothing.
+Modifier = tuple[()] | tuple[str, Noun, Number]
 _ENTITY_TYPES = {"person": "PERSON", "animal": "ANIMAL", "building": "FAC", "place": "LOC", "fruit": "FOOD"}
 _ENTITY_TYPES |= {"plant": "PLANT", **dict.fromkeys(("vehicle", "tool", "toy", "garment", "thing"), "PRODUCT")}
 # Tags and relation of the quantities among the determiners.
@@ -111,7 +113,13 @@ class Analysis(Draw):
         return Phrase((index, index + 1), index)
 
     def noun(
-        self, noun: Noun, number: Number, determiner: str, adjectives: Words = (), owner: str = "", modifier: tuple = ()
+        self,
+        noun: Noun,
+        number: Number,
+        determiner: str,
+        adjectives: Words = (),
+        owner: str = "",
+        modifier: Modifier = (),
     ) -> Phrase:
         """A noun phrase; `owner` makes the determiner a possessive pronoun for it, `modifier` is "near the boxes".
 
@@ -147,7 +155,8 @@ class Analysis(Draw):
 
     def some_noun(self, nouns: Sequence[Noun], distractor: float = 0.3) -> Phrase:
         """A noun phrase with a distracting noun behind it with this probability."""
-        number, modifier = self.one(NUMBERS), ()
+        number: Number = self.one(NUMBERS)
+        modifier: Modifier = ()
         if self.rng.random() < distractor:
             others = (*OBJECTS, *lexicon.PERSONS, *lexicon.PLACES)
             modifier = (self.one(lexicon.PREPOSITIONS), self.one(others), self.one(NUMBERS))

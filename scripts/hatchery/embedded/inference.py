@@ -113,7 +113,9 @@ def _persons(draw: Draw) -> list[Words]:
     """Three names and persons, no two alike."""
     while True:
         names = draw.some(NAMES, 3)
-        persons = [(name.word,) if draw.rng.random() < 0.4 else ("the", draw.one(PERSONS).singular) for name in names]
+        persons: list[Words] = [
+            (name.word,) if draw.rng.random() < 0.4 else ("the", draw.one(PERSONS).singular) for name in names
+        ]
         if len(set(persons)) == len(persons):
             return persons
 
