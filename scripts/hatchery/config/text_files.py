@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
 
+from hatchery.corpora.sequence_settings import SequenceGroup, SequenceKeys
 from hatchery.corpora.settings import (
     BabylmOptions,
     BncOptions,
@@ -13,8 +14,6 @@ from hatchery.corpora.settings import (
     PlainTextOptions,
     RawTextReaderOptions,
     SampleKeys,
-    SequenceGroup,
-    SequenceKeys,
     refuse_repeated_names,
 )
 from hatchery.settings.base import Count, Settings

@@ -8,24 +8,20 @@ which package versions, how long, how fast.
 
 import json
 import os
-import platform
-import resource
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from hashlib import sha256
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from hatchery.errors import ManifestError
 from hatchery.storage.atomic import json_text, write_bytes, write_json, write_text
 from hatchery.storage.checksums import digest, sha256_file
+from hatchery.storage.surroundings import surroundings
 from hatchery.storage.verified import SHOWN_DIGITS, Expected, check_file
 
 MANIFEST = "manifest.json"
@@ -34,7 +30,6 @@ FINISHED = "finished.json"
 nobody noted its end, because only Snakemake or the daemon of Slurm was killed."""
 FORCED = "HATCHERY_FORCED"
 """Set in the surroundings of jobs where the user forces them to run: then finished work is not taken."""
-PACKAGES = ("torch", "deepspeed", "tokenizers", "polars", "pyarrow", "lxml", "numpy", "snakemake", "matplotlib")
 
 PROVENANCE = "provenance.json"
 SHORT_DIGEST = 12
@@ -277,7 +272,7 @@ def stage_run(
     }
     text = json_text(identity)
     volatile = {
-        **_surroundings(started),
+        **surroundings(started),
         **run.volatile,
         "files": {path.name: sha256_file(path) for path in run.volatile_files},
         "manifest_sha256": sha256(text.encode("utf-8")).hexdigest(),
@@ -288,45 +283,3 @@ def stage_run(
     if keep:
         write_text(output.with_name(FINISHED), text)
     write_text(output, text)
-
-
-def _surroundings(started: float) -> dict[str, Any]:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return {
-        "started": datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds"),
-        "wall_seconds": round(time.time() - started, 3),
-        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 3),
-        "peak_memory_mib": round(usage.ru_maxrss / 1024, 1),
-        "host": platform.node(),
-        "platform": platform.platform(),
-        "processors": os.cpu_count(),
-        "python": platform.python_version(),
-        "packages": _package_versions(),
-        "code_revision": _code_revision(),
-        "command": sys.argv,
-    }
-
-
-def _package_versions() -> dict[str, str]:
-    versions = {}
-    for package in PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
-
-
-def _code_revision() -> str:
-    """The commit of this code, with `-dirty` when tracked files were edited; `unknown` outside a checkout."""
-    try:
-        return subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        ).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
