@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.errors import ConfigError
 from hatchery.evaluation.filled_sentences.results import read_filled_sentences
-from hatchery.export.card import ModelFacts, Score, licence_id, model_card
+from hatchery.export.card import ModelFacts, licence_id, model_card
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import ExportSettings, ListingSettings
 from hatchery.modeling.store import WEIGHTS_FILE, load_language_model
@@ -64,9 +65,9 @@ def export_model(
         }
 
 
-def read_scores(summary: Path, model: str) -> list[Score]:
+def read_scores(summary: Path, model: str) -> list[SummaryRow]:
     """The rows of `model` in summary.csv, in the order of the file. Raises ManifestError when it was altered."""
-    return [score for score in read_records(vouched(summary), Score) if score.model == model]
+    return [score for score in read_records(vouched(summary), SummaryRow) if score.model == model]
 
 
 def list_exported_models(settings: Mapping[str, Any], models: Mapping[str, Path], output: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.metrics.scored import Scored
+from hatchery.evaluation.metrics.scored import Scored, one_each
 
 POSITIVE_CLASS = 1
 
@@ -21,17 +21,7 @@ def independent(scored: Scored) -> bool:
 
 def classes(scored: Scored, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """Labels and predictions, int64 [n]. Raises EvaluationError naming the metric where they are not classes."""
-    for name, values in (("labels", scored.labels), ("predictions", scored.predictions)):
-        if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
-            raise EvaluationError(
-                f"metric {metric}: the {name} are {values.dtype} of shape {values.shape}, expected one class per row"
-            )
-    if len(scored.labels) != len(scored.predictions) or len(scored.labels) == 0:
-        raise EvaluationError(
-            f"metric {metric}: got {len(scored.predictions)} predictions for {len(scored.labels)} labels, "
-            "expected one for each, and at least one"
-        )
-    return scored.labels, scored.predictions
+    return one_each(scored, metric, np.integer, "class")
 
 
 def accuracy(scored: Scored) -> float:
