@@ -29,7 +29,7 @@ MISTAKES = {
         "tokenizers/demo.yaml",
         "kind: wordpiece",
         "kind: wordpice",
-        "kind: got 'wordpice', allowed are: wordpiece, byte_bpe, unigram; did you mean 'wordpiece'?",
+        "kind: got 'wordpice', allowed are: wordpiece, byte_bpe, bpe, unigram; did you mean 'wordpiece'?",
     ),
     "unknown corpus": (DEMO, "corpus: demo", "corpus: dem", "corpus: got 'dem', no such corpus"),
     "unknown tokenizer": (DEMO, "tokenizer: demo", "tokenizer: damo", "no such tokenizer; there are:"),
@@ -45,7 +45,7 @@ MISTAKES = {
         "models/ltg_mini.yaml",
         "hidden_size",
         "family: robrta\nhidden_size",
-        "family: got 'robrta', allowed are: ltg, roberta; did you mean 'roberta'?",
+        "family: got 'robrta', allowed are: ltg, roberta, encoder_decoder; did you mean 'roberta'?",
     ),
     "a key of the other family": (
         "models/ltg_mini.yaml",

@@ -47,7 +47,7 @@ def test_validation_leaves_its_argument_alone() -> None:
 
 def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
-        validated(FILES["tokenizer"], {"kind": "bpe", "vocabulary_size": 7, "extra": 1}, "t.yaml")
+        validated(FILES["tokenizer"], {"kind": "bpee", "vocabulary_size": 7, "extra": 1}, "t.yaml")
     assert len(str(caught.value).splitlines()) == 4
 
 

@@ -14,9 +14,10 @@ import forked
 import pytest
 
 from hatchery.corpora.convert import convert_corpus
+from hatchery.corpora.document_parts import file_groups
 from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.corpora.registry import READERS, Reader, reader_and_options
-from hatchery.corpora.settings import ConvertSettings
+from hatchery.corpora.settings import ConvertSettings, SplitSettings
 from hatchery.errors import ConfigError, CorpusError, SourceError
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.parquet import read_tables
@@ -47,6 +48,20 @@ def manifests(embedded_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
 def convert(settings: dict[str, Any], manifests: dict[str, Path], output: Path, workers: int = 1) -> None:
     with stage_run(output, {"stage": "convert_corpus", "stage_version": 1, **settings}, manifests) as run:
         convert_corpus(build(ConvertSettings, settings), manifests, run, workers=workers)
+
+
+def test_a_part_of_parallel_text_depends_on_both_sides(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    (raw / "a.de").write_text("Eins.\nZwei.\n")
+    keys, options = [], {"files": {"any": ["a.de", "a.en"]}}
+    for name, english in (("one", "One.\nTwo.\n"), ("two", "1.\n2.\n")):
+        (raw / "a.en").write_text(english)
+        register_source("pairs", raw, tmp_path / f"{name}.json")
+        (group,) = file_groups("pairs", "parallel_text", options, tmp_path / f"{name}.json", SplitSettings())
+        assert group.bytes == len("Eins.\nZwei.\n" + english)
+        keys.append(group.key())
+    assert keys[0] != keys[1]
 
 
 def test_shards_hold_every_document_once_and_the_tables_count_them(manifests: dict[str, Path], tmp_path: Path) -> None:
@@ -197,7 +212,11 @@ def test_wrong_settings_are_refused_before_anything_is_read(
 
 @pytest.mark.parametrize("name", sorted(READERS))
 def test_every_registered_reader_has_documented_options(name: str) -> None:
-    required = {"babylm": {"corpus": "qed"}, "raw_text": {"format": "json_lines"}}
+    required: dict[str, dict[str, Any]] = {
+        "babylm": {"corpus": "qed"},
+        "raw_text": {"format": "json_lines"},
+        "parallel_text": {"files": {"any": ["a.tsv"]}},
+    }
     reader, options = reader_and_options(name, required.get(name, {}), "sources[0]")
     assert reader.options.__doc__
     assert reader.read.__doc__

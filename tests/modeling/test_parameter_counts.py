@@ -14,7 +14,7 @@ import yaml
 
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config
-from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.language_model import build_language_model
 from hatchery.modeling.roberta.configuration import RobertaConfig
 from hatchery.modeling.roberta.parameters import embedding_parameters, roberta_parameters
 
@@ -67,7 +67,7 @@ def published_counts() -> list[PublishedCount]:
 def ours(size: Size) -> int:
     """Parameters of the model that would be trained; a shared matrix counts once."""
     with torch.device("meta"):
-        model = LanguageModel(size.config())
+        model = build_language_model(size.config())
     return sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -7,6 +7,7 @@ from annotated_types import MinLen
 
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
 from hatchery.evaluation.perplexity.settings import PerplexityChoice
+from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderSizes
 from hatchery.modeling.ltg.configuration import LtgBertSizes
 from hatchery.modeling.roberta.configuration import RobertaSizes
 from hatchery.pretraining.settings import PretrainingSettings
@@ -49,7 +50,15 @@ class RobertaFile(RobertaSizes):
     """What it is, for people."""
 
 
-ModelFile = Annotated[LtgBertFile | RobertaFile, ChosenBy("family")]
+@dataclass(frozen=True, kw_only=True)
+class EncoderDecoderFile(EncoderDecoderSizes):
+    """Architecture of a translation model; the vocabulary size comes from the tokenizer."""
+
+    description: str = ""
+    """What it is, for people."""
+
+
+ModelFile = Annotated[LtgBertFile | RobertaFile | EncoderDecoderFile, ChosenBy("family")]
 
 
 @dataclass(frozen=True, kw_only=True)

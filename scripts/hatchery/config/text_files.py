@@ -11,12 +11,14 @@ from hatchery.corpora.settings import (
     BabylmOptions,
     BncOptions,
     ConversionKeys,
+    ParallelTextOptions,
     PlainTextOptions,
+    RawTextOptions,
     RawTextReaderOptions,
     SampleKeys,
     refuse_repeated_names,
 )
-from hatchery.settings.base import Count, Settings
+from hatchery.settings.base import Count, RefusedError, Settings
 from hatchery.settings.fields import (
     ABSENT,
     BlockName,
@@ -48,7 +50,7 @@ class SourceKeys(Settings):
     """Appears in the documents and the statistics."""
     data: DataName = ABSENT
     """Name of a raw input in config.yaml."""
-    embedded: Literal["bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt"] = ABSENT
+    embedded: Literal["bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt", "parallel"] = ABSENT
     """Folder of the generated miniature sources."""
 
 
@@ -92,7 +94,19 @@ class RawTextSource(SourceKeys):
     """How it is read."""
 
 
-CorpusSource = Annotated[BncSource | BabylmSource | PlainTextSource | RawTextSource, ChosenBy("reader")]
+@dataclass(frozen=True, kw_only=True)
+class ParallelTextSource(SourceKeys):
+    """A source of sentences and their translations."""
+
+    reader: Literal["parallel_text"]
+    """Reads two text files line by line, or two columns of a table; every pair is a document of two lines."""
+    options: ParallelTextOptions
+    """How it is read."""
+
+
+CorpusSource = Annotated[
+    BncSource | BabylmSource | PlainTextSource | RawTextSource | ParallelTextSource, ChosenBy("reader")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,9 +188,10 @@ class VocabularyFile(VocabularySettings):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionFile(SelectionKeys):
-    """Sentences or spans of raw texts that lie within a vocabulary, or windows drawn without regard to it."""
+    """Sentences or spans of raw texts, or of another corpus's documents, that lie within a vocabulary, or windows drawn
+    without regard to it."""
 
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data",), ("embedded",))
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "options"), ("embedded", "options"), ("corpus",))
 
     description: str = ""
     """What it is, for people."""
@@ -184,10 +199,23 @@ class SelectionFile(SelectionKeys):
     """Name of a raw input in config.yaml."""
     embedded: Literal["bookcorpus", "c4", "cbt", "text", "wikipedia"] = ABSENT
     """Folder of the generated miniature sources."""
+    options: RawTextOptions = ABSENT
+    """Which raw files are read, and how."""
+    corpus: CorpusName = ABSENT
+    """Instead of raw texts: a corpus, whose documents of all splits are read, and whose readers have cleaned them."""
     vocabulary: VocabularyName
     """A vocabulary of config/vocabularies; drawn windows are only counted against it."""
     sentence_model: DataName | None = None
     """A raw input with Punkt parameters (NLTK's punkt_tab/english); null takes the model of this project."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.corpus is ABSENT:
+            return
+        if self.options is not ABSENT:
+            raise RefusedError("options", "cannot be set beside `corpus`, whose readers have options of their own")
+        if self.sentence_model is not None:
+            raise RefusedError("sentence_model", "cannot be set beside `corpus`, whose sentences are known")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,8 +225,9 @@ class TokenizerFile(TokenizerSettings):
     ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("corpus", "kind"), ("corpora", "kind"), ("path",))
 
     kind: TokenizerKind = ABSENT
-    """WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE (reduced-vocabulary study), or
-    Unigram, which chooses the most probable pieces and learns by pruning, as in SentencePiece."""
+    """WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE (reduced-vocabulary study), BPE of
+    characters as in SentencePiece (translation), or Unigram, which chooses the most probable pieces and learns by
+    pruning, as in SentencePiece."""
     description: str = ""
     """What it is, for people."""
     corpus: CorpusName = ABSENT

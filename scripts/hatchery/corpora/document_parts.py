@@ -60,13 +60,22 @@ class FileGroup:
         """How much there is to read."""
         if self.piece is not None:
             return self.piece.end - self.piece.start
-        files = opened(self.manifest).files
-        return sum(files[file][0] for file in self.files)
+        source = opened(self.manifest)
+        return sum(source.files[file][0] for file in (*self.files, *self._beside(source)))
+
+    def _beside(self, source: RawSource) -> list[str]:
+        """What is read together with the files."""
+        reader, options = reader_and_options(self.reader, self.options, f"source {self.name!r}")
+        return (
+            []
+            if reader.beside is None
+            else [other for file in self.files for other in reader.beside(source, file, options)]
+        )
 
     def key(self) -> list[Any]:
         """What determines the part: the reader's settings and the content of the files."""
         source = opened(self.manifest)
-        files = [[file, *source.files[file]] for file in self.files]
+        files = [[file, *source.files[file]] for file in (*self.files, *self._beside(source))]
         model = None if self.sentence_model is None else opened(self.sentence_model).files
         return [
             self.name,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hatchery.corpora import bnc_xml, plain_text, raw_text_reader
+from hatchery.corpora import bnc_xml, parallel_text, plain_text, raw_text_reader
 from hatchery.corpora.babylm import reader as babylm
 from hatchery.corpora.cutting import Piece
 from hatchery.corpora.documents import RawDocument, ReaderContext
@@ -29,11 +29,16 @@ class Reader:
     """The documents of one file, or of its piece. Raises SourceError or CorpusError naming file and place."""
     divide: Callable[[RawSource, str, Any, int], Iterator[Piece]] | None = None
     """The pieces of one of so many files of a source, with the documents of the whole; none where it is not divided."""
+    beside: Callable[[RawSource, str, Any], list[str]] | None = None
+    """Files that are read together with one of those that are listed, such as its translation."""
 
 
 READERS: dict[str, Reader] = {
     "babylm": Reader(babylm.BabylmOptions, babylm.files, babylm.read),
     "bnc_xml": Reader(bnc_xml.BncOptions, bnc_xml.files, bnc_xml.read),
+    "parallel_text": Reader(
+        parallel_text.ParallelTextOptions, parallel_text.files, parallel_text.read, beside=parallel_text.beside
+    ),
     "plain_text": Reader(plain_text.PlainTextOptions, plain_text.files, plain_text.read, plain_text.divide),
     "raw_text": Reader(
         raw_text_reader.RawTextReaderOptions, raw_text_reader.files, raw_text_reader.read, raw_text_reader.divide

@@ -112,6 +112,27 @@ class PlainTextOptions(ProseOptions):
 
 
 @dataclass(frozen=True)
+class ParallelTextOptions(Settings):
+    """Which files hold the pairs of sentences of each split, and how they are read."""
+
+    files: Annotated[dict[Literal["train", "dev", "test", "any"], Annotated[tuple[str, ...], MinLen(1)]], MinLen(1)]
+    """Shell patterns by split: two text files with a sentence per line, first language first, or one table (.tsv, .csv,
+    .jsonl, .parquet). Pairs of `any` are held out as `split` says."""
+    columns: Annotated[tuple[str, ...], MinLen(2), Unique()] | None = None
+    """Of a table: the two columns or fields, first language first; `translation.de` is a field of an object. Numbers,
+    such as ["1", "2"], are columns of a text with tabs and without a header. Text files have none."""
+    encoding: str = "utf-8"
+    """Encoding of all files; Parquet is UTF-8 always."""
+
+    def __post_init__(self) -> None:
+        for split, patterns in self.files.items():
+            if len(patterns) > 2:
+                raise RefusedError(f"files.{split}", f"got {len(patterns)} patterns, expected two files or one table")
+        if self.columns is not None and len(self.columns) != 2:
+            raise RefusedError("columns", f"got {len(self.columns)}, expected two, one for each language")
+
+
+@dataclass(frozen=True)
 class RawTextOptions(Settings):
     """Which files of a large corpus are read, and how."""
 

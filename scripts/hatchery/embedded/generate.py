@@ -13,6 +13,7 @@ from hatchery.embedded.documents import MAKERS, EmbeddedDocument, Kind
 from hatchery.embedded.grammar import text_of
 from hatchery.embedded.minimal_pairs import Pair, blimp_rows, draw_pairs
 from hatchery.embedded.paradigms import PARADIGMS
+from hatchery.embedded.parallel import parallel_files
 from hatchery.embedded.rows import json_lines
 from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.embedded.suites import Suites
@@ -32,6 +33,7 @@ FOLDERS = (
     "glue",
     "hans",
     "minimal_pairs",
+    "parallel",
     "superglue",
     "text",
     "wikipedia",
@@ -143,6 +145,7 @@ def generate(settings: EmbeddedSettings, run: StageRun) -> None:
     write("", generator.other_files())
     write("minimal_pairs", generator.pair_files())
     write("glue", generator.task_files())
+    write("parallel", parallel_files(settings.translation_pairs, settings.seed))
     suites = Suites(settings.seed, settings.examples_per_suite_task, generator.sentences)
     write("", suites.files(generator.pairs))
     run.measures["words"] = generator.words

@@ -24,6 +24,8 @@ class EmbeddedSettings(Settings):
     """Training rows of acceptability and entailment."""
     examples_per_suite_task: Annotated[int, Range(ge=12)] = 60
     """Training rows of every other task."""
+    translation_pairs: Annotated[int, Range(ge=20)] = 3000
+    """Pairs of sentences to train translation on."""
 
     def training_rows(self, file: str) -> int:
         """About how many rows the generated training file of a task has."""

@@ -35,6 +35,7 @@ BOXES = {
     "export": Box(3, 3, "model", "models for transformers"),
     "evaluation": Box(2.3, 5, "model", "pairs, tasks, perplexity"),
     "pretraining": Box(3.5, 6, "model", "the training"),
+    "translation": Box(2.4, 6, "model", "beam search, BLEU"),
     "modeling": Box(2.4, 7, "model", "families of models"),
     "objectives": Box(3.4, 7, "model", "segments and masking"),
     "runs": Box(4.4, 7, "model", "run folder, checkpoints"),

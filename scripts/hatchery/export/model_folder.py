@@ -16,6 +16,7 @@ from hatchery.export.bundle import bundle
 from hatchery.export.mask_token import with_mask_in_text
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of
+from hatchery.modeling.family import Exported
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import CONFIG_FILE, WEIGHTS_FILE
 from hatchery.storage.atomic import atomic_path, write_json, write_text
@@ -32,13 +33,23 @@ def write_model_folder(folder: Path, model: LanguageModel, tokenizer: Path) -> l
     the model has no embedding for, or pads with another id than the model was made for.
     """
     names, special = _write_tokenizer(folder, model.config, tokenizer)
-    exported = family_of(model.config).exported
+    exported = _exported(model.config)
     write_json(folder / CONFIG_FILE, exported_config(model.config, special))
     write_text(folder / f"{exported.module}.py", bundle(f"hatchery.export.{exported.module}"))
     tensors = {exported_name(name): tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     with atomic_path(folder / WEIGHTS_FILE) as partial:
         save_file(dict(sorted(tensors.items())), partial, metadata={"format": "pt"})
     return [folder / name for name in (CONFIG_FILE, WEIGHTS_FILE, f"{exported.module}.py", *names)]
+
+
+def _exported(config: ModelConfig) -> Exported:
+    """How the family of a configuration is called there. Raises ModelError for one that has no such form."""
+    family = family_of(config)
+    if family.exported is None:
+        raise ModelError(
+            f"models of the family {family.name!r} have no form for transformers, so they are not exported"
+        )
+    return family.exported
 
 
 def exported_name(name: str) -> str:
@@ -48,14 +59,18 @@ def exported_name(name: str) -> str:
 
 def exported_config(config: ModelConfig, special: SpecialTokens) -> dict[str, Any]:
     """The content of config.json: our configuration, what finds the classes, and the ids of the special tokens."""
-    exported = family_of(config).exported
+    exported = _exported(config)
     ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
+    if config.causal:
+        # What `generate` looks for: where a text begins and where it ends.
+        ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
     return {
         **config.to_dict(),
         **ids,
-        "architectures": [f"{exported.classes}{exported.architecture}"],
+        **({"is_decoder": True, "use_cache": False} if config.causal else {}),
+        "architectures": [f"{exported.classes}{exported.architecture_of(config)}"],
         "auto_map": {
-            auto: f"{exported.module}.{exported.classes}{name}" for auto, name in exported.auto_classes.items()
+            auto: f"{exported.module}.{exported.classes}{name}" for auto, name in exported.auto_classes(config).items()
         },
         "dtype": "float32",
         "model_type": f"hatchery_{exported.module.removeprefix('modeling_')}",
@@ -74,12 +89,17 @@ def _write_tokenizer(folder: Path, config: ModelConfig, path: Path) -> tuple[lis
     if pad != tokenizer.pad_id:
         raise ModelError(f"{path}: the tokenizer pads with the id {tokenizer.pad_id}, the model expects {pad}")
     # The published tokenizers add nothing, so every program that used them framed their ids itself.
-    if backend.encode("").ids != [tokenizer.cls_id, tokenizer.sep_id]:
+    if config.causal:
+        backend.post_processor = post_processor(special, open_end=True)
+    elif backend.encode("").ids != [tokenizer.cls_id, tokenizer.sep_id]:
         backend.post_processor = post_processor(special)
     backend = Backend.from_str(json.dumps(with_mask_in_text(json.loads(backend.to_str()), special.mask)))
     with atomic_path(folder / "tokenizer.json") as partial:
         backend.save(str(partial), pretty=True)
     settings = tokenizer_config(backend, special)
+    if config.causal:
+        # A batch of beginnings is gone on with at the right.
+        settings["padding_side"] = "left"
     limit = config.position_limit
     if limit is not None:
         settings["model_max_length"] = limit

@@ -8,6 +8,7 @@ from typing import Any
 
 from hatchery.errors import ModelError
 from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.encoder_decoder.family import ENCODER_DECODER
 from hatchery.modeling.family import Family
 from hatchery.modeling.flops import BACKWARD_FACTOR, PassShape
 from hatchery.modeling.ltg.family import LTG
@@ -16,7 +17,7 @@ from hatchery.settings.base import require
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.typed import build
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (LTG, ROBERTA)}
+FAMILIES: dict[str, Family] = {family.name: family for family in (LTG, ROBERTA, ENCODER_DECODER)}
 DEFAULT_FAMILY = LTG.name
 """The family of a configuration that names none."""
 

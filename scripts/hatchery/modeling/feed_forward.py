@@ -23,12 +23,13 @@ class FeedForward(nn.Module):
         gated: bool,
         bias: bool,
         exact_gelu: bool = False,
+        relu: bool = False,
         pre_layer_norm: LayerNorm | None = None,
         inner_layer_norm: LayerNorm | None = None,
     ) -> None:
-        """`exact_gelu` is the GELU with the error function, otherwise the tanh approximation."""
+        """`exact_gelu` is the GELU with the error function, otherwise the tanh approximation; `relu` replaces it."""
         super().__init__()
-        self.gated, self.approximate = gated, "none" if exact_gelu else "tanh"
+        self.gated, self.relu, self.approximate = gated, relu, "none" if exact_gelu else "tanh"
         self.pre_layer_norm = pre_layer_norm
         self.input_projection = nn.Linear(hidden_size, (1 + gated) * intermediate_size, bias=bias)
         self.inner_layer_norm = inner_layer_norm
@@ -45,6 +46,8 @@ class FeedForward(nn.Module):
         return self.dropout(self.output_projection(inner))
 
     def _activation(self, projected: Tensor) -> Tensor:
+        if self.relu:
+            return F.relu(projected)
         if not self.gated:
             return F.gelu(projected, approximate=self.approximate)
         value, gate = projected.chunk(2, dim=-1)

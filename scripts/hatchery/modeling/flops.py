@@ -23,6 +23,8 @@ class PassShape:
     tokens: float | None = None
     # Whether sentence pairs are judged, by a model that has a head for them.
     pairs: bool = False
+    # Tokens of a target that a decoder reads, padding included; None: as many as `length`.
+    target_length: int | None = None
 
 
 def encoder_flops(
@@ -55,6 +57,22 @@ def encoder_flops(
         "head": _product(shape.labelled + pairs, size, size) + _product(pairs, size, 1),
         "vocabulary": _product(shape.labelled, size, config.vocabulary_rows),
     }
+
+
+def decoder_flops(config: ModelConfig, shape: PassShape, layers: int) -> float:
+    """Operations of one forward pass of so many layers that attend to their own target and to the encoded source."""
+    size, inner, source = config.hidden_size, config.intermediate_size, shape.length
+    target = source if shape.target_length is None else shape.target_length
+    # Of the target: four projections in its own attention, query and output in the other, whose keys and values are of
+    # the source; two matrices in the feed-forward block.
+    per_sequence = (
+        6 * _product(target, size, size)
+        + 2 * _product(source, size, size)
+        + 2 * _product(target, size, target)
+        + 2 * _product(target, size, source)
+        + 2 * _product(target, size, inner)
+    )
+    return layers * shape.sequences * per_sequence
 
 
 def _product(rows: float, inner: float, columns: float) -> float:

@@ -27,7 +27,7 @@ def source_settings(project: Project, source: str) -> dict[str, Any]:
 STAGES = (
     Stage(
         name="generate_embedded_sources",
-        version=3,
+        version=4,
         settings=embedded_settings,
         environment="sources",
         sort="cpu",

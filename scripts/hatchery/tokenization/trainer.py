@@ -37,7 +37,7 @@ def untrained(settings: TokenizerSettings) -> Backend:
     if settings.kind == "wordpiece":
         prefix, most = settings.continuing_subword_prefix, settings.max_input_chars_per_word
         model: models.Model = wordpiece_model({}, special.unknown, prefix, most)
-    elif settings.kind == "byte_bpe":
+    elif settings.kind in ("byte_bpe", "bpe"):
         model = models.BPE(unk_token=special.unknown)
     else:
         model = models.Unigram()
@@ -76,8 +76,8 @@ def train(lines: Lines, settings: TokenizerSettings) -> Backend:
             alphabet,
         )
         backend.model = wordpiece_model(vocabulary, settings.special.unknown, prefix, settings.max_input_chars_per_word)
-    elif settings.kind == "byte_bpe":
-        # All characters of byte-level text are in the alphabet, which the library sorts, and pairs of equal count are
+    elif settings.kind in ("byte_bpe", "bpe"):
+        # All characters of the text are in the alphabet, which the library sorts, and pairs of equal count are
         # ordered by their ids: nothing here depends on the order of a hash table.
         trainer = trainers.BpeTrainer(
             vocab_size=settings.vocabulary_size,

@@ -14,7 +14,7 @@ from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
 BYTE_SYMBOLS = 256
 
-TokenizerKind = Literal["wordpiece", "byte_bpe", "unigram"]
+TokenizerKind = Literal["wordpiece", "byte_bpe", "bpe", "unigram"]
 NormalizerName = Literal["none", "nfkc", "nmt_nfkc", "ltg_bnc", "bert_uncased"]
 PreTokenizerName = Literal["byte_level", "ltg_bnc", "metaspace", "bert"]
 VocabularySize = Annotated[int, Range(ge=8, le=1_000_000)]
@@ -26,8 +26,9 @@ class TokenizerSettings(Settings):
     """What determines a tokenizer, beside the corpus."""
 
     kind: TokenizerKind
-    """WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE (reduced-vocabulary study), or
-    Unigram, which chooses the most probable pieces and learns by pruning, as in SentencePiece."""
+    """WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE (reduced-vocabulary study), BPE of
+    characters as in SentencePiece (translation), or Unigram, which chooses the most probable pieces and learns by
+    pruning, as in SentencePiece."""
     vocabulary_size: VocabularySize
     """Entries including special tokens and alphabet."""
     min_frequency: Natural = 2
@@ -40,7 +41,7 @@ class TokenizerSettings(Settings):
     bert-base-uncased."""
     pre_tokenizer: PreTokenizerName = "byte_level"
     """byte_level cuts as GPT-2 into words of bytes; ltg_bnc isolates contractions, digits and punctuation (LTG-BERT);
-    metaspace cuts at white space only (for unigram); bert as bert-base-uncased."""
+    metaspace cuts at white space only (for bpe and unigram); bert as bert-base-uncased."""
     reading: ReadingName = "corrected"
     """ltg_bnc only: as_published cuts the upper-case possessive (SHE'S) into two pieces, corrected keeps it whole."""
     continuing_subword_prefix: str = ""
@@ -98,8 +99,8 @@ class TokenizerSettings(Settings):
             raise RefusedError(key, f"only wordpiece has one, {kind} must leave it empty")
         if kind == "byte_bpe" and self.pre_tokenizer != "byte_level":
             raise RefusedError("pre_tokenizer", f"byte_bpe needs byte_level, got {self.pre_tokenizer!r}")
-        if kind == "unigram" and self.pre_tokenizer != "metaspace":
-            raise RefusedError("pre_tokenizer", f"unigram needs metaspace, got {self.pre_tokenizer!r}")
+        if kind in ("bpe", "unigram") and self.pre_tokenizer != "metaspace":
+            raise RefusedError("pre_tokenizer", f"{kind} needs metaspace, got {self.pre_tokenizer!r}")
         if kind == "wordpiece" and marked and self.continuing_subword_prefix:
             raise RefusedError(key, f"{self.pre_tokenizer} marks word starts already, so it must be empty")
         if kind == "wordpiece" and not marked and not self.continuing_subword_prefix:

@@ -162,7 +162,7 @@ def test_unigram_is_trained_in_every_size(corpus: Path, tmp_path: Path) -> None:
         ({"types": []}, "types: expected at least 1 entry, got 0"),
         ({"types": [{**BPE, "sizes": [400, 300]}]}, "types.0.sizes: got [400, 300], expected rising sizes"),
         ({"types": [{**BPE, "sizes": [100]}]}, "types.bpe: vocabulary_size: 100 is too small"),
-        ({"types": [{**BPE, "definition": {"kind": "bpe", "min_frequency": 0}}]}, "types.bpe: kind: got 'bpe'"),
+        ({"types": [{**BPE, "definition": {"kind": "bpee", "min_frequency": 0}}]}, "types.bpe: kind: got 'bpee'"),
         ({"types": [BPE, BPE]}, "types: a name occurs twice among bpe, bpe"),
         ({"types": [BPE]}, "types.bpe: several sizes and nothing to compare them with"),
         ({"frequency_search": {"type": "x", "lowest": 300, "highest": 400}}, "frequency_search.type: got the type 'x'"),

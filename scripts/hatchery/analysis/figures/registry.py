@@ -18,7 +18,17 @@ Of an analysis that it needs, it is given the manifest of every entry, as `<anal
 
 PUBLISHED = "published"
 
-Need = Literal["runs", "curves", "layer_weights", "minimal_pairs", "tasks", "ambiguous_tasks", "probes"]
+Need = Literal[
+    "runs",
+    "curves",
+    "layer_weights",
+    "minimal_pairs",
+    "tasks",
+    "ambiguous_tasks",
+    "probes",
+    "divergences",
+    "bias_drift",
+]
 NEEDS: Mapping[Need, tuple[str, str]] = {
     "runs": ("runs", "pretrained models"),
     "curves": ("curves", "pretrained models"),
@@ -27,6 +37,8 @@ NEEDS: Mapping[Need, tuple[str, str]] = {
     "tasks": ("measurements", "fine-tuning tasks"),
     "ambiguous_tasks": ("measurements", "ambiguous tasks of MSGS"),
     "probes": ("layers", "edge probing tasks"),
+    "divergences": ("curves", "runs with `divergences: true`"),
+    "bias_drift": ("curves", "runs with `bias_drift: true`"),
 }
 """What figures draw: the tidy table where it stands, and what a user calls it; in the order of the page.
 

@@ -1,0 +1,39 @@
+"""The family "encoder_decoder": translation models."""
+
+from collections.abc import Sequence
+
+from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
+from hatchery.modeling.family import Family, Modules
+from hatchery.modeling.flops import PassShape, decoder_flops, encoder_flops
+from hatchery.modeling.paper_flops import kaplan_flops
+
+
+def _modules() -> Modules:
+    from hatchery.modeling.encoder_decoder.initialisation import initialise_encoder_decoder_
+    from hatchery.modeling.encoder_decoder.model import OutputLayer, SourceEncoder, TranslationModel
+
+    return Modules(TranslationModel, SourceEncoder, OutputLayer, initialise_encoder_decoder_)
+
+
+def _forward_flops(config: EncoderDecoderConfig, shape: PassShape) -> dict[str, float]:
+    parts = encoder_flops(config, shape)
+    # The output layer is the product with the vocabulary alone.
+    return {**parts, "head": 0.0, "decoder": decoder_flops(config, shape, config.decoder_layers)}
+
+
+def _paper_flops(config: EncoderDecoderConfig, parameters: int, work: Sequence[tuple[int, int]]) -> float:
+    embedding = config.vocabulary_rows * config.hidden_size
+    return kaplan_flops(parameters - embedding, sum(sequences * length for sequences, length in work))
+
+
+ENCODER_DECODER = Family(
+    name="encoder_decoder",
+    configuration=EncoderDecoderConfig,
+    modules=_modules,
+    forward_flops=_forward_flops,
+    paper_flops=_paper_flops,
+    # The paper counts none.
+    paper_formula="6 N D",
+    exported=None,
+    token_ids=("pad", "cls", "sep"),
+)

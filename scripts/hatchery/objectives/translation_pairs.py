@@ -1,0 +1,182 @@
+"""Pairs of sentences as examples of translation, and batches of about equally long ones by the number of their tokens.
+
+A document of a parallel corpus is a pair (`corpora.parallel_text`), and its two sentences are source and target. The
+encoder reads `x1 .. xn end`, the decoder reads `start y1 .. ym` and predicts `y1 .. ym end`. Source: the reference of
+"A Natural Bias for Language Generation Models", sections 2, 4 and 5. Everything is a function of seed, epoch and index,
+or of seed and step: the same on any number of processes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hatchery.errors import TrainingError
+from hatchery.objectives.segments import DocumentCollection
+from hatchery.objectives.special_ids import SpecialIds
+from hatchery.tokenization.special_tokens import UNLABELLED
+
+LINES_OF_A_PAIR = 2
+
+
+class PairRules(Protocol):
+    """What is asked of pairs; `hatchery.objectives.settings.TranslationSettings`."""
+
+    @property
+    def direction(self) -> str:
+        """`forward` translates the first line into the second, `backward` the second into the first."""
+        ...
+
+    @property
+    def longest_ratio(self) -> float | None:
+        """How many times longer one side may be than the other; None: any."""
+        ...
+
+
+class TranslationPairs:
+    """The pairs of a split as examples."""
+
+    def __init__(
+        self, documents: DocumentCollection, special: SpecialIds, longest: int, rules: PairRules, filtered: bool
+    ) -> None:
+        """`longest` are the most tokens of a side, its end counted.
+
+        With `filtered`, longer pairs and those of too different lengths are left out; else longer sides are cut. Raises
+        TrainingError for a document that is no pair.
+        """
+        self._documents, self._special, self._longest = documents, special, longest
+        self._backward = rules.direction == "backward"
+        lengths = _side_lengths(documents)
+        if self._backward:
+            lengths = lengths[:, ::-1]
+        kept = (lengths > 0).all(axis=1)
+        if filtered:
+            kept &= (lengths < longest).all(axis=1)
+            if rules.longest_ratio is not None:
+                kept &= lengths.max(axis=1) <= rules.longest_ratio * lengths.min(axis=1)
+        self._numbers = np.flatnonzero(kept)
+        self.lengths = np.minimum(lengths[kept] + 1, longest)
+        """Tokens of source and target, their ends counted: int64 [pairs, 2]."""
+        self._order = lru_cache(maxsize=2)(self._epoch_order)
+        self._cuts = lru_cache(maxsize=2)(self._batch_cuts)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def left_out(self) -> int:
+        """Pairs of the split that are no examples."""
+        return self._documents.n_documents - len(self)
+
+    @property
+    def pad_id(self) -> int:
+        """The id that fills both sides."""
+        return self._special.pad
+
+    @property
+    def fillers(self) -> Mapping[str, int | bool]:
+        """What fills each tensor of a batch on the right."""
+        pad = self._special.pad
+        return {"input_ids": pad, "attention_mask": False, "target_ids": pad, "labels": UNLABELLED}
+
+    def sides(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of source and target of a pair, without ends."""
+        document = self._documents.document(int(self._numbers[index]))
+        cut = int(document.sentence_starts[1])
+        first, second = document.ids[:cut][: self._longest - 1], document.ids[cut:][: self._longest - 1]
+        return (second, first) if self._backward else (first, second)
+
+    def batch(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> dict[str, Tensor]:
+        """`input_ids` and `attention_mask` [B, S] of the sources, `target_ids` and `labels` [B, T] of the targets.
+
+        Nothing is drawn, so seed and epoch change nothing.
+        """
+        pairs = [self.sides(int(index)) for index in indices]
+        start, end = self._special.cls, self._special.sep
+        rows: dict[str, list[np.ndarray]] = {"input_ids": [], "target_ids": [], "labels": []}
+        for source, target in pairs:
+            rows["input_ids"].append(np.append(source, end))
+            rows["target_ids"].append(np.insert(target, 0, start))
+            rows["labels"].append(np.append(target, end))
+        batch = {name: _padded(sides, int(self.fillers[name])) for name, sides in rows.items()}
+        lengths = torch.tensor([len(source) for source in rows["input_ids"]])
+        width = batch["input_ids"].shape[1]
+        return {
+            "input_ids": batch["input_ids"],
+            "attention_mask": torch.arange(width)[None] < lengths[:, None],
+            "target_ids": batch["target_ids"],
+            "labels": batch["labels"],
+        }
+
+    def counted(self, batch: Mapping[str, Tensor]) -> tuple[int, ...]:
+        """Labels of a batch: what its loss is divided by."""
+        return (int((batch["labels"] != UNLABELLED).sum()),)
+
+    def n_tokens(self, batch: Mapping[str, Tensor]) -> int:
+        """Tokens of both sides, padding not counted."""
+        return int(batch["attention_mask"].sum()) + self.counted(batch)[0]
+
+    def batches_per_epoch(self, budget: int) -> int:
+        """How many batches of at most `budget` target tokens an epoch has: the same in every epoch."""
+        return len(self._cuts(budget)) - 1
+
+    def batch_at(self, seed: int, step: int, budget: int) -> tuple[int, np.ndarray]:
+        """Epoch and pairs (int64) of the batch of step number `step`, counted from 0: at most `budget` target tokens.
+
+        Pairs of the same lengths are shuffled anew in every epoch, and so are the batches. Raises TrainingError when
+        there is no pair at all.
+        """
+        if not len(self):
+            raise TrainingError("the training split holds no pair of sentences within the limits of length and ratio")
+        cuts = self._cuts(budget)
+        epoch, number = divmod(step, len(cuts) - 1)
+        order, shuffled = self._order(seed, epoch, budget)
+        chosen = int(shuffled[number])
+        return epoch, order[cuts[chosen] : cuts[chosen + 1]]
+
+    def _batch_cuts(self, budget: int) -> np.ndarray:
+        """Where batches begin in the pairs by length, and the end: they depend on the lengths alone."""
+        until = np.cumsum(np.sort(self.lengths[:, 1]))
+        cuts = [0]
+        while cuts[-1] < len(until):
+            done = until[cuts[-1] - 1] if cuts[-1] else 0
+            cuts.append(max(cuts[-1] + 1, int(np.searchsorted(until, done + budget, side="right"))))
+        return np.array(cuts, dtype=np.int64)
+
+    def _epoch_order(self, seed: int, epoch: int, budget: int) -> tuple[np.ndarray, np.ndarray]:
+        # Raw output of Philox, whose stream numpy guarantees, as in `pretraining.data_order`.
+        of_pairs, of_batches = np.random.SeedSequence([seed, epoch]).spawn(2)
+        keys = np.random.Philox(of_pairs).random_raw(len(self))
+        order = np.lexsort((keys, self.lengths[:, 0], self.lengths[:, 1]))
+        batches = np.argsort(np.random.Philox(of_batches).random_raw(self.batches_per_epoch(budget)), kind="stable")
+        return order, batches
+
+
+def target_ids(pairs: TranslationPairs) -> Iterator[np.ndarray]:
+    """The targets of all examples, without ends."""
+    return (pairs.sides(index)[1] for index in range(len(pairs)))
+
+
+def _side_lengths(documents: DocumentCollection) -> np.ndarray:
+    """Tokens of the two sentences of every document: int64 [documents, 2]."""
+    lengths = np.zeros((documents.n_documents, LINES_OF_A_PAIR), dtype=np.int64)
+    for number in range(documents.n_documents):
+        document = documents.document(number)
+        starts = document.sentence_starts
+        if len(starts) != LINES_OF_A_PAIR:
+            raise TrainingError(
+                f"document {number + 1} of the split has {len(starts)} sentences, expected two, a sentence and its "
+                "translation: translation needs a corpus whose sources have the reader parallel_text"
+            )
+        lengths[number] = starts[1], len(document.ids) - starts[1]
+    return lengths
+
+
+def _padded(rows: list[np.ndarray], filler: int) -> Tensor:
+    padded = np.full((len(rows), max(map(len, rows))), filler, dtype=np.int64)
+    for number, row in enumerate(rows):
+        padded[number, : len(row)] = row
+    return torch.from_numpy(padded)

@@ -1,0 +1,55 @@
+"""From text to text: sentences are encoded, translated in batches of about equal lengths, and decoded."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+from hatchery.modeling.encoder_decoder.model import TranslationModel
+from hatchery.tokenization.tokenizer_file import Tokenizer
+from hatchery.translation.beam_search import Limits, beam_search
+
+TOKENS_PER_BATCH = 2048
+
+
+def translate(
+    model: TranslationModel,
+    tokenizer: Tokenizer,
+    sentences: Sequence[str],
+    limits: Limits,
+    longest_source: int,
+    device: torch.device,
+    tokens_per_batch: int | None = None,
+    done: Callable[[int], None] = lambda sentences: None,
+) -> list[str]:
+    """The best translation of each sentence, in their order; the model lies on `device`, in evaluation mode.
+
+    Sources are cut to `longest_source` tokens, the end counted. `tokens_per_batch` changes speed, never a result
+    beyond rounding; `done` is told of every batch.
+    """
+    end, room = tokenizer.sep_id, longest_source - 1
+    sources = [[*ids[:room], end] for ids in tokenizer.encode_sentences(sentences)]
+    special = tuple(index for index in tokenizer.special.ids.values() if index not in (end, tokenizer.unknown_id))
+    found: list[str] = [""] * len(sources)
+    for rows in batches_by_length([len(source) for source in sources], tokens_per_batch or TOKENS_PER_BATCH):
+        width = max(len(sources[row]) for row in rows)
+        ids = torch.full((len(rows), width), tokenizer.pad_id, dtype=torch.int64)
+        for position, row in enumerate(rows):
+            ids[position, : len(sources[row])] = torch.tensor(sources[row])
+        mask = torch.arange(width)[None] < torch.tensor([len(sources[row]) for row in rows])[:, None]
+        hypotheses = beam_search(model, ids.to(device), mask.to(device), limits, special)
+        for row, best in zip(rows, hypotheses, strict=True):
+            found[row] = tokenizer.decode(best[0].ids, skip_special_tokens=True).strip()
+        done(len(rows))
+    return found
+
+
+def batches_by_length(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Rows of about equal length together, each batch of at most `budget` tokens with padding, or of one row."""
+    batches: list[list[int]] = []
+    for row in np.argsort(np.asarray(lengths), kind="stable").tolist():
+        if batches and lengths[row] * (len(batches[-1]) + 1) <= budget:
+            batches[-1].append(row)
+        else:
+            batches.append([row])
+    return batches

@@ -1,0 +1,191 @@
+"""Encoder and decoder: equal to torch's own Transformer, step by step as in one go, and blind to padding and future."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hatchery.errors import ConfigError
+from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
+from hatchery.modeling.encoder_decoder.layers import Attention, positions
+from hatchery.modeling.encoder_decoder.model import TranslationModel
+from hatchery.modeling.families import forward_flops, model_config
+from hatchery.modeling.flops import PassShape
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.language_model import build_language_model
+from hatchery.modeling.store import load_language_model, save_model
+
+SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+VOCABULARY = 30
+
+
+def config_of(**changes: object) -> EncoderDecoderConfig:
+    values = {"family": "encoder_decoder", **SIZES, "vocab_size": VOCABULARY, **changes}
+    config = model_config(values)
+    assert isinstance(config, EncoderDecoderConfig)
+    return config
+
+
+def model_of(**changes: object) -> TranslationModel:
+    model = build_language_model(config_of(**changes))
+    initialise_(model, 3)
+    assert isinstance(model, TranslationModel)
+    return model.eval()
+
+
+def batch() -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    source = torch.randint(5, VOCABULARY, (3, 7), generator=generator)
+    target = torch.randint(5, VOCABULARY, (3, 5), generator=generator)
+    mask = torch.arange(7)[None] < torch.tensor([7, 4, 6])[:, None]
+    labels = target.clone()
+    labels[1, 3:] = -100
+    return {"input_ids": source.masked_fill(~mask, 1), "attention_mask": mask, "target_ids": target, "labels": labels}
+
+
+def copied(ours: Attention, theirs: nn.MultiheadAttention) -> None:
+    parts = (ours.query_projection, ours.key_projection, ours.value_projection)
+    theirs.in_proj_weight.data = torch.cat([part.weight for part in parts]).detach().clone()
+    theirs.in_proj_bias.data = torch.cat([part.bias for part in parts]).detach().clone()
+    theirs.out_proj.load_state_dict(ours.output_projection.state_dict())
+
+
+def torch_logits(model: TranslationModel, given: dict[str, Tensor]) -> tuple[Tensor, nn.Transformer]:
+    """The same model built of torch's own layers."""
+    config = model.config
+    pre = config.normalisation == "pre_norm"
+    theirs = nn.Transformer(
+        *(config.hidden_size, config.num_attention_heads, config.num_hidden_layers, config.decoder_layers),
+        dim_feedforward=config.intermediate_size,
+        dropout=0.0,
+        batch_first=True,
+        norm_first=pre,
+    )
+    pairs = [(ours, layer) for ours, layer in zip(model.encoder.layers, theirs.encoder.layers, strict=True)]
+    for ours, layer in [*pairs, *zip(model.decoder, theirs.decoder.layers, strict=True)]:
+        copied(ours.attention, layer.self_attn)
+        layer.linear1.load_state_dict(ours.feed_forward.input_projection.state_dict())
+        layer.linear2.load_state_dict(ours.feed_forward.output_projection.state_dict())
+        norms = [ours.attention.pre_layer_norm if pre else ours.attention_norm]
+        if hasattr(ours, "source_attention"):
+            copied(ours.source_attention, layer.multihead_attn)
+            norms.append(ours.source_attention.pre_layer_norm if pre else ours.source_attention_norm)
+        norms.append(ours.feed_forward.pre_layer_norm if pre else ours.feed_forward_norm)
+        for number, ours_norm in enumerate(norms, 1):
+            getattr(layer, f"norm{number}").load_state_dict(ours_norm.state_dict())
+    if pre:
+        theirs.encoder.norm.load_state_dict(model.encoder.final_norm.state_dict())
+        theirs.decoder.norm.load_state_dict(model.decoder_norm.state_dict())
+    else:
+        theirs.encoder.norm = theirs.decoder.norm = None
+
+    def embedded(ids: Tensor) -> Tensor:
+        words = model.encoder.embedding.weight[ids] * math.sqrt(config.hidden_size)
+        return words + positions(0, ids.shape[1], config.hidden_size, ids.device)
+
+    length = given["target_ids"].shape[1]
+    hidden = theirs(
+        embedded(given["input_ids"]),
+        embedded(given["target_ids"]),
+        tgt_mask=torch.ones(length, length, dtype=torch.bool).triu(1),
+        src_key_padding_mask=~given["attention_mask"],
+        memory_key_padding_mask=~given["attention_mask"],
+    )
+    weight, bias = model.output_layer
+    return hidden @ weight.T + (0 if bias is None else bias), theirs
+
+
+@pytest.mark.parametrize("normalisation", ["pre_norm", "post_norm"])
+@pytest.mark.parametrize("tied", [False, True])
+def test_logits_and_gradients_are_those_of_torch(normalisation: str, tied: bool) -> None:
+    model = model_of(normalisation=normalisation, tie_word_embeddings=tied)
+    # Norms and biases start at 1 and 0, where much would go unnoticed.
+    with torch.no_grad():
+        for number, parameter in enumerate(model.parameters()):
+            parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number))
+    given = batch()
+    theirs, transformer = torch_logits(model.train(), given)
+    for module in model.modules():
+        if hasattr(module, "probability"):
+            module.probability = 0.0
+    ours = model.logits_at(model.decode(given["target_ids"], model.begin(given["input_ids"], given["attention_mask"])))
+    assert torch.allclose(ours, theirs, atol=1e-5)
+    weights = torch.randn(ours.shape, generator=torch.Generator().manual_seed(9))
+    (ours * weights).sum().backward()
+    gradient = model.encoder.layers[0].attention.output_projection.weight.grad
+    embedding = model.encoder.embedding.weight.grad.clone()
+    model.zero_grad()
+    (theirs * weights).sum().backward()
+    expected = transformer.encoder.layers[0].self_attn.out_proj.weight.grad
+    assert torch.allclose(gradient, expected, atol=1e-5 * float(expected.abs().max().clamp(min=1)))
+    scale = float(embedding.abs().max().clamp(min=1))
+    assert torch.allclose(embedding, model.encoder.embedding.weight.grad, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("normalisation", ["pre_norm", "post_norm"])
+def test_token_by_token_gives_what_one_pass_gives(normalisation: str) -> None:
+    model, given = model_of(normalisation=normalisation), batch()
+    with torch.no_grad():
+        whole = model.decode(given["target_ids"], model.begin(given["input_ids"], given["attention_mask"]))
+        state = model.begin(given["input_ids"], given["attention_mask"])
+        parts = [model.decode(given["target_ids"][:, :2], state)]
+        parts += [model.decode(given["target_ids"][:, step : step + 1], state) for step in range(2, 5)]
+    assert torch.allclose(torch.cat(parts, dim=1), whole, atol=1e-5)
+
+
+def test_padding_of_the_source_and_what_comes_later_change_nothing() -> None:
+    model, given = model_of(), batch()
+    with torch.no_grad():
+        whole = model.decode(given["target_ids"], model.begin(given["input_ids"], given["attention_mask"]))
+        alone = model.decode(given["target_ids"][1:2, :3], model.begin(given["input_ids"][1:2, :4], None))
+    assert torch.allclose(whole[1, :3], alone[0], atol=1e-5)
+
+
+def test_the_output_holds_what_smoothed_losses_are_made_of() -> None:
+    model, given = model_of(), batch()
+    with torch.no_grad():
+        output = model(**given)
+        hidden, targets = model.labelled_hidden(given)
+        log_probabilities = model.logits_at(hidden).log_softmax(dim=-1)
+    assert output.n_labelled == len(targets) == 13
+    assert torch.allclose(
+        output.nll_sum, nn.functional.nll_loss(log_probabilities, targets, reduction="sum"), atol=1e-3
+    )
+    assert torch.allclose(output.log_probability_sums, log_probabilities.sum(dim=0), atol=1e-3)
+    smoothed = nn.functional.cross_entropy(model.logits_at(hidden), targets, reduction="sum", label_smoothing=0.1)
+    ours = 0.9 * output.nll_sum - 0.1 / VOCABULARY * output.log_probability_sums.sum()
+    assert torch.allclose(ours, smoothed, atol=1e-3)
+
+
+def test_a_saved_model_is_the_same_model(tmp_path: object) -> None:
+    model = model_of(num_decoder_layers=1)
+    save_model(tmp_path, model)  # type: ignore[arg-type]
+    loaded = load_language_model(tmp_path)  # type: ignore[arg-type]
+    assert isinstance(loaded, TranslationModel)
+    given = batch()
+    assert torch.equal(loaded.eval()(**given).nll_sum, model(**given).nll_sum)
+
+
+def test_operations_are_those_of_the_matrix_products() -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    # With dropout, the attention is written out; torch does not count the fused kernel of the CPU.
+    model, given = model_of().train(), batch()
+    given["attention_mask"] = torch.ones(3, 7, dtype=torch.bool)
+    given["labels"] = given["target_ids"]
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(**given)
+    shape = PassShape(3, 7, 15, target_length=5)
+    assert sum(forward_flops(model.config, shape).values()) == counter.get_total_flops()
+
+
+def test_the_paper_s_initialisation_of_the_output_matrix_has_variance_one_over_d() -> None:
+    weight, bias = model_of(hidden_size=64, vocab_size=400).output_layer
+    assert float(weight.detach().std()) == pytest.approx(1 / 8, rel=0.05)
+    assert bias is not None and not bias.any()
+
+
+def test_a_layer_weighting_is_refused() -> None:
+    with pytest.raises(ConfigError, match="layer_weighting: got 'zero', expected none"):
+        config_of(layer_weighting="zero")

@@ -1,0 +1,102 @@
+"""Pairs as examples of translation: what the model reads and predicts, what is left out, and batches by tokens."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hatchery.errors import TrainingError
+from hatchery.objectives.special_ids import SpecialIds
+from hatchery.objectives.translation_pairs import TranslationPairs
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
+
+Made = Callable[..., Any]
+ROBERTA = SpecialIds.of(SPECIAL_SETS["roberta"])
+LENGTHS = [[3, 4], [5, 2], [1, 1], [8, 8], [2, 3], [6, 9], [4, 4], [7, 5]]
+
+
+@dataclass(frozen=True)
+class Rules:
+    direction: str = "forward"
+    longest_ratio: float | None = None
+
+
+def pairs_of(collection: Any, longest: int = 250, filtered: bool = True, **rules: Any) -> TranslationPairs:
+    return TranslationPairs(collection, ROBERTA, longest, Rules(**rules), filtered)
+
+
+def test_the_decoder_reads_the_start_and_the_target_and_predicts_the_target_and_its_end(make_traceable: Made) -> None:
+    collection = make_traceable([[3, 4], [1, 2]], "roberta")
+    first, second = (collection.document(index).ids.tolist() for index in range(2))
+    batch = {name: tensor.tolist() for name, tensor in pairs_of(collection).batch(0, 0, [0, 1]).items()}
+    start, pad, end = 0, 1, 2
+    assert batch["input_ids"] == [[*first[:3], end], [*second[:1], end, pad, pad]]
+    assert batch["attention_mask"] == [[True] * 4, [True, True, False, False]]
+    assert batch["target_ids"] == [[start, *first[3:]], [start, *second[1:], pad, pad]]
+    assert batch["labels"] == [[*first[3:], end], [*second[1:], end, -100, -100]]
+
+
+def test_backward_translates_the_second_line_into_the_first(make_traceable: Made) -> None:
+    collection = make_traceable(LENGTHS, "roberta")
+    there, back = pairs_of(collection), pairs_of(collection, direction="backward")
+    for index in range(len(LENGTHS)):
+        source, target = there.sides(index)
+        assert [side.tolist() for side in back.sides(index)] == [target.tolist(), source.tolist()]
+
+
+def test_long_and_unequal_pairs_are_left_out_of_training_and_cut_elsewhere(make_traceable: Made) -> None:
+    collection = make_traceable([[249, 200], [250, 200], [4, 6], [4, 7], [10, 300]], "roberta")
+    training = pairs_of(collection, longest_ratio=1.5)
+    assert training.lengths.tolist() == [[250, 201], [5, 7]]
+    assert training.left_out == 3
+    held_out = pairs_of(collection, longest_ratio=1.5, filtered=False)
+    assert held_out.lengths.tolist() == [[250, 201], [250, 201], [5, 7], [5, 8], [11, 250]]
+    assert held_out.batch(0, 0, [4])["labels"].shape == (1, 250)
+
+
+def test_counts_are_labels_and_the_tokens_of_both_sides(make_collection: Made) -> None:
+    pairs = pairs_of(make_collection(LENGTHS))
+    batch = pairs.batch(0, 0, [0, 2])
+    assert pairs.counted(batch) == (4 + 1 + 1 + 1,)
+    assert pairs.n_tokens(batch) == (4 + 2) + (5 + 2)
+
+
+def test_a_document_that_is_no_pair_is_named(make_collection: Made) -> None:
+    with pytest.raises(TrainingError, match="document 2 of the split has 3 sentences, expected two"):
+        pairs_of(make_collection([[2, 2], [1, 2, 3]]))
+
+
+def test_no_pair_within_the_limits_is_an_error_at_the_first_batch(make_collection: Made) -> None:
+    pairs = pairs_of(make_collection([[2, 9]]), longest_ratio=1.5)
+    with pytest.raises(TrainingError, match="no pair of sentences within the limits"):
+        pairs.batch_at(0, 0, 100)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=60), st.integers(1, 90))
+def test_every_epoch_has_each_pair_once_in_batches_within_the_budget(
+    make_traceable: Made, lengths: list[tuple[int, int]], budget: int
+) -> None:
+    pairs = pairs_of(make_traceable(lengths, "roberta"))
+    per_epoch = pairs.batches_per_epoch(budget)
+    for epoch in range(2):
+        drawn = [pairs.batch_at(7, epoch * per_epoch + number, budget) for number in range(per_epoch)]
+        assert {found for found, _ in drawn} == {epoch}
+        assert Counter(np.concatenate([chosen for _, chosen in drawn]).tolist()) == Counter(range(len(lengths)))
+        for _, chosen in drawn:
+            assert len(chosen) == 1 or pairs.lengths[chosen, 1].sum() <= budget
+
+
+def test_batches_are_a_function_of_seed_and_step_alone(make_collection: Made) -> None:
+    collection = make_collection(LENGTHS * 20)
+    forwards = [pairs_of(collection).batch_at(3, step, 40)[1].tolist() for step in range(40)]
+    fresh = pairs_of(collection)
+    assert [fresh.batch_at(3, step, 40)[1].tolist() for step in reversed(range(40))] == forwards[::-1]
+    per_epoch = fresh.batches_per_epoch(40)
+    assert forwards[:5] != [fresh.batch_at(3, per_epoch + step, 40)[1].tolist() for step in range(5)]
+    assert forwards[:5] != [fresh.batch_at(4, step, 40)[1].tolist() for step in range(5)]
