@@ -15,7 +15,7 @@ from hatchery.config.raw_inputs import raw_inputs
 from hatchery.stages.registry import stage_settings
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
-MINIATURES = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]
+EXPERIMENTS = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]
 
 SIZES = {"steps", "batch_size", "sequence_length", "evaluation_interval_steps", "evaluation_sequences"}
 MODEL_SIZES = {
@@ -52,7 +52,7 @@ def runs(experiment: str) -> list[str]:
     return [run.model for run in PROJECT.seeded_runs(experiment)]
 
 
-@pytest.mark.parametrize(("original", "mini"), MINIATURES)
+@pytest.mark.parametrize(("original", "mini"), EXPERIMENTS)
 def test_a_miniature_has_the_same_runs_suites_tasks_and_perplexities(original: str, mini: str) -> None:
     first, second = PROJECT.experiment(original), PROJECT.experiment(mini)
     assert PROJECT.seeded_runs(mini) == PROJECT.seeded_runs(original)
@@ -61,7 +61,7 @@ def test_a_miniature_has_the_same_runs_suites_tasks_and_perplexities(original: s
     assert second["perplexity"] == first["perplexity"]
 
 
-@pytest.mark.parametrize(("original", "mini"), MINIATURES)
+@pytest.mark.parametrize(("original", "mini"), EXPERIMENTS)
 def test_a_miniature_is_pretrained_as_its_original_apart_from_sizes(original: str, mini: str) -> None:
     for run in runs(original):
         first, second = settings(original, run), settings(mini, run)
@@ -69,7 +69,7 @@ def test_a_miniature_is_pretrained_as_its_original_apart_from_sizes(original: st
         assert without(second["model"], MODEL_SIZES) == without(first["model"], MODEL_SIZES), run
 
 
-@pytest.mark.parametrize(("original", "mini"), MINIATURES)
+@pytest.mark.parametrize(("original", "mini"), EXPERIMENTS)
 def test_sizes_of_a_miniature_stand_to_each_other_as_those_of_its_original(original: str, mini: str) -> None:
     base_first, base_second = (settings(name, runs(original)[0]) for name in (original, mini))
     for run in runs(original):
@@ -83,7 +83,7 @@ def test_sizes_of_a_miniature_stand_to_each_other_as_those_of_its_original(origi
         assert second["model"]["intermediate_size"] == base_second["model"]["intermediate_size"] * widths, run
 
 
-@pytest.mark.parametrize(("original", "mini"), MINIATURES)
+@pytest.mark.parametrize(("original", "mini"), EXPERIMENTS)
 def test_a_miniature_fine_tunes_by_the_protocol_of_its_original_apart_from_sizes(original: str, mini: str) -> None:
     for task in PROJECT.experiment(original)["finetuning"]["tasks"]:
         first, second = PROJECT.protocol_of(original, task), PROJECT.protocol_of(mini, miniature(task))
@@ -93,7 +93,7 @@ def test_a_miniature_fine_tunes_by_the_protocol_of_its_original_apart_from_sizes
         assert set(second["seeds"]) < set(first["seeds"]), task
 
 
-@pytest.mark.parametrize(("original", "mini"), MINIATURES)
+@pytest.mark.parametrize(("original", "mini"), EXPERIMENTS)
 def test_a_miniature_task_has_the_head_of_its_original_and_scores_the_miniatures_of_its_transfers(
     original: str, mini: str
 ) -> None:
@@ -104,7 +104,7 @@ def test_a_miniature_task_has_the_head_of_its_original_and_scores_the_miniatures
         assert {miniature(name) for name in first["transfer_tasks"]} <= set(second["transfer_tasks"]), task
 
 
-@pytest.mark.parametrize("mini", [mini for _, mini in MINIATURES])
+@pytest.mark.parametrize("mini", [mini for _, mini in EXPERIMENTS])
 def test_a_miniature_needs_no_data_of_the_user_and_few_steps(mini: str) -> None:
     assert all(
         source["name"].startswith("embedded_") for source in raw_inputs(PROJECT, PROJECT.experiment(mini)["corpus"])
