@@ -29,7 +29,7 @@ _STORY: tuple[tuple[int, Callable[[Scene], Words | list[Words]]], ...] = (
     (2, sentence_kinds.restatement),
     (7, sentence_kinds.echo),
 )
-_STORY_TELLERS = tuple(tell for weight, tell in _STORY for _ in range(weight))
+_STORY_KINDS = tuple(kind for weight, kind in _STORY for _ in range(weight))
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class EmbeddedDocument:
         return [words for paragraph in self.paragraphs for words in paragraph]
 
 
-def _told(scene: Scene) -> list[Words]:
-    told = choose(scene.rng, _STORY_TELLERS)(scene)
-    return told if isinstance(told, list) else [told]
+def _next_sentences(scene: Scene) -> list[Words]:
+    sentences = choose(scene.rng, _STORY_KINDS)(scene)
+    return sentences if isinstance(sentences, list) else [sentences]
 
 
 def story(rng: random.Random) -> EmbeddedDocument:
@@ -60,7 +60,7 @@ def story(rng: random.Random) -> EmbeddedDocument:
         length = 3 + int(rng.random() * 4)
         paragraph: list[Words] = []
         while len(paragraph) < length:
-            paragraph.extend(_told(scene))
+            paragraph.extend(_next_sentences(scene))
         paragraphs.append(tuple(paragraph))
     title = (*scene.name().words, "and", *noun_phrase("the", choose(rng, scene.things), "singular").words)
     return EmbeddedDocument(title, "story", tuple(paragraphs))
@@ -80,7 +80,7 @@ def article(rng: random.Random) -> EmbeddedDocument:
     for _ in range(2 + int(rng.random() * 2)):
         paragraph = [sentence_kinds.definition(scene, noun)]
         for _ in range(2 + int(rng.random() * 4)):
-            paragraph.extend(_told(scene))
+            paragraph.extend(_next_sentences(scene))
         paragraphs.append(tuple(paragraph))
     return EmbeddedDocument((noun.singular.capitalize(),), "article", tuple(paragraphs))
 
@@ -95,9 +95,9 @@ def conversation(rng: random.Random) -> EmbeddedDocument:
             turns.extend((words,) for words in sentence_kinds.where_question(scene))
         elif point < 0.5:
             answer = (choose(rng, ("Yes", "No", "Well", "Oh")), ".")
-            turns.extend(((sentence_kinds.question(scene),), (answer, *_told(scene)[:1])))
+            turns.extend(((sentence_kinds.question(scene),), (answer, *_next_sentences(scene)[:1])))
         else:
-            turns.append(tuple(_told(scene)))
+            turns.append(tuple(_next_sentences(scene)))
     first, second = (name.word for name in scene.names)
     speakers = tuple(first if index % 2 == 0 else second for index in range(len(turns)))
     title = ("A", "talk", *scene.place())

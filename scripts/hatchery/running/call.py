@@ -19,7 +19,7 @@ import psutil
 from snakemake.logging import logger
 
 from hatchery.running.failed_jobs import Words, as_they_are
-from hatchery.running.job_lines import keep_details, tell_jobs
+from hatchery.running.job_lines import keep_details, report_jobs
 from hatchery.running.software import choose_software, put_own_environment_first
 
 # Until a signal that was sent to the whole group has ended the child.
@@ -76,7 +76,7 @@ def prepare_call(workflow: Any, words: Words = as_they_are) -> None:
     if is_real_run(workflow):
         keep_details(logger)
         # Whoever asks for more or less than usual gets Snakemake's own words.
-        tell_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds), words)
+        report_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds), words)
 
 
 def begin_jobs(dag: Any) -> None:

@@ -114,7 +114,7 @@ def select_tokenizer(
     }
     rows = chosen_rows(settings, by_size, by_reference, reference_sizes)
     search = _search(settings, candidates, pre_tokens)
-    _tell(settings, rows, sequences, words, printed, search, run)
+    _write_tables(settings, rows, sequences, words, printed, search, run)
     remove_parts(parts_folder)
 
 
@@ -216,7 +216,7 @@ def _search(settings: SweepSettings, candidates: Candidates, pre_tokens: Mapping
     return largest_size(frequency_of, sizes_between(rule.lowest, rule.highest, rule.step), rule.least_frequency)
 
 
-def _tell(
+def _write_tables(
     settings: SweepSettings,
     rows: Sequence[SelectionRow],
     sequences: Sequence[str],
