@@ -23,7 +23,7 @@ from hatchery.planning.rules import StageRule, error_lines, plainly
 from hatchery.running.software import require_slurm
 from hatchery.running.summaries import show_summaries
 from hatchery.stages.registry import KEPT, STAGES, stage_of
-from hatchery.storage.manifests import FORCED
+from hatchery.storage.finished import FORCED
 from hatchery.storage.roots import check_roots, link_roots
 
 DEFAULT_RULE = "all"

@@ -8,7 +8,6 @@ which package versions, how long, how fast.
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +19,7 @@ from threading import Thread
 from typing import Any
 
 from hatchery.errors import ManifestError
-from hatchery.storage.atomic import json_text, write_bytes, write_json, write_text
+from hatchery.storage.atomic import json_text, write_json, write_text
 from hatchery.storage.checksums import digest, sha256_file
 from hatchery.storage.surroundings import surroundings
 from hatchery.storage.verified import SHOWN_DIGITS, Expected, check_file
@@ -29,8 +28,6 @@ MANIFEST = "manifest.json"
 FINISHED = "finished.json"
 """A copy of the manifest that Snakemake does not know and so does not delete: it vouches for work that is done although
 nobody noted its end, because only Snakemake or the daemon of Slurm was killed."""
-FORCED = "HATCHERY_FORCED"
-"""Set in the surroundings of jobs where the user forces them to run: then finished work is not taken."""
 
 PROVENANCE = "provenance.json"
 SHORT_DIGEST = 12
@@ -188,41 +185,6 @@ def volatile_facts(manifest: Path) -> dict[str, Any]:
             f"{path}: its content has the checksum {shown}; remove it, or {manifest} to have both again"
         )
     return value
-
-
-def is_made_from(path: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
-    """Whether the manifest at `path` is there, holds, and is of these settings and the present content of the inputs.
-
-    `inputs` are files by the names that the manifest gives them.
-    """
-    try:
-        found = read_manifest(path)
-        found.verify()
-    except ManifestError:
-        return False
-    return found.settings == dict(settings) and found.inputs == {
-        name: sha256_file(Path(file)) for name, file in inputs.items()
-    }
-
-
-def is_forced() -> bool:
-    """Whether the user forces jobs to run, so that nothing that is finished is taken."""
-    return bool(os.environ.get(FORCED))
-
-
-def take_finished(output: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
-    """Whether all that the stage would make lies beside `output` already; then the manifest is put back in its place.
-
-    True only where the copy of the manifest that `stage_run(keep=True)` left vouches for these settings, the present
-    content of the inputs, and the checksums of all outputs.
-    """
-    output = Path(output)
-    finished = output.with_name(FINISHED)
-    if is_forced() or not finished.is_file() or not is_made_from(finished, settings, inputs):
-        return False
-    write_bytes(output, finished.read_bytes())
-    print(f"{output}: finished before, its checksums hold: taken as it is", file=sys.stderr, flush=True)
-    return True
 
 
 def input_digests(inputs: Mapping[str, str | Path]) -> dict[str, str]:
