@@ -3,14 +3,24 @@
 from matplotlib.figure import Figure
 
 from hatchery.analysis.figures.registry import Tables, numbers_of
-from hatchery.analysis.figures.scaling_panels import draw_laws, of_laws
+from hatchery.analysis.figures.scaling_panels import draw_laws
 from hatchery.analysis.settings import FigureSettings
+from hatchery.rendering.figures import Declaration
 
-FIGURE = of_laws(
-    "Loss by FLOPs",
-    "Development loss of every run against FLOPs",
-    further=""" The shaded band is the break between two
-laws, where the Bayesian information criterion is for one.""",
+FIGURE = Declaration(
+    title="Loss by FLOPs",
+    needs=("power_laws",),
+    all_models=True,
+    version=1,
+    caption="Development loss of every run against FLOPs, with the compute-optimal evaluations and their power laws.",
+    explanation="""
+One grey line per run; the dots are the evaluations with the lowest development loss in each bin of FLOPs, the black
+lines the power laws fitted to them. Published learning curves, where a study names them, have a panel of their own:
+their losses count padding, so only the slopes of the two can be compared. The shaded band is the break between two
+laws, where the Bayesian information criterion is for one.
+
+Source: ``numbers.csv`` of the analysis ``power_laws``.
+""",
 )
 
 

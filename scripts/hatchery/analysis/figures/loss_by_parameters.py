@@ -3,10 +3,24 @@
 from matplotlib.figure import Figure
 
 from hatchery.analysis.figures.registry import Tables, numbers_of
-from hatchery.analysis.figures.scaling_panels import draw_laws, of_laws
+from hatchery.analysis.figures.scaling_panels import draw_laws
 from hatchery.analysis.settings import FigureSettings
+from hatchery.rendering.figures import Declaration
 
-FIGURE = of_laws("Loss by parameters", "Development loss of runs against parameters")
+FIGURE = Declaration(
+    title="Loss by parameters",
+    needs=("power_laws",),
+    all_models=True,
+    version=1,
+    caption="Development loss of runs against parameters, with the compute-optimal evaluations and their power laws.",
+    explanation="""
+One grey line per run; the dots are the evaluations with the lowest development loss in each bin of FLOPs, the black
+lines the power laws fitted to them. Published learning curves, where a study names them, have a panel of their own:
+their losses count padding, so only the slopes of the two can be compared.
+
+Source: ``numbers.csv`` of the analysis ``power_laws``.
+""",
+)
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:

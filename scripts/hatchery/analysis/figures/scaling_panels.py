@@ -18,31 +18,11 @@ from hatchery.analysis.scaling.break_point import DECISIVE
 from hatchery.analysis.scaling.laws import WHOLE
 from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.drawing import GRID, MUTED, OKABE_ITO, abbreviated, grid_shape, is_narrow, legend_below
-from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
 
 OPTIMAL = OKABE_ITO[2]
-_EXPLANATION = """
-One grey line per run; the dots are the evaluations with the lowest development loss in each bin of FLOPs, the black
-lines the power laws fitted to them. Published learning curves, where a study names them, have a panel of their own:
-their losses count padding, so only the slopes of the two can be compared.%s
-
-Source: ``numbers.csv`` of the analysis ``power_laws``.
-"""
 Rows = Sequence[Mapping[str, str]]
 """Rows of `numbers.csv`, as texts."""
-
-
-def of_laws(title: str, shown: str, further: str = "") -> Declaration:
-    """The declaration of a figure of laws; `shown` begins its caption, `further` is said beside what all show."""
-    return Declaration(
-        title=title,
-        needs=("power_laws",),
-        all_models=True,
-        version=1,
-        caption=f"{shown}, with the compute-optimal evaluations and their power laws.",
-        explanation=_EXPLANATION % further,
-    )
 
 
 @dataclass(frozen=True)

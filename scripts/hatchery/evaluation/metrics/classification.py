@@ -22,7 +22,7 @@ def independent(scored: Scored) -> bool:
 
 def classes(scored: Scored, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """Labels and predictions, int64 [n]. Raises EvaluationError naming the metric where they are not classes."""
-    return one_each(scored, metric, np.integer, "class")
+    return one_each(scored, metric, "iu", "class")
 
 
 def accuracy(scored: Scored) -> float:

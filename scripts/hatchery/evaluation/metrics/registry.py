@@ -20,7 +20,7 @@ from hatchery.evaluation.metrics.scored import Metric, Scored, one_each
 
 
 def _numbers(scored: Scored, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    return one_each(scored, metric, np.floating, "number")
+    return one_each(scored, metric, "f", "number")
 
 
 def _is_constant(values: np.ndarray) -> bool:

@@ -30,13 +30,13 @@ class Scored:
     label_names: Sequence[str] = ()
 
 
-def one_each(scored: Scored, metric: str, kind: type[np.generic], what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and predictions, [n], one `what` of the NumPy kind per row.
+def one_each(scored: Scored, metric: str, kinds: str, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and predictions, [n], one `what` per row; `kinds` are the letters of NumPy for such values.
 
     Raises EvaluationError naming the metric where they are something else.
     """
     for name, values in (("labels", scored.labels), ("predictions", scored.predictions)):
-        if values.ndim != 1 or not np.issubdtype(values.dtype, kind):
+        if values.ndim != 1 or values.dtype.kind not in kinds:
             raise EvaluationError(
                 f"metric {metric}: the {name} are {values.dtype} of shape {values.shape}, expected one {what} per row"
             )
