@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 from hatchery.objectives.examples import build_examples
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.settings import MaskingSettings
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.data_order import Phase
 from hatchery.pretraining.examples import TRAINING_SPLIT
@@ -25,7 +25,7 @@ from hatchery.tokenization.token_reader import TokenShards
 
 LIMIT = 0.02
 """Largest share of the time that a training may wait."""
-MASKING = ObjectiveSettings(
+MASKING = MaskingSettings(
     kind="span",
     reading="corrected",
     mask_probability=0.15,

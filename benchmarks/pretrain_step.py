@@ -20,10 +20,12 @@ from torch import Tensor, nn
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import UNLABELLED, LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
+from hatchery.objectives.settings import MaskingSettings
 from hatchery.pretraining.batches import StepBatch
 from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.loop import accumulate_gradients
 from hatchery.pretraining.measures import StepMeasures
+from hatchery.pretraining.objectives import objective_of
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.precision import Precision
 from hatchery.pretraining.processes import prepare_device, process_group, select_device
@@ -73,12 +75,13 @@ def engine_step(device: torch.device, batch: dict[str, Tensor]) -> Callable[[int
     optimizer = build_optimizer(model, OPTIMIZER)
     engine = Engine(model, optimizer, OPTIMIZER.max_gradient_norm, Precision("fp32"), device, SINGLE_PROCESS)
     labelled, tokens = int((batch["labels"] != UNLABELLED).sum()), int(batch["attention_mask"].sum())
-    measures = StepMeasures("tokens", SINGLE_PROCESS, device)
+    objective = objective_of(MaskingSettings())
+    measures = StepMeasures("tokens", SINGLE_PROCESS, device, objective.columns)
 
     def step(number: int) -> None:
         engine.begin_step(42, number, 0.001)
-        drawn = StepBatch([batch], labelled, tokens)
-        sums = accumulate_gradients(engine, drawn, "tokens")
+        drawn = StepBatch([batch], (labelled,), tokens)
+        sums = accumulate_gradients(engine, drawn, "tokens", objective)
         measures.add(number, drawn, sums, engine.step(), stop=False)
         measures.read()
 

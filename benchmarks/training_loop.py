@@ -31,7 +31,7 @@ from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.objectives.examples import build_examples
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.settings import MaskingSettings
 from hatchery.pretraining.batches import StepBatch, TrainingBatches
 from hatchery.pretraining.data_order import Phase
 from hatchery.pretraining.engine import Engine
@@ -53,8 +53,8 @@ from hatchery.pretraining.topology import Topology, read_topology
 from hatchery.tokenization.token_reader import TokenShards
 
 LIMIT = 0.92
-MASKING = ObjectiveSettings()
-OBJECTIVE = ObjectiveSettings("span", "corrected", 0.15, 0.1, 0.1, 0.1, True, False, "babylm", "none", False, False)
+MASKING = MaskingSettings()
+OBJECTIVE = MaskingSettings("span", "corrected", 0.15, 0.1, 0.1, 0.1, True, False, "babylm", "none", False, False)
 OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
 
 

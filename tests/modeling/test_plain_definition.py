@@ -54,7 +54,8 @@ def attention(w: dict[str, Tensor], name: str, x: Tensor, table: Tensor, mask: T
     scores = torch.einsum("bihd,bjhd->bhij", query, key)
     scores = scores + torch.einsum("bihd,ijhd->bhij", query, position_key)
     scores = scores + torch.einsum("bjhd,ijhd->bhij", key, position_query)
-    scores = (scores / math.sqrt(3 * width)).masked_fill(~mask[:, None, None, :], -math.inf)
+    visible = mask[:, None, None, :] & torch.ones(length, length, dtype=torch.bool).tril(0 if config.causal else length)
+    scores = (scores / math.sqrt(3 * width)).masked_fill(~visible, -math.inf)
     context = torch.einsum("bhij,bjhd->bihd", scores.softmax(-1), value).reshape(batch, length, size)
     output = context @ w[f"{name}.out_proj.weight"].T + w[f"{name}.out_proj.bias"]
     return norm(output, w[f"{name}.post_layer_norm.weight"], w[f"{name}.post_layer_norm.bias"])
@@ -112,6 +113,16 @@ SIZES = [(20, 5, 33, 2, 4, 12, 7), (24, 2, 16, 4, 8, 20, 33), (16, 1, 40, 1, 32,
 @pytest.mark.parametrize("layout", ["bnc", "babylm"])
 @pytest.mark.parametrize("index", ["query_minus_key", "key_minus_query"])
 def test_states_logits_and_gradients_are_those_of_the_formulas(weighting, sizes, layout, index):
+    compare(weighting, sizes, layout, index)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("weighting", ["none", "weighted_output"])
+def test_so_are_those_of_a_causal_model(weighting, sizes):
+    compare(weighting, sizes, "babylm", "query_minus_key", causal=True)
+
+
+def compare(weighting, sizes, layout, index, causal=False):
     size, heads, inner, layers, buckets, positions, length = sizes
     config = LtgBertConfig(
         vocab_size=53,
@@ -126,6 +137,7 @@ def test_states_logits_and_gradients_are_those_of_the_formulas(weighting, sizes,
         layer_weighting=weighting,
         position_head_layout=layout,
         position_to_content_index=index,
+        causal=causal,
     )
     model = LanguageModel(config)
     initialise_(model, 5)

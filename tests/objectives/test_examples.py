@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, TrainingError
 from hatchery.objectives.examples import build_examples
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.settings import MaskingSettings
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.pretraining.data_order import global_batch, micro_batches, share_of_process
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.typed import build
 
-SPAN = ObjectiveSettings()
+SPAN = MaskingSettings()
 KINDS = [
     *(
-        ObjectiveSettings(kind, segments=segments)
+        MaskingSettings(kind, segments=segments)
         for kind, segments in itertools.product(
             ("subword", "whole_word", "span"), ("babylm", "bnc", "documents", "packed")
         )
@@ -30,7 +30,7 @@ KINDS = [
         replace(SPAN, segments=segments, sentence_pairs=pairs)
         for segments, pairs in itertools.product(("babylm", "bnc"), ("document", "order"))
     ),
-    ObjectiveSettings(reading="as_published", segments="bnc"),
+    MaskingSettings(reading="as_published", segments="bnc"),
     replace(SPAN, segments="documents", padding_in_loss=True, padding_attended=True),
 ]
 DOCUMENTS = [[7, 12, 30, 4], [3], [20] * 40, [], [64, 5], [1] * 30]
@@ -177,13 +177,13 @@ def test_packed_sequences_have_no_padding_to_be_predicted_or_attended(quirk):
 @pytest.mark.parametrize(("name", "value"), [("segments", "sentences"), ("sentence_pairs", "documents")])
 def test_unknown_names_are_refused(name, value):
     with pytest.raises(ConfigError, match=f"objective.{name}: got '{value}'"):
-        build(ObjectiveSettings, {name: value}, "objective")
+        build(MaskingSettings, {name: value}, "objective")
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_impossible_shares_of_short_examples_are_refused(value):
     with pytest.raises(ConfigError, match="short_probability: got"):
-        build(ObjectiveSettings, {"short_probability": value}, "objective")
+        build(MaskingSettings, {"short_probability": value}, "objective")
 
 
 def test_a_vocabulary_of_special_tokens_is_refused(make_collection):
@@ -198,7 +198,7 @@ def test_protected_and_random_ids_follow_the_set_of_special_tokens(name, protect
 
 
 def test_examples_are_framed_masked_and_padded_with_the_ids_of_their_set(make_traceable):
-    always_mask = ObjectiveSettings(random_probability=0, keep_probability=0)
+    always_mask = MaskingSettings(random_probability=0, keep_probability=0)
     examples = build_examples(make_traceable(DOCUMENTS, "roberta"), 64, always_mask)
     batch = examples.batch(0, 0, np.arange(len(examples)))
     ids, labels, lengths = batch["input_ids"], batch["labels"], batch["attention_mask"].sum(dim=1)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from hatchery.objectives.examples import build_examples
-from hatchery.objectives.padding import MaskedExample, Padding
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.padding import LabelledExample, Padding
+from hatchery.objectives.settings import MaskingSettings
 
 CLS, SEP, PAD = 0, 2, 1
 LENGTHS = [9, 14, 5]
@@ -17,7 +17,7 @@ LENGTHS = [9, 14, 5]
 def batch_of(make_traceable, **quirks):
     """Three documents as the study had them: RoBERTa's special tokens, always [MASK], no short examples."""
     collection = make_traceable([[length] for length in LENGTHS], "roberta")
-    masking = ObjectiveSettings("subword", "corrected", 0.5, 0.0, 0.0, special_tokens_maskable=True)
+    masking = MaskingSettings("subword", "corrected", 0.5, 0.0, 0.0, special_tokens_maskable=True)
     settings = replace(masking, short_probability=0.0, segments="documents", **quirks)
     return build_examples(collection, 24, settings).batch(0, 0, [0, 1, 2])
 
@@ -64,7 +64,7 @@ def test_an_empty_share_of_a_batch_is_an_empty_batch():
 
 def test_pieces_become_blocks_and_padding_sees_nothing():
     ids = np.arange(10, 15)
-    examples = [MaskedExample(ids, ids, [2, 3]), MaskedExample(ids[:3], ids[:3], [3])]
+    examples = [LabelledExample(ids, ids, [2, 3]), LabelledExample(ids[:3], ids[:3], [3])]
     mask = Padding(3, 16).batch(examples)["attention_mask"].int()
     assert mask[0].tolist() == [[1, 1, 0, 0, 0]] * 2 + [[0, 0, 1, 1, 1]] * 3
     assert mask[1].tolist() == [[1, 1, 1, 0, 0]] * 3 + [[0, 0, 0, 0, 0]] * 2
@@ -72,6 +72,6 @@ def test_pieces_become_blocks_and_padding_sees_nothing():
 
 def test_pair_labels_are_there_only_where_pairs_are_judged():
     ids = np.arange(10, 15)
-    judged = Padding(3, 16).batch([MaskedExample(ids, ids, None, label) for label in (1, 0, 1)])
+    judged = Padding(3, 16).batch([LabelledExample(ids, ids, None, label) for label in (1, 0, 1)])
     assert judged["pair_labels"].tolist() == [1, 0, 1] and judged["pair_labels"].dtype == torch.int64
-    assert "pair_labels" not in Padding(3, 16).batch([MaskedExample(ids, ids)])
+    assert "pair_labels" not in Padding(3, 16).batch([LabelledExample(ids, ids)])

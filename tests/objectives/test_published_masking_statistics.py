@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hatchery.objectives.masking import masking_rule
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.settings import MaskingSettings
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 
@@ -22,11 +22,11 @@ VOCAB_SIZE, FIRST_CONTINUATION = 1000, 606
 PUBLISHED_PASSES, PASSES = 5, 20
 LAYOUTS = ("full_128", "full_512", "one_third_padding_128")
 MASKERS = {
-    "subword": ObjectiveSettings("subword", "as_published"),
-    "whole_word": ObjectiveSettings("whole_word", "as_published"),
-    "span": ObjectiveSettings("span", "as_published"),
-    "span_babylm_revision": ObjectiveSettings("span"),
-    "span_elc_bert": ObjectiveSettings("span", at_least_one=False),
+    "subword": MaskingSettings("subword", "as_published"),
+    "whole_word": MaskingSettings("whole_word", "as_published"),
+    "span": MaskingSettings("span", "as_published"),
+    "span_babylm_revision": MaskingSettings("span"),
+    "span_elc_bert": MaskingSettings("span", at_least_one=False),
 }
 CASES = [(layout, masker) for layout in LAYOUTS for masker in MASKERS]
 SPAN_CASES = [case for case in CASES if case[1].startswith("span")]

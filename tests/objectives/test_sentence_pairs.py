@@ -12,10 +12,10 @@ import pytest
 from hatchery.errors import TrainingError
 from hatchery.objectives.examples import build_examples
 from hatchery.objectives.sentence_pairs import N_REDRAWS
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.settings import MaskingSettings
 
 CLS, SEP = 1, 2
-UNMASKED = ObjectiveSettings("subword", mask_probability=0.0)
+UNMASKED = MaskingSettings("subword", mask_probability=0.0)
 
 
 def pair_examples(collection, kind, sequence_length, segments="bnc", short_probability=0.1):
@@ -257,7 +257,7 @@ def test_pairs_always_fit_and_no_text_is_empty(make_traceable, segments, kind, s
 
 
 def test_word_starts_follow_their_tokens(make_traceable):
-    settings = ObjectiveSettings(
+    settings = MaskingSettings(
         "whole_word",
         mask_probability=1.0,
         random_probability=0.0,

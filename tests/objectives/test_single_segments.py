@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hatchery.objectives.examples import build_examples
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.settings import MaskingSettings
 from hatchery.objectives.single_segments import single_target
 
 LENGTH, DRAWS = 64, 6000
@@ -12,7 +12,7 @@ LENGTH, DRAWS = 64, 6000
 
 def drawn_lengths(collection, segments, short_probability=0.1):
     """Number of tokens of the first example, special tokens left out, in each of many epochs."""
-    settings = ObjectiveSettings("subword", short_probability=short_probability, segments=segments)
+    settings = MaskingSettings("subword", short_probability=short_probability, segments=segments)
     examples = build_examples(collection, LENGTH, settings)
     return np.array([len(examples.example(0, epoch, 0).labels) - 2 for epoch in range(DRAWS)])
 

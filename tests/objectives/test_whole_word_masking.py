@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.objectives.masking import masking_rule
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.settings import MaskingSettings
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 
@@ -15,7 +15,7 @@ FIRST_CONTINUATION = 50
 
 
 def mask(ids, seed, word_starts=None, **settings):
-    rule = masking_rule(ObjectiveSettings("whole_word", **settings), 64, 100, SPECIAL)
+    rule = masking_rule(MaskingSettings("whole_word", **settings), 64, 100, SPECIAL)
     starts = ids < FIRST_CONTINUATION if word_starts is None else word_starts
     return rule(ids, starts, np.random.Generator(np.random.Philox(seed)))
 

@@ -119,6 +119,9 @@ def test_drawing_ahead_gives_the_batches_of_each_step_and_the_long_phase_has_few
     assert ahead[0].micro_batches[0]["labels"].shape[1] <= 16 < ahead[1].micro_batches[0]["labels"].shape[1] <= 32
 
 
+FILLERS: dict[str, int | bool] = {"input_ids": 1, "attention_mask": False, "labels": UNLABELLED}
+
+
 def test_a_batch_across_two_epochs_is_padded_to_its_longest_sequence() -> None:
     short = {
         "input_ids": torch.tensor([[1, 9, 2]]),
@@ -126,12 +129,12 @@ def test_a_batch_across_two_epochs_is_padded_to_its_longest_sequence() -> None:
         "labels": torch.tensor([[UNLABELLED, 9, UNLABELLED]]),
     }
     long = {key: torch.cat([tensor, tensor], dim=1) for key, tensor in short.items()}
-    joined = concatenate([short, long], pad_id=3)
+    joined = concatenate([short, long], FILLERS | {"input_ids": 3})
     assert joined["input_ids"].tolist() == [[1, 9, 2, 3, 3, 3], [1, 9, 2, 1, 9, 2]]
     assert joined["attention_mask"].dtype == torch.bool and joined["attention_mask"].sum() == 9
     assert (joined["labels"] != UNLABELLED).sum() == 3
     assert set(joined) == set(short)
-    assert concatenate([short, long], pad_id=1)["input_ids"][0].tolist() == [1, 9, 2, 1, 1, 1]
+    assert concatenate([short, long], FILLERS)["input_ids"][0].tolist() == [1, 9, 2, 1, 1, 1]
 
 
 def test_blocks_and_pair_labels_of_two_epochs_are_joined() -> None:
@@ -142,7 +145,7 @@ def test_blocks_and_pair_labels_of_two_epochs_are_joined() -> None:
         "pair_labels": torch.tensor([1]),
     }
     long = {key: tensor.repeat(1, *[2] * (tensor.dim() - 1)) for key, tensor in short.items()}
-    joined = concatenate([short, {**long, "pair_labels": torch.tensor([0])}], pad_id=3)
+    joined = concatenate([short, {**long, "pair_labels": torch.tensor([0])}], FILLERS)
     assert joined["pair_labels"].tolist() == [1, 0]
     assert joined["attention_mask"].shape == (2, 6, 6)
     assert joined["attention_mask"][0].int().tolist() == [[1, 1, 1, 0, 0, 0]] * 3 + [[0] * 6] * 3
@@ -201,7 +204,7 @@ def test_sequences_are_framed_padded_and_masked_with_the_ids_that_the_shards_nam
 
 
 def assert_equal(one: StepBatch, other: StepBatch) -> None:
-    assert (one.labelled, one.tokens, one.pairs) == (other.labelled, other.tokens, other.pairs)
+    assert (one.counted, one.tokens, one.first_sequence) == (other.counted, other.tokens, other.first_sequence)
     assert len(one.micro_batches) == len(other.micro_batches)
     for part, expected in zip(one.micro_batches, other.micro_batches, strict=True):
         assert list(part) == list(expected)

@@ -16,7 +16,7 @@ from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.objectives.examples import Examples, build_examples
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.settings import MaskingSettings
 from hatchery.pretraining import divergences as module
 from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.divergences import MEASURES, DivergenceProbe, divergences, is_logged, unigram_of_run
@@ -125,12 +125,12 @@ def shards(token_data) -> TokenShards:
 
 @pytest.fixture(scope="module")
 def examples(shards: TokenShards) -> Examples:
-    return build_examples(shards, 32, ObjectiveSettings())
+    return build_examples(shards, 32, MaskingSettings())
 
 
 @pytest.fixture(scope="module")
 def development(token_data) -> DevelopmentSet:
-    held_out = build_examples(TokenShards.open(token_data.tokens, "dev"), 32, ObjectiveSettings())
+    held_out = build_examples(TokenShards.open(token_data.tokens, "dev"), 32, MaskingSettings())
     return DevelopmentSet(held_out, 30, 8, SINGLE_PROCESS)
 
 

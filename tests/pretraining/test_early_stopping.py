@@ -52,9 +52,9 @@ def test_replaying_the_metrics_at_any_step_comes_to_the_same_decision() -> None:
         resumed = EarlyStopping(EarlyStoppingSettings(5, 0.01), rows[:cut])
         whole = EarlyStopping(EarlyStoppingSettings(5, 0.01))
         for row in rows:
-            whole.note(row["step"], row["development_loss"])
+            whole.note(row["step"], row)
         for row in rows[cut:]:
-            resumed.note(row["step"], row["development_loss"])
+            resumed.note(row["step"], row)
         assert (resumed.is_over, resumed.best_step) == (whole.is_over, whole.best_step)
 
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -158,7 +159,7 @@ def test_a_micro_batch_drops_the_same_behind_others_and_as_the_first_of_its_proc
 class Places:
     """Sequences that hold nothing but the place at which their epoch comes to them."""
 
-    pad_id = -1
+    fillers: ClassVar[dict[str, int]] = {}
 
     def __len__(self) -> int:
         return 17
@@ -166,6 +167,12 @@ class Places:
     def batch(self, seed: int, epoch: int, indices: np.ndarray) -> dict[str, Tensor]:
         places = torch.from_numpy(np.argsort(epoch_permutation(seed, epoch, len(self)))[indices])[:, None]
         return {"input_ids": places, "labels": places}
+
+    def counted(self, batch: dict[str, Tensor]) -> tuple[int]:
+        return (len(batch["labels"]),)
+
+    def n_tokens(self, batch: dict[str, Tensor]) -> int:
+        return len(batch["labels"])
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3])
@@ -175,7 +182,7 @@ def test_a_process_knows_where_its_share_of_the_global_batch_begins_in_each_phas
     for rank in range(processes):
         batches = TrainingBatches(phases, 5, Topology(rank, processes, rank, "a", 1), 2, lambda _: Places())
         firsts = [int(batches.at(step).micro_batches[0]["input_ids"][0]) for step in range(3)]
-        assert [batches.first_sequence(step) + begin for step, begin in enumerate(begins)] == firsts
+        assert [batches.at(step).first_sequence + begin for step, begin in enumerate(begins)] == firsts
 
 
 def test_evaluation_drops_nothing_and_leaves_the_model_in_training_mode() -> None:

@@ -152,6 +152,18 @@ def test_two_processes_with_dropout_give_the_bytes_of_one_with_the_same_two_micr
     assert command.digests() == dropped.digests()
 
 
+def test_two_processes_train_a_causal_model_to_the_bytes_of_one_even_if_they_are_killed(
+    make_command: Callable[..., Any],
+) -> None:
+    causal = {**DROPOUT, "objective": {"task": "causal"}, "output_bias__kind": "unigram"}
+    whole = make_command({"micro_batch_size": 16}, **causal)
+    finish(whole, 1)
+    command = make_command(CHECKPOINTS, **causal)
+    stop_after_checkpoint(command, 2)
+    finish(command, 2)
+    assert command.digests() == whole.digests()
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [(ACCUMULATED, TWO_PROCESSES), (TWO_PROCESSES, ACCUMULATED)],

@@ -51,14 +51,14 @@ class Run:
     def train(self) -> list[dict[str, Any]]:
         batches = TrainingBatches(training_phases(self.settings), self.settings.seed, SINGLE_PROCESS, None, self.make)
         self.record.resume(self.model, self.optimizer)
-        probe = None
+        probes = []
         if self.settings.divergences:
             unigram = unigram_of_run(
                 self.settings.output_bias, lambda: self.make(16), self.shards, self.settings.seed, show=False
             )
-            probe = DivergenceProbe(self.development.batches, unigram)
+            probes.append(DivergenceProbe(self.development.batches, unigram))
         with Engine(self.model, self.optimizer, 2.0, self.precision, CPU, SINGLE_PROCESS) as engine:
-            train(self.settings, engine, BatchLoader(batches), self.development, self.record, probe)
+            train(self.settings, engine, BatchLoader(batches), self.development, self.record, probes)
         return [json.loads(line) for line in self.record.metrics_text().splitlines()]
 
 

@@ -16,7 +16,7 @@ from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_prior import SPARE_ROW_BIAS
 from hatchery.objectives.examples import Examples, build_examples
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.settings import MaskingSettings
 from hatchery.pretraining.output_bias import prepare_output_
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
 from hatchery.tokenization.special_tokens import UNLABELLED
@@ -34,8 +34,8 @@ def shards(token_data) -> TokenShards:
 
 @pytest.fixture(scope="module")
 def make_examples(shards: TokenShards) -> Callable[..., Examples]:
-    def make(masking: ObjectiveSettings | None = None, **changes: Any) -> Examples:
-        return build_examples(shards, 32, replace(masking or ObjectiveSettings(), **changes))
+    def make(masking: MaskingSettings | None = None, **changes: Any) -> Examples:
+        return build_examples(shards, 32, replace(masking or MaskingSettings(), **changes))
 
     return make
 
@@ -63,10 +63,10 @@ def labels_of(examples: Examples, seed: int) -> np.ndarray:
 @pytest.mark.parametrize(
     "masking",
     [
-        ObjectiveSettings("span"),
-        ObjectiveSettings("span", "as_published"),
-        ObjectiveSettings("whole_word"),
-        ObjectiveSettings("subword", special_tokens_maskable=True),
+        MaskingSettings("span"),
+        MaskingSettings("span", "as_published"),
+        MaskingSettings("whole_word"),
+        MaskingSettings("subword", special_tokens_maskable=True),
     ],
     ids=lambda masking: f"{masking.kind} {masking.reading}",
 )
@@ -82,9 +82,9 @@ def test_the_bias_is_the_log_frequency_of_the_labels_that_training_sees(make_mod
 
 def test_padding_that_is_predicted_is_counted(make_model, make_examples, shards) -> None:
     model = make_model()
-    examples = make_examples(ObjectiveSettings("subword"), padding_in_loss=True, padding_attended=True)
+    examples = make_examples(MaskingSettings("subword"), padding_in_loss=True, padding_attended=True)
     prepare_output_(model, UNIGRAM, lambda: examples, shards, seed=7, show=False)
-    assert model.head.vocabulary_bias.argmax() == examples.pad_id
+    assert model.head.vocabulary_bias.argmax() == examples.padding.pad_id
 
 
 @pytest.mark.parametrize("family", ["ltg", "roberta"])

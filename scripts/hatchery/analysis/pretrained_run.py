@@ -109,7 +109,7 @@ def _sequences(settings: PretrainSettings, steps: int) -> dict[str, int | None]:
 
 def _flops_after(settings: PretrainSettings, model: Mapping[str, Any], config: ModelConfig) -> Callable[[int], float]:
     """Operations of the first so many steps, forward and backward; a step's are those of its full sequences."""
-    vocabulary, labelled = config.vocab_size, settings.objective.mask_probability
+    vocabulary, labelled = config.vocab_size, settings.objective.labelled_share
     phases = [
         (phase, phase.batch_size * training_flops_per_sequence(model, vocabulary, phase.sequence_length, labelled))
         for phase in training_phases(settings)

@@ -137,6 +137,16 @@ DIVERGENCES = {
 }
 """What `metrics.jsonl` calls the divergences of the output, and their names for people."""
 
+BIAS_DRIFT = {
+    "bias_kl_unigram": "KL(unigram, softmax of the output bias)",
+    "reverse_bias_kl_unigram": "KL(softmax of the output bias, unigram)",
+    "bias_norm": "L2 norm of the output bias",
+    "centred_bias_norm": "the same of the bias without its mean",
+    "bias_change": "L2 distance of the bias from where the run started",
+    "largest_bias_change": "largest change of one of its values",
+}
+"""What `metrics.jsonl` calls the drift of the bias of the output layer, and its names for people."""
+
 CURVES = TidyTable(
     "curves",
     "one optimiser step of one pretraining",
@@ -158,6 +168,8 @@ CURVES = TidyTable(
         Column("loss_scale", "number", "scale of the loss in fp16"),
         Column("skipped_steps", "integer", "steps so far that were left out for infinite gradients", "steps"),
         *(Column(name, "number", f"{words} on the development split", "nats") for name, words in DIVERGENCES.items()),
+        Column("next_token_accuracy", "number", "share of the tokens that a causal model predicted", "fraction"),
+        *(Column(name, "number", words, "nats") for name, words in BIAS_DRIFT.items()),
     ),
 )
 

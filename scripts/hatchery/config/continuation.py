@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.settings import SeededRun
+from hatchery.config.block_bodies import without
 from hatchery.config.blocks import Blocks
 from hatchery.config.overrides import pretraining_of
 from hatchery.errors import ConfigError
+from hatchery.objectives.settings import DEFAULT_TASK, objective_settings
 from hatchery.pretraining.continuation_settings import FREE_KEYS
 from hatchery.settings.problems import nearest
 
 KEY = "initialise_from"
 # Keys that leave the settings of a run as they were, for as long as nobody uses them.
-OPTIONAL = (KEY, "early_stopping", "keep_training_state")
+OPTIONAL = (KEY, "early_stopping", "keep_training_state", "bias_drift")
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ def settings_of(pretraining: Mapping[str, Any]) -> dict[str, Any]:
     folder trains nothing anew.
     """
     kept = {key: value for key, value in pretraining.items() if key not in OPTIONAL or value}
+    if kept["objective"]["task"] == DEFAULT_TASK:
+        kept["objective"] = without(kept["objective"], "task")
     if KEY in kept:
         kept[KEY] = {"take": kept[KEY].get("take", "weights")}
     return kept
@@ -206,7 +210,7 @@ def _built(blocks: Blocks, experiment: str, run: str) -> dict[str, Any]:
     pretraining = pretraining_of(block, run)
     return {
         **{key: value for key, value in model.items() if key not in ("description", *FREE_KEYS)},
-        "sentence_pair_head": pretraining["objective"]["sentence_pairs"] != "none",
+        **objective_settings(pretraining["objective"], "objective").model_values,
         "vocabulary_bias": pretraining["output_bias"]["kind"] != "none",
     }
 

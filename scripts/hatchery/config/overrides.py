@@ -4,16 +4,25 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from hatchery.objectives.settings import DEFAULT_TASK
+
 
 def merged(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `overrides` laid over it, key by key at every depth; lists are replaced whole."""
+    """`base` with `overrides` laid over it, key by key at every depth; lists are replaced whole.
+
+    So is an objective by one of another task, to which its keys mean nothing.
+    """
     result = copy.deepcopy(dict(base))
     for key, value in overrides.items():
-        if isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
+        if isinstance(value, Mapping) and isinstance(result.get(key), Mapping) and not _is_other(result[key], value):
             result[key] = merged(result[key], value)
         else:
             result[key] = copy.deepcopy(value)
     return result
+
+
+def _is_other(base: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    return "task" in value and value["task"] != base.get("task", DEFAULT_TASK)
 
 
 def pretraining_of(experiment: Mapping[str, Any], run: str) -> dict[str, Any]:

@@ -134,7 +134,7 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     def per_sequence(length: int, labelled_share: float) -> float:
         return training_flops_per_sequence(model, settings.vocabulary_size, length, labelled_share)
 
-    labelled = run.objective.mask_probability
+    labelled = run.objective.labelled_share
     training = sum(_sequences(phase) * per_sequence(phase.sequence_length, labelled) for phase in phases)
     # The development set keeps the short length, so that its curve is comparable over the whole run.
     development = (

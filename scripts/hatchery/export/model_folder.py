@@ -61,12 +61,16 @@ def exported_config(config: ModelConfig, special: SpecialTokens) -> dict[str, An
     """The content of config.json: our configuration, what finds the classes, and the ids of the special tokens."""
     exported = _exported(config)
     ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
+    if config.causal:
+        # What `generate` looks for: where a text begins and where it ends.
+        ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
     return {
         **config.to_dict(),
         **ids,
-        "architectures": [f"{exported.classes}{exported.architecture}"],
+        **({"is_decoder": True, "use_cache": False} if config.causal else {}),
+        "architectures": [f"{exported.classes}{exported.architecture_of(config)}"],
         "auto_map": {
-            auto: f"{exported.module}.{exported.classes}{name}" for auto, name in exported.auto_classes.items()
+            auto: f"{exported.module}.{exported.classes}{name}" for auto, name in exported.auto_classes(config).items()
         },
         "dtype": "float32",
         "model_type": f"hatchery_{exported.module.removeprefix('modeling_')}",
@@ -85,12 +89,17 @@ def _write_tokenizer(folder: Path, config: ModelConfig, path: Path) -> tuple[lis
     if pad != tokenizer.pad_id:
         raise ModelError(f"{path}: the tokenizer pads with the id {tokenizer.pad_id}, the model expects {pad}")
     # The published tokenizers add nothing, so every program that used them framed their ids itself.
-    if backend.encode("").ids != [tokenizer.cls_id, tokenizer.sep_id]:
+    if config.causal:
+        backend.post_processor = post_processor(special, open_end=True)
+    elif backend.encode("").ids != [tokenizer.cls_id, tokenizer.sep_id]:
         backend.post_processor = post_processor(special)
     backend = Backend.from_str(json.dumps(with_mask_in_text(json.loads(backend.to_str()), special.mask)))
     with atomic_path(folder / "tokenizer.json") as partial:
         backend.save(str(partial), pretty=True)
     settings = tokenizer_config(backend, special)
+    if config.causal:
+        # A batch of beginnings is gone on with at the right.
+        settings["padding_side"] = "left"
     limit = config.position_limit
     if limit is not None:
         settings["model_max_length"] = limit

@@ -1,12 +1,14 @@
-"""LTG-BERT and ELC-BERT for `transformers`: configuration, encoder, masked language model and sequence classifier.
+"""LTG-BERT and ELC-BERT for `transformers`: configuration, encoder, language models, sequence classifier.
 
-Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM or AutoModelForSequenceClassification.
+Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM or AutoModelForSequenceClassification;
+causal ones through AutoModel or AutoModelForCausalLM.
 """
 
 from typing import Any, ClassVar
 
 from hatchery.export.transformers_classes import (
     HatcheryConfig,
+    HatcheryForCausalLM,
     HatcheryForMaskedLM,
     HatcheryForSequenceClassification,
     HatcheryModel,
@@ -36,6 +38,14 @@ class HatcheryLtgBertModel(HatcheryModel):
 
 class HatcheryLtgBertForMaskedLM(HatcheryForMaskedLM):
     """The masked language model."""
+
+    config_class = HatcheryLtgBertConfig
+    base_class: ClassVar[Any] = HatcheryLtgBertModel
+    head_class: ClassVar[Any] = LtgHead
+
+
+class HatcheryLtgBertForCausalLM(HatcheryForCausalLM):
+    """The causal language model."""
 
     config_class = HatcheryLtgBertConfig
     base_class: ClassVar[Any] = HatcheryLtgBertModel

@@ -1,12 +1,14 @@
 """The RoBERTa-like models of the reduced-vocabulary study for `transformers`: configuration, encoder, heads.
 
-Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM or AutoModelForSequenceClassification.
+Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM or AutoModelForSequenceClassification;
+causal ones through AutoModel or AutoModelForCausalLM.
 """
 
 from typing import Any, ClassVar
 
 from hatchery.export.transformers_classes import (
     HatcheryConfig,
+    HatcheryForCausalLM,
     HatcheryForMaskedLM,
     HatcheryForSequenceClassification,
     HatcheryModel,
@@ -36,6 +38,14 @@ class HatcheryRobertaModel(HatcheryModel):
 
 class HatcheryRobertaForMaskedLM(HatcheryForMaskedLM):
     """The masked language model."""
+
+    config_class = HatcheryRobertaConfig
+    base_class: ClassVar[Any] = HatcheryRobertaModel
+    head_class: ClassVar[Any] = RobertaHead
+
+
+class HatcheryRobertaForCausalLM(HatcheryForCausalLM):
+    """The causal language model."""
 
     config_class = HatcheryRobertaConfig
     base_class: ClassVar[Any] = HatcheryRobertaModel

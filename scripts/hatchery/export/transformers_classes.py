@@ -13,8 +13,13 @@ from typing import Any, ClassVar, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PretrainedConfig, PreTrainedModel
-from transformers.modeling_outputs import BaseModelOutput, MaskedLMOutput, SequenceClassifierOutput
+from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    CausalLMOutput,
+    MaskedLMOutput,
+    SequenceClassifierOutput,
+)
 
 from hatchery.errors import ModelError
 from hatchery.modeling.heads.score_head import ScoreHead
@@ -200,6 +205,50 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
         states = self.model.hidden_states(input_ids, attention_mask)
         with working_precision(self):
             return full_precision(self.pair_head(states[-1][:, 0]))
+
+
+class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
+    """The encoder of a causal model with the head that predicts the next subword, at every position."""
+
+    base_class: ClassVar[Any] = None
+    # All positions are computed anew for every token, so there is nothing to hand on.
+    _supports_cache_class = False
+    _is_stateful = False
+
+    def __init__(self, config: HatcheryConfig) -> None:
+        super().__init__(config)
+        self.model = self.base_class(config)
+        self.head = self.head_class(config.architecture())
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> CausalLMOutput | tuple[Any, ...]:
+        """Logits [B, T, V] of the next subword at every position.
+
+        With `labels` int64 [B, T], mostly `input_ids` themselves (-100: nothing to predict), the mean cross-entropy of
+        each given those before it.
+        """
+        states = self.model.hidden_states(input_ids, attention_mask, output_attentions)
+        with working_precision(self):
+            logits = full_precision(self.head(states[-1], self.get_input_embeddings().weight))
+        loss = None
+        if labels is not None:
+            loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+        kept = states if _chosen(self, "output_hidden_states", output_hidden_states) else None
+        output = CausalLMOutput(loss=loss, logits=logits, hidden_states=kept)
+        return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
+
+    def prepare_inputs_for_generation(self, input_ids: Tensor, *_: Any, **inputs: Any) -> dict[str, Any]:
+        """What `generate` calls the model with for the next token."""
+        attention_mask = inputs.get("attention_mask")
+        return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 
 class HatcheryForSequenceClassification(HatcheryPreTrainedModel):

@@ -40,13 +40,23 @@ class AttentionInputs(NamedTuple):
     positions: PositionIndices | None = None
     """Where the pairs of tokens stand in the score tables; None without relative positions."""
     mask: Tensor | None = None
-    """bool [B, T], True at keys that are tokens, or [B, T, T], True where query i may attend to key j; None: all."""
+    """bool [B, T], True at keys that are tokens, or [B, T, T], True where query i may attend to key j; None: all.
+
+    [1, T, T] is the same for all sequences."""
     packing: Packing | None = None
     """If given, hidden states are [N, D] instead of [B, T, D]."""
     wanted: Tensor | None = None
     """int64 [B]: the flat position b * T + t in each sequence at which alone a layer's output is wanted, as [B, D].
 
     None: everywhere. In evaluation mode only, and never with a packing."""
+
+
+def to_the_past(mask: Tensor | None, length: int, device: torch.device) -> Tensor:
+    """`mask`, as attention takes it, without what lies behind a query: bool [B, T, T], or [1, T, T] for None."""
+    past = torch.ones((length, length), dtype=torch.bool, device=device).tril()
+    if mask is None:
+        return past[None]
+    return (mask[:, None, :] if mask.dim() == 2 else mask) & past
 
 
 def with_all_tokens(mask: Tensor | None) -> Tensor | None:

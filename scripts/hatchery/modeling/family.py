@@ -4,8 +4,8 @@ A family of its own is a folder with a configuration, its modules and its record
 here needs torch: planning knows sizes, positions and operations without loading it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hatchery.modeling.configuration import ModelConfig
@@ -40,15 +40,19 @@ class Exported:
     classes: str
     """What the names of its classes begin with."""
     architecture: str = "ForMaskedLM"
-    """The class that the weights are of."""
-    auto_classes: Mapping[str, str] = field(
-        default_factory=lambda: {
-            "AutoConfig": "Config",
-            "AutoModel": "Model",
-            "AutoModelForMaskedLM": "ForMaskedLM",
-            "AutoModelForSequenceClassification": "ForSequenceClassification",
-        }
-    )
+    """The class that the weights are of, and the library's auto class for it."""
+    further: tuple[str, ...] = ("ForSequenceClassification",)
+    """Classes with other heads that the weights can be loaded into."""
+
+    def architecture_of(self, config: ModelConfig) -> str:
+        """The class that the weights of a model are of."""
+        return "ForCausalLM" if config.causal else self.architecture
+
+    def auto_classes(self, config: ModelConfig) -> dict[str, str]:
+        """The library's auto classes, each with the end of the name of ours."""
+        # The first token of a causal model has seen nothing that a class could be told from.
+        heads = (self.architecture_of(config), *(() if config.causal else self.further))
+        return {"AutoConfig": "Config", "AutoModel": "Model", **{f"AutoModel{head}": head for head in heads}}
 
 
 @dataclass(frozen=True)

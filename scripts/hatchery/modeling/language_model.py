@@ -7,6 +7,7 @@ model also says whether the two texts of an input belong together. Losses are su
 engine can divide by the counts of the global batch.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -90,6 +91,17 @@ class LanguageModel(nn.Module):
         pair_loss = F.binary_cross_entropy_with_logits(pair_logits, pair_labels.to(pair_logits), reduction="sum")
         correct = ((pair_logits.detach() > 0) == pair_labels.bool()).sum()
         return output._replace(pair_loss_sum=pair_loss, n_pairs_correct=correct)
+
+    def labelled_hidden(self, batch: Mapping[str, Tensor], device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+        """What the head reads where `batch`, on the CPU, has labels, [N, D], and these labels int64 [N], on `device`.
+
+        The batch is one of the training examples' (`input_ids`, `attention_mask`, `labels`).
+        """
+        labels, mask = batch["labels"].flatten(), batch.get("attention_mask")
+        rows = labelled_positions(labels)
+        mask = None if mask is None else mask.to(device)
+        hidden = self.encoder.hidden_at(batch["input_ids"].to(device), mask, rows.to(device))
+        return hidden, labels[rows].to(device)
 
     @property
     def output_layer(self) -> tuple[Tensor, Tensor | None]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import ModelError
-from hatchery.modeling.attention_inputs import AttentionInputs, Packing, with_all_tokens
+from hatchery.modeling.attention_inputs import AttentionInputs, Packing, to_the_past, with_all_tokens
 from hatchery.modeling.layer_weighting import LayerMixture, LayerWeighting
 from hatchery.modeling.numerics import Dropout
 
@@ -51,13 +51,13 @@ class LayeredEncoder(nn.Module, ABC):
         """All hidden states, each [B, T, D]; the last one is what heads read.
 
         `input_ids` is int64 [B, T]. `attention_mask` is bool [B, T] with True at tokens, or [B, T, T] with True where
-        a query may attend to a key (None: all are tokens; every sequence needs at least one). Padded positions are
+        a query may attend to a key (None: all are tokens; every sequence needs at least one); a causal model attends to
+        nothing behind the query, whatever it says. Padded positions are
         computed like all others, as in the published code. Returns the embedding output and one state per layer: the
         residual stream after the layer without layer weighting, the layer's own output with it; "weighted_output"
         appends the final mixture.
         """
-        embedded, inputs = self.embed(input_ids, with_all_tokens(attention_mask))
-        return self._run(embedded, inputs)
+        return self._run(*self._embedded(input_ids, with_all_tokens(attention_mask)))
 
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
         """The last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
@@ -68,7 +68,7 @@ class LayeredEncoder(nn.Module, ABC):
         """
         mask = with_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
-        embedded, inputs = self.embed(input_ids, mask)
+        embedded, inputs = self._embedded(input_ids, mask)
         if packing is None and few and not self.training:
             return self._run_for(embedded, inputs, rows)
         if packing is None:
@@ -79,6 +79,13 @@ class LayeredEncoder(nn.Module, ABC):
     def set_dropout(self, probability: float) -> None:
         """Use `probability` at every dropout of the encoder, as fine-tuning protocols do. Raises ModelError."""
         set_dropout(self, probability)
+
+    def _embedded(self, input_ids: Tensor, mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
+        """`embed`, in a causal model with a mask that hides what follows."""
+        embedded, inputs = self.embed(input_ids, mask)
+        if self.config.causal:
+            inputs = inputs._replace(mask=to_the_past(inputs.mask, input_ids.shape[1], input_ids.device))
+        return embedded, inputs
 
     def _run(self, embedded: Tensor, inputs: AttentionInputs) -> list[Tensor]:
         outputs = [embedded]
@@ -98,7 +105,9 @@ class LayeredEncoder(nn.Module, ABC):
         length = embedded.shape[1]
         of = rows // length
         wanted = torch.arange(len(rows), device=rows.device) * length + rows % length
-        mask = None if inputs.mask is None else inputs.mask.index_select(0, of)
+        mask = inputs.mask
+        if mask is not None:
+            mask = mask.expand(len(embedded), *mask.shape[1:]).index_select(0, of)
         hidden = self.mixture(tuple(outputs)).index_select(0, of)
         last = self.layers[-1](hidden, inputs._replace(wanted=wanted, mask=mask))
         if not self.weighting.output_mixture:

@@ -16,7 +16,6 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.numerics import full_precision
 from hatchery.modeling.output_bias import vocabulary_head
 from hatchery.modeling.output_prior import entropy
-from hatchery.tokenization.special_tokens import UNLABELLED
 
 # More would differ between machines, and manifests must not.
 _SIGNIFICANT_DIGITS, _DECIMALS = 5, 4
@@ -92,23 +91,20 @@ def language_model_measures(
     distribution: np.ndarray | None = None,
     frequencies: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """`output_measures` of a masked language model at the labelled positions of `batch`, without dropout.
+    """`output_measures` of a language model at the labelled positions of `batch`, without dropout.
 
     The batch is one of the training examples' (`input_ids`, `attention_mask`, `labels`). Raises ModelError when it has
     no label, or when the head does not offer what the report needs.
     """
     head = vocabulary_head(model.head)
-    rows = (batch["labels"].flatten() != UNLABELLED).nonzero().squeeze(1)
     was_training = model.training
     model.eval()
     try:
-        hidden = model.encoder.hidden_at(batch["input_ids"], batch.get("attention_mask"), rows)
+        hidden, targets = model.labelled_hidden(batch)
         features = full_precision(head.features(hidden))
     finally:
         model.train(was_training)
-    return output_measures(
-        output_matrix(model), head.vocabulary_bias, features, distribution, frequencies, batch["labels"].flatten()[rows]
-    )
+    return output_measures(output_matrix(model), head.vocabulary_bias, features, distribution, frequencies, targets)
 
 
 def output_matrix(model: LanguageModel) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hatchery.errors import TrainingError
 from hatchery.objectives.corruption import Corruption
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.settings import MaskingSettings
 from hatchery.objectives.span_masking import PublishedSpanMasking, SpanMasking
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.objectives.unit_masking import SubwordMasking, WholeWordMasking, published_shares
@@ -34,9 +34,7 @@ class MaskingRule(Protocol):
         """
 
 
-def masking_rule(
-    settings: ObjectiveSettings, sequence_length: int, vocab_size: int, special: SpecialIds
-) -> MaskingRule:
+def masking_rule(settings: MaskingSettings, sequence_length: int, vocab_size: int, special: SpecialIds) -> MaskingRule:
     """The rule that `settings` asks for, at sequences of nominally `sequence_length` tokens.
 
     Raises TrainingError when the vocabulary has no ordinary token.

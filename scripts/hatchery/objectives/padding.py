@@ -4,6 +4,7 @@ Source: LTG-BERT section 3.2. The two quirks of the reduced-vocabulary study (se
 padding that is attended to, are switches.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,8 +16,8 @@ from torch import Tensor
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 
-class MaskedExample(NamedTuple):
-    """One masked sequence without padding, special tokens included."""
+class LabelledExample(NamedTuple):
+    """One sequence and what is to be predicted of it, without padding, special tokens included."""
 
     input_ids: np.ndarray
     """int64 [n], n <= sequence_length."""
@@ -39,7 +40,7 @@ class Padding:
     attended: bool = False
     """Whether tokens attend to padding: the mask then hides nothing."""
 
-    def batch(self, examples: Sequence[MaskedExample]) -> dict[str, Tensor]:
+    def batch(self, examples: Sequence[LabelledExample]) -> dict[str, Tensor]:
         """The examples as rows of one batch.
 
         Returns `input_ids` int64 [B, T], `labels` int64 [B, T] and `attention_mask` bool [B, T], True at tokens; for
@@ -66,7 +67,7 @@ class Padding:
         return {key: torch.from_numpy(values) for key, values in batch.items()}
 
 
-def _same_piece(examples: Sequence[MaskedExample], length: int) -> np.ndarray:
+def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
     """Bool [B, T, T]: blocks along the diagonal; padding attends to nothing and nothing to it."""
     # Blocks are written, not found by comparing all pairs of positions, which would cost more than the masking.
     mask = np.zeros((len(examples), length, length), dtype=np.bool_)
@@ -76,3 +77,37 @@ def _same_piece(examples: Sequence[MaskedExample], length: int) -> np.ndarray:
             start, end = end, end + piece_length
             block[start:end, start:end] = True
     return mask
+
+
+class PaddedExamples(ABC):
+    """The sequences of a split by number, which are laid into batches."""
+
+    def __init__(self, padding: Padding) -> None:
+        self.padding = padding
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of sequences in an epoch."""
+
+    @abstractmethod
+    def example(self, seed: int, epoch: int, index: int) -> LabelledExample:
+        """Sequence `index` as seen in `epoch`, a pure function of the three numbers, which are 0 or more."""
+
+    def batch(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> dict[str, Tensor]:
+        """Examples `indices` of one epoch as rows of one batch; see `Padding.batch`."""
+        return self.padding.batch([self.example(seed, epoch, int(index)) for index in indices])
+
+    @property
+    def fillers(self) -> dict[str, int | bool]:
+        """What stands behind a sequence in each tensor of a batch."""
+        return {"input_ids": self.padding.pad_id, "attention_mask": False, "labels": UNLABELLED}
+
+    def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
+        """The labels of a batch and, where pairs are judged, its pairs."""
+        labelled = int((batch["labels"] != UNLABELLED).sum())
+        return (labelled, len(batch["pair_labels"])) if "pair_labels" in batch else (labelled,)
+
+    def n_tokens(self, batch: dict[str, Tensor]) -> int:
+        """Tokens of a batch, padding not counted."""
+        # Not from the masks, which may let padding be attended to or say who attends to whom.
+        return int((batch["input_ids"] != self.padding.pad_id).sum())

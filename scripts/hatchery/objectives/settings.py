@@ -1,19 +1,26 @@
-"""The settings of a training objective: how text becomes examples, what is to be predicted, and what stands there.
+"""The settings of the training objectives: how text becomes examples, and what a model has to predict there.
 
-Source: LTG-BERT sections 3.1 to 3.6, ELC-BERT sections 3.1 to 3.3, reduced-vocabulary sections 5.2 and 5.3, whose
-always-[MASK] is `kind` subword with `random_probability` and `keep_probability` 0 and `special_tokens_maskable`.
+Source of the masked one: LTG-BERT sections 3.1 to 3.6, ELC-BERT sections 3.1 to 3.3, reduced-vocabulary sections 5.2
+and 5.3, whose always-[MASK] is `kind` subword with `random_probability` and `keep_probability` 0 and
+`special_tokens_maskable`. Source of the causal one: "A Natural Bias for Language Generation Models", Figure 1, whose
+text leaves the contexts open.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from hatchery.settings.base import Range, ReadingName, RefusedError, Settings, Share, require
+from hatchery.settings.fields import ChosenBy
+from hatchery.typed import build
 
 SegmentsName = Literal["babylm", "bnc", "packed", "documents"]
+DEFAULT_TASK = "masked"
+"""The task of an objective that names none."""
 
 
 @dataclass(frozen=True)
-class ObjectiveSettings(Settings):
+class MaskingSettings(Settings):
     """How text becomes examples, which positions the model has to predict, and what it sees there."""
 
     kind: Literal["subword", "whole_word", "span"] = "span"
@@ -40,6 +47,8 @@ class ObjectiveSettings(Settings):
     """Quirk of the reduced-vocabulary study: padding is predicted."""
     padding_attended: bool = False
     """Quirk of the reduced-vocabulary study: padding is attended to."""
+    task: Literal["masked"] = "masked"
+    """What a model learns: masked guesses hidden tokens, causal the next one."""
 
     def __post_init__(self) -> None:
         shown_otherwise = self.random_probability + self.keep_probability
@@ -54,3 +63,52 @@ class ObjectiveSettings(Settings):
         for key in ("padding_in_loss", "padding_attended"):
             if getattr(self, key) and self.segments == "packed":
                 raise RefusedError(key, "got true, expected false: packed sequences have no padding")
+
+    @property
+    def labelled_share(self) -> float:
+        """Share of the positions that something is predicted at."""
+        return self.mask_probability
+
+    @property
+    def model_values(self) -> dict[str, Any]:
+        """What the objective decides of a model's configuration."""
+        return {"sentence_pair_head": self.sentence_pairs != "none"}
+
+
+@dataclass(frozen=True)
+class CausalSettings(Settings):
+    """How text becomes examples for a model that predicts every token from those before it."""
+
+    task: Literal["causal"] = "causal"
+    """What a model learns: masked guesses hidden tokens, causal the next one."""
+    segments: SegmentsName = "packed"
+    """How documents are cut into sequences; packed fills every sequence, so that every token is learned once an
+    epoch."""
+    reset_attention: bool = True
+    """Whether packed documents see themselves alone, or also those before them in their sequence."""
+
+    def __post_init__(self) -> None:
+        alone = self.segments == "packed" or self.reset_attention
+        require(alone, "reset_attention", self.reset_attention, "true with segments that hold one document each")
+
+    @property
+    def labelled_share(self) -> float:
+        """Share of the positions that something is predicted at."""
+        return 1.0
+
+    @property
+    def model_values(self) -> dict[str, Any]:
+        """What the objective decides of a model's configuration."""
+        return {"sentence_pair_head": False, "causal": True}
+
+
+AnyObjective = MaskingSettings | CausalSettings
+ObjectiveSettings = Annotated[AnyObjective, ChosenBy("task", default=DEFAULT_TASK)]
+"""The objective of a run."""
+
+
+def objective_settings(values: Mapping[str, Any], where: str) -> AnyObjective:
+    """The objective in `values`, which stand at the key `where`. Raises ConfigError like `build`."""
+    build_any: Any = build
+    built: AnyObjective = build_any(ObjectiveSettings, values, where)
+    return built

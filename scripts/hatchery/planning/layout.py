@@ -44,6 +44,12 @@ class Layout(DataLayout):
             for run in self.project.seeded_runs(experiment)
         }
 
+    def probed_while_training(self, experiment: str, key: str) -> dict[str, str]:
+        """Those of an experiment's pretrained models whose settings have this key of `pretraining` on."""
+        block, models = self.project.experiment(experiment), self.project.seeded_runs(experiment)
+        on = {run.name for run in models if pretraining_of(block, run.model)[key]}
+        return {name: path for name, path in self.pretrained(experiment).items() if name in on}
+
     def initial_model(self, experiment: str, run: str) -> list[str]:
         """Manifest of the model that a pretraining starts from; none where its weights are random."""
         chosen = self.project.seeded_run(experiment, run)
@@ -256,6 +262,8 @@ class Layout(DataLayout):
         results: dict[Need, Callable[[str], dict[str, str]]] = {
             "runs": self.pretrained,
             "curves": self.pretrained,
+            "divergences": lambda part: self.probed_while_training(part, "divergences"),
+            "bias_drift": lambda part: self.probed_while_training(part, "bias_drift"),
             "layer_weights": self.pretrained,
             "minimal_pairs": self.minimal_pairs,
             "tasks": self.finetuned,

@@ -76,7 +76,7 @@ class PlannedWork:
         settings = pretrain_settings(self._runs[run])
         threads = self._cluster.cpus_per_gpu or int(self._plan["threads"])
         _, peak = precision_and_peak(settings.precision, self._device(self._cluster.processes, threads))
-        labelled = settings.objective.mask_probability
+        labelled = settings.objective.labelled_share
         training = sum(
             (phase.last_step - phase.first_step)
             * phase.batch_size

@@ -89,6 +89,11 @@ def global_batch(seed: int, step: int, batch_size: int, sequences: int) -> list[
     return slices
 
 
+def first_of_share(total: int, rank: int, world_size: int) -> int:
+    """The number, from 0, of the first of `total` sequences that is process `rank`'s; that of `world_size` is total."""
+    return rank * total // world_size
+
+
 def share_of_process(slices: list[EpochSlice], rank: int, world_size: int) -> list[EpochSlice]:
     """The contiguous share of process `rank`; the shares of all ranks, in order, are the global batch.
 
@@ -97,7 +102,7 @@ def share_of_process(slices: list[EpochSlice], rank: int, world_size: int) -> li
     total = sum(len(part.indices) for part in slices)
     if total < world_size:
         raise TrainingError(f"a batch of {total} sequences cannot be shared by {world_size} processes")
-    return _cut(slices, rank * total // world_size, (rank + 1) * total // world_size)
+    return _cut(slices, *(first_of_share(total, number, world_size) for number in (rank, rank + 1)))
 
 
 def micro_batches(slices: list[EpochSlice], micro_batch_size: int | None) -> list[list[EpochSlice]]:

@@ -16,13 +16,12 @@ from torch import Tensor, nn
 from hatchery.errors import TrainingError
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.numerics import full_precision
-from hatchery.objectives.label_counts import LabelledExamples, corpus_counts, label_counts
-from hatchery.objectives.special_ids import SpecialIds
-from hatchery.pretraining.output_bias import prior_distribution
+from hatchery.objectives.label_counts import LabelledExamples
+from hatchery.pretraining.objectives import maskable_tokens
+from hatchery.pretraining.output_bias import prior_distribution, target_counts
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
 from hatchery.pretraining.precision import Precision
 from hatchery.pretraining.processes import sum_over_processes
-from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 
 MEASURES = ("kl_unigram", "kl_uniform", "kl_empirical", "reverse_kl_unigram", "reverse_kl_uniform")
@@ -141,13 +140,8 @@ def _predictions(engine: ProbedEngine, batch: Mapping[str, Tensor]) -> tuple[Ten
     """Logits [N, rows] and targets int64 [N] of the labelled positions of `batch`, in the precision of the run."""
     model = engine.model
     assert isinstance(model, LanguageModel)
-    labels = batch["labels"].flatten()
-    rows = (labels != UNLABELLED).nonzero().squeeze(1)
-    targets, rows = labels[rows].to(engine.device), rows.to(engine.device)
-    mask = batch.get("attention_mask")
     with engine.precision.autocast(engine.device.type):
-        mask = None if mask is None else mask.to(engine.device)
-        hidden = model.encoder.hidden_at(batch["input_ids"].to(engine.device), mask, rows)
+        hidden, targets = model.labelled_hidden(batch, engine.device)
         return full_precision(model.logits_at(hidden)), targets
 
 
@@ -157,13 +151,11 @@ def unigram_of_run(
     shards: TokenShards,
     seed: int,
     show: bool = True,
+    count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
 ) -> np.ndarray:
     """omega of a run: fp64 [V], counted and smoothed as its unigram bias is, whether it starts from one or not.
 
     So a model that starts at its prior starts at KL(omega || p) = 0. Every process counts the same labels.
     """
-    if settings.counts == "labels":
-        counts = label_counts(make_examples(), seed, shards.vocabulary_size, settings.counted_examples, show)
-    else:
-        counts = corpus_counts(shards, SpecialIds.of(shards.special), shards.vocabulary_size)
+    counts = target_counts(settings, make_examples, shards, seed, show, count_corpus)
     return prior_distribution(counts, settings)

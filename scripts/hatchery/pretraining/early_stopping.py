@@ -6,7 +6,7 @@ decision at the same step. The best weights travel with the checkpoints, so that
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,23 +17,43 @@ from hatchery.pretraining.continuation_settings import EarlyStoppingSettings
 BEST = "best_weights::"
 
 
+class Criterion(NamedTuple):
+    """What evaluations are compared by."""
+
+    column: str
+    """A column of the development scores."""
+    words: str
+    """What it is, for messages."""
+    higher_is_better: bool = False
+
+
+LOWEST_LOSS = Criterion("development_loss", "development loss")
+
+
 class EarlyStopping:
     """What the evaluations of a run have come to so far."""
 
-    def __init__(self, settings: EarlyStoppingSettings, rows: Iterable[Mapping[str, Any]] = (), first_step: int = 0):
+    def __init__(
+        self,
+        settings: EarlyStoppingSettings,
+        rows: Iterable[Mapping[str, Any]] = (),
+        first_step: int = 0,
+        criterion: Criterion = LOWEST_LOSS,
+    ):
         """`rows` are the metrics of the steps that are done; those up to `first_step` belong to an earlier run."""
-        self.settings = settings
-        self.best_step, self.best_loss, self._waited = 0, math.inf, 0
+        self.settings, self.criterion = settings, criterion
+        self.best_step, self.best, self._waited = 0, -math.inf if criterion.higher_is_better else math.inf, 0
         for row in rows:
-            if "development_loss" in row and row["step"] > first_step:
-                self.note(row["step"], row["development_loss"])
+            if criterion.column in row and row["step"] > first_step:
+                self.note(row["step"], row)
 
-    def note(self, step: int, loss: float) -> bool:
-        """Take the evaluation after `step` steps into account; whether its loss (nats) is the lowest so far."""
-        improvement = self.best_loss - loss
+    def note(self, step: int, scores: Mapping[str, Any]) -> bool:
+        """Take the scores after `step` steps into account; whether they are the best so far."""
+        value = scores[self.criterion.column]
+        improvement = value - self.best if self.criterion.higher_is_better else self.best - value
         self._waited = 0 if improvement > self.settings.minimum_improvement else self._waited + 1
         if improvement > 0:
-            self.best_step, self.best_loss = step, loss
+            self.best_step, self.best = step, value
         return improvement > 0
 
     @property
@@ -44,8 +64,9 @@ class EarlyStopping:
     @property
     def reason(self) -> str:
         """Why the run ends, in words."""
+        end = "highest" if self.criterion.higher_is_better else "lowest"
         return (
-            f"the development loss was lowest, {self.best_loss:.4f}, after step {self.best_step:,}, and "
+            f"the {self.criterion.words} was {end}, {self.best:.4f}, after step {self.best_step:,}, and "
             f"{self._waited} evaluations did not better it by more than {self.settings.minimum_improvement:g}"
         )
 
@@ -56,7 +77,7 @@ class EarlyStopping:
             "stopped_early": last_step < steps,
             "exported_step": exported,
             "best_step": self.best_step,
-            "best_development_loss": self.best_loss if self.best_step else None,
+            f"best_{self.criterion.column}": self.best if self.best_step else None,
         }
 
 

@@ -1,14 +1,16 @@
-"""From token shards to masked examples of one sequence length: the seam between the stage and `objectives`.
+"""From token shards to examples of one sequence length: the seam between the stage and `objectives`.
 
 The training split is cut anew for each phase's sequence length. The development split is optional, because a corpus
 may be split without one; a run then has no development columns.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from hatchery.objectives.examples import Examples, build_examples
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.pretraining.batches import Examples
+from hatchery.pretraining.objectives import objective_of
 from hatchery.pretraining.settings import PretrainSettings
 from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.documents import shards_by_split
@@ -18,13 +20,12 @@ TRAINING_SPLIT = "train"
 DEVELOPMENT_SPLIT = "dev"
 
 
-def examples_maker(shards: TokenShards, objective: ObjectiveSettings) -> Callable[[int], Examples]:
-    """A function that makes the examples of `shards` for a sequence length (special tokens included)."""
+def examples_maker(shards: TokenShards, settings: Any) -> Callable[[int], Examples]:
+    """A function that makes the examples of `shards` for a sequence length (special tokens included).
 
-    def make(sequence_length: int) -> Examples:
-        return build_examples(shards, sequence_length, objective)
-
-    return make
+    `settings` are those of an objective.
+    """
+    return partial(objective_of(settings).examples, shards)
 
 
 def development_examples(tokens: Path, settings: PretrainSettings) -> Examples | None:
@@ -35,6 +36,6 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
     has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), ".arrow", only="")
     if not has_split or settings.evaluation_sequences == 0:
         return None
-    shards = TokenShards.open(tokens, DEVELOPMENT_SPLIT)
-    examples = examples_maker(shards, settings.objective)(settings.sequence_length)
+    objective = objective_of(settings.objective)
+    examples = objective.examples(objective.open(tokens, DEVELOPMENT_SPLIT), settings.sequence_length)
     return examples if len(examples) else None

@@ -10,7 +10,7 @@ import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -117,16 +117,15 @@ class _FlatBatch:
     arrays: dict[str, np.ndarray]
     # Of each micro-batch, by name.
     shapes: list[dict[str, torch.Size]]
-    labelled: int
-    tokens: int
-    pairs: int
+    # The rest of it.
+    without_tensors: StepBatch
 
     @staticmethod
     def of(batch: StepBatch) -> "_FlatBatch":
         parts = batch.micro_batches
         flat = {name: torch.cat([part[name].flatten() for part in parts]).numpy() for name in parts[0]}
         shapes = [{name: tensor.shape for name, tensor in part.items()} for part in parts]
-        return _FlatBatch(flat, shapes, batch.labelled, batch.tokens, batch.pairs)
+        return _FlatBatch(flat, shapes, replace(batch, micro_batches=[]))
 
     def pin_memory(self) -> StepBatch:
         """What torch's loader calls where memory is to be page-locked."""
@@ -142,7 +141,7 @@ class _FlatBatch:
             {name: pieces[name][number].view(shape) for name, shape in shapes.items()}
             for number, shapes in enumerate(self.shapes)
         ]
-        return StepBatch(micro_batches, self.labelled, self.tokens, self.pairs)
+        return replace(self.without_tensors, micro_batches=micro_batches)
 
 
 class _Steps(Dataset["_FlatBatch | StepBatch | HatcheryError"]):

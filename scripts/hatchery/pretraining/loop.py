@@ -7,18 +7,20 @@ is read at once.
 """
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.pretraining.batches import StepBatch
-from hatchery.pretraining.development import DevelopmentSet
-from hatchery.pretraining.divergences import DivergenceProbe, is_logged
+from hatchery.pretraining.divergences import is_logged
 from hatchery.pretraining.early_stopping import EarlyStopping
 from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.measures import LossAverage, Measured, StepMeasures, divisors, loss_of, sums_of
+from hatchery.pretraining.objective import Development, Objective
+from hatchery.pretraining.objectives import objective_of
 from hatchery.pretraining.processes import sum_over_processes
 from hatchery.pretraining.record import RunRecord
 from hatchery.pretraining.schedules import learning_rate
@@ -26,50 +28,58 @@ from hatchery.pretraining.settings import PretrainSettings
 from hatchery.runs.interruption import Deadline, stop_request
 
 
+class Probe(Protocol):
+    """What is measured of a model at log-spaced steps; every process calls it and gets the same."""
+
+    def score(self, engine: Engine) -> dict[str, float]:
+        """Columns of the metrics file."""
+        ...
+
+
 def train(
     settings: PretrainSettings,
     engine: Engine,
     loader: BatchLoader,
-    development: DevelopmentSet | None,
+    development: Development | None,
     record: RunRecord,
-    probe: DivergenceProbe | None = None,
+    probes: Sequence[Probe] = (),
     deadline: Deadline | None = None,
     stopping: EarlyStopping | None = None,
 ) -> None:
     """Train from where `record` stands to the last step, or until `stopping` ends it.
 
-    `probe` measures divergences of the output at log-spaced steps. Raises TrainingError when the loss or the gradient
+    `probes` measure the output layer at log-spaced steps. Raises TrainingError when the loss or the gradient
     is no longer finite, and TrainingInterrupted, with a checkpoint saved, after SIGTERM, Ctrl-C or near `deadline`.
     """
     if record.position.step >= settings.steps or (stopping is not None and stopping.is_over):
         return
     # Several processes on GPUs learn of a request at the next read only: the grace time has to hold that many steps.
+    objective = objective_of(settings.objective)
     reads_late = engine.topology.world_size > 1 and engine.device.type == "cuda"
     with (
         stop_request(deadline, record.runtime.log_interval_steps if reads_late else 1, record.is_wanted) as request,
         record,
         loader.from_step(record.position.step) as batches,
     ):
-        measures = StepMeasures(settings.loss_average, engine.topology, engine.device)
-        if probe is not None and record.position.step == 0:
-            record.append({"step": 0, "tokens": 0, **probe.score(engine)})
+        measures = StepMeasures(settings.loss_average, engine.topology, engine.device, objective.columns)
+        if probes and record.position.step == 0:
+            record.append({"step": 0, "tokens": 0, **_probed(probes, engine)})
         for step, batch in enumerate(batches, record.position.step):
-            first_sequence = loader.batches.first_sequence(step)
-            engine.begin_step(settings.seed, step, _rate_of(settings, step), first_sequence)
-            sums = accumulate_gradients(engine, batch, settings.loss_average)
+            engine.begin_step(settings.seed, step, _rate_of(settings, step), batch.first_sequence)
+            sums = accumulate_gradients(engine, batch, settings.loss_average, objective)
             update = engine.step()
             stops = request.is_made
             measures.add(step, batch, sums, update, stops)
-            record.count(batch, engine)
+            record.count(batch, engine, objective)
 
             done = step + 1
             is_last = done == settings.steps
             evaluates = development is not None and (is_last or done % settings.evaluation_interval_steps == 0)
-            probes = probe is not None and (is_last or is_logged(done, settings.evaluation_interval_steps))
+            is_probed = bool(probes) and (is_last or is_logged(done, settings.evaluation_interval_steps))
             saves = is_last or record.saves_after(done)
             # Several processes learn of a request to stop when they next read together.
             alone_and_stops = stops and engine.topology.world_size == 1
-            if evaluates or probes or saves or alone_and_stops or record.reads_after(done):
+            if evaluates or is_probed or saves or alone_and_stops or record.reads_after(done):
                 read = measures.read()
                 rows = _rows(settings, record, read, math.log(engine.model.config.vocab_size))
                 scores: dict[str, Any] = {}
@@ -78,12 +88,12 @@ def train(
                         scores |= development.score(engine).row()
                         _require_finite(scores["development_loss"], "development loss", step, record)
                         if stopping is not None:
-                            # The same loss in every process, so all stop after the same step.
-                            if stopping.note(done, scores["development_loss"]) and stopping.settings.export == "best":
+                            # The same scores in every process, so all stop after the same step.
+                            if stopping.note(done, scores) and stopping.settings.export == "best":
                                 record.keep_best(engine.model)
                             is_last = is_last or stopping.is_over
-                    if probes and probe is not None:
-                        scores |= probe.score(engine)
+                    if is_probed:
+                        scores |= _probed(probes, engine)
                 rows[-1] |= scores
                 for row in rows:
                     record.append(row)
@@ -105,14 +115,18 @@ def train(
                 break
 
 
-def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage) -> Tensor:
-    """Forward and backward over all micro-batches; returns this process's sums of losses and right answers."""
+def _probed(probes: Sequence[Probe], engine: Engine) -> dict[str, float]:
+    return {name: value for probe in probes for name, value in probe.score(engine).items()}
+
+
+def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage, objective: Objective) -> Tensor:
+    """Forward and backward over all micro-batches; returns this process's sums (`measures.sums_of`)."""
     divisor = divisors(batch, average, engine.topology, engine.device)
     sums: Tensor | None = None
     for micro_batch in batch.micro_batches:
-        output = engine.forward(micro_batch)
-        engine.backward(loss_of(output, divisor))
-        sums = sums_of(output) if sums is None else sums + sums_of(output)
+        terms = objective.terms(engine.forward(micro_batch))
+        engine.backward(loss_of(terms, divisor))
+        sums = sums_of(terms) if sums is None else sums + sums_of(terms)
     assert sums is not None, "a share of a batch has at least one sequence"
     return sums
 
@@ -145,13 +159,12 @@ def _rows(
         row: dict[str, Any] = {
             "step": measured.step + 1,
             "tokens": tokens,
-            "loss": measured.loss,
-            "masked_accuracy": measured.accuracy,
+            **measured.terms[0],
             "learning_rate": _rate_of(settings, measured.step),
             "gradient_norm": measured.gradient_norm,
         }
-        if measured.pairs is not None:
-            row |= {"pair_loss": measured.pairs.loss, "pair_accuracy": measured.pairs.accuracy}
+        for term in measured.terms[1:]:
+            row |= term
         if measured.loss_scale is not None:
             row |= {"loss_scale": measured.loss_scale, "skipped_steps": skipped}
         rows.append(row)

@@ -6,65 +6,63 @@ mean is the loss: over all labelled tokens of the global batch, or, as the paper
 of the processes, in which a token weighs the more the fewer its process has.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from hatchery.errors import TrainingError
-from hatchery.modeling.language_model import LanguageModelOutput
 from hatchery.pretraining.batches import StepBatch
 from hatchery.pretraining.engine import Update
 from hatchery.pretraining.processes import on_device, sum_tensor_over_processes
 from hatchery.pretraining.topology import Topology
 
 LossAverage = Literal["tokens", "processes"]
+Columns = tuple[tuple[str, ...], ...]
+"""Names of what the terms of an objective measure: of each its loss, then the means of its further sums."""
 
 
-@dataclass(frozen=True)
-class Divisors:
-    """What a process divides its sums of losses by, so that the sum over processes is the loss of the step."""
+class Term(NamedTuple):
+    """One part of the loss of a micro-batch: scalar sums over what the objective counts for it."""
 
-    tokens: Tensor | float
-    pairs: Tensor | float
+    loss_sum: Tensor
+    """Nats, with the gradient."""
+    sums: tuple[Tensor, ...] = ()
+    """What is measured beside it, such as right answers."""
+
+
+Divisors = tuple[Tensor | float, ...]
+"""What a process divides its sums of losses by, so that the sum over processes is the loss of the step."""
 
 
 def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device: torch.device) -> Divisors:
-    """The divisors of this process for a step; a sum over processes that the host does not wait for.
+    """The divisors of this process for a step, one for each term; a sum over processes that the host does not wait for.
 
-    "tokens": the labels (and pairs) of the global batch. "processes": the process's own, times the processes.
+    "tokens": what the global batch counts. "processes": what the process counts, times the processes.
     """
     size = topology.world_size
     if average == "processes":
         # A process without a label adds nothing; its mean would be 0 / 0.
-        return Divisors(float(max(1, batch.labelled) * size), float(max(1, batch.pairs) * size))
-    if size == 1:
-        return Divisors(float(batch.labelled), float(batch.pairs))
-    totals = sum_tensor_over_processes(on_device([float(batch.labelled), float(batch.pairs)], device)).float()
-    return Divisors(totals[0], totals[1])
+        return tuple(float(max(1, count) * size) for count in batch.counted)
+    counts = [float(count) for count in batch.counted]
+    return tuple(counts) if size == 1 else sum_tensor_over_processes(on_device(counts, device)).float().unbind()
 
 
-def loss_of(output: LanguageModelOutput, divisor: Divisors) -> Tensor:
-    """This micro-batch's part of the loss of the step; the losses of tokens and pairs weigh the same."""
-    loss = output.loss_sum / divisor.tokens
-    return loss if output.pair_loss_sum is None else loss + output.pair_loss_sum / divisor.pairs
+def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
+    """This micro-batch's part of the loss of the step; the losses of all terms weigh the same."""
+    parts = [term.loss_sum / own for term, own in zip(terms, divisor, strict=True)]
+    loss = parts[0]
+    for part in parts[1:]:
+        loss = loss + part
+    return loss
 
 
-def sums_of(output: LanguageModelOutput) -> Tensor:
-    """Loss sum and right answers of a micro-batch, then those of its pairs where there are any: fp64 [2 or 4]."""
-    parts = [output.loss_sum.detach(), output.n_correct]
-    if output.pair_loss_sum is not None and output.n_pairs_correct is not None:
-        parts += [output.pair_loss_sum.detach(), output.n_pairs_correct]
+def sums_of(terms: Sequence[Term]) -> Tensor:
+    """Loss sum and further sums of each term of a micro-batch: fp64 [values]."""
+    parts = [part.detach() for term in terms for part in (term.loss_sum, *term.sums)]
     return torch.stack([part.double() for part in parts])
-
-
-@dataclass(frozen=True)
-class MeasuredPairs:
-    """Mean binary cross-entropy (nats) and accuracy over the sentence pairs of a global batch."""
-
-    loss: float
-    accuracy: float
 
 
 @dataclass(frozen=True)
@@ -73,9 +71,8 @@ class Measured:
 
     # Number of the step, from 0.
     step: int
-    # Per labelled token, natural logarithm.
-    loss: float
-    accuracy: float
+    # By the objective's columns, term by term; losses in nats (natural logarithm).
+    terms: tuple[dict[str, float], ...]
     tokens: int
     # Global L2 norm before clipping.
     gradient_norm: float
@@ -85,12 +82,16 @@ class Measured:
     loss_scale: float | None
     # Whether some process was asked to stop.
     stop: bool
-    pairs: MeasuredPairs | None = None
+
+    @property
+    def loss(self) -> float:
+        """The loss of the first term, per labelled token."""
+        return next(iter(self.terms[0].values()))
 
     @property
     def total_loss(self) -> float:
         """What the gradient is taken of."""
-        return self.loss + (0.0 if self.pairs is None else self.pairs.loss)
+        return sum(next(iter(term.values())) for term in self.terms)
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class _Pending:
     step: int
     # Of this process, on the device.
     sums: Tensor
-    # Of this process: labelled tokens, tokens, pairs, and 1 if it was asked to stop.
+    # Of this process: what the terms count, tokens, and 1 if it was asked to stop.
     counts: list[float]
     update: Update
 
@@ -106,17 +107,19 @@ class _Pending:
 class StepMeasures:
     """The steps that nobody has read yet."""
 
-    def __init__(self, average: LossAverage, topology: Topology, device: torch.device) -> None:
-        self.average, self.topology, self.device = average, topology, device
+    def __init__(self, average: LossAverage, topology: Topology, device: torch.device, columns: Columns) -> None:
+        """`columns` are those of the objective; a batch may count for fewer terms."""
+        self.average, self.topology, self.device, self.columns = average, topology, device, columns
         self._pending: list[_Pending] = []
 
     def add(self, step: int, batch: StepBatch, sums: Tensor, update: Update, stop: bool) -> None:
         """Keep what step number `step` (from 0) measured in this process: `sums` are those of its micro-batches."""
-        counts = [float(batch.labelled), float(batch.tokens), float(batch.pairs), float(stop)]
+        counts = [*map(float, batch.counted), float(batch.tokens), float(stop)]
         if self.average == "processes":
             own = divisors(batch, self.average, self.topology, self.device)
-            weights = [own.tokens, 1.0, own.pairs, 1.0][: len(sums)]
-            sums = sums / on_device([float(weight) for weight in weights], self.device)
+            parts = zip(own, self.columns, strict=False)
+            weights = [weight for divisor, names in parts for weight in (float(divisor), *[1.0] * (len(names) - 1))]
+            sums = sums / on_device(weights, self.device)
         self._pending.append(_Pending(step, sums, counts, update))
 
     def read(self) -> list[Measured]:
@@ -140,20 +143,13 @@ class StepMeasures:
         ]
 
     def _measured(self, part: _Pending, sums: list[float], counts: list[float], norm: float) -> Measured:
-        labelled, tokens, pairs, stop = counts
-        if labelled == 0:
+        *counted, tokens, stop = counts
+        if counted[0] == 0:
             raise TrainingError(f"step {part.step + 1}: a whole batch has no labelled token; is mask_probability 0?")
-        # "processes": the sums of losses are divided already.
-        token_divisor, pair_divisor = (labelled, pairs) if self.average == "tokens" else (1.0, 1.0)
-        measured_pairs = MeasuredPairs(sums[2] / pair_divisor, sums[3] / pairs) if len(sums) > 2 else None
-        return Measured(
-            part.step,
-            sums[0] / token_divisor,
-            sums[1] / labelled,
-            int(tokens),
-            norm,
-            part.update.skipped,
-            part.update.loss_scale,
-            stop > 0,
-            measured_pairs,
-        )
+        terms, values = [], iter(sums)
+        for count, (loss, *others) in zip(counted, self.columns, strict=False):
+            # "processes": the sums of losses are divided already.
+            own = {loss: next(values) / (count if self.average == "tokens" else 1.0)}
+            terms.append(own | {name: next(values) / count for name in others})
+        update = part.update
+        return Measured(part.step, tuple(terms), int(tokens), norm, update.skipped, update.loss_scale, stop > 0)

@@ -20,13 +20,8 @@ from hatchery.modeling.output_bias import (
 )
 from hatchery.modeling.output_prior import label_smoothed_distribution, log_prior, smoothed_distribution
 from hatchery.modeling.output_report import language_model_measures, output_matrix
-from hatchery.objectives.label_counts import (
-    LabelledExamples,
-    corpus_counts,
-    counted_examples,
-    label_counts,
-)
-from hatchery.objectives.special_ids import SpecialIds
+from hatchery.objectives.label_counts import LabelledExamples, counted_examples, label_counts
+from hatchery.pretraining.objectives import maskable_tokens
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
 from hatchery.tokenization.token_reader import TokenShards
 
@@ -41,13 +36,14 @@ def prepare_output_(
     shards: TokenShards,
     seed: int,
     show: bool = True,
+    count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
 ) -> dict[str, Any]:
     """Give the output layer of the initialised `model`, on the CPU, its first bias and matrix.
 
     `make_examples` gives those of the first phase of training and is called only if they are counted; `shards` is the
-    split they come from; `show` reports progress. Returns what the run's manifest should record of it: nothing for
-    zero and none without a report. Raises ModelError when the settings do not fit the model (tied matrix, no bias),
-    TrainingError when there is nothing to count.
+    split they come from, whose targets `count_corpus` counts; `show` reports progress. Returns what the run's manifest
+    should record of it: nothing for zero and none without a report. Raises ModelError when the settings do not fit the
+    model (tied matrix, no bias), TrainingError when there is nothing to count.
     """
     head = vocabulary_head(model.head)
     # Before anything is counted.
@@ -56,10 +52,7 @@ def prepare_output_(
         scale_output_weight_(head, settings.weight_scale, seed)
         return {}
     examples = make_examples()
-    if settings.counts == "labels":
-        counts = label_counts(examples, seed, shards.vocabulary_size, settings.counted_examples, show)
-    else:
-        counts = corpus_counts(shards, SpecialIds.of(shards.special), shards.vocabulary_size)
+    counts = target_counts(settings, lambda: examples, shards, seed, show, count_corpus)
     distribution = prior_distribution(counts, settings)
     bias = None
     if settings.kind == "unigram":
@@ -72,6 +65,20 @@ def prepare_output_(
     if bias is not None:
         check_output_bias(head, bias)
     return {"counted_labels": int(counts.sum()), "label_types": int(np.count_nonzero(counts)), **measures}
+
+
+def target_counts(
+    settings: OutputBiasSettings,
+    make_examples: Callable[[], LabelledExamples],
+    shards: TokenShards,
+    seed: int,
+    show: bool = True,
+    count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
+) -> np.ndarray:
+    """What the settings count: int64 [V]; the arguments are those of `prepare_output_`."""
+    if settings.counts == "corpus":
+        return count_corpus(shards)
+    return label_counts(make_examples(), seed, shards.vocabulary_size, settings.counted_examples, show)
 
 
 def prior_distribution(counts: np.ndarray, settings: OutputBiasSettings) -> np.ndarray:

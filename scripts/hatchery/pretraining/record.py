@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from hatchery.errors import CheckpointError
 from hatchery.modeling.families import training_flops
-from hatchery.modeling.flops import PassShape
 from hatchery.pretraining.batches import StepBatch
 from hatchery.pretraining.early_stopping import BestWeights
 from hatchery.pretraining.engine import Engine
+from hatchery.pretraining.objective import Objective
 from hatchery.pretraining.precision import Precision
 from hatchery.pretraining.processes import from_first_process
 from hatchery.pretraining.settings import RuntimeSettings
@@ -138,16 +138,14 @@ class RunRecord:
         """Whether losses are read after `step` finished steps, even if nothing else needs them."""
         return step % self._read_interval == 0
 
-    def count(self, batch: StepBatch, engine: Engine) -> None:
+    def count(self, batch: StepBatch, engine: Engine, objective: Objective) -> None:
         """Note that a step has been handed to the device; a process stands for all, whose shares are alike."""
         size = self.topology.world_size
         flops = 0.0
         if self._peak is not None:
             share = batch.labelled / batch.sequences
             for part in batch.micro_batches:
-                rows, length = part["input_ids"].shape
-                shape = PassShape(rows, length, share * rows, pairs="pair_labels" in part)
-                flops += size * training_flops(engine.model.config, shape)
+                flops += size * training_flops(engine.model.config, objective.pass_shape(part, share))
         self._speed.count(size * batch.tokens, flops)
 
     def paused(self) -> AbstractContextManager[None]:

@@ -17,18 +17,20 @@ from hatchery.modeling.families import model_config, with_token_ids
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.pretraining.batches import TrainingBatches
+from hatchery.pretraining.bias_drift import BiasDrift
 from hatchery.pretraining.continuation import (
     initial_checkpoint,
     load_initial_,
 )
 from hatchery.pretraining.data_order import training_phases
-from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.divergences import PROBED_SEQUENCES, DivergenceProbe, unigram_of_run
 from hatchery.pretraining.early_stopping import EarlyStopping
 from hatchery.pretraining.engine import Engine
-from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker
+from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples
 from hatchery.pretraining.loader import BatchLoader
-from hatchery.pretraining.loop import train
+from hatchery.pretraining.loop import Probe, train
+from hatchery.pretraining.objective import Development
+from hatchery.pretraining.objectives import objective_of
 from hatchery.pretraining.output_bias import prepare_output_
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.precision import resolve_precision
@@ -44,7 +46,6 @@ from hatchery.runs.checkpoints import checkpoint_step
 from hatchery.runs.interruption import Deadline
 from hatchery.runs.lease import RunLease
 from hatchery.tokenization.special_tokens import SpecialTokens
-from hatchery.tokenization.token_reader import TokenShards
 
 # Where TensorBoard and trackio write, beside the model.
 SINKS_FOLDER = "sinks"
@@ -109,15 +110,17 @@ def train_run(
     `store` is where the processes find each other, `lease` the right to write into `folder`. Raises ConfigError,
     TrainingError, and TrainingInterrupted with a checkpoint saved.
     """
-    shards = TokenShards.open(inputs.tokens, TRAINING_SPLIT)
+    objective = objective_of(settings.objective)
+    shards = objective.open(inputs.tokens, TRAINING_SPLIT)
     model = build_model(settings, shards.vocabulary_size, shards.special)
     if inputs.initial is not None:
         load_initial_(model, inputs.initial)
-    examples_of_length = examples_maker(shards, settings.objective)
+    examples_of_length = partial(objective.examples, shards)
     first_examples = partial(examples_of_length, settings.sequence_length)
     show = topology.is_first
     # Before the checkpoint is read: a resumed run keeps the bias that it has learned.
-    start = prepare_output_(model, settings.output_bias, first_examples, shards, settings.seed, show)
+    prior = (settings.output_bias, first_examples, shards, settings.seed, show, objective.target_counts)
+    start = prepare_output_(model, *prior)
     device = select_device(options.device, topology)
     precision = resolve_precision(settings.precision, device)
     sinks = output.parent / SINKS_FOLDER
@@ -131,7 +134,12 @@ def train_run(
     prepare_device(device, options.threads)
     loader = BatchLoader(
         TrainingBatches(
-            training_phases(settings), settings.seed, topology, options.micro_batch_size, examples_of_length
+            training_phases(settings),
+            settings.seed,
+            topology,
+            options.micro_batch_size,
+            examples_of_length,
+            objective.order,
         ),
         options.workers,
         pin_memory=device.type == "cuda",
@@ -139,21 +147,24 @@ def train_run(
     held_out = _development_sets(settings, options, inputs, topology)
     if settings.early_stopping is not None and held_out is None:
         raise ConfigError(
-            "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, whose loss "
-            "decides when to stop; give the corpus a development_fraction, or set early_stopping to null"
+            "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, whose "
+            f"{objective.criterion.words.removeprefix('development ')} decides when to stop; give the corpus a "
+            "development_fraction, or set early_stopping to null"
         )
     continued = None
     if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
         continued = initial_checkpoint(inputs.initial)
-    probe = None
-    if settings.divergences:
+    probes: list[Probe] = []
+    unigram = unigram_of_run(*prior) if settings.divergences or settings.bias_drift else None
+    if settings.divergences and unigram is not None:
         if held_out is None:
             raise ConfigError(
                 "pretrain.divergences: got true, expected a development split and evaluation_sequences above 0, "
                 "on which they are measured"
             )
-        unigram = unigram_of_run(settings.output_bias, first_examples, shards, settings.seed, show)
-        probe = DivergenceProbe(held_out.probed.batches, unigram)
+        probes.append(DivergenceProbe(held_out.probed.batches, unigram))
+    if settings.bias_drift and unigram is not None:
+        probes.append(BiasDrift(model, unigram))
     with process_group(topology, device, store):
         model.to(device)
         optimizer = build_optimizer(model, settings.optimizer)
@@ -162,10 +173,10 @@ def train_run(
         stopping = None
         if settings.early_stopping is not None:
             first_step = checkpoint_step(continued) if continued else 0
-            stopping = EarlyStopping(settings.early_stopping, record.rows(), first_step)
+            stopping = EarlyStopping(settings.early_stopping, record.rows(), first_step, objective.criterion)
         clip = settings.optimizer.max_gradient_norm
         with Engine(model, optimizer, clip, precision, device, topology, options.compile) as engine:
-            train(settings, engine, loader, held_out and held_out.scored, record, probe, deadline, stopping)
+            train(settings, engine, loader, held_out and held_out.scored, record, probes, deadline, stopping)
     record.best.restore_(model)
     return Trained(model, record, start, loader.waited_seconds, stopping)
 
@@ -173,8 +184,8 @@ def train_run(
 class HeldOut(NamedTuple):
     """The development sequences that give the loss, and those on which divergences are measured."""
 
-    scored: DevelopmentSet
-    probed: DevelopmentSet
+    scored: Development
+    probed: Development
 
 
 def _development_sets(
@@ -184,7 +195,8 @@ def _development_sets(
     if examples is None:
         return None
     share = options.micro_batch_size or -(-settings.batch_size // topology.world_size)
-    scored = DevelopmentSet(examples, settings.evaluation_sequences, share, topology)
+    objective = objective_of(settings.objective)
+    scored = objective.development(examples, settings.evaluation_sequences, share, topology)
     if settings.evaluation_sequences <= PROBED_SEQUENCES:
         return HeldOut(scored, scored)
-    return HeldOut(scored, DevelopmentSet(examples, PROBED_SEQUENCES, share, topology))
+    return HeldOut(scored, objective.development(examples, PROBED_SEQUENCES, share, topology))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from hatchery.errors import ConfigError
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.settings import MaskingSettings, ObjectiveSettings
 from hatchery.pretraining.continuation_settings import (
     EarlyStoppingSettings,
     InitialModelChoice,
@@ -96,7 +96,7 @@ class TrainingSettings(Settings):
     """Tokens of a sequence with [CLS] and [SEP]."""
     long_sequence: LongSequenceSettings | None = None
     """For the last part of the steps, sequences grow and batches shrink by the factor; null keeps both."""
-    objective: ObjectiveSettings = field(default_factory=ObjectiveSettings)
+    objective: ObjectiveSettings = field(default_factory=MaskingSettings)
     """How text becomes examples, and what the model has to predict."""
     output_bias: OutputBiasSettings = field(default_factory=OutputBiasSettings)
     """Where the bias of the output layer starts."""
@@ -116,12 +116,18 @@ class TrainingSettings(Settings):
     """Mean over the tokens of the global batch, or the mean of the processes' means, as published."""
     divergences: bool = False
     """Log the divergences of the output to the unigram, uniform and empirical distributions."""
+    bias_drift: bool = False
+    """Log how far the bias of the output layer is from where it started, and from the unigram distribution."""
     evaluation_interval_steps: Count = 500
     """Steps between two measurements of the development loss."""
     evaluation_sequences: Natural = 2048
     """Development sequences with fixed masks; 0 measures no development loss."""
 
     def __post_init__(self) -> None:
+        has_bias = self.output_bias.kind != "none"
+        require(
+            has_bias or not self.bias_drift, "bias_drift", True, "false with output_bias.kind none: there is no bias"
+        )
         long = self.long_sequence
         require(
             long is None or self.batch_size % long.factor == 0,
@@ -156,7 +162,7 @@ class PretrainSettings(TrainingSettings):
         return {
             **self.model,
             "vocabulary_bias": self.output_bias.kind != "none",
-            "sentence_pair_head": self.objective.sentence_pairs != "none",
+            **self.objective.model_values,
         }
 
 

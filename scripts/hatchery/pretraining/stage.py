@@ -24,6 +24,7 @@ from hatchery.pretraining.continuation import (
     keep_training_state,
 )
 from hatchery.pretraining.examples import TRAINING_SPLIT
+from hatchery.pretraining.objectives import objective_of
 from hatchery.pretraining.processes import (
     COLLECTIVE_TIMEOUT,
     announce,
@@ -40,7 +41,6 @@ from hatchery.runs.lease import Owner
 from hatchery.storage.atomic import write_bytes, write_json, write_text
 from hatchery.storage.checksums import digest
 from hatchery.storage.manifests import StageRun, is_made_from, read_manifest, stage_run, take_finished
-from hatchery.tokenization.token_reader import TokenShards
 
 # How long several processes wait for a run folder that another run of theirs still owns: enough for it to finish its
 # step and save a checkpoint, which it is asked for.
@@ -73,7 +73,7 @@ def pretrain(
     check_initial_model(typed, initial, tokenizer)
     if initial is not None:
         # Before a folder of the run is made.
-        shards = TokenShards.open(tokens, TRAINING_SPLIT)
+        shards = objective_of(typed.objective).open(tokens, TRAINING_SPLIT)
         check_initial_config(run_config(typed, shards.vocabulary_size, shards.special), initial)
     topology = read_topology(os.environ)
     identity = {"settings": dict(settings), "inputs": [read_manifest(path).digest for path in inputs.by_name.values()]}

@@ -7,7 +7,8 @@ this module imports nothing heavy. Ranges of numbers are in `base`.
 from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass
 from functools import cache
-from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import MinLen
 
@@ -73,14 +74,43 @@ class PartOf:
 
 @dataclass(frozen=True)
 class ChosenBy:
-    """Several classes of settings, of which the value of a key that all of them have chooses one."""
+    """Several classes of settings, of which the value of a key that all of them have chooses one.
+
+    With a `default` the key may be missing. Where some of the keys of a class stand without it, what they differ from
+    says whose they are: they are taken for those of the first class that has them all.
+    """
 
     key: str
+    default: str | None = None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic import Discriminator
+        from pydantic_core import core_schema
 
-        return Discriminator(self.key).__get_pydantic_core_schema__(source, handler)
+        if self.default is None:
+            return Discriminator(self.key).__get_pydantic_core_schema__(source, handler)
+        members = {self._value_of(member): member for member in get_args(source)}
+        keys = {value: set(hints_of(_settings_class(member))) for value, member in members.items()}
+
+        def chosen(value: Any) -> Any:
+            given = value if isinstance(value, dict) else {}
+            has_all = (name for name, known in keys.items() if known >= given.keys())
+            return given.get(self.key, self.default if _is_whole(members) else next(has_all, self.default))
+
+        choices = {value: handler.generate_schema(member) for value, member in members.items()}
+        return core_schema.tagged_union_schema(choices, discriminator=chosen)
+
+    def _value_of(self, member: Any) -> str:
+        return str(get_args(hints_of(_settings_class(member))[self.key])[0])
+
+
+def _is_whole(members: Mapping[str, Any]) -> bool:
+    return all(is_dataclass(member) for member in members.values())
+
+
+def _settings_class(member: Any) -> Any:
+    parts = [meta.settings for meta in getattr(member, "__metadata__", ()) if isinstance(meta, PartOf)]
+    return parts[0] if parts else member
 
 
 @dataclass(frozen=True)
@@ -111,12 +141,9 @@ def partial_hint(hint: Any) -> Any:
     members = get_args(hint)
     if get_origin(hint) is Annotated:
         return Annotated[(partial_hint(members[0]), *members[1:])]
-    if members and type(None) in members:
-        whole = [partial_hint(member) for member in members if member is not type(None)]
-        result = whole[0]
-        for member in whole[1:]:
-            result = result | member
-        return result | None
+    if get_origin(hint) in (Union, UnionType):
+        parts = tuple(partial_hint(member) for member in members if member is not type(None))
+        return Union[(*parts, *(member for member in members if member is type(None)))]
     return hint
 
 

@@ -15,8 +15,8 @@ from annotated_types import MinLen
 
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.settings.base import BOUNDS, Range, RefusedError, shown
-from hatchery.settings.fields import PartOf, Text, hints_of
-from hatchery.settings.walk import along, members_of, metadata, said_about
+from hatchery.settings.fields import ChosenBy, PartOf, Text, hints_of
+from hatchery.settings.walk import along, members_at, members_of, metadata, said_about
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -65,15 +65,16 @@ def _explained(detail: Mapping[str, Any], hint: Any, document: Any) -> tuple[str
         case "missing":
             return place, "the key is missing"
         case _ if kind in _UNKNOWN:
-            known = sorted(hints_of(_class_of(steps[-2][1])))
-            return place, f"unknown key; allowed are: {', '.join(known)}{nearest(path[-1], known)}"
+            _, hint, value = steps[-2]
+            known = sorted(hints_of(_class_of(hint, value)))
+            return place, f"{_whose(path[-1], hint)}; allowed are: {', '.join(known)}{nearest(path[-1], known)}"
         case "value_error" if isinstance(context.get("error"), RefusedError):
             refused = context["error"]
             return _joined((*path, refused.key) if refused.key else path), refused.problem
         case "value_error" | "json_invalid":
             return place, detail["msg"].removeprefix("Value error, ")
         case "union_tag_invalid" | "union_tag_not_found":
-            return _wrong_tag(path, value, detail)
+            return _wrong_tag(path, hint, value, detail)
     if len(members_of(hint)) > 1:
         return place, f"got {shown(value)}, expected {_wanted(hint)}"
     match kind:
@@ -93,8 +94,17 @@ def _explained(detail: Mapping[str, Any], hint: Any, document: Any) -> tuple[str
     return place, f"got {shown(value)}, expected {_wanted(hint, bounds=False)}"
 
 
-def _wrong_tag(path: Sequence[str], value: Any, detail: Mapping[str, Any]) -> tuple[str, str]:
-    key = detail["ctx"]["discriminator"].strip("'")
+def _whose(key: str, hint: Any) -> str:
+    """What is wrong with a key that a class of settings does not have: another one may."""
+    for choice in said_about(hint, ChosenBy):
+        for cls in _classes(hint):
+            if key in hints_of(cls):
+                return f"unknown key here: it belongs to {choice.key} {get_args(hints_of(cls)[choice.key])[0]}"
+    return "unknown key"
+
+
+def _wrong_tag(path: Sequence[str], hint: Any, value: Any, detail: Mapping[str, Any]) -> tuple[str, str]:
+    key = said_about(hint, ChosenBy)[0].key
     place = _joined((*path, key))
     if detail["type"] == "union_tag_not_found":
         return place, "the key is missing"
@@ -103,10 +113,15 @@ def _wrong_tag(path: Sequence[str], value: Any, detail: Mapping[str, Any]) -> tu
     return place, f"got {shown(given)}, allowed are: {', '.join(allowed)}{nearest(str(given), allowed)}"
 
 
-def _class_of(hint: Any) -> type:
-    for meta in said_about(hint, PartOf):
-        return meta.settings
-    return next(member for member in members_of(hint) if isinstance(member, type))
+def _classes(hint: Any) -> list[type]:
+    parts = [meta.settings for meta in said_about(hint, PartOf)]
+    return parts or [member for member in members_of(hint) if isinstance(member, type)]
+
+
+def _class_of(hint: Any, value: Any) -> type:
+    """The class of settings that a value of a file is meant as."""
+    meant = (member for member, _ in members_at(hint, value) if isinstance(member, type) and is_dataclass(member))
+    return next(meant, _classes(hint)[0])
 
 
 def _wanted(hint: Any, bounds: bool = True) -> str:

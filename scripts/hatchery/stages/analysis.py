@@ -161,7 +161,7 @@ _view = partial(Stage, environment="analysis", sort="local", memory_mb=2000, min
 STAGES = (
     _view(
         name="collect_measurements",
-        version=2,
+        version=3,
         settings=collect_settings,
         arguments=lambda layout, experiment: {
             "pretraining": layout.pretrained(experiment),

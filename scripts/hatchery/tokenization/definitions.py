@@ -100,13 +100,19 @@ def decoder(name: PreTokenizerName, continuing_subword_prefix: str) -> decoders.
     return decoders.WordPiece(prefix=continuing_subword_prefix, cleanup=False)
 
 
-def post_processor(special: SpecialTokens) -> processors.PostProcessor:
+def post_processor(special: SpecialTokens, open_end: bool = False) -> processors.PostProcessor:
     """What adds the special tokens around one text and around a pair.
 
     `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]` with the second segment's type 1; in the RoBERTa set `<s> A </s>` and
-    `<s> A </s> </s> B </s>` with one type.
+    `<s> A </s> </s> B </s>` with one type. With an `open_end`, which a causal model goes on behind, `[CLS] A`.
     """
     cls, sep = special.cls, special.sep
+    if open_end:
+        return processors.TemplateProcessing(
+            single=f"{cls} $A",
+            pair=f"{cls} $A {sep} {cls} $B",
+            special_tokens=[(cls, special.ids[cls]), (sep, special.ids[sep])],
+        )
     roberta = cls == "<s>"
     return processors.TemplateProcessing(
         single=f"{cls} $A {sep}",

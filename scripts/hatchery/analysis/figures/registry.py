@@ -18,10 +18,22 @@ Of an analysis that it needs, it is given the manifest of every entry, as `<anal
 
 PUBLISHED = "published"
 
-Need = Literal["runs", "curves", "layer_weights", "minimal_pairs", "tasks", "ambiguous_tasks", "probes"]
+Need = Literal[
+    "runs",
+    "curves",
+    "divergences",
+    "bias_drift",
+    "layer_weights",
+    "minimal_pairs",
+    "tasks",
+    "ambiguous_tasks",
+    "probes",
+]
 NEEDS: Mapping[Need, tuple[str, str]] = {
     "runs": ("runs", "pretrained models"),
     "curves": ("curves", "pretrained models"),
+    "divergences": ("curves", "runs with `divergences: true`"),
+    "bias_drift": ("curves", "runs with `bias_drift: true`"),
     "layer_weights": ("layers", "pretrained models"),
     "minimal_pairs": ("measurements", "suites of minimal pairs"),
     "tasks": ("measurements", "fine-tuning tasks"),

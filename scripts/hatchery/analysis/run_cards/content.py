@@ -4,7 +4,7 @@ Every section is a table of names and values for people. What changes when the s
 versions) stands in the sections `Resources used` and `Hardware and software` and nowhere else.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,12 @@ from hatchery.analysis.run_cards.continuation import continuation_rows
 from hatchery.analysis.run_cards.curves import caption_of, has_curves, measured_divergences
 from hatchery.analysis.run_cards.facts import RunFacts
 from hatchery.analysis.tidy_tables import DIVERGENCES
-from hatchery.evaluation.filled_sentences.results import read_filled_sentences, text_of_sentences
+from hatchery.evaluation.filled_sentences.results import (
+    ContinuedSentence,
+    read_continued_sentences,
+    read_filled_sentences,
+    text_of_sentences,
+)
 from hatchery.rendering.cards import Drawing, Section
 from hatchery.rendering.setting_texts import flatten
 from hatchery.rendering.table import Table, table
@@ -81,8 +86,12 @@ def settings_section(run: RunFacts) -> Section:
 
 def filled_section(filled: Path | None) -> Section | None:
     """What the model writes where a word was left out; None without sentences, which a manifest gives."""
-    sentences = [] if filled is None else read_filled_sentences(filled)
-    if filled is None or not sentences:
+    if filled is None:
+        return None
+    sentences, continued = read_filled_sentences(filled), read_continued_sentences(filled)
+    if continued:
+        return _continued_section(continued, text_of_sentences(filled))
+    if not sentences:
         return None
     rows = [
         (
@@ -99,6 +108,17 @@ def filled_section(filled: Path | None) -> Section | None:
     header = ("sentence", "left out", "the model's guesses")
     filled_in = table(header, rows, words=3, caption="Sentences filled in", foreign=True)
     return Section("Masked-word predictions", prose, tables=[filled_in])
+
+
+def _continued_section(continued: Sequence[ContinuedSentence], text: str) -> Section:
+    prose = [
+        f"The first half of some short sentences of the corpus's {text}, how they go on there, and how the model goes "
+        "on: with its most probable token each time, and with tokens that were drawn once with a fixed seed."
+    ]
+    rows = [(each.before, each.original, each.greedy, each.sampled) for each in continued]
+    header = ("beginning", "the corpus", "most probable", "drawn")
+    shown = table(header, rows, words=4, caption="Sentences continued", foreign=True)
+    return Section("Generated text", prose, tables=[shown])
 
 
 def plan_section(run: RunFacts) -> Section:

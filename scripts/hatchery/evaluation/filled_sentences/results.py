@@ -1,4 +1,4 @@
-"""The file `sentences.json` of the stage `fill_sentences`: what each sentence lacks and what a model guessed."""
+"""The file `sentences.json` of the stage `fill_sentences`: what each sentence lacks and what a model wrote there."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -38,13 +38,31 @@ class FilledSentence(Record):
 
 
 @dataclass(frozen=True)
+class ContinuedSentence(Record):
+    """The beginning of a sentence, `before`, and how it goes on.
+
+    In the corpus (`original`), by the most probable token each time (`greedy`), and by tokens drawn with a fixed seed
+    (`sampled`).
+    """
+
+    before: str
+    original: str
+    greedy: str
+    sampled: str
+
+
+@dataclass(frozen=True)
 class _Sentences(Record):
     sentences: tuple[FilledSentence, ...]
+    continued: tuple[ContinuedSentence, ...] = ()
 
 
-def write_sentences(path: Path, sentences: Sequence[FilledSentence]) -> None:
-    """Write the file."""
-    write_json(path, {"sentences": [asdict(sentence) for sentence in sentences]})
+def write_sentences(
+    path: Path, sentences: Sequence[FilledSentence], continued: Sequence[ContinuedSentence] = ()
+) -> None:
+    """Write the file: sentences that a masked model filled in, or that a causal one continued."""
+    more = {"continued": [asdict(sentence) for sentence in continued]} if continued else {}
+    write_json(path, {"sentences": [asdict(sentence) for sentence in sentences], **more})
 
 
 def text_of_sentences(manifest: Path) -> str:
@@ -56,3 +74,8 @@ def text_of_sentences(manifest: Path) -> str:
 def read_filled_sentences(manifest: Path) -> list[FilledSentence]:
     """The sentences behind a manifest of the stage. Raises ManifestError or EvaluationError naming a damaged file."""
     return list(json_record(read_manifest(manifest).file(SENTENCES_FILE), _Sentences).sentences)
+
+
+def read_continued_sentences(manifest: Path) -> list[ContinuedSentence]:
+    """Those that a causal model continued; none of a masked one. Raises like `read_filled_sentences`."""
+    return list(json_record(read_manifest(manifest).file(SENTENCES_FILE), _Sentences).continued)

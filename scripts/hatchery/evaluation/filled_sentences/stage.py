@@ -1,5 +1,7 @@
 """The stage `fill_sentences`: what a pretrained model writes where a word of a sentence was left out.
 
+A causal model goes on with the beginning of a sentence instead.
+
 For people who want to see a model at work; no number of a table comes from it. Always on the CPU, so that a page says
 the same wherever its jobs ran. The sentence is cut into tokens before the word is masked, as in pretraining.
 """
@@ -11,6 +13,7 @@ from typing import Any
 import torch
 
 from hatchery.evaluation.filled_sentences.choice import candidates, words_by_length
+from hatchery.evaluation.filled_sentences.continuation import continued_sentence
 from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, FilledSentence, Guess, write_sentences
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.modeling.language_model import LanguageModel
@@ -32,8 +35,14 @@ def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Path,
         documents = read_manifest(corpus)
         documents.verify()
         limit = model.config.position_limit
-        filled = []
+        filled: list[FilledSentence] = []
         split, sentences = candidates(documents)
+        if model.config.causal:
+            continued = [continued_sentence(model.eval(), tokenizer, sentence) for sentence in sentences[:SENTENCES]]
+            write_sentences(run.folder / SENTENCES_FILE, filled, continued)
+            run.add_output(run.folder / SENTENCES_FILE)
+            run.measures.update(sentences=len(continued), split=split)
+            return
         for sentence in sentences:
             gap = left_out(tokenizer, sentence)
             if gap is None or (limit is not None and len(gap.ids) > limit):

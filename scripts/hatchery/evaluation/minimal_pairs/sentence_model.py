@@ -61,17 +61,18 @@ class SentenceModel(Protocol):
 
 
 class HatcheryModel:
-    """A masked language model of ours with its tokenizer, moved to `device` in evaluation mode."""
+    """A language model of ours with its tokenizer, moved to `device` in evaluation mode."""
 
-    architecture: Architecture = "masked"
     longest_input: int | None = None
 
     def __init__(self, network: LanguageModel, tokenizer: Tokenizer, device: torch.device) -> None:
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.device = device
-        self.frame = Frame((tokenizer.cls_id,), (tokenizer.sep_id,))
-        self.mask_id: int | None = tokenizer.mask_id
+        is_causal = network.config.causal
+        self.architecture: Architecture = "causal" if is_causal else "masked"
+        self.frame = Frame((tokenizer.cls_id,), () if is_causal else (tokenizer.sep_id,))
+        self.mask_id: int | None = None if is_causal else tokenizer.mask_id
         self.vocabulary_size = network.config.vocab_size
 
     def encode(self, sentences: Sequence[str], words: bool = False) -> list[EncodedSentence]:
@@ -90,7 +91,8 @@ class HatcheryModel:
         return vocabulary_head(self.network.head).features(self._hidden_at(input_ids, rows))
 
     def _hidden_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        return self.network.encoder.hidden_at(input_ids, None, rows, few=True)
+        # A causal model is asked at every position.
+        return self.network.encoder.hidden_at(input_ids, None, rows, few=self.architecture == "masked")
 
 
 def word_numbers(word_ids: Sequence[int | None]) -> tuple[int, ...]:

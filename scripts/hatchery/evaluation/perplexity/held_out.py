@@ -1,7 +1,8 @@
 """The masked sequences that a model is judged by: which, and in which batches.
 
 A pure function of the token shards, the settings and, with masking "own", the run's objective (reference
-reduced-vocabulary.md 5.3 to 5.6: common masks leave padding out of the loss whatever a run was trained with).
+reduced-vocabulary.md 5.3 to 5.6: common masks leave padding out of the loss whatever a run was trained with). A causal
+model, which no mask means anything to, is asked for every token of the split.
 """
 
 from collections.abc import Iterator
@@ -12,13 +13,13 @@ from torch import Tensor
 
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
-from hatchery.objectives.examples import Examples, build_examples
-from hatchery.objectives.settings import ObjectiveSettings
+from hatchery.objectives.examples import build_examples
+from hatchery.objectives.padding import PaddedExamples
+from hatchery.objectives.settings import AnyObjective, CausalSettings, MaskingSettings, objective_settings
 from hatchery.pretraining.data_order import epoch_permutation
 from hatchery.storage.manifests import Manifest
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
-from hatchery.typed import build
 
 # Sequences that are drawn together and laid into batches by length; bounds the memory.
 _DRAWN_AT_ONCE = 2048
@@ -36,26 +37,30 @@ def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
         )
 
 
-def objective_of(model: Manifest) -> ObjectiveSettings:
+def objective_of(model: Manifest) -> AnyObjective:
     """The objective that a pretraining run was trained with. Raises ManifestError when its manifest has none."""
     objective: Any = model.settings.get("objective")
     if objective is None:
         raise ManifestError(f"{model.path}: the settings have no objective, so masking 'own' is not known")
-    return build(ObjectiveSettings, objective, f"{model.path}: objective")
+    return objective_settings(objective, f"{model.path}: objective")
 
 
-def held_out_examples(shards: TokenShards, settings: PerplexitySettings, model: Manifest) -> Examples:
-    """The masked examples of a split. Raises EvaluationError when it holds none."""
-    examples = build_examples(shards, settings.sequence_length, _objective(settings, model))
+def held_out_examples(
+    shards: TokenShards, settings: PerplexitySettings, model: Manifest, causal: bool = False
+) -> PaddedExamples:
+    """The examples of a split, for a `causal` model or a masked one. Raises EvaluationError when it holds none."""
+    examples = build_examples(shards, settings.sequence_length, _objective(settings, model, causal))
     if len(examples) == 0:
         raise EvaluationError(f"{shards.manifest.path}: the split {shards.split!r} holds no text to measure on")
     return examples
 
 
-def _objective(settings: PerplexitySettings, model: Manifest) -> ObjectiveSettings:
+def _objective(settings: PerplexitySettings, model: Manifest, causal: bool) -> AnyObjective:
     if settings.masking == "own":
         return objective_of(model)
-    return ObjectiveSettings(
+    if causal:
+        return CausalSettings()
+    return MaskingSettings(
         kind="subword",
         mask_probability=settings.mask_probability,
         random_probability=settings.random_probability,
@@ -65,13 +70,13 @@ def _objective(settings: PerplexitySettings, model: Manifest) -> ObjectiveSettin
     )
 
 
-def chosen_sequences(examples: Examples, settings: PerplexitySettings) -> np.ndarray:
+def chosen_sequences(examples: PaddedExamples, settings: PerplexitySettings) -> np.ndarray:
     """Indices of the sequences that are scored, int64, ascending, each once."""
     return np.sort(epoch_permutation(settings.seed, 0, len(examples))[: settings.sequences])
 
 
 def batches(
-    examples: Examples, chosen: np.ndarray, seed: int, tokens_per_batch: int
+    examples: PaddedExamples, chosen: np.ndarray, seed: int, tokens_per_batch: int
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
     """Number of sequences and batch (`input_ids`, `labels` [B, T], `attention_mask`) until all `chosen` have come.
 

@@ -74,7 +74,7 @@ def _score_split(
             f"{shards.manifest.path}: the shards have ids up to {shards.vocabulary_size - 1}, the model only "
             f"{model.vocabulary_size} embeddings: they do not belong together"
         )
-    examples = held_out_examples(shards, settings, trained)
+    examples = held_out_examples(shards, settings, trained, model.architecture == "causal")
     chosen = chosen_sequences(examples, settings)
     budget = options.tokens_per_batch or TOKENS_PER_BATCH
     where = f"{shards.manifest.path}: the split {shards.split!r}"

@@ -1,0 +1,62 @@
+"""How a causal model goes on with the beginning of a sentence: by its most probable tokens, or by drawn ones.
+
+Every token is predicted from all before it anew. Draws are uniform numbers of a seeded generator, looked up in the
+cumulative probabilities, so that the same weights give the same text.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from hatchery.evaluation.filled_sentences.results import ContinuedSentence
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.tokenization.tokenizer_file import Tokenizer
+
+MOST_TOKENS = 20
+SEED = 20_231_106
+
+
+def continued_sentence(model: LanguageModel, tokenizer: Tokenizer, sentence: str) -> ContinuedSentence:
+    """The first half of the words of `sentence`, and three ways to go on; `model` is in evaluation mode."""
+    words = sentence.split()
+    half = (len(words) + 1) // 2
+    before, original = " ".join(words[:half]), " ".join(words[half:])
+    (ids,) = tokenizer.encode_sentences([before])
+    greedy, sampled = (
+        tokenizer.decode(continuation(model, tokenizer, [tokenizer.cls_id, *ids], generator)).strip()
+        for generator in (None, np.random.Generator(np.random.Philox(SEED)))
+    )
+    return ContinuedSentence(before, original, greedy, sampled)
+
+
+@torch.no_grad()
+def continuation(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    ids: Sequence[int],
+    generator: np.random.Generator | None = None,
+    most_tokens: int = MOST_TOKENS,
+) -> list[int]:
+    """The ids that follow `ids`, which begin with the start of a text, until its end or `most_tokens` of them.
+
+    The most probable one each time (of equally probable ones the first), or drawn by `generator`. Special tokens other
+    than the end are never written.
+    """
+    limit = model.config.position_limit or len(ids) + most_tokens
+    forbidden = [index for index in range(tokenizer.n_special) if index != tokenizer.sep_id]
+    text = list(ids)
+    for _ in range(min(most_tokens, limit - len(ids))):
+        last = torch.tensor([len(text) - 1])
+        hidden = model.encoder.hidden_at(torch.tensor([text]), None, last)
+        probabilities = model.logits_at(hidden)[0].double().softmax(-1)[: tokenizer.vocabulary_size].numpy()
+        probabilities[forbidden] = 0
+        if generator is None:
+            following = int(probabilities.argmax())
+        else:
+            bounds = np.cumsum(probabilities)
+            following = int(np.searchsorted(bounds, generator.random() * bounds[-1], side="right"))
+        if following == tokenizer.sep_id:
+            break
+        text.append(following)
+    return text[len(ids) :]

@@ -1,0 +1,53 @@
+"""Sequences whose every token is to be predicted from those before it: the examples of causal language models.
+
+Source: "A Natural Bias for Language Generation Models", section 2 of its reference notes: the end of a document is a
+target, its start and padding never are. Sequences are those of the masked models, so that both kinds can be compared on
+the same text: documents between [CLS] and [SEP], alone or packed. Nothing about them is random.
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+from hatchery.objectives.framing import Framer
+from hatchery.objectives.padding import LabelledExample, PaddedExamples, Padding
+from hatchery.objectives.segments import Segment
+from hatchery.tokenization.special_tokens import UNLABELLED
+
+
+class Pieces(Protocol):
+    """What each sequence of a split is made of: one segment, or several in order."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Segment | list[Segment]: ...
+
+
+class NextTokenExamples(PaddedExamples):
+    """`[CLS] t1 .. tn [SEP]` of every piece, where [CLS] predicts t1 and tn the [SEP] of a document that ends there.
+
+    Where a document is cut, its last token of the sequence has no label, since what follows is not [SEP]. With
+    `keeps_apart`, the pieces of a sequence do not see each other.
+    """
+
+    def __init__(self, pieces: Pieces, framer: Framer, padding: Padding, keeps_apart: bool) -> None:
+        super().__init__(padding)
+        self._pieces, self._framer, self._keeps_apart = pieces, framer, keeps_apart
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def example(self, seed: int, epoch: int, index: int) -> LabelledExample:
+        """Sequence `index`, the same in every epoch."""
+        found = self._pieces[index]
+        pieces = found if isinstance(found, list) else [found]
+        framed = self._framer.frame_pieces(pieces)
+        labels = np.append(framed.ids[1:], UNLABELLED)
+        end = 0
+        for piece in pieces:
+            end += len(piece) + 2
+            # Behind [SEP] another start would come.
+            labels[end - 1] = UNLABELLED
+            if piece.end < len(piece.document.ids):
+                labels[end - 2] = UNLABELLED
+        return LabelledExample(framed.ids, labels, framed.piece_lengths if self._keeps_apart else None)

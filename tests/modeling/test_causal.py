@@ -1,0 +1,182 @@
+"""Causal models: the same layers as masked ones, in which nothing is known of what follows."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import GPT2Config, GPT2Model
+
+from hatchery.modeling.families import model_config
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.store import load_language_model, save_model
+
+SIZES: dict[str, Any] = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "max_position_embeddings": 64,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+    "causal": True,
+}
+GPT2_LIKE = {
+    "position_embedding": "absolute",
+    "normalisation": "pre_norm",
+    "block_norm_affine": True,
+    "feed_forward_activation": "gelu",
+    "feed_forward_bias": True,
+    "layer_norm_eps": 1e-5,
+}
+MODELS: dict[str, dict[str, Any]] = {
+    "relative positions": {"position_bucket_size": 8},
+    "post-norm": {"position_bucket_size": 8, "normalisation": "post_norm"},
+    "layer weighting": {"position_bucket_size": 8, "layer_weighting": "weighted_output"},
+    "as GPT-2": GPT2_LIKE,
+    "roberta": {"family": "roberta"},
+}
+
+
+def make(seed: int = 1, **changes: Any) -> LanguageModel:
+    """A small causal model whose constants are disturbed, so that none can hide."""
+    model = LanguageModel(model_config({**SIZES, **changes}))
+    initialise_(model, seed)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+    return model
+
+
+def random_ids(rows: int, length: int, seed: int = 3) -> Tensor:
+    return torch.randint(6, 61, (rows, length), generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS.keys())
+def test_what_follows_changes_nothing_and_what_precedes_does(changes: dict[str, Any]) -> None:
+    model, ids = make(**changes).double(), random_ids(2, 12)
+    before = model.encoder(ids)[-1]
+    altered = ids.clone()
+    altered[:, 7] = 5
+    after = model.encoder(altered)[-1]
+    assert torch.equal(after[:, :7], before[:, :7])
+    assert ((after[:, 7:] - before[:, 7:]).abs().amax(dim=2) > 1e-6).all()
+
+
+@pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS.keys())
+def test_padding_and_the_positions_that_are_asked_for_do_not_matter(changes: dict[str, Any]) -> None:
+    model, ids = make(**changes).double().eval(), random_ids(3, 12)
+    mask = torch.arange(12) < torch.tensor([12, 9, 5])[:, None]
+    padded = ids.where(mask, 1)
+    whole = [model.encoder(ids[row : row + 1, :length])[-1][0] for row, length in enumerate((12, 9, 5))]
+    rows = torch.tensor([3, 11, 12 + 8, 24, 24 + 4])
+    expected = torch.stack([whole[row // 12][row % 12] for row in rows.tolist()])
+    for few in (False, True):
+        torch.testing.assert_close(model.encoder.hidden_at(padded, mask, rows, few=few), expected)
+        for number, row in enumerate(rows.tolist()):
+            alone = ids[row // 12, : row % 12 + 1][None]
+            found = model.encoder.hidden_at(alone, None, torch.tensor([row % 12]), few=few)
+            torch.testing.assert_close(found[0], expected[number])
+
+
+@pytest.mark.parametrize("name", ["relative positions", "roberta"])
+def test_packed_documents_that_are_kept_apart_are_read_as_if_they_were_alone(name: str) -> None:
+    model, ids = make(**MODELS[name]).double(), random_ids(1, 12)
+    mask = torch.zeros(1, 12, 12, dtype=torch.bool)
+    mask[:, :5, :5] = mask[:, 5:, 5:] = True
+    together = model.encoder(ids, mask)[-1]
+    torch.testing.assert_close(together[:, :5], model.encoder(ids[:, :5])[-1])
+    torch.testing.assert_close(together[:, 5:], model.encoder(ids[:, 5:])[-1])
+    assert not torch.allclose(model.encoder(ids)[-1][:, 5:], together[:, 5:])
+
+
+def blocks_in_gpt2(layer: nn.Module, block: nn.Module) -> dict[str, tuple[Tensor, Tensor]]:
+    """Parameters of a GPT-2 block in our layout, each with ours."""
+    size = block.attn.c_proj.weight.shape[0]
+    into, offset = block.attn.c_attn.weight, block.attn.c_attn.bias
+    pairs: dict[str, tuple[Tensor, Tensor]] = {
+        "query_key.weight": (into[:, : 2 * size].T, layer.attention.query_key_projection.weight),
+        "query_key.bias": (offset[: 2 * size], layer.attention.query_key_projection.bias),
+        "value.weight": (into[:, 2 * size :].T, layer.attention.value_projection.weight),
+        "value.bias": (offset[2 * size :], layer.attention.value_projection.bias),
+    }
+    modules = {
+        "output": (block.attn.c_proj, layer.attention.output_projection),
+        "fc": (block.mlp.c_fc, layer.feed_forward.input_projection),
+        "proj": (block.mlp.c_proj, layer.feed_forward.output_projection),
+        "ln_1": (block.ln_1, layer.attention.pre_layer_norm),
+        "ln_2": (block.ln_2, layer.feed_forward.pre_layer_norm),
+    }
+    for name, (theirs, ours) in modules.items():
+        # GPT-2's linear layers are transposed.
+        weight = theirs.weight
+        pairs[f"{name}.weight"] = (weight.T if weight.dim() == 2 else weight, ours.weight)
+        pairs[f"{name}.bias"] = (theirs.bias, ours.bias)
+    return pairs
+
+
+def test_the_layers_are_those_of_gpt2_with_their_gradients() -> None:
+    ours = make(**GPT2_LIKE)
+    theirs = GPT2Model(
+        GPT2Config(
+            vocab_size=61,
+            n_positions=64,
+            n_embd=24,
+            n_inner=40,
+            n_layer=3,
+            n_head=3,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            layer_norm_epsilon=1e-5,
+        )
+    )
+    layers = [blocks_in_gpt2(*pair) for pair in zip(ours.encoder.layers, theirs.h, strict=True)]
+    with torch.no_grad():
+        theirs.wpe.weight.zero_()
+        for layer in layers:
+            for their, our in layer.values():
+                their.copy_(our)
+    ids = random_ids(3, 20)
+    mask = torch.arange(20) < torch.tensor([20, 13, 6])[:, None]
+    states = ours.encoder(ids, mask)
+    embedded = states[0].detach().clone().requires_grad_()
+    output = theirs(inputs_embeds=embedded, attention_mask=mask.long(), output_hidden_states=True)
+    for our, their in zip(states[1:-1], output.hidden_states[1:-1], strict=True):
+        torch.testing.assert_close(our[mask], their[mask], atol=1e-5, rtol=0)
+    final = F.layer_norm(states[-1], (24,), eps=1e-5)
+    torch.testing.assert_close(final[mask], output.last_hidden_state[mask], atol=1e-5, rtol=0)
+
+    weights = torch.randn(final.shape, generator=torch.Generator().manual_seed(1)) * mask[:, :, None]
+    states[0].retain_grad()
+    (final * weights).sum().backward()
+    (output.last_hidden_state * weights).sum().backward()
+    torch.testing.assert_close(states[0].grad, embedded.grad, atol=1e-5, rtol=0)
+    for number, (layer, block) in enumerate(zip(ours.encoder.layers, theirs.h, strict=True)):
+        gradients = blocks_in_gpt2(Gradients(layer), Gradients(block))
+        for name, (their, our) in gradients.items():
+            torch.testing.assert_close(
+                our, their, atol=1e-5, rtol=1e-5, msg=lambda t, n=f"{number}.{name}": f"{n}: {t}"
+            )
+
+
+class Gradients:
+    """A module seen through the gradients of its parameters."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.module, name)
+        return Gradients(found) if isinstance(found, nn.Module) else found.grad
+
+
+def test_a_causal_model_is_stored_as_such_and_a_masked_one_as_ever(tmp_path: Any) -> None:
+    model = make()
+    save_model(tmp_path, model)
+    assert load_language_model(tmp_path).config.causal
+    assert "causal" not in make(causal=False).config.to_dict()
