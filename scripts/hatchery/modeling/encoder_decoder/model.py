@@ -8,6 +8,7 @@ sines and cosines of the positions. Losses are sums, as in `language_model`.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -136,13 +137,17 @@ class TranslationModel(LanguageModel):
             loss_sum, torch.full_like(n_correct, len(targets)), n_correct, log_probability_sums=sums
         )
 
+    @property
+    def _decoder_layers(self) -> list[DecoderLayer]:
+        return cast("list[DecoderLayer]", list(self.decoder))
+
     def begin(self, input_ids: Tensor, attention_mask: Tensor | None) -> DecoderState:
         """Read the source: int64 [B, S], and bool [B, S] with True at tokens (None: all are)."""
         mask = with_all_tokens(attention_mask)
         memory = self.encoder(input_ids, mask)[-1]
         if self.encoder.final_norm is not None:
             memory = self.encoder.final_norm(memory)
-        layers = [LayerCache(layer.source_attention.keys_and_values(memory)) for layer in self.decoder]
+        layers = [LayerCache(layer.source_attention.keys_and_values(memory)) for layer in self._decoder_layers]
         return DecoderState(layers, mask)
 
     def decode(self, target_ids: Tensor, state: DecoderState) -> Tensor:
@@ -154,7 +159,7 @@ class TranslationModel(LanguageModel):
             # Token i sees what was there before, itself, and the tokens before it.
             mask = torch.ones(1, length, state.length + length, dtype=torch.bool, device=target_ids.device)
             mask = mask.tril(diagonal=state.length)
-        for layer, cache in zip(self.decoder, state.layers, strict=True):
+        for layer, cache in zip(self._decoder_layers, state.layers, strict=True):
             hidden = layer(hidden, cache, mask, state.source_mask)
         state.length += length
         return hidden if self.decoder_norm is None else self.decoder_norm(hidden)
