@@ -1,4 +1,4 @@
-"""Select the sentences or spans of a source that lie within a vocabulary, or draw windows without regard to it."""
+"""Select the sentences or spans of texts that lie within a vocabulary, or draw windows without regard to it."""
 
 import argparse
 from pathlib import Path
@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     add_settings_argument(parser)
-    parser.add_argument("--source", type=Path, required=True, help="source manifest of the raw texts")
+    parser.add_argument("--source", type=Path, required=True, help="manifest of a raw source, or of a corpus")
     parser.add_argument("--vocabulary", type=Path, required=True, help="manifest of a built vocabulary")
     parser.add_argument("--sentence-model", type=Path, help="source manifest of Punkt parameters instead of our own")
     parser.add_argument("--workers", type=int, default=1, help="processes that read files; no output depends on it")

@@ -134,6 +134,11 @@ def surroundings() -> dict[str, str]:
     return {SERVER: str(place), "PATH": os.pathsep.join(search)}
 
 
+def python_beside(place: Path) -> Path:
+    """What workflows run as `python`, for a server that listens at `place`."""
+    return place.with_name("bin") / "python"
+
+
 @functools.cache
 def _server() -> tuple[Path, Path]:
     """The file that workflows run as `python`, and the socket at which the server listens."""
@@ -141,7 +146,8 @@ def _server() -> tuple[Path, Path]:
     import tempfile
 
     folder = tempfile.TemporaryDirectory(prefix="hatchery-tests-")
-    python, place = Path(folder.name, "bin/python"), Path(folder.name, "socket")
+    place = Path(folder.name, "socket")
+    python = python_beside(place)
     python.parent.mkdir()
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{Path(__file__).resolve()}" "$@"\n', encoding="utf-8")
     python.chmod(0o755)
@@ -219,6 +225,9 @@ def _become(words: bytes, streams: list[int]) -> list[str]:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    if SERVER in environment:
+        # Snakemake puts the folder of its Python first on the PATH of its jobs.
+        sys.executable = str(python_beside(Path(environment[SERVER])))
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115

@@ -13,12 +13,11 @@ from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.config.block_bodies import task_body
 from hatchery.config.blocks import Blocks
 from hatchery.config.continuation import check_continuation
-from hatchery.config.kinds import FILES
+from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.own_text import check_own_text
 from hatchery.config.paper_tables import check_paper_tables, check_published_rows
 from hatchery.config.protocols import resolve_protocol
-from hatchery.config.text_files import CorpusFile
 from hatchery.errors import ConfigError
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.pretraining.settings import PretrainingSettings
@@ -46,18 +45,26 @@ def check_circle(name: str, blocks: Blocks, where: str) -> None:
 
     Files are read as they stand: loading the other corpora could lead back to this one.
     """
-    folder, paths, seen = blocks.folder / "corpora", [[name]], {name}
+    paths, seen = [[name]], {name}
     while paths:
         path = paths.pop()
-        file = folder / f"{path[-1]}.yaml"
-        named = references(CorpusFile, read_yaml(file)) if file.is_file() else ()
-        for other in (reference.name for reference in named if reference.kind == "corpus"):
+        for other in _corpora_in("corpus", path[-1], blocks):
             if other == name:
                 way = " -> ".join([*path, name])
                 raise ConfigError(f"{where}: the corpus is made from itself: {way}; name another corpus in one of them")
             if other not in seen:
                 seen.add(other)
                 paths.append([*path, other])
+
+
+def _corpora_in(kind: str, name: str, blocks: Blocks) -> Iterator[str]:
+    """The corpora that a corpus names, itself or through its selections."""
+    file = blocks.folder / FOLDERS[kind] / f"{name}.yaml"
+    for reference in references(FILES[kind], read_yaml(file)) if file.is_file() else ():
+        if reference.kind == "corpus":
+            yield reference.name
+        elif reference.kind == "selection":
+            yield from _corpora_in("selection", reference.name, blocks)
 
 
 def held_out_splits(blocks: Blocks, name: str) -> set[str]:

@@ -30,7 +30,10 @@ def raw_inputs(project: Project, corpus: str) -> Iterator[dict[str, str]]:
             for group in block["sequences"]["groups"]:
                 for name in group["selections"]:
                     selection = project.block("selection", name)
-                    yield _terms(project, selection)
+                    if "corpus" in selection:
+                        yield from raw_inputs(project, selection["corpus"])
+                    else:
+                        yield _terms(project, selection)
                     yield _terms(project, project.block("vocabulary", selection["vocabulary"]))
 
 

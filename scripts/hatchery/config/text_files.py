@@ -12,13 +12,14 @@ from hatchery.corpora.settings import (
     ConversionKeys,
     ParallelTextOptions,
     PlainTextOptions,
+    RawTextOptions,
     RawTextReaderOptions,
     SampleKeys,
     SequenceGroup,
     SequenceKeys,
     refuse_repeated_names,
 )
-from hatchery.settings.base import Count, Settings
+from hatchery.settings.base import Count, RefusedError, Settings
 from hatchery.settings.fields import (
     ABSENT,
     BlockName,
@@ -188,9 +189,10 @@ class VocabularyFile(VocabularySettings):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionFile(SelectionKeys):
-    """Sentences or spans of raw texts that lie within a vocabulary, or windows drawn without regard to it."""
+    """Sentences or spans of raw texts, or of another corpus's documents, that lie within a vocabulary, or windows drawn
+    without regard to it."""
 
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data",), ("embedded",))
+    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "options"), ("embedded", "options"), ("corpus",))
 
     description: str = ""
     """What it is, for people."""
@@ -198,10 +200,23 @@ class SelectionFile(SelectionKeys):
     """Name of a raw input in config.yaml."""
     embedded: Literal["bookcorpus", "c4", "cbt", "text", "wikipedia"] = ABSENT
     """Folder of the generated miniature sources."""
+    options: RawTextOptions = ABSENT
+    """Which raw files are read, and how."""
+    corpus: CorpusName = ABSENT
+    """Instead of raw texts: a corpus, whose documents of all splits are read, and whose readers have cleaned them."""
     vocabulary: VocabularyName
     """A vocabulary of config/vocabularies; drawn windows are only counted against it."""
     sentence_model: DataName | None = None
     """A raw input with Punkt parameters (NLTK's punkt_tab/english); null takes the model of this project."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.corpus is ABSENT:
+            return
+        if self.options is not ABSENT:
+            raise RefusedError("options", "cannot be set beside `corpus`, whose readers have options of their own")
+        if self.sentence_model is not None:
+            raise RefusedError("sentence_model", "cannot be set beside `corpus`, whose sentences are known")
 
 
 @dataclass(frozen=True, kw_only=True)

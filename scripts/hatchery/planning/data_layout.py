@@ -147,7 +147,7 @@ class DataLayout:
         return found
 
     def selection_inputs(self, selection: str) -> dict[str, str]:
-        """Manifests that a selection is made from: source, vocabulary and, if it names one, sentence model."""
+        """Manifests that a selection is made from: source or corpus, vocabulary and perhaps a sentence model."""
         block = self.project.block("selection", selection)
         vocabulary = f"results/vocabularies/{block['vocabulary']}/manifest.json"
         model = (
@@ -155,7 +155,8 @@ class DataLayout:
             if block["sentence_model"] is None
             else {"sentence_model": self.source({"data": block["sentence_model"]})}
         )
-        return {"source": self.source(block), "vocabulary": vocabulary, **model}
+        source = self.corpus_manifest(block["corpus"]) if "corpus" in block else self.source(block)
+        return {"source": source, "vocabulary": vocabulary, **model}
 
     def tokenizer_corpora(self, tokenizer: str) -> list[str]:
         """What a tokenizer is made of: manifests of the corpora that it is trained on, or the file that it is."""

@@ -32,6 +32,7 @@ from hatchery.pretraining.measures import Term
 from hatchery.pretraining.objective import Development, Objective
 from hatchery.pretraining.processes import gathered
 from hatchery.pretraining.topology import Topology
+from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.translation.metrics import scores
@@ -67,7 +68,7 @@ class TranslationObjective(Objective):
                 f"{shards.manifest.path}: the tokenizer ends paragraphs with {shards.special.paragraph}, which would "
                 "end every translation; expected a tokenizer with `special_tokens: roberta`"
             )
-        training = shards.split == "train"
+        training = shards.split == TRAINING_SPLIT
         special = SpecialIds.of(shards.special)
         if training and self.settings.unigram_penalty:
             unigram = smoothed_distribution(self.target_counts(shards))

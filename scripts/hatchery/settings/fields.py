@@ -85,7 +85,6 @@ class ChosenBy:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic import Discriminator
-        from pydantic_core import core_schema
 
         if self.default is None:
             return Discriminator(self.key).__get_pydantic_core_schema__(source, handler)
@@ -98,7 +97,7 @@ class ChosenBy:
             return given.get(self.key, self.default if _is_whole(members) else next(has_all, self.default))
 
         choices = {value: handler.generate_schema(member) for value, member in members.items()}
-        return core_schema.tagged_union_schema(choices, discriminator=chosen)
+        return {"type": "tagged-union", "choices": choices, "discriminator": chosen}
 
     def _value_of(self, member: Any) -> str:
         return str(get_args(hints_of(_settings_class(member))[self.key])[0])

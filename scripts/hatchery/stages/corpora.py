@@ -18,7 +18,7 @@ def vocabulary_settings(project: Project, vocabulary: str) -> dict[str, Any]:
 def selection_settings(project: Project, selection: str) -> dict[str, Any]:
     """What text a selection takes."""
     block = project.block("selection", selection)
-    return {"name": selection, **without(block, "description", "data", "embedded", "vocabulary")}
+    return {"name": selection, **without(block, "description", "data", "embedded", "corpus", "vocabulary")}
 
 
 def corpus_settings(project: Project, corpus: str) -> dict[str, Any]:

@@ -13,14 +13,15 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from hatchery.errors import ManifestError
@@ -87,7 +88,13 @@ class Manifest:
 
         Raises ManifestError naming the first file that differs.
         """
-        outputs = self.listed(suffix, prefix)
+        return self.check(self.listed(suffix, prefix))
+
+    def check(self, outputs: Sequence[OutputFile]) -> list[Path]:
+        """The paths of these outputs, whose bytes have been compared, in their order.
+
+        Raises ManifestError naming the first file that differs.
+        """
         if len(outputs) < 2 or sum(output.bytes for output in outputs) < _BYTES_FOR_THREADS:
             return [self.checked(output) for output in outputs]
         # Hashing holds no lock of Python, so it takes the processors that there are. Errors come in order all the same.
@@ -108,6 +115,20 @@ class Manifest:
         """The path of an output, once its bytes are what this manifest says. Raises ManifestError naming the file."""
         expected = Expected(str(output.path), output.bytes, output.sha256, str(self.path), REMEDY)
         return check_file(output.path, expected)
+
+    def check_ahead(self, outputs: Sequence[OutputFile]) -> None:
+        """Begin to compare outputs with their checksums, in a thread; `checked` then does what is left to do.
+
+        For the start of a command, while one processor imports modules: it raises nothing, since `checked` will.
+        """
+
+        def check() -> None:
+            with suppress(ManifestError):
+                for output in outputs:
+                    self.checked(output)
+
+        # A daemon: a command that fails at once does not wait for gigabytes.
+        Thread(target=check, name="check ahead", daemon=True).start()
 
     def verify(self) -> None:
         """Compare sizes and checksums of all outputs. Raises ManifestError naming the first file that differs."""

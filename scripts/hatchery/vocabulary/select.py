@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from hatchery.corpora.corpus_writer import write_csv
 from hatchery.corpora.document_parts import GROUP_BYTES, opened
 from hatchery.corpora.documents import Rejections, chosen_samples
-from hatchery.corpora.raw_texts import raw_text_files
 from hatchery.errors import ConfigError
 from hatchery.progress import Progress
 from hatchery.storage.checksums import sha256_file
@@ -30,6 +29,7 @@ from hatchery.vocabulary.items import SCHEMA, first_of_equal, marks_of, smallest
 from hatchery.vocabulary.rules import REASONS
 from hatchery.vocabulary.selection_parts import DUPLICATE, Task, select_part
 from hatchery.vocabulary.settings import SelectionSettings
+from hatchery.vocabulary.texts import opened_texts, source_of
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 _NOT_DRAWN = "not_drawn"
@@ -52,16 +52,17 @@ def select_text(
 ) -> None:
     """Write `items-*.parquet`, `counts.csv` and `samples.csv` of a selection into the folder of `run`.
 
-    `source` and `sentence_model` are source manifests, `vocabulary` the manifest of a built vocabulary. Raises
-    SourceError naming file and place of damaged input, ManifestError for a damaged vocabulary, ConfigError for
-    settings that do not fit.
+    `source` and `sentence_model` are source manifests, but without options `source` is the manifest of a corpus;
+    `vocabulary` is the manifest of a built vocabulary. Raises SourceError naming file and place of damaged input,
+    ManifestError for a damaged vocabulary or corpus, ConfigError for settings that do not fit.
     """
     _check(settings, sentence_model)
     read_vocabulary(vocabulary)
     tasks = list(_tasks(settings, source, vocabulary, sentence_model))
-    identity = [asdict(settings), opened(source).name, sha256_file(vocabulary)]
+    texts = opened_texts(source, settings.options)
+    identity = [asdict(settings), texts.name, sha256_file(vocabulary)]
     model = None if sentence_model is None else sorted(opened(sentence_model).files.items())
-    files = opened(source).files
+    files = texts.files
     keys = [[*identity, model, task.first_file, [[file, *files[file]] for file in task.files]] for task in tasks]
     folder = run.folder / ".parts"
     parts = []
@@ -70,7 +71,7 @@ def select_text(
         for size, part in zip(sizes, make_parts(tasks, select_part, keys, folder, workers), strict=True):
             parts.append(part)
             progress.update(size)
-    _join(settings, opened(source).name, parts, run)
+    _join(settings, texts.name, parts, run)
     remove_parts(folder)
 
 
@@ -84,11 +85,10 @@ def _check(settings: SelectionSettings, sentence_model: Path | None) -> None:
 
 
 def _tasks(settings: SelectionSettings, source: Path, vocabulary: Path, model: Path | None) -> Iterator[Task]:
-    files = opened(source).files
+    files = opened_texts(source, settings.options).files
     group: list[str] = []
     size = first = 0
-    names = raw_text_files(opened(source), settings.options)
-    for number, file in enumerate(names):
+    for number, file in enumerate(files):
         if group and size + files[file][0] > GROUP_BYTES:
             yield Task(settings, source, vocabulary, model, tuple(group), first)
             group, size, first = [], 0, number
@@ -113,7 +113,7 @@ def _join(settings: SelectionSettings, source: str, parts: list[Part], run: Stag
                 if keep is not None:
                     seen += table.num_rows
                     table = table.filter(pa.array(keep[seen - table.num_rows : seen]))
-                shards.write_table(_items(table, source, unit))
+                shards.write_table(_items(table, None if settings.options is None else source, unit))
                 counts.update(_totals(table))
             unit += part.facts["units"]
     for path in shards.paths:
@@ -138,9 +138,11 @@ def _kept(settings: SelectionSettings, parts: list[Part]) -> npt.NDArray[np.bool
     return first_of_equal(marks_of(paths)) if settings.documents_per_unit is None else None
 
 
-def _items(table: pa.Table, source: str, first_unit: int) -> pa.Table:
+def _items(table: pa.Table, source: str | None, first_unit: int) -> pa.Table:
+    """The texts as they are stored; without a source, each is of that of its document."""
     unit = pc.add(table.column("unit"), pa.scalar(first_unit, pa.int32()))
-    names = pa.array([source] * table.num_rows, pa.string())
+    documents = table.column("document").to_pylist() if source is None else ()
+    names = pa.array([source_of(each) for each in documents] or [source] * table.num_rows, pa.string())
     columns = [names, table.column("document"), unit, *(table.column(name) for name in SCHEMA.names[3:])]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
 

@@ -15,17 +15,17 @@ from typing import Any
 
 from hatchery.corpora.document_parts import opened
 from hatchery.corpora.documents import Rejections, chosen_samples
-from hatchery.corpora.raw_texts import raw_texts
 from hatchery.corpora.sentences import open_splitter
 from hatchery.vocabulary.comparison import COMPARISONS, HYPERLINK
 from hatchery.vocabulary.drawing import SmallestMarks, drawn_windows, marked_windows
 from hatchery.vocabulary.items import MARK_BYTES, PartWriter, without_surrogates
 from hatchery.vocabulary.known_words import KnownWords
-from hatchery.vocabulary.rules import REASONS, Outcome, Rule, counted_words
+from hatchery.vocabulary.rules import REASONS, Outcome, Rule, counted_words, plain_sentences
 from hatchery.vocabulary.sentence_filter import SentenceFilter
 from hatchery.vocabulary.sentence_spans import SentenceSpans
 from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.vocabulary.span_filter import SpanFilter
+from hatchery.vocabulary.texts import Texts, lines_of, opened_texts
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 DUPLICATE = "duplicate"
@@ -40,10 +40,16 @@ class Task:
 
     settings: SelectionSettings
     source: Path
+    """Manifest of a raw source, or of a corpus where the settings have no options."""
     vocabulary: Path
     sentence_model: Path | None
     files: tuple[str, ...]
     first_file: int
+
+    @property
+    def texts(self) -> Texts:
+        """The texts of the source."""
+        return opened_texts(self.source, self.settings.options)
 
 
 Select = Callable[[str, bool], Outcome]
@@ -59,6 +65,8 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
     )
     if settings.level == "spans":
         return SpanFilter(rule, settings.window_words, settings.stride_words).select
+    if settings.options is None:
+        return lambda document, examples: plain_sentences(document, rule, lines_of)
     punkt = open_splitter(None if model is None else opened(model)).tokenizer
     return SentenceFilter(rule, SentenceSpans(punkt)).select
 
@@ -88,11 +96,10 @@ class _Record:
     def documents(self, task: Task, file: str) -> Iterator[tuple[str, str]]:
         """Pairs of name and text of a file's documents, which are counted."""
         documents = characters = 0
-        source = opened(task.source)
-        for key, text, _ in raw_texts(source, file, task.settings.options):
+        for name, text in task.texts.read(file):
             documents += 1
             characters += len(text)
-            yield f"{file}/{key}" if key else file, text
+            yield name, text
         self.counts.update(documents=documents, characters=characters)
 
     def sample(self, accepted: str | None, rejected: dict[str, str]) -> None:
@@ -189,7 +196,7 @@ def _draw_from_corpus(task: Task, part: PartWriter, record: _Record) -> None:
 
 
 def _seed(task: Task, file: str) -> str:
-    return f"{task.settings.seed}/{opened(task.source).name}/{file}"
+    return f"{task.settings.seed}/{task.texts.name}/{file}"
 
 
 class _WindowWriter:

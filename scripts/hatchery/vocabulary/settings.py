@@ -34,11 +34,11 @@ class VocabularySettings(Settings):
 class SelectionKeys(Settings):
     """What is selected from texts, and how."""
 
-    options: RawTextOptions
-    """Which files are read, and how."""
+    options: RawTextOptions | None = None
+    """Which files are read, and how; null reads the documents of a corpus."""
     level: Literal["sentences", "spans", "windows"]
-    """sentences: Punkt's sentences within the vocabulary. spans: windows of words within the vocabulary, overlaps kept.
-    windows: windows drawn at random, the unconstrained comparison set."""
+    """sentences: those within the vocabulary, as Punkt splits raw texts, or line by line in a corpus. spans: windows of
+    words within the vocabulary, overlaps kept. windows: windows drawn at random, the unconstrained comparison set."""
     reading: ReadingName = "corrected"
     """How words are compared with the vocabulary; hatchery/vocabulary/comparison.py has the two side by side."""
     lower_case: bool = True

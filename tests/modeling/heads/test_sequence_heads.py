@@ -1,16 +1,21 @@
 """Heads with one vector per sequence: the published ones written out plainly, and yesterday's numbers."""
 
 import hashlib
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from hatchery.errors import EvaluationError, ModelError
+from hatchery.errors import ConfigError, EvaluationError, ModelError
 from hatchery.modeling.heads.pooling import FirstToken, MeanOverTokens, PositionLinear
-from hatchery.modeling.heads.score_head import ScoreHead
+from hatchery.modeling.heads.registry import HeadContext, build_task_model
+from hatchery.modeling.heads.score_head import TRANSFORMS, ScoreHead
 from hatchery.modeling.heads.sequence_classifier import MultipleChoice, SequenceClassifier, SequenceRegressor
-from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
+from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE, Number
+from hatchery.modeling.heads.task_model import TaskModel
+from hatchery.modeling.layered_encoder import LayeredEncoder
 
 # Measured with the first version of the classifier (make_model(), 3 labels, dropout 0.1, seed 5), before heads were
 # composed of parts. The digest is over names and bytes of all parameters, in order.
@@ -139,3 +144,36 @@ def test_a_missing_choice_is_never_chosen_and_costs_nothing(make_encoder, cases)
             model.loss(three, torch.tensor([0, 2, 1]))
     with pytest.raises(EvaluationError, match="no choice"):
         model(ids, mask & torch.tensor([True, False, True])[:, None, None])
+
+
+def loaded(encoder: LayeredEncoder, name: str = "sequence_classification", **options: Any) -> TaskModel:
+    """A model as the reduced-vocabulary study's script would load it for fine-tuning."""
+    labels = 3 if name == "sequence_classification" else None
+    return build_task_model(name, encoder, HeadContext(labels, 0.0, 5, 1), {"loader": "reduced_vocabulary", **options})
+
+
+def test_the_studys_loader_gives_models_with_two_widths_its_own_head(
+    make_encoder: Callable[..., LayeredEncoder],
+) -> None:
+    model = loaded(make_encoder("roberta"), transform="roberta")
+    assert isinstance(model.pooling, PositionLinear) and model.pooling.n_positions == 128
+    assert model.head.steps == () and model.encoder.projection is not None
+    assert loaded(make_encoder("roberta"), "regression").target == Number(rectified_loss=True)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_studys_loader_gives_models_of_one_width_the_stock_head_and_drops_the_projection(
+    make_encoder: Callable[..., LayeredEncoder], tied: bool
+) -> None:
+    width = make_encoder("roberta").config.hidden_size
+    encoder = make_encoder("roberta", tie_word_embeddings=tied, embedding_size=None if tied else width)
+    assert (encoder.projection is None) == tied
+    model = loaded(encoder)
+    assert isinstance(model.pooling, FirstToken) and model.head.steps == TRANSFORMS["roberta"].steps
+    assert model.encoder.projection is None and model.encoder.projection_layer_norm is None
+    assert loaded(encoder, "regression").target == Number(rectified_loss=False)
+
+
+def test_the_studys_loader_is_for_its_own_family(make_encoder: Callable[..., LayeredEncoder]) -> None:
+    with pytest.raises(ConfigError, match="loader: got 'reduced_vocabulary', expected none"):
+        loaded(make_encoder("ltg"))

@@ -8,6 +8,7 @@ from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Find
 from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
+from hatchery.settings.base import RefusedError
 from hatchery.settings.problems import nearest
 
 if TYPE_CHECKING:
@@ -20,7 +21,13 @@ class ComparisonSettings(AnalysisSettings):
 
     against: str | None = None
     """The model that all others are compared with, as `experiment/model`; null: each with the model of the same name in
-    the first experiment."""
+    the first experiment, or with its variant."""
+    variant: str = ""
+    """A variant of a grid, such as untrained: each model is compared with the run of its name and this ending."""
+
+    def __post_init__(self) -> None:
+        if self.variant and self.against is not None:
+            raise RefusedError("variant", "cannot be set beside `against`: a model is compared with one other")
 
 
 def check(settings: ComparisonSettings, study: Study) -> None:
@@ -31,6 +38,8 @@ def check(settings: ComparisonSettings, study: Study) -> None:
             f"against: got {settings.against!r}, no model of this study; there are: {', '.join(models)}"
             f"{nearest(settings.against, models)}"
         )
+    if settings.variant and not any(pairs(settings, models)):
+        raise ConfigError(f"variant: got {settings.variant!r}, but no run is called like another one and this ending")
 
 
 def compare(settings: ComparisonSettings, study: Study) -> Findings:
@@ -61,6 +70,10 @@ def pairs(settings: ComparisonSettings, models: list[str]) -> Iterator[tuple[str
     """Each model with the one that it is compared with; names are `experiment/model`."""
     if settings.against is not None:
         yield from ((model, settings.against) for model in models if model != settings.against)
+        return
+    if settings.variant:
+        variants = {model: f"{model}_{settings.variant}" for model in models}
+        yield from ((model, variant) for model, variant in variants.items() if variant in models)
         return
     first = models[0].partition("/")[0]
     for model in models:

@@ -21,24 +21,24 @@ PUBLISHED = "published"
 Need = Literal[
     "runs",
     "curves",
-    "divergences",
-    "bias_drift",
     "layer_weights",
     "minimal_pairs",
     "tasks",
     "ambiguous_tasks",
     "probes",
+    "divergences",
+    "bias_drift",
 ]
 NEEDS: Mapping[Need, tuple[str, str]] = {
     "runs": ("runs", "pretrained models"),
     "curves": ("curves", "pretrained models"),
-    "divergences": ("curves", "runs with `divergences: true`"),
-    "bias_drift": ("curves", "runs with `bias_drift: true`"),
     "layer_weights": ("layers", "pretrained models"),
     "minimal_pairs": ("measurements", "suites of minimal pairs"),
     "tasks": ("measurements", "fine-tuning tasks"),
     "ambiguous_tasks": ("measurements", "ambiguous tasks of MSGS"),
     "probes": ("layers", "edge probing tasks"),
+    "divergences": ("curves", "runs with `divergences: true`"),
+    "bias_drift": ("curves", "runs with `bias_drift: true`"),
 }
 """What figures draw: the tidy table where it stands, and what a user calls it; in the order of the page.
 

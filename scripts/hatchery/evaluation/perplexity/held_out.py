@@ -65,7 +65,7 @@ def _objective(settings: PerplexitySettings, model: Manifest, causal: bool) -> M
     own = objective_of(model) if settings.masking == "own" or "objective" in model.settings else None
     if isinstance(own, TranslationSettings):
         raise EvaluationError(
-            f"{model.path}: this model translates, so text alone has no perplexity; its development loss is that of pairs"
+            f"{model.path}: this model translates, so text alone has no perplexity; see its development loss"
         )
     if settings.masking == "own" and own is not None:
         return own

@@ -5,8 +5,8 @@ registries of their own and compose with every head that has them.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 from torch import nn
 
@@ -25,6 +25,7 @@ from hatchery.modeling.heads.span_classifier import SpanClassifier
 from hatchery.modeling.heads.task_model import EncoderMode, TaskModel
 from hatchery.modeling.heads.word_classifiers import ExtractiveSpan, MarkedWordsClassifier, TokenClassifier
 from hatchery.modeling.layered_encoder import LayeredEncoder
+from hatchery.modeling.roberta.encoder import RobertaEncoder
 from hatchery.settings.base import Settings
 from hatchery.typed import build
 
@@ -58,6 +59,8 @@ class SequenceOptions(EncoderOptions):
     n_positions: int = 128
     # Whether tokens attend to that padding, as published; for position_linear alone.
     attend_padding: bool = True
+    # The reduced-vocabulary study's script decides transform, pooling and loss by the model, see `_as_loaded`.
+    loader: Literal["none", "reduced_vocabulary"] = "none"
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,8 @@ def build_task_model(
         expected = "a number of labels" if definition.has_label_set else "none, because the head has no label set"
         raise ConfigError(f"head.{name}: got n_labels {context.n_labels!r}, expected {expected}")
     typed: Any = build(definition.options, options or {}, f"head.{name}")
+    if isinstance(typed, SequenceOptions):
+        typed = _as_loaded(encoder, typed)
     return definition.build(encoder, context, typed)
 
 
@@ -158,6 +163,24 @@ def make_pooling(options: SequenceOptions, pad_id: int) -> nn.Module:
         case "position_linear":
             return PositionLinear(options.n_positions, pad_id, options.attend_padding)
     raise ModelError(f"pooling: got {options.pooling!r}, allowed are: {', '.join(POOLINGS)}")
+
+
+def _as_loaded(encoder: LayeredEncoder, options: SequenceOptions) -> SequenceOptions:
+    """The options as the study's script decides them (reduced-vocabulary.md 6.1), where they ask for that.
+
+    It tries the stock classifier, which fits the tied models, and those of its own whose two widths are equal; these
+    silently lose the projection between them. Only the others get the study's own head. Raises ConfigError for a model
+    of another family.
+    """
+    if options.loader == "none":
+        return options
+    if not isinstance(encoder, RobertaEncoder):
+        raise ConfigError(f"loader: got {options.loader!r}, expected none: the model is none of the family roberta")
+    if encoder.config.embedding_width == encoder.config.hidden_size:
+        encoder.projection = encoder.projection_layer_norm = None
+        return replace(options, transform="roberta", pooling="first_token")
+    own: dict[str, Any] = {"transform": "none", "pooling": "position_linear"}
+    return replace(options, **own, **({"rectified_loss": True} if isinstance(options, RegressionOptions) else {}))
 
 
 def _labels(context: HeadContext) -> int:
