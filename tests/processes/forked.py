@@ -27,8 +27,12 @@ WATCH = "HATCHERY_TESTS_WATCH"
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 STATUS = struct.Struct("i")
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
-# Beside what the scripts import at once.
-LOADED = ("torch._dynamo", "torch._inductor", "transformers", "snakemake.api", "snakemake.cli")
+# Beside what the scripts import at once: what they, and the Snakefile, import when they need it.
+LOADED = (
+    *("transformers", "scipy.special", "scipy.stats", "snakemake.api", "snakemake.cli"),
+    *("hatchery.corpora.punkt", "hatchery.modeling.language_model", "hatchery.planning.planned_work"),
+    *("hatchery.planning.workflow", "hatchery.running.call"),
+)
 # Settings of Python that change nothing that a test sees.
 HARMLESS = {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 

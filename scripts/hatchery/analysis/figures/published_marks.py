@@ -8,13 +8,12 @@ from typing import Any
 
 from matplotlib.lines import Line2D
 
-from hatchery.analysis.figures.registry import PUBLISHED, Tables
+from hatchery.analysis.figures.registry import PUBLISHED, PUBLISHED_LABEL, Tables
 from hatchery.analysis.published import PublishedValue
 from hatchery.analysis.published_values import Key, published_beside
 from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.style import Style
 
-PUBLISHED_LABEL = "published mean"
 Published = Mapping[Key, PublishedValue]
 """Published values by (our model, suite, task, metric)."""
 

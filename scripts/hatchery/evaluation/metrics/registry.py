@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.metrics import classification, grouped
@@ -40,6 +39,8 @@ def _is_constant(values: np.ndarray) -> bool:
 
 def pearson(scored: Scored) -> float:
     """Pearson's correlation; 0 where one side is constant, NaN where a number is."""
+    from scipy import stats
+
     labels, predictions = _numbers(scored, "pearson")
     if _is_constant(labels) or _is_constant(predictions):
         return 0.0
@@ -51,6 +52,8 @@ def pearson(scored: Scored) -> float:
 
 def spearman(scored: Scored) -> float:
     """Spearman's correlation of ranks, ties averaged; 0 where one side is constant, NaN where a number is."""
+    from scipy import stats
+
     labels, predictions = _numbers(scored, "spearman")
     if _is_constant(labels) or _is_constant(predictions):
         return 0.0
