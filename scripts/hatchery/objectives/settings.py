@@ -131,9 +131,9 @@ class SearchSettings(Settings):
     beam: Count = 5
     """Translations that are followed at once."""
     length_factor: Positive = 1.2
-    """A translation has at most so many times the tokens of its source,"""
+    """A translation has at most so many times the tokens of its source, and `extra_length` more."""
     extra_length: Natural = 10
-    """and so many more."""
+    """So many tokens are added to that."""
 
     def longest(self, source_tokens: int) -> int:
         """Most tokens of a translation, its end counted, of a source of so many tokens without its end."""
