@@ -65,9 +65,55 @@ def test_the_page_of_a_study_asks_for_its_analyses_and_the_pages_of_its_experime
     assert "part" not in KeptResults(Project(folder)).job("write_page", experiment="demo").arguments
 
 
+def test_an_analysis_can_ask_for_corpora_tokens_and_a_sweep(folder: Path) -> None:
+    entries = "  sizes: {analysis: corpus_sizes, published: reduced_vocabulary}\n  tokenizer_sweep: {sweep: demo}\n"
+    (folder / "studies/side.yaml").write_text(SIDE_BY_SIDE + entries, encoding="utf-8")
+    jobs = KeptResults(Project(folder))
+    sizes = jobs.job("analyse", experiment="side", analysis="sizes").arguments
+    assert sizes["tables"] == {
+        "corpus/demo": "results/corpora/demo/manifest.json",
+        "corpus/demo_suites": "results/corpora/demo/manifest.json",
+        "tokens/demo": "results/tokens/demo/demo/manifest.json",
+        "tokens/demo_suites": "results/tokens/demo/demo/manifest.json",
+    }
+    assert sizes["files"] == {"corpora/sizes": "config/published/corpora/sizes.csv"}
+    of_sweep = jobs.job("analyse", experiment="side", analysis="tokenizer_sweep").arguments
+    assert of_sweep["tables"] == {"tokenizer_sweep/demo": "results/tokenizer_sweeps/demo/manifest.json"}
+
+
+def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path) -> None:
+    text = SIDE_BY_SIDE.replace("[demo, demo_suites]", "[strict_mini]").replace("{against: demo/random}", "{}")
+    (folder / "studies/side.yaml").write_text(text, encoding="utf-8")
+    of_analysis, of_table = (
+        json.loads(stage_settings(Project(folder), stage, experiment="side", **more))["published"]
+        for stage, more in (("analyse", {"analysis": "comparison"}), ("summarise", {}))
+    )
+    assert of_table == [] and all(model.startswith("strict_mini/") for model in of_analysis[0]["rows"])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        (
+            "comparison: {against: demo/random}",
+            "tokenizer_sweep: {sweep: dmo}",
+            r"analyses\.tokenizer_sweep\.sweep: got 'dmo', no such tokenizer_sweep; .*mean 'demo'",
+        ),
+        (
+            "comparison: {against: demo/random}",
+            "correlation: {experiments: [demo_suites, demo_miniature]}",
+            r"correlation\.experiments: got 'demo_miniature', no such experiment",
+        ),
+        (
+            "comparison: {against: demo/random}",
+            "correlation: {experiments: [demo_suites, real_small]}",
+            r"correlation\.experiments: got 'real_small', no experiment of this study; there are: demo, demo_suites",
+        ),
+        (
+            "comparison: {against: demo/random}",
+            "cost_effectiveness: {sets: [set_1]}",
+            r"cost_effectiveness: sets: got 'set_1', no set of a grid; there are: none",
+        ),
         (
             "demo_suites]",
             "demo_siutes]",
