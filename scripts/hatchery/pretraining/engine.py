@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +24,7 @@ from hatchery.pretraining.precision import InPrecision, Precision
 from hatchery.pretraining.processes import import_deepspeed
 from hatchery.pretraining.sharding import Shards, zero_configuration
 from hatchery.pretraining.topology import Topology
+from hatchery.runs.checkpoints import HoldsState
 
 
 def deepspeed_configuration(zero_stage: int = 0, max_gradient_norm: float | None = None) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class Engine:
             self._update = Update(norm.detach().clone())
         return self._update
 
-    def whole_optimizer(self) -> torch.optim.Optimizer | SimpleNamespace:
+    def whole_optimizer(self) -> HoldsState:
         """The optimiser, or where its state is shared all of that by parameter; every process must ask."""
         return self.optimizer if self._shards is None else self._shards.whole()
 

@@ -7,7 +7,7 @@ another number of processes or at another stage. All of this is done by all proc
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -31,6 +31,13 @@ def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str,
     }
 
 
+@dataclass(frozen=True)
+class WholeState:
+    """The states of all parameters as whole tensors: what a checkpoint takes from an optimiser."""
+
+    state: dict[Any, dict[str, Tensor]]
+
+
 class Shards:
     """The shared state of one optimiser, whose whole state `before` was taken out of it before DeepSpeed got it."""
 
@@ -46,7 +53,7 @@ class Shards:
         )
         return list(pieces)
 
-    def fill(self, states: Mapping[nn.Parameter, Mapping[str, Tensor]]) -> None:
+    def fill(self, states: Mapping[Any, Mapping[str, Tensor]]) -> None:
         """Give every process its piece of these whole states; without any the optimiser starts from nothing."""
         if not states:
             return
@@ -58,17 +65,17 @@ class Shards:
                 for own, (start, end) in self._pieces(parameter, key):
                     own.copy_(states[parameter][key].flatten()[start:end])
 
-    def whole(self) -> Any:
-        """All states as whole tensors, in every process: what a checkpoint takes from an optimiser."""
+    def whole(self) -> WholeState:
+        """All states, in every process."""
         counts = [self.optimizer.state[flat][COUNT] for flat in self._flat if flat in self.optimizer.state]
-        states: dict[nn.Parameter, dict[str, Tensor]] = {}
+        states: dict[Any, dict[str, Tensor]] = {}
         for parameter in self._parameters if counts else ():
             states[parameter] = {COUNT: counts[0].clone()}
             for key in MOMENTS:
                 states[parameter][key] = self._joined(parameter, key)
-        return SimpleNamespace(state=states)
+        return WholeState(states)
 
-    def _joined(self, parameter: nn.Parameter, key: str) -> Tensor:
+    def _joined(self, parameter: Any, key: str) -> Tensor:
         size, shape = (
             (parameter.ds_numel, parameter.ds_shape) if self.stage == 3 else (parameter.numel(), parameter.shape)
         )
