@@ -16,7 +16,7 @@ from hatchery.environments.lock import LockedPackage, canonical_name, read_lock
 from hatchery.errors import ConfigError
 from hatchery.stages.registry import commands_by_environment
 
-# Direct requirements that no script imports: they are started as programs, or by Snakemake.
+# Direct requirements that no script imports: they are started as programs, or by Snakemake, or tests compare with them.
 PROGRAMS = {
     "hypothesis",
     "jsonschema",
@@ -26,7 +26,9 @@ PROGRAMS = {
     "pytest",
     "pytest-xdist",
     "ruff",
+    "sacrebleu",
     "sacremoses",
+    "scikit-learn",
     "snakefmt",
 }
 
