@@ -26,7 +26,6 @@ PROGRAMS = {
     "pytest",
     "pytest-xdist",
     "ruff",
-    "sacrebleu",
     "sacremoses",
     "scikit-learn",
     "snakefmt",
