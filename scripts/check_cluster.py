@@ -1,4 +1,4 @@
-"""Print the jobs that an experiment would send to Slurm, and check that the cluster can run them. Status 1 on errors.
+"""Print the jobs that an experiment or a study would send to Slurm, and check the cluster. Status 1 on errors.
 
 For example: python scripts/check_cluster.py --experiment strict
 """
@@ -20,7 +20,8 @@ def main(arguments: argparse.Namespace) -> None:
     """Print the lines and the findings."""
     target = f"results/{arguments.experiment}/summary.csv"
     layout = Layout(Project("config"))
-    costs = estimate(cost_settings(load_settings(layout.settings("write_cost", experiment=arguments.experiment))))
+    settings = [layout.settings("write_cost", experiment=part) for part in layout.project.parts(arguments.experiment)]
+    costs = [cost for each in settings for cost in estimate(cost_settings(load_settings(each)))]
     planned = plan(target, arguments.profile, arguments.snakemake)
     print(f"What would be sent for {target}, at most {planned.jobs_at_once} jobs at once:\n")
     print(sbatch_text(planned.jobs), flush=True)
@@ -32,7 +33,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--experiment", required=True, help="name of a file in config/experiments/, without .yaml")
+    parser.add_argument("--experiment", required=True, help="an experiment or a study, by its name")
     parser.add_argument("--profile", default="slurm", help="Snakemake profile (default: slurm)")
     parser.add_argument("--no-jobs", action="store_true", help="do not submit the one-minute jobs that check the nodes")
     parser.add_argument("--wait", type=float, default=300, help="seconds to wait for these jobs (default: 300)")

@@ -1,4 +1,4 @@
-"""Estimate the cost of an experiment: operations, time, disk space. It reads only settings, so it needs no data."""
+"""Estimate the cost of an experiment or a study: operations, time, disk space. It reads settings, and needs no data."""
 
 import argparse
 from pathlib import Path
@@ -11,20 +11,23 @@ from hatchery.planning.layout import Layout
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print the page of the experiment, with the token shards if they are there."""
+    """Print the page of the experiment, or of each of a study, with the token shards if they are there."""
     planned = {"planned_device": arguments.device, "planned_mfu": arguments.mfu, "gpus_per_node": arguments.devices}
     overrides = {key: value for key, value in planned.items() if value is not None}
     if arguments.devices is not None:
         overrides["nodes"] = 1
     layout = Layout(Project(arguments.config, {"cluster": overrides} if overrides else {}))
-    settings = cost_settings(load_settings(layout.settings("write_cost", experiment=arguments.experiment)))
-    shards = shards_on_disk(Path(layout.experiment_tokens(arguments.experiment)))
-    print(cost_markdown(settings, estimate(settings), shards), end="")
+    pages = []
+    for experiment in layout.project.parts(arguments.experiment):
+        settings = cost_settings(load_settings(layout.settings("write_cost", experiment=experiment)))
+        shards = shards_on_disk(Path(layout.experiment_tokens(experiment)))
+        pages.append(cost_markdown(settings, estimate(settings), shards))
+    print("\n".join(pages), end="")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("experiment", help="name of a file in config/experiments/, without .yaml")
+    parser.add_argument("experiment", help="an experiment or a study, by its name")
     parser.add_argument("--config", type=Path, default=Path("config"), help="the folder of the configuration")
     parser.add_argument("--device", help="device to plan for, instead of cluster.planned_device")
     parser.add_argument(

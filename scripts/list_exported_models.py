@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
-from hatchery.export.stage import list_exported_models
+from hatchery.export.listing import list_exported_models
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -5,7 +5,8 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from hatchery.analysis.settings import SeededRun, SummarySettings
+from hatchery.analysis.figures.stage import remarks
+from hatchery.analysis.settings import FigureSettings, SeededRun, SummarySettings
 from hatchery.analysis.summary import Summary, summarise
 from hatchery.analysis.summary_markdown import markdown_summary
 from hatchery.analysis.summary_text import MODELS_OF_MANY, MODELS_SHOWN, text_summary
@@ -48,6 +49,7 @@ def test_a_terminal_shows_the_first_of_many_models_and_says_how_many_more_there_
 def test_a_figure_says_how_many_models_it_leaves_out(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(mpl.rcParams, "svg.fonttype", "none")
     for left_out, said in ((0, False), (1260, True)):
-        save_drawings(lambda _: Figure(layout="constrained"), Style(), tmp_path / "figure.svg", "title", left_out)
+        remark = "\n".join(remarks(FigureSettings("many", (), left_out=left_out)))
+        save_drawings(lambda _: Figure(layout="constrained"), Style(), tmp_path / "figure.svg", "title", remark)
         text = (tmp_path / "figure.svg").read_text(encoding="utf-8")
         assert ("1,260 more models are not drawn: see summary.csv" in text) is said

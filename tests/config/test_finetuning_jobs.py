@@ -48,10 +48,11 @@ def test_jobs_of_several_tasks_are_asked_for_once(project: Project) -> None:
         return [layout.kept(f"results/bnc_mini/finetuning_jobs/{run}/{batch}/manifest.json") for run in runs]
 
     assert layout.all_kept(layout.finetuned("bnc_mini")) == jobs("batch_1")
-    # The figures of the probes need the jobs in which the probes are, and no others.
+    # Who needs the probes needs the jobs in which they are, and no others.
     project.experiment("bnc_mini")["finetuning"]["tasks_per_job"] = 14
     layout = KeptResults(project)
-    assert layout.all_kept(layout.probed("bnc_mini")) == jobs("batch_2")
+    probed = {name: path for name, path in layout.finetuned("bnc_mini").items() if "probe" in name}
+    assert layout.all_kept(probed) == jobs("batch_2")
 
 
 def test_a_job_hands_every_task_the_settings_of_a_job_of_its_own(project: Project) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from hatchery.analysis.analyses.analysis import TIDY_TABLES
+from hatchery.analysis.analyses.comparison import ComparisonSettings, pairs
 from hatchery.analysis.analyses.names import analysis_names
+from hatchery.analysis.settings import models_in_order
 from hatchery.analysis.tidy_tables import TABLES
 from hatchery.config.project import Project
 from hatchery.errors import ConfigError
@@ -65,9 +67,55 @@ def test_the_page_of_a_study_asks_for_its_analyses_and_the_pages_of_its_experime
     assert "part" not in KeptResults(Project(folder)).job("write_page", experiment="demo").arguments
 
 
+def test_an_analysis_can_ask_for_corpora_tokens_and_a_sweep(folder: Path) -> None:
+    entries = "  sizes: {analysis: corpus_sizes, published: reduced_vocabulary}\n  tokenizer_sweep: {sweep: demo}\n"
+    (folder / "studies/side.yaml").write_text(SIDE_BY_SIDE + entries, encoding="utf-8")
+    jobs = KeptResults(Project(folder))
+    sizes = jobs.job("analyse", experiment="side", analysis="sizes").arguments
+    assert sizes["tables"] == {
+        "corpus/demo": "results/corpora/demo/manifest.json",
+        "corpus/demo_suites": "results/corpora/demo/manifest.json",
+        "tokens/demo": "results/tokens/demo/demo/manifest.json",
+        "tokens/demo_suites": "results/tokens/demo/demo/manifest.json",
+    }
+    assert sizes["files"] == {"corpora/sizes": "config/published/corpora/sizes.csv"}
+    of_sweep = jobs.job("analyse", experiment="side", analysis="tokenizer_sweep").arguments
+    assert of_sweep["tables"] == {"tokenizer_sweep/demo": "results/tokenizer_sweeps/demo/manifest.json"}
+
+
+def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path) -> None:
+    text = SIDE_BY_SIDE.replace("[demo, demo_suites]", "[strict_mini]").replace("{against: demo/random}", "{}")
+    (folder / "studies/side.yaml").write_text(text, encoding="utf-8")
+    of_analysis, of_table = (
+        json.loads(stage_settings(Project(folder), stage, experiment="side", **more))["published"]
+        for stage, more in (("analyse", {"analysis": "comparison"}), ("summarise", {}))
+    )
+    assert of_table == [] and all(model.startswith("strict_mini/") for model in of_analysis[0]["rows"])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        (
+            "comparison: {against: demo/random}",
+            "tokenizer_sweep: {sweep: dmo}",
+            r"analyses\.tokenizer_sweep\.sweep: got 'dmo', no such tokenizer_sweep; .*mean 'demo'",
+        ),
+        (
+            "comparison: {against: demo/random}",
+            "correlation: {experiments: [demo_suites, demo_miniature]}",
+            r"correlation\.experiments: got 'demo_miniature', no such experiment",
+        ),
+        (
+            "comparison: {against: demo/random}",
+            "correlation: {experiments: [demo_suites, real_small]}",
+            r"correlation\.experiments: got 'real_small', no experiment of this study; there are: demo, demo_suites",
+        ),
+        (
+            "comparison: {against: demo/random}",
+            "cost_effectiveness: {sets: [set_1]}",
+            r"cost_effectiveness: sets: got 'set_1', no set of a grid; there are: none",
+        ),
         (
             "demo_suites]",
             "demo_siutes]",
@@ -84,6 +132,8 @@ def test_the_page_of_a_study_asks_for_its_analyses_and_the_pages_of_its_experime
         ),
         ("against:", "agianst:", "analyses.comparison: agianst: unknown key; .*did you mean 'against'"),
         ("demo/random", "demo/randm", "analyses.comparison: against: got 'demo/randm', no model .*'demo/random'"),
+        ("{against: demo/random}", "{variant: untraned}", "variant: got 'untraned', but no run is called like another"),
+        ("demo/random}", "demo/random, variant: x}", "comparison: variant: cannot be set beside `against`"),
         ("[demo, demo_suites]", "[demo, side]", "got 'side', which is a study; expected one of the experiments"),
     ],
 )
@@ -92,6 +142,13 @@ def test_a_mistake_is_told_with_file_key_and_nearest_name(folder: Path, old: str
     with pytest.raises(ConfigError, match=message) as caught:
         Project(folder).block("study", "side")
     assert all(re.match(r".*config/studies/side\.yaml: ", line) for line in str(caught.value).splitlines())
+
+
+def test_each_model_of_a_grid_is_compared_with_its_variant(repository: Path) -> None:
+    models = models_in_order(Project(repository / "config").shown_runs("real_scaling_laws"))
+    found = dict(pairs(ComparisonSettings(variant="untrained"), models))
+    assert len(found) == 9
+    assert all(variant == f"{model}_untrained" for model, variant in found.items())
 
 
 def test_a_study_and_an_experiment_cannot_share_a_name(folder: Path) -> None:

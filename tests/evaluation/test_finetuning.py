@@ -12,6 +12,7 @@ from hatchery.evaluation.finetuning.loop import Development, build_optimizer, se
 from hatchery.evaluation.finetuning.predicting import NotFiniteError, Predicted, predict
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.modeling.heads.registry import HeadContext, build_task_model
+from hatchery.pretraining.optimizers import AdamW
 
 CPU = torch.device("cpu")
 PROTOCOL = ProtocolSettings(
@@ -185,14 +186,14 @@ def test_a_damaged_pretrained_model_is_one_clear_error(model):
 
 def test_gradients_are_clipped_to_the_global_norm_or_left_alone(model, monkeypatch):
     norms = []
-    real_step = torch.optim.AdamW.step
+    real_step = AdamW.step
 
     def step(optimizer, *arguments, **keywords):
         gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         norms.append(float(torch.norm(torch.stack([g.norm() for g in gradients]))))
         return real_step(optimizer, *arguments, **keywords)
 
-    monkeypatch.setattr(torch.optim.AdamW, "step", step)
+    monkeypatch.setattr(AdamW, "step", step)
     short = replace(PROTOCOL, epochs=1)
     train(model(), rows(20), protocol=replace(short, max_gradient_norm=0.01))
     assert len(norms) == 5 and max(norms) <= 0.01 * 1.001

@@ -14,9 +14,10 @@ from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.errors import ConfigError, EvaluationError, ManifestError, ModelError
 from hatchery.evaluation.filled_sentences.results import FilledSentence
 from hatchery.export.card import ModelFacts, licence_id, licence_statement, model_card
+from hatchery.export.listing import list_exported_models
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import DataSource, ExportSettings
-from hatchery.export.stage import export_model, list_exported_models
+from hatchery.export.stage import export_model
 from hatchery.modeling.store import load_language_model
 from hatchery.storage.manifests import read_manifest
 from hatchery.storage.verified import write_checksums

@@ -140,7 +140,9 @@ def test_names_of_folders_that_hold_shared_results_are_no_names_of_experiments(f
 
 def test_results_of_a_job_of_several_tasks_are_linked_for_the_views_that_read_them(folder: Path) -> None:
     planned = KeptResults(Project("config"))
-    planned.all_kept(planned.ambiguous("strict_mini"))
+    ambiguous = {name: path for name, path in planned.finetuned("strict_mini").items() if "msgs" in name}
+    assert ambiguous
+    planned.all_kept(ambiguous)
     planned.write_calls()
-    for place in planned.ambiguous("strict_mini").values():
+    for place in ambiguous.values():
         assert Path(place).parent.is_symlink()

@@ -17,10 +17,11 @@ from hatchery.errors import TrainingError
 from hatchery.pretraining.batches import StepBatch, TrainingBatches, concatenate
 from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.development import DevelopmentSet
-from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker
+from hatchery.pretraining.examples import development_examples, examples_maker
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.pretraining.topology import SINGLE_PROCESS, Topology
+from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SPECIAL_IDS, SPECIAL_SETS, UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 

@@ -18,13 +18,14 @@ from safetensors.torch import load_file
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.data_order import training_phases
-from hatchery.pretraining.examples import TRAINING_SPLIT, examples_maker
+from hatchery.pretraining.examples import examples_maker
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.run import build_model
 from hatchery.pretraining.schedules import learning_rate
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.pretraining.topology import Topology
 from hatchery.runs.checkpoints import MODEL, checkpoint_folder, checkpoint_folders
+from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.development import DevelopmentSet
 from hatchery.pretraining.divergences import MEASURES, DivergenceProbe, unigram_of_run
 from hatchery.pretraining.engine import Engine
-from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples, examples_maker
+from hatchery.pretraining.examples import development_examples, examples_maker
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.loop import train
 from hatchery.pretraining.parameter_groups import build_optimizer
@@ -25,6 +25,7 @@ from hatchery.pretraining.run import build_model
 from hatchery.pretraining.settings import pretrain_settings, runtime_settings
 from hatchery.pretraining.topology import SINGLE_PROCESS
 from hatchery.runs.checkpoints import checkpoint_folders
+from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 
 pytestmark = pytest.mark.usefixtures("single_process")

@@ -27,8 +27,12 @@ WATCH = "HATCHERY_TESTS_WATCH"
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 STATUS = struct.Struct("i")
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
-# Beside what the scripts import at once.
-LOADED = ("torch._dynamo", "torch._inductor", "transformers", "snakemake.api", "snakemake.cli")
+# Beside what the scripts import at once: what they, and the Snakefile, import when they need it.
+LOADED = (
+    *("transformers", "scipy.special", "scipy.stats", "snakemake.api", "snakemake.cli"),
+    *("hatchery.corpora.punkt", "hatchery.modeling.language_model", "hatchery.planning.planned_work"),
+    *("hatchery.planning.workflow", "hatchery.running.call"),
+)
 # Settings of Python that change nothing that a test sees.
 HARMLESS = {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 
@@ -134,6 +138,11 @@ def surroundings() -> dict[str, str]:
     return {SERVER: str(place), "PATH": os.pathsep.join(search)}
 
 
+def python_beside(place: Path) -> Path:
+    """What workflows run as `python`, for a server that listens at `place`."""
+    return place.with_name("bin") / "python"
+
+
 @functools.cache
 def _server() -> tuple[Path, Path]:
     """The file that workflows run as `python`, and the socket at which the server listens."""
@@ -141,7 +150,8 @@ def _server() -> tuple[Path, Path]:
     import tempfile
 
     folder = tempfile.TemporaryDirectory(prefix="hatchery-tests-")
-    python, place = Path(folder.name, "bin/python"), Path(folder.name, "socket")
+    place = Path(folder.name, "socket")
+    python = python_beside(place)
     python.parent.mkdir()
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{Path(__file__).resolve()}" "$@"\n', encoding="utf-8")
     python.chmod(0o755)
@@ -219,6 +229,9 @@ def _become(words: bytes, streams: list[int]) -> list[str]:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    if SERVER in environment:
+        # Snakemake puts the folder of its Python first on the PATH of its jobs.
+        sys.executable = str(python_beside(Path(environment[SERVER])))
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115

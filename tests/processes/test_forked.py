@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from forked import Forked, can_be_forked, run, surroundings
+from forked import SERVER, Forked, can_be_forked, python_beside, run, surroundings
 
 SCRIPT = "scripts/clean_experiment.py"
 
@@ -39,6 +39,20 @@ def test_python_in_a_shell_command_is_forked_and_keeps_its_status(repository: Pa
     )
     first, *rest = done.stdout.splitlines()
     assert first.startswith("usage: clean_experiment.py") and rest == ["2", "3"]
+
+
+def test_jobs_of_a_forked_snakemake_are_forked(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "scripts").symlink_to(repository / "scripts")
+    (tmp_path / "Snakefile").write_text(
+        "from types import SimpleNamespace\n"
+        "from hatchery.running.software import put_own_environment_first\n"
+        "put_own_environment_first(SimpleNamespace(deployment_method=set()))\n"
+        "rule:\n    output: 'found'\n    shell: 'command -v python > {output}'\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
+    run(command, cwd=tmp_path, env={**os.environ, **surroundings()}, check=True, capture_output=True)
+    assert (tmp_path / "found").read_text(encoding="utf-8").strip() == str(python_beside(Path(surroundings()[SERVER])))
 
 
 def test_a_signal_reaches_the_process_and_is_its_status(repository: Path) -> None:

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from forked import run, surroundings
@@ -39,9 +40,13 @@ def configure(folder: Path, block: str = "cluster", **values: object) -> None:
 
 
 def snakemake(
-    folder: Path, *arguments: str, timeout: float = 1800, forked: bool = True
+    folder: Path,
+    *arguments: str,
+    timeout: float = 1800,
+    forked: bool = True,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run snakemake in `folder` with this interpreter's environment first on PATH.
+    """Run snakemake in `folder` with this interpreter's environment first on PATH, and further variables.
 
     Unless `forked`, it and its jobs are processes that start from nothing, as a user's are.
     """
@@ -49,7 +54,7 @@ def snakemake(
     return (run if forked else subprocess.run)(
         [sys.executable, "-m", "snakemake", *arguments],
         cwd=folder,
-        env={**os.environ, **(surroundings() if forked else {"PATH": path})},
+        env={**os.environ, **(surroundings() if forked else {"PATH": path}), **(environment or {})},
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -4,9 +4,10 @@ Our FLOPs are counted as a study asks. A curve knows the matrix products so far;
 shared out in proportion, which is exact where all sequences have one length.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hatchery.analysis.flops_counts import FlopsCount, training_flops
 from hatchery.analysis.published_curves import PublishedRun
@@ -31,6 +32,16 @@ class ScalingPoint:
         return float(getattr(self, axis))
 
 
+def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The rows of `runs.parquet`, of some experiments or of all, without those of a model that was there before.
+
+    Several experiments may name a model of the same settings, which is trained once. `within` are columns in whose
+    values rows must agree to count as one. Raises ManifestError for an altered table.
+    """
+    rows = read_frame(path, RUNS, experiment=experiments or None)
+    return rows.unique(["manifest", *within], keep="first", maintain_order=True).to_dicts()
+
+
 def points_of_runs(
     runs: Path, curves: Path, count: FlopsCount, experiments: Collection[str] = (), most_parameters: int | None = None
 ) -> list[ScalingPoint]:
@@ -38,17 +49,16 @@ def points_of_runs(
 
     Runs without that count of FLOPs are left out. Raises ManifestError for an altered table.
     """
-    among = experiments or None
     totals = {
         run["run"]: (run["parameters"], total, run["training_flops"])
-        for run in read_frame(runs, RUNS, experiment=among).to_dicts()
+        for run in distinct_runs(runs, experiments)
         if run["training_flops"] and (most_parameters is None or run["parameters"] <= most_parameters)
         if (total := training_flops(run, count)) is not None
     }
     columns = ("model", "run", "step", "flops", "tokens", "development_loss")
     found = []
     for model, run, step, flops, tokens, loss in (
-        read_frame(curves, CURVES, experiment=among).select(columns).iter_rows()
+        read_frame(curves, CURVES, experiment=experiments or None).select(columns).iter_rows()
     ):
         if loss is not None and run in totals and step > 0:
             parameters, total, products = totals[run]

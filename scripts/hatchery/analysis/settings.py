@@ -102,6 +102,8 @@ class FigureSettings(Settings):
     published: Published = None
     # Models of the experiment that are not drawn, because there are too many for one figure.
     left_out: int = 0
+    # Experiments of a study that have nothing to draw in it.
+    without: tuple[str, ...] = ()
 
 
 def models_in_order(runs: Iterable[SeededRun]) -> list[str]:

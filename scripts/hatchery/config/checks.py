@@ -16,7 +16,7 @@ from hatchery.config.continuation import check_continuation
 from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.own_text import check_own_text
-from hatchery.config.paper_tables import check_paper_tables, check_published_rows
+from hatchery.config.paper_tables import VALUES, check_paper_tables, check_published_rows
 from hatchery.config.protocols import resolve_protocol
 from hatchery.errors import ConfigError
 from hatchery.modeling.configuration import EncoderSizes
@@ -102,9 +102,6 @@ def _of_sequences(blocks: Blocks, sequences: Mapping[str, Any]) -> set[str]:
     keys = {"dev": "development", "test": "test"}
     return {name for name, key in keys.items() if any(group[key] > 0 for group in sequences["groups"])}
 
-
-VALUES = "published/values"
-"""Folder of the papers' numbers, below the configuration."""
 
 _SPLIT_KEYS = {"dev": "split.development_fraction", "test": "split.test_fraction"}
 
@@ -201,8 +198,7 @@ def _lengths(experiment: Mapping[str, Any], run: str, finetuned: Mapping[str, in
 def check_published(experiment: Mapping[str, Any], where: str, blocks: Blocks) -> None:
     """Raise ConfigError for a paper, a track or rows that no table of published numbers has, each on a line."""
     chosen, folder = experiment["published"], blocks.folder / VALUES
-    # The copy of the configuration that jobs of a cluster read holds no tables; its original was checked.
-    if chosen is None or not folder.is_dir():
+    if chosen is None:
         return
     papers = sorted(path.stem for path in folder.glob("*.csv"))
     if chosen["paper"] not in papers:

@@ -168,7 +168,8 @@ class Published(Settings):
     track: str = ""
     """One of the paper's tracks, where it has some."""
     rows: Annotated[dict[str, str], MinLen(1)]
-    """The published row of each of our runs and baselines."""
+    """The published row of each of our runs and baselines. `"*": "*_unconstrained"` matches by name: a run with whose
+    name for the star the paper has a row repeats that row, unless the run is named itself."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,6 +67,8 @@ def read_request(argv: Sequence[str]) -> Request | None:
 
 VARIABLE = "HATCHERY_CONFIGURATION"
 COPIES = Path(".snakemake/configurations")
+# Published rows are matched by their names.
+_ENDINGS = (".yaml", ".csv")
 
 
 def frozen_configuration(folder: str | Path, is_main_process: bool, is_real_run: bool = True) -> Path:
@@ -79,7 +81,8 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, is_real_run:
         return Path(told) if told and Path(told).is_dir() else Path(folder)
     if not is_real_run:
         return Path(folder)
-    files = {path.relative_to(folder): path.read_bytes() for path in sorted(Path(folder).rglob("*.yaml"))}
+    paths = sorted(path for ending in _ENDINGS for path in Path(folder).rglob(f"*{ending}"))
+    files = {path.relative_to(folder): path.read_bytes() for path in paths}
     content = sha256(b"".join(f"{path} {len(text)}\n".encode() + text for path, text in files.items())).hexdigest()
     copy = COPIES / content[:16]
     if not copy.is_dir():

@@ -5,13 +5,40 @@ and corpus as the original does, and says in every table why no number of its ow
 """
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from hatchery.config.blocks import Blocks
 from hatchery.errors import ConfigError
 from hatchery.settings.problems import nearest
+from hatchery.storage.records import read_rows
 
 LAYOUTS = "paper_tables"
+VALUES = "published/values"
+"""Folder of the papers' numbers, below the configuration."""
+STAR = "*"
+
+
+def with_rows_by_name(experiment: dict[str, Any], where: str, folder: Path) -> dict[str, Any]:
+    """The experiment with the published rows of the runs that are called like such, if it asks for them with a star.
+
+    `folder` is that of the configuration. Raises ConfigError for a pattern that fits no run.
+    """
+    published = experiment["published"]
+    if published is None or STAR not in published["rows"]:
+        return experiment
+    named = {model: row for model, row in published["rows"].items() if model != STAR}
+    table, pattern = folder / VALUES / f"{published['paper']}.csv", published["rows"][STAR]
+    # A paper that is not there is told later.
+    rows = read_rows(table, ("row", "track")) if table.is_file() else []
+    known = {texts["row"] for _, texts in rows if texts["track"] in ("", published["track"])}
+    found = {run: row for run in experiment["runs"] if (row := pattern.replace(STAR, run)) in known}
+    if rows and not (found and STAR in pattern):
+        raise ConfigError(
+            f"{where}: published.rows.{STAR}: got {pattern!r}, which makes a row of {table.name} of no run; expected a"
+            f" name with {STAR}, which stands for the name of a run"
+        )
+    return {**experiment, "published": {**published, "rows": found | named}}
 
 
 def check_paper_tables(name: str, experiment: Mapping[str, Any], where: str, blocks: Blocks) -> None:

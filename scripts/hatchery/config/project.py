@@ -3,7 +3,7 @@
 A broken experiment file hurts only its own targets, because nothing is read before somebody asks for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from hatchery.config.grids import WithoutGrid, write_out_grid
 from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.config.names import is_name, misnamed_file
 from hatchery.config.overrides import merged
+from hatchery.config.paper_tables import with_rows_by_name
 from hatchery.config.protocols import resolve_protocol
 from hatchery.config.reserved import RESERVED
 from hatchery.config.study_file import check_study, with_analyses
@@ -107,7 +108,8 @@ class Project:
             self._grids[name] = grid = write_out_grid(self._with_base("experiment", name), str(path))
             written = write_out(grid.document, str(path))
             try:
-                self._experiments[name] = validated(FILES["experiment"], written.document, str(path))
+                made = validated(FILES["experiment"], written.document, str(path))
+                self._experiments[name] = with_rows_by_name(made, str(path), self.folder)
             except ConfigError as error:
                 raise ConfigError(grid.as_in_the_file(written.as_in_the_file(str(error)))) from None
             self._written[name] = written
@@ -129,6 +131,10 @@ class Project:
         grid, bases = self._grids[experiment], self._written[experiment].bases
         names = {run: bases.get(run, run) for run in self._experiments[experiment]["runs"]}
         return {run: grid.sets[base] for run, base in names.items() if base in grid.sets}
+
+    def sets_of(self, experiments: Iterable[str]) -> dict[str, str]:
+        """The sets of the runs of several experiments, as a study calls these."""
+        return {f"{part}/{run}": name for part in experiments for run, name in self.sets(part).items()}
 
     def _with_base(self, kind: str, name: str, below: tuple[str, ...] = ()) -> dict[str, Any]:
         """The keys of a task or an experiment laid over those of its base, not validated.
@@ -256,7 +262,7 @@ class Project:
         check_block(kind, name, block, where, self)
         if kind == "study":
             runs = [within(part, run) for part in block["experiments"] for run in self.seeded_runs(part)]
-            check_study(block, Study(name, tuple(runs)), where, self)
+            check_study(block, Study(name, tuple(runs), self.sets_of(block["experiments"])), where, self)
 
     def _check_name(self, kind: str, name: str, where: str) -> None:
         """Results of experiments and studies lie beside each other."""

@@ -1,6 +1,6 @@
 """What stands in the file of a study, and what it asks of its experiments and of the published tables."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ from hatchery.rendering.style import Style
 from hatchery.settings.base import Settings
 from hatchery.settings.fields import BlockName, Reference, Unique
 from hatchery.settings.problems import Problems, nearest
+from hatchery.settings.walk import Named, references
 from hatchery.typed import validated
 
 PUBLISHED = "published"
@@ -54,13 +55,16 @@ def with_analyses(document: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def check_study(study: Mapping[str, Any], shown: Study, where: str, blocks: Blocks) -> None:
-    """Raise ConfigError for an analysis that does not fit the study, whose runs `shown` has, or published tables."""
+    """Raise ConfigError for an analysis that does not fit the study, whose runs `shown` has, or other files."""
     problems = Problems()
     for name, entry in study["analyses"].items():
         place = f"{where}: analyses.{name}"
         with problems.collecting(place):
             settings = settings_of(entry["analysis"], entry)
             analysis_called(entry["analysis"]).check(settings, shown)
+        for named in references(analysis_called(entry["analysis"]).settings, entry):
+            with problems.collecting():
+                _check_named(named, f"{place}.{named.key}", study["experiments"], blocks)
         with problems.collecting():
             _check_published(published_tables(entry), place, blocks)
     problems.raise_any()
@@ -82,11 +86,22 @@ def published_tables(entry: Mapping[str, Any]) -> list[str]:
     return list(analysis_called(entry["analysis"]).published(settings_of(entry["analysis"], entry)))
 
 
+def sweeps_read(entry: Mapping[str, Any]) -> list[str]:
+    """The tokenizer sweeps whose results an entry of a study's analyses reads."""
+    return list(analysis_called(entry["analysis"]).sweeps(settings_of(entry["analysis"], entry)))
+
+
+def _check_named(named: Named, where: str, experiments: Sequence[str], blocks: Blocks) -> None:
+    blocks.require(named.kind, named.name, where)
+    if named.kind == "experiment" and named.name not in experiments:
+        raise ConfigError(
+            f"{where}: got {named.name!r}, no experiment of this study; there are: {', '.join(experiments)}"
+            f"{nearest(named.name, experiments)}"
+        )
+
+
 def _check_published(tables: list[str], where: str, blocks: Blocks) -> None:
     folder = blocks.folder / PUBLISHED
-    # The copy of the configuration that jobs of a cluster read holds no tables; its original was checked.
-    if not folder.is_dir():
-        return
     known = [path.relative_to(folder).with_suffix("").as_posix() for path in sorted(folder.rglob("*.csv"))]
     for name in tables:
         if name not in known:

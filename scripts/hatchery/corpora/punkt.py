@@ -2,17 +2,40 @@
 
 The algorithm is the library's (Kiss and Strunk, Computational Linguistics 32, 2006). NLTK gives up on a regular
 expression after five seconds of wall time; here the patterns, which are linear, run without that limit, so that a
-result never depends on how busy the machine is. Importing this module imports the whole of NLTK, a second of work:
-`hatchery.corpora.sentences` does it at the first use.
+result never depends on how busy the machine is.
 """
 
+import importlib.util
 import re
 import string
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from nltk import redos
-from nltk.tokenize.punkt import PunktLanguageVars, PunktParameters, PunktSentenceTokenizer, PunktToken
+
+@contextmanager
+def _without_initialising(*packages: str) -> Iterator[None]:
+    """Let modules be imported from packages whose `__init__` is not run, outer packages first.
+
+    NLTK's loads SciPy, scikit-learn and pandas, of which Punkt needs nothing: a second and a half, in every process.
+    """
+    shells = []
+    for name in packages:
+        if name not in sys.modules and (spec := importlib.util.find_spec(name)) is not None:
+            sys.modules[name] = importlib.util.module_from_spec(spec)
+            shells.append(name)
+    try:
+        yield
+    finally:
+        # Whoever imports them later gets the whole packages.
+        for name in shells:
+            del sys.modules[name]
+
+
+with _without_initialising("nltk", "nltk.tokenize"):
+    from nltk import redos
+    from nltk.tokenize.punkt import PunktLanguageVars, PunktParameters, PunktSentenceTokenizer, PunktToken
 
 # A word of two or more plain letters, its mark, and something that cannot belong to the token of the mark. A full stop
 # and a blank may be the first of a spaced ellipsis, hence no second one after them.

@@ -16,16 +16,15 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.corpora.text_files import read_text, where_in
+from hatchery.corpora.packed_files import where_in
+from hatchery.corpora.text_files import read_text
 from hatchery.errors import SourceError
 from hatchery.settings.base import ReadingName
 from hatchery.storage.checksums import digest, sha256_file
 from hatchery.storage.sources import RawSource
 
 if TYPE_CHECKING:
-    from nltk.tokenize.punkt import PunktParameters
-
-    from hatchery.corpora.punkt import FastPunktTokenizer
+    from hatchery.corpora.punkt import FastPunktTokenizer, PunktParameters
 
 MODEL_FOLDER = Path(__file__).with_name("punkt_english")
 COLLOCATIONS, STARTERS, ABBREVIATIONS, ORTHOGRAPHY = PARAMETER_FILES = (
@@ -44,7 +43,7 @@ _POSSIBLE_END = re.compile(r"[.?!][^\w.]")
 
 @dataclass(frozen=True)
 class PunktModel:
-    """Punkt parameters, free of NLTK until they are used: importing it takes a second, and not every reader splits."""
+    """Punkt parameters, free of NLTK until they are used: not every reader splits."""
 
     abbreviations: frozenset[str]
     collocations: frozenset[tuple[str, str]]
@@ -54,7 +53,7 @@ class PunktModel:
 
     def parameters(self) -> "PunktParameters":
         """The same as NLTK's object."""
-        from nltk.tokenize.punkt import PunktParameters
+        from hatchery.corpora.punkt import PunktParameters
 
         parameters = PunktParameters()
         parameters.abbrev_types = set(self.abbreviations)

@@ -16,7 +16,6 @@ from hatchery.costs.planned_device import PlanSettings, precision_and_peak
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of, model_config, training_flops_per_sequence
 from hatchery.modeling.flops import BACKWARD_FACTOR
-from hatchery.modeling.language_model import empty_language_model
 from hatchery.pretraining.data_order import Phase, phases_from, training_phases
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.settings.base import Settings
@@ -110,6 +109,8 @@ def estimate(settings: CostSettings) -> list[RunCost]:
 
 def parameters_of(config: ModelConfig) -> int:
     """Parameters of a model, shared ones once, from the modules themselves but without memory for their values."""
+    from hatchery.modeling.language_model import empty_language_model
+
     return sum(parameter.numel() for parameter in empty_language_model(config).parameters())
 
 

@@ -57,5 +57,6 @@ def prepare_device(name: DeviceName, threads: int | None = None) -> torch.device
     # Sums over repeated ids (embeddings, position tables) otherwise vary from run to run; cuBLAS reads its variable
     # when the device is first used.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # As `use_deterministic_algorithms(True, warn_only=True)`, which imports the compiler: a second.
+    torch.set_deterministic_debug_mode("warn")
     return torch.device("cuda")

@@ -9,12 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+<<<<<<< HEAD
 from hatchery.evaluation.filled_sentences.results import ContinuedSentence, FilledSentence
+=======
+from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.evaluation.filled_sentences.results import FilledSentence
+>>>>>>> main
 from hatchery.export.settings import DataSource, ExportSettings
 from hatchery.harmless_text import visible
 from hatchery.rendering.table import Cell, Table, table
 from hatchery.rendering.templates import render
-from hatchery.storage.records import Record
 
 ENGLISH_EXAMPLE = FilledSentence("The dogs ", "sleep", " near the house.")
 HIDDEN = ("stage", "stage_version", "model")
@@ -26,21 +30,6 @@ HUB_METRICS = {
     "mcc_percent": "matthews_correlation",
     "perplexity": "perplexity",
 }
-
-
-@dataclass(frozen=True)
-class Score(Record):
-    """One row of the experiment's summary: a mean over runs, with the published value where there is one."""
-
-    model: str
-    suite: str
-    task: str
-    metric: str
-    mean: float | None
-    std: float | None
-    n: int
-    n_failed: int
-    published_mean: float | None
 
 
 @dataclass(frozen=True)
@@ -66,11 +55,15 @@ class ModelFacts:
 
 
 def model_card(
+<<<<<<< HEAD
     settings: ExportSettings,
     facts: ModelFacts,
     scores: Sequence[Score],
     filled: Sequence[FilledSentence] = (),
     continued: Sequence[ContinuedSentence] = (),
+=======
+    settings: ExportSettings, facts: ModelFacts, scores: Sequence[SummaryRow], filled: Sequence[FilledSentence] = ()
+>>>>>>> main
 ) -> str:
     """The text of README.md; sentences of the corpus are those that the model filled in, or that it continued."""
     return render(
@@ -130,6 +123,7 @@ def _is_unknown(licence: str) -> bool:
     return words in UNKNOWN_LICENCES or words.startswith(("none;", "not stated", "that of each"))
 
 
+<<<<<<< HEAD
 def _example(facts: ModelFacts, filled: Sequence[FilledSentence], continued: Sequence[ContinuedSentence]) -> str:
     """A text to try the model on: of the corpus, so in the language of the model, where there is one."""
     if facts.causal:
@@ -138,6 +132,9 @@ def _example(facts: ModelFacts, filled: Sequence[FilledSentence], continued: Seq
 
 
 def _front_matter(settings: ExportSettings, scores: Sequence[Score], causal: bool) -> list[str]:
+=======
+def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow]) -> list[str]:
+>>>>>>> main
     licence = licence_id(settings.sources)
     entries: dict[str, Any] = {"language": list(settings.languages), "license": licence}
     if licence == "other":
@@ -178,7 +175,7 @@ def _sources(sources: Sequence[DataSource]) -> Table:
     return table(("source", "licence", "terms", "origin"), rows, words=4)
 
 
-def _scores(scores: Sequence[Score]) -> Table | None:
+def _scores(scores: Sequence[SummaryRow]) -> Table | None:
     rows = [
         (
             score.suite,

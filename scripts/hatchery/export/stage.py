@@ -1,17 +1,22 @@
-"""The stages `export_model` and `list_exported_models`: folders for `transformers`, and a page that lists them."""
+"""The stage `export_model`: a model as a folder for `transformers`."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+<<<<<<< HEAD
 from hatchery.errors import ConfigError
 from hatchery.evaluation.filled_sentences.results import read_continued_sentences, read_filled_sentences
 from hatchery.export.card import ModelFacts, Score, licence_id, model_card
+=======
+from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.evaluation.filled_sentences.results import read_filled_sentences
+from hatchery.export.card import ModelFacts, licence_id, model_card
+from hatchery.export.listing import CARD
+>>>>>>> main
 from hatchery.export.model_folder import write_model_folder
-from hatchery.export.settings import ExportSettings, ListingSettings
+from hatchery.export.settings import ExportSettings
 from hatchery.modeling.store import WEIGHTS_FILE, load_language_model
-from hatchery.rendering.table import Cell, table
-from hatchery.rendering.templates import render
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 from hatchery.storage.records import read_records
@@ -19,7 +24,6 @@ from hatchery.storage.verified import vouched
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.typed import build, stage_body
 
-CARD = "README.md"
 # Averages over tasks and suites, and the perplexity; `summary_layout` shows the same in its overview.
 MAIN_TASKS = ("development", "average", "phenomenon_average")
 
@@ -65,39 +69,9 @@ def export_model(
         }
 
 
-def read_scores(summary: Path, model: str) -> list[Score]:
+def read_scores(summary: Path, model: str) -> list[SummaryRow]:
     """The rows of `model` in summary.csv, in the order of the file. Raises ManifestError when it was altered."""
-    return [score for score in read_records(vouched(summary), Score) if score.model == model]
-
-
-def list_exported_models(settings: Mapping[str, Any], models: Mapping[str, Path], output: Path) -> None:
-    """Write the page that lists an experiment's exported models, given as manifests by run.
-
-    Raises ConfigError when the models are not those of the settings, ManifestError for a damaged manifest.
-    """
-    typed = build(ListingSettings, stage_body(settings), "listing")
-    if sorted(models) != sorted(typed.runs):
-        raise ConfigError(
-            f"--model: got {', '.join(sorted(models))}, the settings list {', '.join(sorted(typed.runs))}"
-        )
-    manifests = {run: read_manifest(models[run]) for run in typed.runs}
-    names = list(dict.fromkeys(name for m in manifests.values() for name in m.measures["scores"]))
-    rows = []
-    for run, manifest in manifests.items():
-        size = next(o.bytes for o in manifest.outputs if o.path.name == WEIGHTS_FILE)
-        scores = manifest.measures["scores"]
-        rows.append(
-            [
-                Cell(run, link=f"{run}/{CARD}"),
-                f"{manifest.measures['parameters']:,}",
-                f"{size / 1e6:.1f}",
-                manifest.measures["licence"],
-                *(f"{scores[name]:.2f}" if name in scores else "-" for name in names),
-            ]
-        )
-    shown = table(["model", "parameters", "weights (MB)", "licence", *names], rows, words=(0, 3))
-    text = render("exported_models.md.j2", experiment=typed.experiment, description=typed.description, table=shown)
-    write_text(output, text)
+    return [score for score in read_records(vouched(summary), SummaryRow) if score.model == model]
 
 
 def _digests(manifest: Manifest) -> dict[str, str]:

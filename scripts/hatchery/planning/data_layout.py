@@ -199,6 +199,11 @@ def _registered_root(manifest: str) -> str | None:
         return None
 
 
+def sweep_manifest(sweep: str) -> str:
+    """Manifest of a sweep of tokenizers."""
+    return f"results/tokenizer_sweeps/{sweep}/manifest.json"
+
+
 def selection_manifest(selection: str) -> str:
     """Manifest of a selection."""
     return f"results/selections/{selection}/manifest.json"

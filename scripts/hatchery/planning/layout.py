@@ -6,19 +6,19 @@ Where results are kept that experiments share is in `kept_results.py`.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hatchery.analysis.analyses.analysis import SUMMARY
+from hatchery.analysis.analyses.analysis import CORPORA, CORPUS, SUMMARY, SWEEP, TIDY_TABLES, TOKENS
 from hatchery.analysis.analyses.registry import analysis_called
-from hatchery.analysis.figures.registry import PUBLISHED, Need, figures_drawn_from, require_figure, tables_of
-from hatchery.analysis.msgs_features import bias_features
+from hatchery.analysis.figures.registry import PUBLISHED, figures_drawn_from, require_figure, tables_of
 from hatchery.call import Argument
 from hatchery.config.continuation import origin_of, path_of
 from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.paper_tables import paper_of_tables
-from hatchery.config.study_file import published_tables, study_entry
-from hatchery.planning.data_layout import DataLayout
+from hatchery.config.study_file import published_tables, study_entry, sweeps_read
+from hatchery.planning.data_layout import DataLayout, sweep_manifest
 from hatchery.rendering.figures import Declaration
 from hatchery.settings.fields import NAME
+from hatchery.stages.figures import drawable
 
 
 class Layout(DataLayout):
@@ -43,12 +43,6 @@ class Layout(DataLayout):
             run.name: f"results/{experiment}/pretraining/{run.name}/manifest.json"
             for run in self.project.seeded_runs(experiment)
         }
-
-    def probed_while_training(self, experiment: str, key: str) -> dict[str, str]:
-        """Those of an experiment's pretrained models whose settings have this key of `pretraining` on."""
-        block, models = self.project.experiment(experiment), self.project.seeded_runs(experiment)
-        on = {run.name for run in models if pretraining_of(block, run.model)[key]}
-        return {name: path for name, path in self.pretrained(experiment).items() if name in on}
 
     def initial_model(self, experiment: str, run: str) -> list[str]:
         """Manifest of the model that a pretraining starts from; none where its weights are random."""
@@ -131,17 +125,6 @@ class Layout(DataLayout):
             for suite in block["minimal_pairs"]
         }
 
-    def probed(self, experiment: str) -> dict[str, str]:
-        """Manifests of the fine-tuning results that have layer weights (edge probing), by `RUN-sSEED:TASK`."""
-        finetuned = self.finetuned(experiment)
-        kinds = {name: self.project.block("task", name.split(":")[1])["head"]["kind"] for name in finetuned}
-        return {name: path for name, path in finetuned.items() if kinds[name] == "span_classification"}
-
-    def ambiguous(self, experiment: str) -> dict[str, str]:
-        """Manifests of the fine-tuning results on the ambiguous tasks of MSGS, by `RUN-sSEED:TASK`."""
-        finetuned = self.finetuned(experiment)
-        return {name: path for name, path in finetuned.items() if bias_features(name.split(":")[1]) is not None}
-
     def table_layout(self, experiment: str) -> list[str]:
         """The layout of a paper's tables, where the experiment repeats one, or is the miniature of one that does."""
         paper = paper_of_tables(self.project, experiment)
@@ -210,9 +193,19 @@ class Layout(DataLayout):
         return {name: f"results/{study}/analyses/{name}/manifest.json" for name in entries}
 
     def analysis_tables(self, study: str, analysis: str) -> dict[str, str]:
-        """The tables that an analysis of a study needs, by name. Raises ConfigError for one that it does not have."""
-        needs = analysis_called(study_entry(self.project, study, analysis)["analysis"]).needs
-        return {name: f"results/{study}/{name}.{'csv' if name == SUMMARY else 'parquet'}" for name in needs}
+        """The tables and manifests that an analysis of a study needs, by name.
+
+        Raises ConfigError for one that it does not have.
+        """
+        entry = study_entry(self.project, study, analysis)
+        needs = analysis_called(entry["analysis"]).needs
+        tables = {name: f"results/{study}/{name}.parquet" for name in needs if name in TIDY_TABLES}
+        if SUMMARY in needs:
+            tables[SUMMARY] = f"results/{study}/{SUMMARY}.csv"
+        parts = self.project.parts(study) if CORPORA in needs else []
+        tables |= {f"{CORPUS}/{part}": self.experiment_corpus(part) for part in parts}
+        tables |= {f"{TOKENS}/{part}": self.experiment_tokens(part) for part in parts}
+        return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in sweeps_read(entry)}
 
     def analysis_files(self, study: str, analysis: str) -> dict[str, str]:
         """The published tables that an analysis of a study reads, by their path below `config/published/`."""
@@ -259,19 +252,7 @@ class Layout(DataLayout):
         return self.figure(experiment, figure).report_text(experiment, bool(self.published(experiment)))
 
     def _drawable(self, experiment: str) -> list[str]:
-        results: dict[Need, Callable[[str], dict[str, str]]] = {
-            "runs": self.pretrained,
-            "curves": self.pretrained,
-            "divergences": lambda part: self.probed_while_training(part, "divergences"),
-            "bias_drift": lambda part: self.probed_while_training(part, "bias_drift"),
-            "layer_weights": self.pretrained,
-            "minimal_pairs": self.minimal_pairs,
-            "tasks": self.finetuned,
-            "ambiguous_tasks": self.ambiguous,
-            "probes": self.probed,
-        }
-        parts = self.project.parts(experiment)
-        has: list[str] = [need for need, found in results.items() if any(map(found, parts))]
+        has = [need for part in self.project.parts(experiment) for need in drawable(self.project, part)]
         if self.project.is_study(experiment):
             has += [entry["analysis"] for entry in self.project.block("study", experiment)["analyses"].values()]
         return has

@@ -13,11 +13,8 @@ from hatchery.pretraining.batches import Examples
 from hatchery.pretraining.objectives import objective_of
 from hatchery.pretraining.settings import PretrainSettings
 from hatchery.storage.manifests import read_manifest
-from hatchery.tokenization.documents import shards_by_split
+from hatchery.tokenization.shards import DEVELOPMENT_SPLIT, TOKEN_SHARDS, shards_by_split
 from hatchery.tokenization.token_reader import TokenShards
-
-TRAINING_SPLIT = "train"
-DEVELOPMENT_SPLIT = "dev"
 
 
 def examples_maker(shards: TokenShards, settings: Any) -> Callable[[int], Examples]:
@@ -33,7 +30,7 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
 
     None when the corpus has no development split, when it is empty, or when the settings ask for no sequence.
     """
-    has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), ".arrow", only="")
+    has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS, only="")
     if not has_split or settings.evaluation_sequences == 0:
         return None
     objective = objective_of(settings.objective)

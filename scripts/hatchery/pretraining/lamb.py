@@ -12,8 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hatchery.pretraining.optimizers import PlainOptimizer
 
-class Lamb(torch.optim.Optimizer):
+
+class Lamb(PlainOptimizer):
     """LAMB over fp32 parameters; all tensors of a group are updated together with torch's `foreach` operations.
 
     State of each parameter: `step` (int64, zero-dimensional, on the CPU), `exp_avg` and `exp_avg_sq` (like the

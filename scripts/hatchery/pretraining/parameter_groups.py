@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from hatchery.pretraining.lamb import Lamb
+from hatchery.pretraining.optimizers import AdamW
 from hatchery.pretraining.settings import OptimizerSettings
 
 UNDECAYED_NAMES = ("bias", "norm", "embedding", "layer_weights")
@@ -77,4 +78,4 @@ def build_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.opti
     betas = (settings.beta1, settings.beta2)
     if settings.name == "lamb":
         return Lamb(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon)
-    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, foreach=True)
+    return AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, foreach=True)

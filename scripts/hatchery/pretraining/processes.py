@@ -57,7 +57,8 @@ def prepare_device(device: torch.device, threads: int | None) -> None:
     if threads is not None:
         torch.set_num_threads(threads)
     if device.type == "cpu":
-        torch.use_deterministic_algorithms(True)
+        # As `use_deterministic_algorithms(True)`, which imports the compiler only to set an option of its: a second.
+        torch.set_deterministic_debug_mode("error")
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     else:
         torch.cuda.set_device(device)

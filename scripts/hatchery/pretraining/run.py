@@ -26,7 +26,7 @@ from hatchery.pretraining.data_order import training_phases
 from hatchery.pretraining.divergences import PROBED_SEQUENCES, DivergenceProbe, unigram_of_run
 from hatchery.pretraining.early_stopping import EarlyStopping
 from hatchery.pretraining.engine import Engine
-from hatchery.pretraining.examples import TRAINING_SPLIT, development_examples
+from hatchery.pretraining.examples import development_examples
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.loop import Probe, train
 from hatchery.pretraining.objective import Development
@@ -45,6 +45,7 @@ from hatchery.pretraining.topology import Topology
 from hatchery.runs.checkpoints import checkpoint_step
 from hatchery.runs.interruption import Deadline
 from hatchery.runs.lease import RunLease
+from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
 
 # Where TensorBoard and trackio write, beside the model.

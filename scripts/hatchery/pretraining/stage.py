@@ -23,7 +23,6 @@ from hatchery.pretraining.continuation import (
     initial_measures,
     keep_training_state,
 )
-from hatchery.pretraining.examples import TRAINING_SPLIT
 from hatchery.pretraining.objectives import objective_of
 from hatchery.pretraining.processes import (
     COLLECTIVE_TIMEOUT,
@@ -40,7 +39,9 @@ from hatchery.runs.folder import locked_run_folder, remove_run_folder
 from hatchery.runs.lease import Owner
 from hatchery.storage.atomic import write_bytes, write_json, write_text
 from hatchery.storage.checksums import digest
-from hatchery.storage.manifests import StageRun, is_made_from, read_manifest, stage_run, take_finished
+from hatchery.storage.finished import is_made_from, take_finished
+from hatchery.storage.manifests import StageRun, read_manifest, stage_run
+from hatchery.tokenization.shards import TRAINING_SPLIT
 
 # How long several processes wait for a run folder that another run of theirs still owns: enough for it to finish its
 # step and save a checkpoint, which it is asked for.

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
@@ -36,6 +37,9 @@ MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "*", "h")
 MUTED = "#595959"
 GRID = "#D9D9D9"
 LIGHT = 0.65
+# Points of the letters of a remark, about.
+REMARK = 8
+MOST_NAMED = 3
 # What a phone shows without making letters smaller.
 NARROW_INCHES = 3.8
 
@@ -111,17 +115,17 @@ def is_narrow(style: Style) -> bool:
 
 
 def save_drawings(
-    draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, left_out: int = 0
+    draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, remark: str = ""
 ) -> None:
     """Write what `draw` makes of `style` to `path`, and with it what it makes of a phone's width.
 
     The file shows the first; the second stands in it as a `symbol`, which a page may show instead. There is none where
-    the figure is narrow as it is. A line above the drawing says how many models are left out, if any.
+    the figure is narrow as it is. A remark, of models that are left out say, stands above the drawing.
     """
     with figure_style(style):
-        wide = _svg(draw(style), title, left_out)
+        wide = _svg(draw(style), title, remark)
         if not is_narrow(style):
-            narrow = _svg(draw(replace(style, width_inches=NARROW_INCHES)), title, left_out)
+            narrow = _svg(draw(replace(style, width_inches=NARROW_INCHES)), title, remark)
             wide = _with_symbol(wide, narrow)
     write_text(path, wide)
 
@@ -131,9 +135,10 @@ def save_svg(figure: Figure, path: str | Path, title: str) -> None:
     write_text(path, _svg(figure, title))
 
 
-def _svg(figure: Figure, title: str, left_out: int = 0) -> str:
-    if left_out:
-        figure.suptitle(f"{left_out:,} more models are not drawn: see summary.csv", fontsize="small", color=MUTED)
+def _svg(figure: Figure, title: str, remark: str = "") -> str:
+    if remark:
+        text = "\n".join(wrapped(line, figure.get_figwidth() * 72, REMARK) for line in remark.split("\n"))
+        figure.suptitle(text, fontsize="small", color=MUTED)
     FigureCanvasSVG(figure)
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Title": title, "Creator": "Hatchery", "Date": None})
@@ -151,9 +156,9 @@ def _with_symbol(wide: str, narrow: str) -> str:
     return wide[:end] + symbol + wide[end:]
 
 
-def save_figure(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, left_out: int = 0) -> None:
+def save_figure(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, remark: str = "") -> None:
     """Write a figure of an experiment with `save_drawings`, and its checksum, with which its page compares it."""
-    save_drawings(draw, style, path, title, left_out)
+    save_drawings(draw, style, path, title, remark)
     write_checksums([path])
 
 
@@ -203,6 +208,14 @@ def wrapped(text: str, width_points: float, font_size: float) -> str:
 def most_lines(labels: Sequence[str]) -> int:
     """The number of lines of the longest label."""
     return max((label.count("\n") + 1 for label in labels), default=1)
+
+
+def not_evaluated(axes: Axes, models: Sequence[str], style: Style) -> None:
+    """Say beside the title of a panel which models have no numbers in it; nothing where all have."""
+    if models:
+        named = ", ".join(models) if len(models) <= MOST_NAMED else f"{len(models)} models"
+        text = wrapped(f"not evaluated: {named}", style.width_inches * 72 * 0.5, style.font_size * 0.8)
+        axes.set_title(text, loc="right", fontsize=style.font_size * 0.8, color=MUTED)
 
 
 def abbreviated(value: float, _: int | None = None) -> str:

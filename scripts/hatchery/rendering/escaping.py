@@ -31,6 +31,7 @@ _LATEX = {
     "`": r"\textasciigrave{}",
     "±": r"$\pm$",
     "×": r"$\times$",
+    "²": r"\textsuperscript{2}",
     "ε": r"$\varepsilon$",
     "†": r"\dag{}",
     "–": "--",

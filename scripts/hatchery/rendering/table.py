@@ -18,6 +18,8 @@ from hatchery.rendering.templates import render
 
 NOT_COMPARABLE = "†"
 _HEADING_CHARACTERS = 16
+# Of LaTeX: cells of words that are longer break, in columns that share so much of the line.
+_CHARACTERS_ON_A_LINE, _SHARE_OF_SENTENCES = 60, 0.8
 # Longer LaTeX tables leave room only for small notes.
 _LINES_WITH_NOTES = 40
 
@@ -141,7 +143,7 @@ class Table:
         It needs `booktabs`, and `graphicx` to shrink what is wider than the line. `title` says which table of which
         paper it is. All text is escaped to ASCII, so that any engine compiles it.
         """
-        sides = "".join("l" if column.words else "r" for column in self.columns)
+        sides = "".join(self._latex_sides())
         caption = self.caption.removesuffix(".")
         lines = [
             rf"% {title}, with our numbers. Needs \usepackage{{booktabs}} and \usepackage{{graphicx}}.",
@@ -179,6 +181,17 @@ class Table:
             lines += [r"\par\smallskip", rf"\begin{{minipage}}{{\linewidth}}{size} {notes}\end{{minipage}}"]
         return "\n".join([*lines, r"\end{table}"]) + "\n"
 
+    def _latex_sides(self) -> list[str]:
+        """How the columns stand; columns of sentences break their lines and share most of the width."""
+        cells = [[_plain(row.cells[index]) for row in self.rows] for index in range(len(self.columns))]
+        sentences = [
+            column.words and max(map(len, texts), default=0) > _CHARACTERS_ON_A_LINE
+            for column, texts in zip(self.columns, cells, strict=True)
+        ]
+        width = rf"p{{{_SHARE_OF_SENTENCES / max(1, sum(sentences)):.2f}\linewidth}}"
+        pairs = zip(self.columns, sentences, strict=True)
+        return [width if wraps else "l" if column.words else "r" for column, wraps in pairs]
+
     def text(self, widths: Sequence[int]) -> list[str]:
         """The rows as lines of a terminal, headings first: columns of these widths, without blanks at the ends.
 
@@ -190,6 +203,25 @@ class Table:
             "".join(_fitted(text, width, words) for text, width, words in zip(row, widths, sides, strict=True)).rstrip()
             for row in rows
         ]
+
+
+# Landscape with narrow margins: the widest table of a paper has thirteen columns of numbers.
+_PREAMBLE = r"""% Shows all tables, whose files lie beside this one.
+\documentclass[10pt]{article}
+\usepackage{booktabs}
+\usepackage{graphicx}
+\usepackage[a4paper,landscape,hmargin=1.5cm,top=0.8cm,bottom=1.1cm,footskip=0.6cm]{geometry}
+\begin{document}
+"""
+
+
+def latex_of_files(numbers: Mapping[str, int]) -> str:
+    """A document that shows tables, whose files of these names lie beside it, each on a page, with their numbers."""
+    inputs = (
+        f"\\setcounter{{table}}{{{number - 1}}}\n\\input{{{name}.tex}}\n\\clearpage\n"
+        for name, number in numbers.items()
+    )
+    return f"{_PREAMBLE}{''.join(inputs)}\\end{{document}}\n"
 
 
 def as_json(table: Table) -> dict[str, Any]:

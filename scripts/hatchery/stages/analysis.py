@@ -1,6 +1,6 @@
 """Stages that read results: tables, pages, cards, exported models."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,11 @@ def published_of(project: Project, experiment: str) -> dict[str, Any] | list[dic
     if not project.is_study(experiment):
         own: dict[str, Any] | None = project.experiment(experiment)["published"]
         return own
-    chosen = {part: project.experiment(part)["published"] for part in project.parts(experiment)}
+    return under_names_of_study({part: project.experiment(part)["published"] for part in project.parts(experiment)})
+
+
+def under_names_of_study(chosen: Mapping[str, dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """What experiments repeat, if anything, with their models as a study of them calls these."""
     return [
         {**block, "rows": {f"{part}/{model}": row for model, row in block["rows"].items()}}
         for part, block in chosen.items()

@@ -1,19 +1,52 @@
 """The stage that draws any figure of an experiment or a study."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from hatchery.analysis.figures.registry import declared_figures
+from hatchery.analysis.figures.registry import NEEDS, declared_figures
+from hatchery.analysis.msgs_features import bias_features
 from hatchery.config.project import Project
 from hatchery.stages.analysis import published_of, runs_of
 from hatchery.stages.record import Stage
 
-MOST_DRAWN = 40
-"""Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""
+MOST_DRAWN, MOST_PLAIN = 40, 12
+"""Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes; and so many
+models without layer weighting."""
+
+
+def drawable(project: Project, experiment: str) -> list[str]:
+    """What an experiment's results give figures to draw (`NEEDS`)."""
+    block = project.experiment(experiment)
+    tasks, runs, shared = list(block["finetuning"]["tasks"]), list(block["runs"].values()), block["pretraining"]
+    lacking = {
+        # Of many models that only add their layers, there is nothing to see but ones.
+        "layer_weights": len(runs) > MOST_PLAIN and not any(_weighs_layers(project, run) for run in runs),
+        **{
+            key: not any(run["pretraining"].get(key, shared[key]) for run in runs)
+            for key in ("divergences", "bias_drift")
+        },
+        "minimal_pairs": not block["minimal_pairs"],
+        "tasks": not tasks,
+        "ambiguous_tasks": all(bias_features(task) is None for task in tasks),
+        "probes": all(project.block("task", task)["head"]["kind"] != "span_classification" for task in tasks),
+    }
+    return [need for need in NEEDS if not lacking.get(need, False)]
+
+
+def _weighs_layers(project: Project, run: Mapping[str, Any]) -> bool:
+    model = project.block("model", run["model"])
+    return bool(run["model_changes"].get("layer_weighting", model["layer_weighting"]) != "none")
 
 
 def figure_settings(project: Project, experiment: str, figure: str) -> dict[str, Any]:
-    """A figure of an experiment or a study, with the first models as far as they fit, and what it marks of papers."""
+    """A figure of an experiment or a study, with the first models as far as they fit, and what it marks of papers.
+
+    The experiments of a study that were not evaluated in this way are named, and none of their models is drawn.
+    """
     block, declared, runs = project.results_of(experiment), declared_figures()[figure], runs_of(project, experiment)
+    needs, parts = {need for need in declared.needs if need in NEEDS}, project.parts(experiment)
+    without = [part for part in parts if project.is_study(experiment) and not needs <= set(drawable(project, part))]
+    runs = [run for run in runs if run["model"].partition("/")[0] not in without]
     models = list(dict.fromkeys(run["model"] for run in runs))
     most = len(models) if declared.all_models else MOST_DRAWN
     left_out = len(models[most:])
@@ -24,6 +57,7 @@ def figure_settings(project: Project, experiment: str, figure: str) -> dict[str,
         "runs": [run for run in runs if run["model"] in models[:most]],
         "style": block["figures"],
         **({"left_out": left_out} if left_out else {}),
+        **({"without": without} if without else {}),
         **({"published": published_of(project, experiment)} if declared.published else {}),
     }
 

@@ -4,9 +4,10 @@ from typing import Any
 
 from hatchery.analysis.analyses.analysis import TIDY_TABLES
 from hatchery.analysis.analyses.registry import analysis_called
+from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
 from hatchery.config.study_file import study_entry
-from hatchery.stages.analysis import published_of, runs_of
+from hatchery.stages.analysis import runs_of, under_names_of_study
 from hatchery.stages.record import Stage
 
 
@@ -26,11 +27,15 @@ def analyse_settings(project: Project, experiment: str, analysis: str) -> dict[s
         "title": entry["title"] or declared.title,
         "settings": entry,
         "runs": runs_of(project, experiment),
-        "sets": {
-            f"{part}/{run}": name for part in project.parts(experiment) for run, name in project.sets(part).items()
-        },
-        "published": published_of(project, experiment),
+        "sets": project.sets_of(project.parts(experiment)),
+        "published": _repeated(project, experiment),
     }
+
+
+def _repeated(project: Project, study: str) -> list[dict[str, Any]]:
+    """The published rows that models repeat; those of a miniature stand in the place of its original's."""
+    chosen = {part: paper_tables(project, part) for part in project.parts(study)}
+    return under_names_of_study({part: tables and tables["published"] for part, tables in chosen.items()})
 
 
 STAGES = (
@@ -47,7 +52,7 @@ STAGES = (
     Stage(
         name="analyse",
         # What all analyses share; each has a version of its own, in its file.
-        version=1,
+        version=2,
         settings=analyse_settings,
         arguments=lambda layout, experiment, analysis: {
             "tables": layout.analysis_tables(experiment, analysis),

@@ -1,10 +1,9 @@
-"""Reading the documents of a corpus for tokenization: shards by split, streamed in batches, cut into sentences.
+"""Reading the documents of a corpus for tokenization: streamed in batches, cut into sentences.
 
-The layout is that of the conversion stage: Parquet shards `{split}-{i}-of-{n}.parquet`, sentences separated by one
-newline, paragraphs by a blank line. Only one batch of documents is in memory at a time.
+The layout is that of the conversion stage: Parquet shards, sentences separated by one newline, paragraphs by a blank
+line. Only one batch of documents is in memory at a time.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hatchery.errors import CorpusError
-from hatchery.storage.manifests import Manifest, OutputFile
 
-SHARD_NAME = re.compile(r"(?P<split>[a-z]+)-(?P<index>\d{5})-of-(?P<total>\d{5})\.(?:parquet|arrow)")
 COLUMNS = ("doc_id", "source", "text")
 
 
@@ -26,34 +23,6 @@ class DocumentBatch:
     doc_ids: list[str]
     sources: list[str]
     texts: list[str]
-
-
-def shards_by_split(manifest: Manifest, suffix: str = ".parquet", only: str | None = None) -> dict[str, list[Path]]:
-    """The shards that a manifest names, by split (sorted) and within a split in order of their number.
-
-    Their bytes are compared with the manifest's checksums, of one split alone where `only` names it ("" for none).
-    Raises ManifestError for a shard that differs, and CorpusError when there is none, or when a split lacks a shard or
-    mixes two runs.
-    """
-    shards: dict[str, dict[int, OutputFile]] = {}
-    totals: dict[str, set[int]] = {}
-    for output in manifest.listed(suffix):
-        match = SHARD_NAME.fullmatch(output.path.name)
-        if match:
-            shards.setdefault(match["split"], {})[int(match["index"])] = output
-            totals.setdefault(match["split"], set()).add(int(match["total"]))
-    if not shards:
-        raise CorpusError(f"{manifest.path}: names no file like train-00000-of-00001{suffix}")
-    for split, paths in shards.items():
-        if totals[split] != {len(paths)} or sorted(paths) != list(range(len(paths))):
-            raise CorpusError(f"{manifest.path}: the shards of split {split!r} are not complete: found {sorted(paths)}")
-    return {
-        split: [
-            manifest.checked(shards[split][index]) if only in (None, split) else shards[split][index].path
-            for index in sorted(shards[split])
-        ]
-        for split in sorted(shards)
-    }
 
 
 def count_documents(shards: list[Path]) -> int:

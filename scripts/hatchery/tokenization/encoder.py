@@ -20,7 +20,8 @@ from hatchery.settings.base import Settings
 from hatchery.storage.atomic import write_json, write_text
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.counts import Counts, count_by_source, frequency_at_95_percent, statistics_table
-from hatchery.tokenization.documents import count_documents, read_batches, shards_by_split, split_sentences
+from hatchery.tokenization.documents import count_documents, read_batches, split_sentences
+from hatchery.tokenization.shards import shards_by_split
 from hatchery.tokenization.special_tokens import TEXT_MARKERS
 from hatchery.tokenization.token_shards import TokenTable, id_dtype, write_shard
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer

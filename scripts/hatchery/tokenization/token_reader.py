@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hatchery.errors import CorpusError, TokenizationError
 from hatchery.storage.manifests import Manifest, read_manifest
-from hatchery.tokenization.documents import shards_by_split
+from hatchery.tokenization.shards import TOKEN_SHARDS, shards_by_split
 from hatchery.tokenization.special_tokens import recorded_special_tokens
 from hatchery.tokenization.token_shards import shard_schema
 
@@ -110,7 +110,7 @@ class TokenShards:
         """
         manifest = read_manifest(manifest_path)
         try:
-            shards = shards_by_split(manifest, ".arrow", only=split)
+            shards = shards_by_split(manifest, TOKEN_SHARDS, only=split)
         except CorpusError as error:
             raise TokenizationError(str(error)) from error
         if split not in shards:

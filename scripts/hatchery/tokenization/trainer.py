@@ -18,7 +18,8 @@ from hatchery.progress import Progress
 from hatchery.storage.atomic import atomic_path, write_json
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 from hatchery.tokenization import definitions
-from hatchery.tokenization.documents import count_documents, shards_by_split
+from hatchery.tokenization.documents import count_documents
+from hatchery.tokenization.shards import shards_by_split
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer_settings import TokenizerSettings

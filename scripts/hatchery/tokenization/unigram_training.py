@@ -9,7 +9,6 @@ expectation-maximisation and pruning of the pieces without which the likelihood 
 from collections import Counter
 
 import numpy as np
-from scipy.special import digamma
 from tokenizers import Tokenizer as Backend
 
 from hatchery.tokenization.segment_lattice import SegmentLattice
@@ -148,6 +147,8 @@ def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
 
 def _estimate(expected: np.ndarray, alive: np.ndarray) -> np.ndarray:
     """Log probabilities from expected counts, under the sparse prior of SentencePiece (digamma instead of log)."""
+    from scipy.special import digamma
+
     held = np.where(alive, np.maximum(expected, LEAST_EXPECTED_COUNT), 1.0)
     return np.where(alive, digamma(held) - digamma(held[alive].sum()), -np.inf)
 

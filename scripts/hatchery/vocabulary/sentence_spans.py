@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from nltk.tokenize.punkt import PunktSentenceTokenizer
+from hatchery.corpora.punkt import PunktSentenceTokenizer
 
 # Everything that Punkt considers, and a little more: what follows is neither part of a word nor of a number.
 _POSSIBLE_END = re.compile(r"[.?!](?=[^\w.,-])")

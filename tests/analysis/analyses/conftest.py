@@ -20,6 +20,7 @@ from hatchery.storage.atomic import write_text
 from hatchery.storage.verified import write_checksums
 
 ROWS, BATCH, LENGTH, STEPS, EVERY = 2000, 32, 64, 400, 20
+ENDS = {"model": "", "run": "-s1", "manifest": ""}
 SUITES = ("rv_glue", "rv_glue_filtered")
 
 
@@ -45,7 +46,7 @@ def invented(experiment: str, untrained: bool = False) -> tuple[list[dict[str, A
                 | {"hidden_size": hidden, "intermediate_size": 4 * hidden, "attention_heads": 4}
                 | {"vocabulary_rows": ROWS, "tied": False, "sequence_length": LENGTH, "sequences": steps * BATCH}
                 | {"steps": steps, "planned_steps": STEPS, "tokens": tokens, "training_flops": each * steps * BATCH}
-                | {"development_loss": loss, "development_perplexity": math.exp(loss), "initial": "", "manifest": "m"}
+                | {"development_loss": loss, "development_perplexity": math.exp(loss), "initial": "", "manifest": model}
             )
             for step in range(EVERY, steps + 1, EVERY):
                 seen = step * BATCH * LENGTH
@@ -71,7 +72,7 @@ def study(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Study:
         runs += more_runs
         curves += more_curves
     unpretrained = [
-        {**run, "model": f"{run['model']}_untrained", "run": f"{run['model']}_untrained-s1"}
+        {**run, **{key: f"{run['model']}_untrained{end}" for key, end in ENDS.items()}}
         for run in invented("one", untrained=True)[0]
     ]
     write_rows(folder / "runs.parquet", RUNS, runs + unpretrained)
@@ -94,7 +95,8 @@ def study(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Study:
         PublishedChoice("reduced_vocabulary", {"one/m_128_4_untrained": "rv_256_256_1024_8_8_untrained"}),
         PublishedChoice("reduced_vocabulary", {"two/m_16_1": "rv_32_32_64_1_1_unconstrained"}),
     )
-    return Study("invented", (), {}, choices, tables | {"summary": folder / "summary.csv"}, files)
+    sets = {run["model"]: "set_1" if run["layers"] < 4 else "larger" for run in runs}
+    return Study("invented", (), sets, choices, tables | {"summary": folder / "summary.csv"}, files)
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,17 @@
 """What the analyses of scaling find in a study of invented tables, and in the published files beside it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hatchery.analysis.analyses.analysis import Findings
+from hatchery.analysis.analyses.analysis import Findings, Study
+from hatchery.analysis.analyses.registry import analysis_called, settings_of
 from hatchery.analysis.flops_counts import COUNT_NAMES
+from hatchery.analysis.tidy_tables import RUNS, read_frame, write_rows
+from hatchery.errors import ConfigError
 
 Analysed = Callable[..., Findings]
 PAPER = {"paper": "reduced_vocabulary"}
@@ -96,6 +101,35 @@ def test_cost_effectiveness_sets_our_steps_beside_table_2(analysed: Analysed) ->
     assert any("development perplexity" in note for note in found.notes)
 
 
+def test_steps_can_be_those_within_the_sets_of_a_grid(analysed: Analysed) -> None:
+    found = analysed("cost_effectiveness", experiments=["one"], sizes=["num_hidden_layers"], sets=["set_1"])
+    assert [(row["from"], row["to"]) for row in found.rows] == [(1, 2)] * 4
+    assert any("within set-1" in note for note in found.notes)
+
+
+def test_an_unknown_set_is_told_with_the_nearest(study: Study) -> None:
+    analysis = analysis_called("cost_effectiveness")
+    with pytest.raises(ConfigError, match=r"sets: got 'set_2', no set of a grid; there are: set_1, larger; .*'set_1'"):
+        analysis.check(settings_of("cost_effectiveness", {"sets": ["set_2"]}), study)
+
+
+def test_a_model_that_two_experiments_name_counts_once(study: Study, analysed: Analysed, tmp_path: Path) -> None:
+    runs = read_frame(study.tables["runs"], RUNS).to_dicts()
+    # The models of `two` are those of `one`: trained once, and kept once.
+    same = [{**run, "manifest": run["manifest"].replace("two/", "one/")} for run in runs]
+    write_rows(tmp_path / "runs.parquet", RUNS, same)
+    doubled = replace(study, tables={**study.tables, "runs": tmp_path / "runs.parquet"})
+    for name, kind, count in (("power_laws", "point", 12 * 20), ("correlation", "model", 12 * 2)):
+        settings = settings_of(name, {"draws": 2} if name == "power_laws" else {})
+        assert len(rows(analysed(name, draws=2) if name == "power_laws" else analysed(name), kind=kind)) == 2 * count
+        found = analysis_called(name).run(settings, doubled)
+        assert {row["model"].partition("/")[0] for row in rows(found, kind=kind)} == {"one"}
+        assert len(rows(found, kind=kind)) == count
+    # The steps of an experiment are whole, whatever another one has.
+    steps = analysis_called("cost_effectiveness").run(settings_of("cost_effectiveness", {}), doubled)
+    assert {row["experiment"] for row in steps.rows} == {"one", "two"}
+
+
 def test_models_of_two_experiments_are_never_a_step(analysed: Analysed) -> None:
     found = analysed("cost_effectiveness", sizes=["num_hidden_layers"])
     assert len(found.rows) == 2 * 8
@@ -139,7 +173,7 @@ def test_table_3_has_our_models_below_the_rows_that_they_repeat(analysed: Analys
     anchor = [line for line in lines if line[0] == "(256, 256, 1024, 8, 8)"]
     assert anchor[0] == ["(256, 256, 1024, 8, 8)", "printed", "16.24", "110", "4.80", "51.73", "40.24"]
     assert anchor[1][1] == "one" and "-" not in anchor[1]
-    # The smallest has no twin without pretraining.
+    # The smallest has no untrained counterpart.
     assert [line[1:] for line in lines if line[0] == "(32, 32, 64, 1, 1)"][1][-1] == "-"
 
 

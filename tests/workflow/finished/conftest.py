@@ -17,6 +17,19 @@ def finished_project(tmp_path_factory: pytest.TempPathFactory, repository: Path)
     return folder
 
 
+@pytest.fixture(scope="session")
+def second_project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    """The same again in another place, by processes that start as a user's do; their logs name all that they import.
+
+    The processes of the first project were forked.
+    """
+    folder = make_project(tmp_path_factory.mktemp("another place") / "project", repository)
+    told = {"PYTHONPROFILEIMPORTTIME": "1"}
+    result = snakemake(folder, "--cores", "2", *TINY, forked=False, environment=told)
+    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
+    return folder
+
+
 @pytest.fixture(scope="module")
 def study(finished_project: Path) -> Iterator[Path]:
     """The project with a study: the tiny experiment and a copy of it, whose models and evaluations are the same."""

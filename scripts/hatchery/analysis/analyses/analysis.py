@@ -7,15 +7,22 @@ by the function that runs.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hatchery.analysis.settings import PublishedChoice, SeededRun
 from hatchery.rendering.table import Table
 from hatchery.settings.base import Settings
+from hatchery.settings.fields import Reference, Unique
 
-TIDY_TABLES, SUMMARY = ("measurements", "runs", "curves", "layers"), "summary"
-TABLES = (*TIDY_TABLES, SUMMARY)
-"""What an analysis may need: the tidy tables of a study, and its summary.csv."""
+TIDY_TABLES, SUMMARY, CORPORA = ("measurements", "runs", "curves", "layers"), "summary", "corpora"
+TABLES = (*TIDY_TABLES, SUMMARY, CORPORA)
+"""What an analysis may need: the tidy tables of a study, its summary.csv, and what its models were trained on."""
+CORPUS, TOKENS, SWEEP = "corpus", "tokens", "tokenizer_sweep"
+"""Manifests among the tables of a study: `corpus/<experiment>`, `tokens/<experiment>`, `tokenizer_sweep/<sweep>`."""
+
+
+PartsOfStudy = Annotated[tuple[Annotated[str, Reference("experiment")], ...], Unique()]
+"""Some of the experiments of a study."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +40,8 @@ class Study:
     """What an analysis is given.
 
     `runs` are all pretrained models in the order of the configuration, `sets` the set of a model that a grid made,
-    `published` the rows that they repeat. `tables` are those that the analysis needs, by name, `files` the published
-    ones, by path below `config/published/`.
+    `published` the rows that they repeat. `tables` are those that the analysis needs, by name, with the manifests of
+    corpora and sweeps among them, `files` the published ones, by path below `config/published/`.
     """
 
     name: str
@@ -43,6 +50,10 @@ class Study:
     published: tuple[PublishedChoice, ...] = ()
     tables: Mapping[str, Path] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
+
+    def manifests(self, kind: str) -> dict[str, Path]:
+        """The manifests of a kind, by the name of their experiment or sweep."""
+        return {name.partition("/")[2]: path for name, path in self.tables.items() if name.startswith(f"{kind}/")}
 
 
 @dataclass(frozen=True)
@@ -63,8 +74,9 @@ class Analysis:
     """An analysis; its name is that of its file.
 
     `needs` are names of `TABLES`. `published` gives, of settings, the tables below `config/published/` that it reads,
-    without their ending. `check` raises ConfigError, before anything is planned, for settings that do not fit the runs
-    of the study, of which it is given no tables. Raise `version` when the code finds something else.
+    without their ending, and `sweeps` the tokenizer sweeps whose results it reads. `check` raises ConfigError, before
+    anything is planned, for settings that do not fit the runs of the study, of which it is given no tables. Raise
+    `version` when the code finds something else.
     """
 
     title: str
@@ -73,4 +85,5 @@ class Analysis:
     run: Callable[[Any, Study], Findings]
     needs: tuple[str, ...] = ("measurements",)
     published: Callable[[Any], Iterable[str]] = lambda settings: ()
+    sweeps: Callable[[Any], Iterable[str]] = lambda settings: ()
     check: Callable[[Any, Study], None] = lambda settings, study: None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, PartsOfStudy, Study
 from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.units import power
@@ -24,7 +24,7 @@ OURS, TABULATED, PRINTED = "ours", "published Table 3", "printed"
 class CorrelationSettings(AnalysisSettings):
     """Which models and which scores."""
 
-    experiments: tuple[str, ...] = ()
+    experiments: PartsOfStudy = ()
     """The experiments of the study whose models count together; none names all."""
     suites: tuple[str, ...] = ()
     """Suites of tasks whose averages are correlated; none names all that have an average."""
@@ -70,13 +70,12 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
 def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
     """Means over seeds of all trained models, from the summary; what a model lacks leaves it out."""
     from hatchery.analysis.flops_counts import training_flops
+    from hatchery.analysis.scaling_points import distinct_runs
     from hatchery.analysis.summary_rows import read_summary
-    from hatchery.analysis.tidy_tables import RUNS, read_frame
 
-    among = settings.experiments or None
     trained = {
         run["model"]: run
-        for run in read_frame(study.tables["runs"], RUNS, experiment=among).to_dicts()
+        for run in distinct_runs(study.tables["runs"], settings.experiments)
         if run["steps"] and not run["initial"]
     }
     perplexities: dict[str, dict[str, float]] = {}
@@ -225,7 +224,7 @@ def _published(settings: CorrelationSettings) -> list[str]:
 
 ANALYSIS = Analysis(
     title="Perplexity and scores",
-    version=1,
+    version=2,
     settings=CorrelationSettings,
     run=analyse,
     needs=("runs", "summary"),

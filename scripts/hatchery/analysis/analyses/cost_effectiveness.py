@@ -6,11 +6,14 @@ those that follow from the perplexities that its authors logged.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, PartsOfStudy, Study
 from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
+from hatchery.errors import ConfigError
 from hatchery.rendering.table import Column, Group, Table
+from hatchery.settings.fields import Unique
+from hatchery.settings.problems import nearest
 
 if TYPE_CHECKING:
     from hatchery.analysis.scaling.cost_effectiveness import Step
@@ -32,8 +35,10 @@ Size = Literal["embedding_size", "hidden_size", "intermediate_size", "num_hidden
 class CostEffectivenessSettings(AnalysisSettings):
     """Which sizes are varied, and how cost and outcome are measured."""
 
-    experiments: tuple[str, ...] = ()
+    experiments: PartsOfStudy = ()
     """The experiments of the study; none names all. Models of different experiments are never compared."""
+    sets: Annotated[tuple[str, ...], Unique()] = ()
+    """The sets of a grid whose models are compared; none names all models."""
     sizes: tuple[Size, ...] = ("hidden_size", "num_hidden_layers", "embedding_size", "intermediate_size")
     """The sizes that are varied, in the order of the table."""
     flops: FlopsCount = "code_without_projection"
@@ -42,6 +47,15 @@ class CostEffectivenessSettings(AnalysisSettings):
     """Whose perplexity is the outcome; where it was not measured, the last development perplexity of the training."""
     paper: str = ""
     """Published values to stand beside ours: tables below config/published/; empty: none."""
+
+
+def check(settings: CostEffectivenessSettings, study: Study) -> None:
+    """Raise ConfigError for a set that no grid of the study has."""
+    known = list(dict.fromkeys(study.sets.values()))
+    for name in settings.sets:
+        if name not in known:
+            there = ", ".join(known) or "none"
+            raise ConfigError(f"sets: got {name!r}, no set of a grid; there are: {there}{nearest(name, known)}")
 
 
 def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
@@ -73,10 +87,14 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
     """Our trained models by experiment, the mean over seeds of each, and whose perplexity it is."""
     from hatchery.analysis.flops_counts import flops_per_sequence
     from hatchery.analysis.scaling.cost_effectiveness import Option
-    from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame
+    from hatchery.analysis.scaling_points import distinct_runs
+    from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 
-    among = settings.experiments or None
-    runs = [run for run in read_frame(study.tables["runs"], RUNS, experiment=among).to_dicts() if run["steps"]]
+    runs = [
+        run
+        for run in distinct_runs(study.tables["runs"], settings.experiments, within=["experiment"])
+        if run["steps"] and (not settings.sets or study.sets.get(run["model"]) in settings.sets)
+    ]
     measured = read_frame(study.tables["measurements"], MEASUREMENTS, kind=("perplexity",), task=(settings.split,))
     values = dict(measured.filter(measured["metric"] == "perplexity").select("run", "value").iter_rows())
     everywhere = bool(runs) and all(values.get(run["run"]) is not None for run in runs)
@@ -186,6 +204,8 @@ def _notes(settings: CostEffectivenessSettings, split: str, any_rows: bool) -> l
         " per training sequence in 1e9. Positive is a reduction. Both models differ in one size alone.",
         f"Ours: {split} perplexity, mean over seeds; FLOPs: {COUNT_NAMES[settings.flops]}.",
     ]
+    if settings.sets:
+        notes.append(f"Ours are compared within {', '.join(name.replace('_', '-') for name in settings.sets)}.")
     if not any_rows:
         notes.append("No two models of the study differ in one size alone.")
     if settings.paper:
@@ -204,9 +224,10 @@ def _published(settings: CostEffectivenessSettings) -> list[str]:
 
 ANALYSIS = Analysis(
     title="Cost-effectiveness of sizes",
-    version=1,
+    version=2,
     settings=CostEffectivenessSettings,
     run=analyse,
     needs=("runs", "measurements"),
     published=_published,
+    check=check,
 )

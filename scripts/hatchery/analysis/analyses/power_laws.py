@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, PartsOfStudy, Study
 from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
 from hatchery.rendering.table import Cell, Column, Group, Table
 from hatchery.settings.base import Count, Natural, Positive, Range, Settings
@@ -37,7 +37,7 @@ class RegionSettings(Settings):
 class PowerLawsSettings(AnalysisSettings):
     """How compute-optimal points are found and fitted."""
 
-    experiments: tuple[str, ...] = ()
+    experiments: PartsOfStudy = ()
     """The experiments of the study whose runs count together; none names all."""
     most_parameters: Count | None = None
     """Larger models are left out; null leaves out none."""
@@ -235,7 +235,7 @@ def _published(settings: PowerLawsSettings) -> list[str]:
 
 ANALYSIS = Analysis(
     title="Power laws",
-    version=1,
+    version=2,
     settings=PowerLawsSettings,
     run=analyse,
     needs=("runs", "curves"),

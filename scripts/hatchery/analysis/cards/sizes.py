@@ -131,7 +131,7 @@ def read_published_sizes(path: Path) -> list[PublishedSize]:
 
 
 def _compared(row: PublishedSize, table: SizeTable, selections: SizeTable) -> ComparedSize:
-    key = _place(row.source), _SPLIT_NAMES.get(row.split, _place(row.split))
+    key = place_of(row)
     return ComparedSize(
         table=" ".join(part for part in (row.paper, row.table) if part),
         source=key[0],
@@ -149,6 +149,11 @@ def _ours(key: tuple[str, str], measure: str, table: SizeTable, selections: Size
     if name in selections.get(key, {}):
         return selections[key][name]
     return table.get(key, {}).get(measure)
+
+
+def place_of(row: PublishedSize) -> tuple[str, str]:
+    """Source, and split or level, as our tables call what a published size is of."""
+    return _place(row.source), _SPLIT_NAMES.get(row.split, _place(row.split))
 
 
 def _place(name: str) -> str:

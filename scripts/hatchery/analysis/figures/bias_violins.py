@@ -46,6 +46,7 @@ from hatchery.rendering.drawing import (
     legend_rows,
     model_styles,
     most_lines,
+    not_evaluated,
     outline,
     wrapped,
 )
@@ -118,12 +119,18 @@ def violins(settings: FigureSettings, runs: BiasRuns, published: Published) -> d
         complete = set(tasks) == set(MSGS_AMBIGUOUS_TASKS)
         panels[suite] = []
         for model in models_in_order(settings.runs):
+            of_model = [models[model] for models in tasks.values() if model in models]
+            if not of_model:
+                continue
             value = published.get((model, suite, AVERAGE, AVERAGE_METRIC)) if complete else None
             panels[suite].append(
                 Violin(
                     model,
-                    [run for models in tasks.values() for run in models[model]],
-                    average_of_tasks([aggregate_runs(models[model]) for models in tasks.values()]).mean,
+                    [run for runs_of_task in of_model for run in runs_of_task],
+                    # Only over all tasks is it the mean of the suite.
+                    average_of_tasks([aggregate_runs(each) for each in of_model]).mean
+                    if len(of_model) == len(tasks)
+                    else None,
                     None if value is None else value.mean,
                 )
             )
@@ -166,6 +173,8 @@ def draw_bias_violins(settings: FigureSettings, panels: Mapping[str, Sequence[Vi
         axes.set_yticks(range(len(panel)), [labels[violin.model] for violin in panel])
         axes.set_ylim(len(panel) - 0.5, -0.5)
         axes.set_title(readable(suite), loc="left")
+        there = {violin.model for violin in panel}
+        not_evaluated(axes, [model for model in names if model not in there], style)
         axes.tick_params(axis="x", labelbottom=True)
     grid.flat[-1].set_xlabel(wrapped(BIAS_LABEL, style.width_inches * 72 * 0.66, style.font_size))
     legend_below(figure, handles, style)

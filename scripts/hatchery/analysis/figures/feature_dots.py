@@ -120,7 +120,10 @@ def draw_feature_dots(settings: FigureSettings, runs: BiasRuns, published: Publi
             for place, model in enumerate(models):
                 value = published.get((model, task.suite, task.task, METRIC))
                 mark = None if value is None else value.mean
-                _draw_row(axes, runs[task][model], place, looks[model], mark, scale, style)
+                if model in runs[task]:
+                    _draw_row(axes, runs[task][model], place, looks[model], mark, scale, style)
+                else:
+                    axes.text(0, place, "not run", ha="center", va="center", color=MUTED)
             axes.set_title(titles[pair], loc="left")
             axes.tick_params(axis="x", labelbottom=True)
             # The names stand once in a row, beside the first panel that there is.

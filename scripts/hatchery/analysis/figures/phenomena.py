@@ -43,6 +43,7 @@ from hatchery.rendering.drawing import (
     legend_rows,
     model_styles,
     most_lines,
+    not_evaluated,
     wrapped,
 )
 from hatchery.rendering.figures import Declaration
@@ -161,13 +162,16 @@ def _draw_panel(
     names = [_name(name, style) for name in panel.phenomena]
     # In percent; the axes take about 0.65 of the figure.
     number_width = (3 + 4 * 0.64 * 0.72 * font_size) * 108 / (style.width_inches * 72 * 0.65)
-    thickness = 1 / (len(models) + 0.8)
+    measured = [model for model in models if any((name, model) in panel.bars for name in panel.phenomena)]
+    thickness = 1 / (len(measured) + 0.8)
     places = panel.places()
     for group, phenomenon in zip(places, panel.phenomena, strict=True):
-        for index, model in enumerate(models):
-            bar = panel.bars[phenomenon, model]
+        for index, model in enumerate(measured):
+            bar = panel.bars.get((phenomenon, model))
+            if bar is None:
+                continue
             assert bar.mean is not None
-            place = group + (index - (len(models) - 1) / 2) * thickness
+            place = group + (index - (len(measured) - 1) / 2) * thickness
             look = styles[model]
             axes.barh(
                 place, bar.mean, height=thickness * 0.94, color=look.colour, hatch=look.hatch, edgecolor="white", lw=0.3
@@ -207,3 +211,4 @@ def _draw_panel(
     axes.tick_params(axis="x", labelbottom=True)
     axes.grid(visible=True, axis="x")
     axes.set_title(readable(panel.suite), loc="left")
+    not_evaluated(axes, [model for model in models if model not in measured], style)

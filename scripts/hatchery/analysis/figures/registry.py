@@ -18,6 +18,9 @@ Of an analysis that it needs, it is given the manifest of every entry, as `<anal
 
 PUBLISHED = "published"
 
+# What legends call the marks that the page explains.
+PUBLISHED_LABEL, FAILED_LABEL = "published mean", "failed run"
+
 Need = Literal[
     "runs",
     "curves",

@@ -11,11 +11,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from hatchery.analysis.figures.registry import FAILED_LABEL
 from hatchery.analysis.measurements import Measurement
 from hatchery.rendering.drawing import GRID, MUTED, ModelStyle, outline
 from hatchery.rendering.style import Style
 
-FAILED_LABEL = "failed run"
 NO_VALUE = "no\nvalue"
 BIAS_LANE = -1.27
 BIAS_TICKS = {-1.0: "\N{MINUS SIGN}1", -0.5: "\N{MINUS SIGN}0.5", 0.0: "0", 0.5: "+0.5", 1.0: "+1"}

@@ -1,6 +1,6 @@
 """Stage `draw_figure`: any figure of an experiment, as a drawing for wide screens and one for phones in one file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -28,5 +28,13 @@ def draw_figure(settings: Mapping[str, Any], tables: Tables, output: Path) -> No
         chosen.style,
         output,
         f"{declared.title} of {chosen.experiment}",
-        chosen.left_out,
+        "\n".join(remarks(chosen)),
     )
+
+
+def remarks(settings: FigureSettings) -> Iterator[str]:
+    """What stands above the drawing: what is not in it."""
+    if settings.left_out:
+        yield f"{settings.left_out:,} more models are not drawn: see summary.csv"
+    if settings.without:
+        yield f"not evaluated in this way: {', '.join(settings.without)}"

@@ -4,9 +4,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from hatchery.analysis.figures.published_marks import PUBLISHED_LABEL
-from hatchery.analysis.figures.registry import declared_figures
-from hatchery.analysis.figures.run_dots import FAILED_LABEL
+from hatchery.analysis.figures.registry import FAILED_LABEL, PUBLISHED_LABEL, declared_figures
 from hatchery.rendering.svg import embedded_figure, read_text
 from hatchery.storage.verified import vouched
 

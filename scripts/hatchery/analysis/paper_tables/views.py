@@ -10,17 +10,9 @@ from dataclasses import dataclass
 from hatchery.analysis.paper_tables.grid import Line, PaperTable, Value
 from hatchery.analysis.published_values import PAPERS
 from hatchery.rendering.escaping import markdown_text
-from hatchery.rendering.table import Cell, Column, Content, Group, Table, as_json, from_json
+from hatchery.rendering.table import Cell, Column, Content, Group, Table, as_json, from_json, latex_of_files
 
 TABLES_FILE, VIEWS_FILE = "tables.md", "tables.json"
-# Landscape with narrow margins: the widest table has thirteen columns of numbers.
-_PREAMBLE = r"""% Shows all tables, whose files lie beside this one.
-\documentclass[10pt]{article}
-\usepackage{booktabs}
-\usepackage{graphicx}
-\usepackage[a4paper,landscape,hmargin=1.5cm,top=0.8cm,bottom=1.1cm,footskip=0.6cm]{geometry}
-\begin{document}
-"""
 
 
 @dataclass(frozen=True)
@@ -81,11 +73,7 @@ def latex_table(table: PaperTable, labels: Mapping[str, str] | None = None) -> s
 
 def latex_document(tables: Sequence[PaperTable]) -> str:
     """A document that reads the files of the tables, which lie beside it, and numbers them as the paper does."""
-    inputs = "".join(
-        f"\\setcounter{{table}}{{{int(table.number) - 1}}}\n\\input{{{table.name}.tex}}\n\\clearpage\n"
-        for table in tables
-    )
-    return f"{_PREAMBLE}{inputs}\\end{{document}}\n"
+    return latex_of_files({table.name: int(table.number) for table in tables})
 
 
 def views_json(views: Sequence[PaperTableView]) -> str:

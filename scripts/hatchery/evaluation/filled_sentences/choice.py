@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from hatchery.errors import CorpusError
 from hatchery.storage.manifests import Manifest
-from hatchery.tokenization.documents import read_batches, shards_by_split, split_sentences
+from hatchery.tokenization.documents import read_batches, split_sentences
+from hatchery.tokenization.shards import shards_by_split
 
 FEWEST_WORDS, MOST_WORDS = 5, 14
 LEAST_LETTERS = 3

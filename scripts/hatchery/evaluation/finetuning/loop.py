@@ -23,6 +23,7 @@ from hatchery.evaluation.finetuning.selection import BestState, TrainedModel
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.seeds import derived_seed
 from hatchery.modeling.heads.task_model import TaskModel
+from hatchery.pretraining.optimizers import AdamW
 from hatchery.pretraining.parameter_groups import is_decayed
 from hatchery.pretraining.schedules import learning_rate_factor
 from hatchery.pretraining.settings import ScheduleSettings
@@ -30,7 +31,7 @@ from hatchery.pretraining.settings import ScheduleSettings
 NEVER_DECAYED = ("bias", "norm")
 
 
-def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate: float) -> torch.optim.AdamW:
+def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate: float) -> AdamW:
     """The optimiser of `model`, which must already lie on its device; groups keep their peak rate in `peak`."""
     fresh = {id(parameter) for parameter in model.fresh_parameters()}
     head_rate = learning_rate if protocol.head_learning_rate is None else protocol.head_learning_rate
@@ -44,7 +45,7 @@ def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate:
         {"params": parameters, "peak": peak, "weight_decay": decay} for (peak, decay), parameters in groups.items()
     ]
     betas = (protocol.beta1, protocol.beta2)
-    return torch.optim.AdamW(described, lr=learning_rate, betas=betas, eps=protocol.epsilon, fused=True)
+    return AdamW(described, lr=learning_rate, betas=betas, eps=protocol.epsilon, fused=True)
 
 
 def decays(name: str, protocol: ProtocolSettings) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import softmax
 
 from hatchery.errors import ConfigError
 from hatchery.evaluation.finetuning.batches import EncodedData
@@ -34,6 +33,8 @@ class LabelMapping:
 
     def apply(self, predicted: Predicted) -> Predicted:
         """Predictions int64 [n], and as scores the summed probabilities float32 [n, labels], under either rule."""
+        from scipy.special import softmax
+
         sums = softmax(predicted.scores.astype(np.float64), axis=1) @ self.membership
         if self.rule == "most_probable":
             predictions = self.membership.argmax(axis=1)[predicted.predictions]

@@ -12,26 +12,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.metrics import classification, grouped
 from hatchery.evaluation.metrics.classification import accuracy, classes, independent
-from hatchery.evaluation.metrics.scored import Metric, Scored
+from hatchery.evaluation.metrics.scored import Metric, Scored, one_each
 
 
 def _numbers(scored: Scored, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    for name, values in (("labels", scored.labels), ("predictions", scored.predictions)):
-        if values.ndim != 1 or not np.issubdtype(values.dtype, np.floating):
-            raise EvaluationError(
-                f"metric {metric}: the {name} are {values.dtype} of shape {values.shape}, expected one number per row"
-            )
-    if len(scored.labels) != len(scored.predictions) or len(scored.labels) == 0:
-        raise EvaluationError(
-            f"metric {metric}: got {len(scored.predictions)} predictions for {len(scored.labels)} labels, "
-            "expected one for each, and at least one"
-        )
-    return scored.labels, scored.predictions
+    return one_each(scored, metric, "f", "number")
 
 
 def _is_constant(values: np.ndarray) -> bool:
@@ -40,6 +29,8 @@ def _is_constant(values: np.ndarray) -> bool:
 
 def pearson(scored: Scored) -> float:
     """Pearson's correlation; 0 where one side is constant, NaN where a number is."""
+    from scipy import stats
+
     labels, predictions = _numbers(scored, "pearson")
     if _is_constant(labels) or _is_constant(predictions):
         return 0.0
@@ -51,6 +42,8 @@ def pearson(scored: Scored) -> float:
 
 def spearman(scored: Scored) -> float:
     """Spearman's correlation of ranks, ties averaged; 0 where one side is constant, NaN where a number is."""
+    from scipy import stats
+
     labels, predictions = _numbers(scored, "spearman")
     if _is_constant(labels) or _is_constant(predictions):
         return 0.0

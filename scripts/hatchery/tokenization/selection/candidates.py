@@ -14,11 +14,11 @@ from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import Manifest
 from hatchery.storage.parts import make_parts
-from hatchery.tokenization.documents import shards_by_split
 from hatchery.tokenization.selection.backends import open_backend
 from hatchery.tokenization.selection.nested import cut_down, is_nested, vocabulary_size
 from hatchery.tokenization.selection.settings import CandidateType, SweepSettings
 from hatchery.tokenization.selection.tasks import TrainTask, load_definition, train_part
+from hatchery.tokenization.shards import shards_by_split
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import TokenizerSettings
 

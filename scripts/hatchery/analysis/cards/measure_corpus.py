@@ -23,7 +23,8 @@ from hatchery.corpora.documents import SCHEMA, SPLITS
 from hatchery.errors import CorpusError
 from hatchery.progress import Progress
 from hatchery.storage.manifests import Manifest
-from hatchery.tokenization.documents import count_documents, shards_by_split
+from hatchery.tokenization.documents import count_documents
+from hatchery.tokenization.shards import shards_by_split
 
 DOCUMENTS_PER_BATCH = 64
 BLOCK_CHARACTERS = 1 << 20

@@ -1,0 +1,161 @@
+"""What the models of a study were trained on: selected texts and tokens by corpus and level, and sequences by split.
+
+Source: Table 1 and section 3.2 of the reduced-vocabulary study. With `published`, printed sizes stand beside ours.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hatchery.analysis.analyses.analysis import (
+    CORPORA,
+    CORPUS,
+    TOKENS,
+    Analysis,
+    AnalysisSettings,
+    Findings,
+    PartsOfStudy,
+    Study,
+)
+from hatchery.rendering.table import Column, Group, Row, Table
+from hatchery.units import count
+
+if TYPE_CHECKING:
+    from hatchery.analysis.cards.sizes import PublishedSize, SizeTable
+
+SIZES_FILE = "corpora/sizes"
+PRINTED = "printed"
+SELECTED = {"texts": "sentences or spans", "tokens": "tokens"}
+GROUPED = {"documents": "sequences", "tokens": "tokens"}
+"""Measures of the two tables, and their headings."""
+Place = tuple[str, str]
+"""Source, and level or split; `(all)` stands for the sum over either."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusSizesSettings(AnalysisSettings):
+    """Whose corpora, and which printed sizes stand beside them."""
+
+    experiments: PartsOfStudy = ()
+    """The experiments of the study whose corpora are shown; none names all."""
+    published: str = ""
+    """What the table of printed sizes, config/published/corpora/sizes.csv, calls the corpus; empty: none."""
+
+
+def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
+    """Counts of every corpus, printed ones first. Raises ManifestError or EvaluationError."""
+    from hatchery.analysis.cards.sizes import ALL, read_published_sizes
+    from hatchery.corpora.documents import SPLITS
+
+    rows = read_published_sizes(study.files[SIZES_FILE]) if settings.published else []
+    printed = [row for row in rows if row.corpus == settings.published and row.value is not None]
+    selected, grouped = _ours(settings, study)
+    if settings.published:
+        selected = {PRINTED: _printed(printed, selected=True), **selected}
+        grouped = {PRINTED: _printed(printed, selected=False), **grouped}
+    places = [place for sizes in selected.values() for place in sizes]
+    by_source = [place for place in dict.fromkeys(places) if ALL not in place]
+    totals = [place for place in dict.fromkeys(places) if place[0] == ALL and place[1] != ALL] + [(ALL, ALL)]
+    splits = [(ALL, split) for split in (*SPLITS, ALL) if any((ALL, split) in sizes for sizes in grouped.values())]
+    tables = [
+        _table("Selected texts by corpus and level", ("corpus", "level"), SELECTED, selected, [by_source, totals]),
+        _table("Sequences by split", ("split",), GROUPED, grouped, [splits]),
+    ]
+    numbers = [*_rows("selected", SELECTED, selected), *_rows("sequences", GROUPED, grouped)]
+    return Findings(numbers, tables if places else tables[1:], _notes(settings, printed))
+
+
+def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeTable"], dict[str, "SizeTable"]]:
+    """What was selected for each experiment, by source and level, and its sequences, by source and split."""
+    from hatchery.analysis.cards.inputs import read_selections, read_statistics, read_token_statistics
+    from hatchery.analysis.cards.sizes import ALL, selection_sizes, size_table
+    from hatchery.storage.manifests import read_manifest
+
+    selected, grouped = {}, {}
+    tokens = study.manifests(TOKENS)
+    for experiment, path in study.manifests(CORPUS).items():
+        if experiment not in (settings.experiments or study.manifests(CORPUS)):
+            continue
+        corpus = read_manifest(path)
+        subwords = read_token_statistics(read_manifest(tokens[experiment]), corpus)
+        sizes = size_table(read_statistics(corpus), subwords)
+        grouped[experiment] = {
+            key: {"documents": row["documents"], "tokens": row["subwords"]}
+            for key, row in sizes.items()
+            if key[0] == ALL
+        }
+        selected[experiment] = selection_sizes(read_selections(corpus), sizes)
+    return selected, grouped
+
+
+def _printed(rows: Sequence["PublishedSize"], selected: bool) -> "SizeTable":
+    """The printed sizes under our names for their places and measures."""
+    from hatchery.analysis.cards.sizes import ALL, place_of
+    from hatchery.corpora.documents import SPLITS
+
+    found: SizeTable = {}
+    for row in rows:
+        source, place = place_of(row)
+        of_split = source == ALL and place in (*SPLITS, ALL) and row.measure == "documents"
+        measure = "texts" if row.measure in ("sentences", "spans", "sentences_or_spans") else row.measure
+        if of_split != selected and measure in (SELECTED if selected else GROUPED) and row.size is not None:
+            found.setdefault((source, place), {})[measure] = round(row.size)
+    return found
+
+
+def _rows(kind: str, measures: Mapping[str, str], sizes: Mapping[str, "SizeTable"]) -> list[dict[str, Any]]:
+    return [
+        {"kind": kind, "of": of, "source": source, "place": place, "measure": measure, "number": row[measure]}
+        for of, table in sizes.items()
+        for (source, place), row in table.items()
+        for measure in measures
+        if measure in row
+    ]
+
+
+def _table(
+    caption: str,
+    header: Sequence[str],
+    measures: Mapping[str, str],
+    sizes: Mapping[str, "SizeTable"],
+    groups: Sequence[Sequence[Place]],
+) -> Table:
+    """A row for each place, a column for each measure of each source of numbers; a place's last words are its name."""
+    shown = [(measure, of) for measure in measures for of in sizes]
+    columns = [Column(text, words=True) for text in header]
+    columns += [Column(f"{measures[measure]}, {of}") for measure, of in shown]
+
+    def cells(place: Place) -> Row:
+        numbers = [sizes[of].get(place, {}).get(measure) for measure, of in shown]
+        names = [_name(part) for part in place[-len(header) :]]
+        return Row([*names, *(count(number) or "-" for number in numbers)])
+
+    return Table(columns, [Group([cells(place) for place in group]) for group in groups if group], caption)
+
+
+def _name(part: str) -> str:
+    from hatchery.analysis.cards.sizes import ALL
+
+    return "all" if part == ALL else part.replace("_", " ")
+
+
+def _notes(settings: CorpusSizesSettings, printed: Sequence["PublishedSize"]) -> list[str]:
+    notes = [
+        "Tokens are those of each experiment's tokenizer, in the sequences that were made of the texts. A dash stands"
+        " where a number is not printed, or where texts of several sources were selected together.",
+    ]
+    if settings.published and not printed:
+        notes.append(f"No size of {settings.published!r} is published.")
+    if printed:
+        notes.append("Printed numbers are multiplied out; the paper rounds most of them to millions.")
+    return notes
+
+
+ANALYSIS = Analysis(
+    title="Text that the models were trained on",
+    version=1,
+    settings=CorpusSizesSettings,
+    run=analyse,
+    needs=(CORPORA,),
+    published=lambda settings: [SIZES_FILE] if settings.published else [],
+)

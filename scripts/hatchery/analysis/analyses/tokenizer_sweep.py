@@ -1,0 +1,92 @@
+"""The tokenizers that a sweep compared, with the chosen one, in the layout of Table 6 of the reduced-vocabulary study.
+
+The sweep sets printed values beside its own; here are those that the paper has. All measures are in the sweep's tables.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from hatchery.analysis.analyses.analysis import SWEEP, Analysis, AnalysisSettings, Findings, Study
+from hatchery.rendering.table import Cell, Column, Content, Group, Table
+from hatchery.settings.fields import Reference
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerSweepSettings(AnalysisSettings):
+    """Which sweep."""
+
+    sweep: Annotated[str, Reference("tokenizer_sweep")]
+    """A file of config/tokenizer_sweeps/."""
+
+
+MEASURES = {
+    "word_split_ratio": ("word-split ratio", 2),
+    "esms_published_code": ("ESMS", 4),
+    "esms_definition": ("ESMS by definition", 4),
+}
+"""Columns of `selection.csv`, their headings and decimals."""
+PRINTED = {"word_split_ratio": "published_word_split_ratio", "esms_published_code": "published_esms"}
+FLAGS = ("selected_within_type", "final_choice")
+
+
+def analyse(settings: TokenizerSweepSettings, study: Study) -> Findings:
+    """The rows of the sweep. Raises ManifestError or EvaluationError."""
+    from hatchery.storage.manifests import read_manifest
+    from hatchery.storage.records import read_rows
+
+    manifest = read_manifest(study.manifests(SWEEP)[settings.sweep])
+    columns = ("type", "size", "vocabulary_size", *MEASURES, *PRINTED.values(), *FLAGS)
+    found = [
+        {column: texts[column] for column in columns}
+        for _, texts in read_rows(manifest.file("selection.csv"), columns, columns[:2])
+    ]
+    any_printed = any(row[column] for row in found for column in PRINTED.values())
+    groups = {kind: [_cells(row, any_printed) for row in found if row["type"] == kind] for kind in _types(found)}
+    header = [Column("tokenizer", words=True), Column("entries")]
+    for measure, (heading, _) in MEASURES.items():
+        header += [Column(heading)]
+        header += [Column(f"{heading}, printed")] if any_printed and measure in PRINTED else []
+    table = Table(header, [Group(rows) for rows in groups.values()], "Tokenizers of different types and sizes")
+    return Findings(found, [table], _notes(found, any_printed))
+
+
+def _types(rows: list[dict[str, str]]) -> list[str]:
+    return list(dict.fromkeys(row["type"] for row in rows))
+
+
+def _cells(row: Mapping[str, str], any_printed: bool) -> list[Content]:
+    chosen = row["selected_within_type"] == "1"
+    entries = f"{int(row['size']):,}" if row["size"].isdigit() else "pre-trained"
+    cells: list[Content] = [Cell(row["type"].replace("_", " "), bold=chosen), Cell(entries, bold=chosen)]
+    for measure, (_, decimals) in MEASURES.items():
+        cells.append(f"{float(row[measure]):.{decimals}f}" if row[measure] else "-")
+        if any_printed and measure in PRINTED:
+            cells.append(row[PRINTED[measure]] or "-")
+    return cells
+
+
+def _notes(rows: list[dict[str, str]], any_printed: bool) -> list[str]:
+    final = [row for row in rows if row["final_choice"] == "1"]
+    notes = [
+        f"Bold: the size chosen of each type, whose ratio is closest to that of the pre-trained tokenizer. Chosen of"
+        f" these: {row['type'].replace('_', ' ')} with {int(row['size']):,} entries."
+        for row in final
+    ]
+    notes.append(
+        "ESMS as the study's code counts it; its definition in the paper, words whose tokens are exactly the morphemes,"
+        " gives other numbers."
+    )
+    if any_printed:
+        notes.append("Printed values are those of the paper, on its corpus and its list of morphemes.")
+    return notes
+
+
+ANALYSIS = Analysis(
+    title="Choice of the tokenizer",
+    version=1,
+    settings=TokenizerSweepSettings,
+    run=analyse,
+    needs=(),
+    sweeps=lambda settings: [settings.sweep],
+)

@@ -1,0 +1,45 @@
+"""The stage `list_exported_models`: a page that lists the models of an experiment; it reads manifests, and no model."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hatchery.errors import ConfigError
+from hatchery.export.settings import ListingSettings
+from hatchery.rendering.table import Cell, table
+from hatchery.rendering.templates import render
+from hatchery.storage.atomic import write_text
+from hatchery.storage.manifests import read_manifest
+from hatchery.typed import build, stage_body
+
+CARD = "README.md"
+
+
+def list_exported_models(settings: Mapping[str, Any], models: Mapping[str, Path], output: Path) -> None:
+    """Write the page that lists an experiment's exported models, given as manifests by run.
+
+    Raises ConfigError when the models are not those of the settings, ManifestError for a damaged manifest.
+    """
+    typed = build(ListingSettings, stage_body(settings), "listing")
+    if sorted(models) != sorted(typed.runs):
+        raise ConfigError(
+            f"--model: got {', '.join(sorted(models))}, the settings list {', '.join(sorted(typed.runs))}"
+        )
+    manifests = {run: read_manifest(models[run]) for run in typed.runs}
+    names = list(dict.fromkeys(name for m in manifests.values() for name in m.measures["scores"]))
+    rows = []
+    for run, manifest in manifests.items():
+        size = manifest.listed(".safetensors")[0].bytes
+        scores = manifest.measures["scores"]
+        rows.append(
+            [
+                Cell(run, link=f"{run}/{CARD}"),
+                f"{manifest.measures['parameters']:,}",
+                f"{size / 1e6:.1f}",
+                manifest.measures["licence"],
+                *(f"{scores[name]:.2f}" if name in scores else "-" for name in names),
+            ]
+        )
+    shown = table(["model", "parameters", "weights (MB)", "licence", *names], rows, words=(0, 3))
+    text = render("exported_models.md.j2", experiment=typed.experiment, description=typed.description, table=shown)
+    write_text(output, text)

@@ -1,0 +1,58 @@
+"""The shards of documents and of tokens that a manifest names: `{split}-{i}-of-{n}.parquet` or `.arrow`."""
+
+import re
+from pathlib import Path
+
+from hatchery.errors import CorpusError, HatcheryError
+from hatchery.storage.manifests import Manifest, OutputFile, read_manifest
+
+TOKEN_SHARDS = ".arrow"
+"""The suffix of shards of tokens; those of documents are Parquet."""
+TRAINING_SPLIT = "train"
+DEVELOPMENT_SPLIT = "dev"
+SHARD_NAME = re.compile(r"(?P<split>[a-z]+)-(?P<index>\d{5})-of-(?P<total>\d{5})\.(?:parquet|arrow)")
+
+
+def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]]:
+    """The shards that a manifest names, by split (sorted) and within a split in order of their number; reads none.
+
+    Raises CorpusError when there is none, or when a split lacks a shard or mixes two runs.
+    """
+    shards: dict[str, dict[int, OutputFile]] = {}
+    totals: dict[str, set[int]] = {}
+    for output in manifest.listed(suffix):
+        match = SHARD_NAME.fullmatch(output.path.name)
+        if match:
+            shards.setdefault(match["split"], {})[int(match["index"])] = output
+            totals.setdefault(match["split"], set()).add(int(match["total"]))
+    if not shards:
+        raise CorpusError(f"{manifest.path}: names no file like train-00000-of-00001{suffix}")
+    for split, files in shards.items():
+        if totals[split] != {len(files)} or sorted(files) != list(range(len(files))):
+            raise CorpusError(f"{manifest.path}: the shards of split {split!r} are not complete: found {sorted(files)}")
+    return {split: [shards[split][index] for index in sorted(shards[split])] for split in sorted(shards)}
+
+
+def shards_by_split(manifest: Manifest, suffix: str = ".parquet", only: str | None = None) -> dict[str, list[Path]]:
+    """The paths of `listed_shards`.
+
+    Their bytes are compared with the manifest's checksums, of one split alone where `only` names it ("" for none).
+    Raises ManifestError for a shard that differs, and CorpusError as `listed_shards`.
+    """
+    return {
+        split: manifest.check(files) if only in (None, split) else [file.path for file in files]
+        for split, files in listed_shards(manifest, suffix).items()
+    }
+
+
+def check_ahead(manifest: Path, suffix: str, split: str) -> None:
+    """Begin to compare the shards of a split in a thread, if there are any; who reads them compares what is left.
+
+    Called while one processor imports the modules of a command. It raises nothing: the reader will.
+    """
+    try:
+        found = read_manifest(manifest)
+        shards = listed_shards(found, suffix)
+    except HatcheryError:
+        return
+    found.check_ahead(shards.get(split, []))
