@@ -9,12 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-<<<<<<< HEAD
-from hatchery.evaluation.filled_sentences.results import ContinuedSentence, FilledSentence
-=======
 from hatchery.analysis.summary_rows import SummaryRow
-from hatchery.evaluation.filled_sentences.results import FilledSentence
->>>>>>> main
+from hatchery.evaluation.filled_sentences.results import ContinuedSentence, FilledSentence
 from hatchery.export.settings import DataSource, ExportSettings
 from hatchery.harmless_text import visible
 from hatchery.rendering.table import Cell, Table, table
@@ -55,15 +51,11 @@ class ModelFacts:
 
 
 def model_card(
-<<<<<<< HEAD
     settings: ExportSettings,
     facts: ModelFacts,
-    scores: Sequence[Score],
+    scores: Sequence[SummaryRow],
     filled: Sequence[FilledSentence] = (),
     continued: Sequence[ContinuedSentence] = (),
-=======
-    settings: ExportSettings, facts: ModelFacts, scores: Sequence[SummaryRow], filled: Sequence[FilledSentence] = ()
->>>>>>> main
 ) -> str:
     """The text of README.md; sentences of the corpus are those that the model filled in, or that it continued."""
     return render(
@@ -123,7 +115,6 @@ def _is_unknown(licence: str) -> bool:
     return words in UNKNOWN_LICENCES or words.startswith(("none;", "not stated", "that of each"))
 
 
-<<<<<<< HEAD
 def _example(facts: ModelFacts, filled: Sequence[FilledSentence], continued: Sequence[ContinuedSentence]) -> str:
     """A text to try the model on: of the corpus, so in the language of the model, where there is one."""
     if facts.causal:
@@ -131,10 +122,7 @@ def _example(facts: ModelFacts, filled: Sequence[FilledSentence], continued: Seq
     return visible((filled or [ENGLISH_EXAMPLE])[0].with_gap(facts.mask_token))
 
 
-def _front_matter(settings: ExportSettings, scores: Sequence[Score], causal: bool) -> list[str]:
-=======
-def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow]) -> list[str]:
->>>>>>> main
+def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow], causal: bool) -> list[str]:
     licence = licence_id(settings.sources)
     entries: dict[str, Any] = {"language": list(settings.languages), "license": licence}
     if licence == "other":

@@ -4,16 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-<<<<<<< HEAD
-from hatchery.errors import ConfigError
-from hatchery.evaluation.filled_sentences.results import read_continued_sentences, read_filled_sentences
-from hatchery.export.card import ModelFacts, Score, licence_id, model_card
-=======
 from hatchery.analysis.summary_rows import SummaryRow
-from hatchery.evaluation.filled_sentences.results import read_filled_sentences
+from hatchery.evaluation.filled_sentences.results import read_continued_sentences, read_filled_sentences
 from hatchery.export.card import ModelFacts, licence_id, model_card
 from hatchery.export.listing import CARD
->>>>>>> main
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import ExportSettings
 from hatchery.modeling.store import WEIGHTS_FILE, load_language_model
