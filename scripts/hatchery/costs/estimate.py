@@ -129,8 +129,8 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     config = model_config({**model, "vocab_size": settings.vocabulary_size}, f"cost.runs.{planned.name}.model")
     phases = phases_from(training_phases(run), planned.first_step)
     parameters = parameters_of(config)
-    sequences = sum(_sequences(phase) for phase in phases)
-    tokens = sum(_sequences(phase) * phase.sequence_length for phase in phases)
+    sequences = round(sum(_sequences(phase) for phase in phases))
+    tokens = round(sum(_sequences(phase) * phase.sequence_length for phase in phases))
 
     def per_sequence(length: int, labelled_share: float) -> float:
         return training_flops_per_sequence(model, settings.vocabulary_size, length, labelled_share)
@@ -146,7 +146,7 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     )
     precision, peak = precision_and_peak(run.precision, plan)
     wall = (training + development) / (peak * plan.mfu)
-    family, work = family_of(config), [(_sequences(phase), phase.sequence_length) for phase in phases]
+    family, work = family_of(config), [(round(_sequences(phase)), phase.sequence_length) for phase in phases]
     model_bytes = parameters * BYTES_PER_VALUE
     # A model that is not trained has none.
     checkpoint = model_bytes * (1 + OPTIMIZER_MOMENTS) if run.steps else 0
@@ -175,8 +175,8 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     )
 
 
-def _sequences(phase: Phase) -> int:
-    return (phase.last_step - phase.first_step) * phase.batch_size
+def _sequences(phase: Phase) -> float:
+    return (phase.last_step - phase.first_step) * phase.sequences_per_step
 
 
 def _evaluations(run: PretrainSettings, first_step: int) -> int:

@@ -3,6 +3,7 @@
 Every process of a run does the same; only the first one has a lease of the run folder and keeps anything.
 """
 
+import math
 import os
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.bias_drift import BiasDrift
 from hatchery.pretraining.continuation import (
+    TOKENIZER_FILE,
     initial_checkpoint,
     load_initial_,
 )
@@ -29,7 +31,7 @@ from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.examples import development_examples
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.loop import Probe, train
-from hatchery.pretraining.objective import Development
+from hatchery.pretraining.objective import Development, Objective
 from hatchery.pretraining.objectives import objective_of
 from hatchery.pretraining.output_bias import prepare_output_
 from hatchery.pretraining.parameter_groups import build_optimizer
@@ -45,6 +47,7 @@ from hatchery.pretraining.topology import Topology
 from hatchery.runs.checkpoints import checkpoint_step
 from hatchery.runs.interruption import Deadline
 from hatchery.runs.lease import RunLease
+from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
 
@@ -145,7 +148,7 @@ def train_run(
         options.workers,
         pin_memory=device.type == "cuda",
     )
-    held_out = _development_sets(settings, options, inputs, topology)
+    held_out = _development_sets(settings, objective, options, inputs, topology)
     if settings.early_stopping is not None and held_out is None:
         raise ConfigError(
             "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, whose "
@@ -177,7 +180,7 @@ def train_run(
             stopping = EarlyStopping(settings.early_stopping, record.rows(), first_step, objective.criterion)
         clip = settings.optimizer.max_gradient_norm
         with Engine(model, optimizer, clip, precision, device, topology, options.compile) as engine:
-            train(settings, engine, loader, held_out and held_out.scored, record, probes, deadline, stopping)
+            train(settings, objective, engine, loader, held_out and held_out.scored, record, probes, deadline, stopping)
     record.best.restore_(model)
     return Trained(model, record, start, loader.waited_seconds, stopping)
 
@@ -190,14 +193,15 @@ class HeldOut(NamedTuple):
 
 
 def _development_sets(
-    settings: PretrainSettings, options: RuntimeSettings, inputs: Inputs, topology: Topology
+    settings: PretrainSettings, objective: Objective, options: RuntimeSettings, inputs: Inputs, topology: Topology
 ) -> HeldOut | None:
     examples = development_examples(inputs.tokens, settings)
     if examples is None:
         return None
-    share = options.micro_batch_size or -(-settings.batch_size // topology.world_size)
-    objective = objective_of(settings.objective)
-    scored = objective.development(examples, settings.evaluation_sequences, share, topology)
+    sequences = settings.objective.sequences_of_step(settings.batch_size, settings.sequence_length)
+    share = options.micro_batch_size or max(1, math.ceil(sequences / topology.world_size))
+    tokenizer = read_manifest(inputs.tokenizer).file(TOKENIZER_FILE)
+    scored = objective.development(examples, settings.evaluation_sequences, share, topology, tokenizer)
     if settings.evaluation_sequences <= PROBED_SEQUENCES:
         return HeldOut(scored, scored)
     return HeldOut(scored, objective.development(examples, PROBED_SEQUENCES, share, topology))
