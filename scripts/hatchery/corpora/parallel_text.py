@@ -20,7 +20,7 @@ from hatchery.storage.sources import RawSource
 
 EMPTY_SIDE = "a side without text"
 _ROWS_PER_BATCH = 1000
-Pairs = Iterator[tuple[Any, Any]]
+Pairs = Iterator[tuple[str, ...]]
 
 
 def files(source: RawSource, options: ParallelTextOptions) -> list[str]:
