@@ -35,9 +35,9 @@ from hatchery.objectives.settings import MaskingSettings
 from hatchery.pretraining.batches import StepBatch, TrainingBatches
 from hatchery.pretraining.data_order import Phase
 from hatchery.pretraining.engine import Engine
-from hatchery.pretraining.examples import TRAINING_SPLIT
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.loop import train
+from hatchery.pretraining.objectives import objective_of
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.precision import resolve_precision
 from hatchery.pretraining.processes import prepare_device, process_group, select_device
@@ -50,6 +50,7 @@ from hatchery.pretraining.settings import (
     ScheduleSettings,
 )
 from hatchery.pretraining.topology import Topology, read_topology
+from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 
 LIMIT = 0.92
@@ -153,7 +154,7 @@ def run(arguments: argparse.Namespace, topology: Topology, folder: Path) -> dict
             loader = Turns(batches, arguments.workers, bare, engine)
             record = RunRecord(folder, topology, settings.steps, "training_loop", runtime, device, precision)
             started = time.perf_counter()
-            train(settings, engine, loader, None, record)
+            train(settings, objective_of(settings.objective), engine, loader, None, record)
             wall = time.perf_counter() - started
     # The first steps fill allocators and the loader's queue.
     kept = slice(2, None)

@@ -150,11 +150,11 @@ def test_the_output_holds_what_smoothed_losses_are_made_of() -> None:
         log_probabilities = model.logits_at(hidden).log_softmax(dim=-1)
     assert output.n_labelled == len(targets) == 13
     assert torch.allclose(
-        output.nll_sum, nn.functional.nll_loss(log_probabilities, targets, reduction="sum"), atol=1e-3
+        output.loss_sum, nn.functional.nll_loss(log_probabilities, targets, reduction="sum"), atol=1e-3
     )
     assert torch.allclose(output.log_probability_sums, log_probabilities.sum(dim=0), atol=1e-3)
     smoothed = nn.functional.cross_entropy(model.logits_at(hidden), targets, reduction="sum", label_smoothing=0.1)
-    ours = 0.9 * output.nll_sum - 0.1 / VOCABULARY * output.log_probability_sums.sum()
+    ours = 0.9 * output.loss_sum - 0.1 / VOCABULARY * output.log_probability_sums.sum()
     assert torch.allclose(ours, smoothed, atol=1e-3)
 
 
@@ -164,7 +164,7 @@ def test_a_saved_model_is_the_same_model(tmp_path: object) -> None:
     loaded = load_language_model(tmp_path)  # type: ignore[arg-type]
     assert isinstance(loaded, TranslationModel)
     given = batch()
-    assert torch.equal(loaded.eval()(**given).nll_sum, model(**given).nll_sum)
+    assert torch.equal(loaded.eval()(**given).loss_sum, model(**given).loss_sum)
 
 
 def test_operations_are_those_of_the_matrix_products() -> None:

@@ -18,6 +18,7 @@ from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.examples import development_examples, examples_maker
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.loop import train
+from hatchery.pretraining.objectives import objective_of
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.precision import Precision, resolve_precision
 from hatchery.pretraining.record import RunRecord
@@ -59,7 +60,15 @@ class Run:
             )
             probes.append(DivergenceProbe(self.development.batches, unigram))
         with Engine(self.model, self.optimizer, 2.0, self.precision, CPU, SINGLE_PROCESS) as engine:
-            train(self.settings, engine, BatchLoader(batches), self.development, self.record, probes)
+            train(
+                self.settings,
+                objective_of(self.settings.objective),
+                engine,
+                BatchLoader(batches),
+                self.development,
+                self.record,
+                probes,
+            )
         return [json.loads(line) for line in self.record.metrics_text().splitlines()]
 
 

@@ -9,7 +9,8 @@ from torch import Tensor
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.initialisation import initialise_
-from hatchery.translation.beam_search import Hypothesis, Limits, beam_search
+from hatchery.objectives.settings import SearchSettings
+from hatchery.translation.beam_search import Hypothesis, beam_search
 
 START, PAD, END = 0, 1, 2
 
@@ -73,7 +74,7 @@ def plain_beam_search(
 def test_a_beam_as_wide_as_the_vocabulary_allows_finds_the_best_of_all_translations(seed: int) -> None:
     model, (ids, mask) = model_of(6, seed), sources(6, [1, 3], seed)
     # Two or four tokens with the end; three words to choose from.
-    limits = Limits(beam=27, length_factor=1.0, extra_length=1)
+    limits = SearchSettings(beam=27, length_factor=1.0, extra_length=1)
     found = beam_search(model, ids, mask, limits)
     for row, length in enumerate((1, 3)):
         source = ids[row, : length + 1]
@@ -88,7 +89,7 @@ def test_a_beam_as_wide_as_the_vocabulary_allows_finds_the_best_of_all_translati
 def test_a_batch_of_five_beams_equals_a_plain_search_of_each_sentence(normalisation: str) -> None:
     model, lengths = model_of(12, 1, normalisation), [5, 2, 7, 1]
     ids, mask = sources(12, lengths)
-    limits = Limits(beam=5, length_factor=1.0, extra_length=2)
+    limits = SearchSettings(beam=5, length_factor=1.0, extra_length=2)
     found = beam_search(model, ids, mask, limits)
     for row, length in enumerate(lengths):
         expected = plain_beam_search(model, ids[row, : length + 1], 5, limits.longest(length), list(range(3, 12)))
@@ -99,16 +100,18 @@ def test_a_batch_of_five_beams_equals_a_plain_search_of_each_sentence(normalisat
 def test_a_sentence_has_the_same_translation_alone_and_in_any_batch() -> None:
     model, lengths = model_of(12, 2), [4, 9, 2]
     ids, mask = sources(12, lengths)
-    together = beam_search(model, ids, mask, Limits())
+    together = beam_search(model, ids, mask, SearchSettings())
     for row, length in enumerate(lengths):
-        alone = beam_search(model, ids[row : row + 1, : length + 1], mask[row : row + 1, : length + 1], Limits())
+        alone = beam_search(
+            model, ids[row : row + 1, : length + 1], mask[row : row + 1, : length + 1], SearchSettings()
+        )
         assert alone[0][0].ids == together[row][0].ids
 
 
 def test_forbidden_tokens_are_never_written_and_no_translation_is_longer_than_allowed() -> None:
     model = model_of(12, 3)
     ids, mask = sources(12, [6, 6])
-    limits = Limits(beam=4, length_factor=0.5, extra_length=1)
+    limits = SearchSettings(beam=4, length_factor=0.5, extra_length=1)
     for hypotheses in beam_search(model, ids, mask, limits, never=(5, 6)):
         assert len(hypotheses) == 4
         for found in hypotheses:

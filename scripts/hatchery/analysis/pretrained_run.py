@@ -103,15 +103,18 @@ def _sequences(settings: PretrainSettings, steps: int) -> dict[str, int | None]:
     """How many sequences the first so many steps saw, and of which length where all have the same."""
     phases = training_phases(settings)
     lengths = {phase.sequence_length for phase in phases}
-    seen = sum(max(0, min(steps, phase.last_step) - phase.first_step) * phase.batch_size for phase in phases)
-    return {"sequence_length": lengths.pop() if len(lengths) == 1 else None, "sequences": seen}
+    seen = sum(max(0, min(steps, phase.last_step) - phase.first_step) * phase.sequences_per_step for phase in phases)
+    return {"sequence_length": lengths.pop() if len(lengths) == 1 else None, "sequences": round(seen)}
 
 
 def _flops_after(settings: PretrainSettings, model: Mapping[str, Any], config: ModelConfig) -> Callable[[int], float]:
     """Operations of the first so many steps, forward and backward; a step's are those of its full sequences."""
     vocabulary, labelled = config.vocab_size, settings.objective.labelled_share
     phases = [
-        (phase, phase.batch_size * training_flops_per_sequence(model, vocabulary, phase.sequence_length, labelled))
+        (
+            phase,
+            phase.sequences_per_step * training_flops_per_sequence(model, vocabulary, phase.sequence_length, labelled),
+        )
         for phase in training_phases(settings)
     ]
 

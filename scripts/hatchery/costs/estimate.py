@@ -23,6 +23,7 @@ from hatchery.storage.manifests import read_manifest
 from hatchery.typed import build, stage_body
 
 BYTES_PER_VALUE = 4
+ZERO_STAGES = (0, 1, 2, 3)
 OPTIMIZER_MOMENTS = 2
 """LAMB and AdamW both keep a mean and a mean square of every gradient, in fp32 like the parameters."""
 
@@ -114,6 +115,20 @@ def parameters_of(config: ModelConfig) -> int:
     return sum(parameter.numel() for parameter in empty_language_model(config).parameters())
 
 
+def training_bytes(parameters: int, devices: int, zero_stage: int) -> int:
+    """Memory of each device for parameters, gradients and optimiser, before activations and DeepSpeed's buffers.
+
+    ZeRO shares the moments among the devices (1), also the gradients (2), also the parameters (3), and keeps a copy of
+    the share of parameters that a device updates.
+    """
+    whole = parameters * BYTES_PER_VALUE
+    share = -(-whole // devices)
+    moments = OPTIMIZER_MOMENTS * (share if zero_stage >= 1 else whole)
+    gradients = share if zero_stage >= 2 else whole
+    values = (share if zero_stage >= 3 else whole) + (share if zero_stage >= 1 else 0)
+    return values + gradients + moments
+
+
 def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
     """Size of the token shards of a manifest; None where there is none yet. Raises ManifestError when it is damaged."""
     if not manifest.is_file():
@@ -129,8 +144,8 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     config = model_config({**model, "vocab_size": settings.vocabulary_size}, f"cost.runs.{planned.name}.model")
     phases = phases_from(training_phases(run), planned.first_step)
     parameters = parameters_of(config)
-    sequences = sum(_sequences(phase) for phase in phases)
-    tokens = sum(_sequences(phase) * phase.sequence_length for phase in phases)
+    sequences = round(sum(_sequences(phase) for phase in phases))
+    tokens = round(sum(_sequences(phase) * phase.sequence_length for phase in phases))
 
     def per_sequence(length: int, labelled_share: float) -> float:
         return training_flops_per_sequence(model, settings.vocabulary_size, length, labelled_share)
@@ -146,7 +161,7 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     )
     precision, peak = precision_and_peak(run.precision, plan)
     wall = (training + development) / (peak * plan.mfu)
-    family, work = family_of(config), [(_sequences(phase), phase.sequence_length) for phase in phases]
+    family, work = family_of(config), [(round(_sequences(phase)), phase.sequence_length) for phase in phases]
     model_bytes = parameters * BYTES_PER_VALUE
     # A model that is not trained has none.
     checkpoint = model_bytes * (1 + OPTIMIZER_MOMENTS) if run.steps else 0
@@ -175,8 +190,8 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     )
 
 
-def _sequences(phase: Phase) -> int:
-    return (phase.last_step - phase.first_step) * phase.batch_size
+def _sequences(phase: Phase) -> float:
+    return (phase.last_step - phase.first_step) * phase.sequences_per_step
 
 
 def _evaluations(run: PretrainSettings, first_step: int) -> int:

@@ -43,6 +43,9 @@ class LanguageModelOutput(NamedTuple):
     """Sum of the binary cross-entropies (nats) over the inputs; None where no pairs are judged."""
     n_pairs_correct: Tensor | None = None
     """Inputs judged rightly, int64; None where no pairs are judged."""
+    log_probability_sums: Tensor | None = None
+    """Sum over the labelled positions of the log-probability of every type, fp32 [V]: what label smoothing and other
+    targets than the labels are made of. Of models that translate; None of others."""
 
 
 class LanguageModel(nn.Module):

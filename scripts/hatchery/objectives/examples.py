@@ -18,7 +18,7 @@ from hatchery.objectives.padding import LabelledExample, PaddedExamples, Padding
 from hatchery.objectives.segmentation import BabylmSegments, BncSegments, DocumentSegments
 from hatchery.objectives.segments import DocumentCollection, EncodedSplit, Segments
 from hatchery.objectives.sentence_pairs import SentencePairs
-from hatchery.objectives.settings import AnyObjective, CausalSettings, MaskingSettings
+from hatchery.objectives.settings import CausalSettings, MaskingSettings
 from hatchery.objectives.single_segments import SingleSegments, single_target
 from hatchery.objectives.special_ids import SpecialIds
 
@@ -48,7 +48,9 @@ class Examples(PaddedExamples):
         return LabelledExample(input_ids, labels, framed.piece_lengths, framed.pair_label)
 
 
-def build_examples(shards: EncodedSplit, sequence_length: int, settings: AnyObjective) -> PaddedExamples:
+def build_examples(
+    shards: EncodedSplit, sequence_length: int, settings: MaskingSettings | CausalSettings
+) -> PaddedExamples:
     """The examples of a split in sequences of at most `sequence_length` tokens, special tokens included.
 
     The ids of the special tokens are those that the shards were encoded with. Raises TrainingError when the sequences

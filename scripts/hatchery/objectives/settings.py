@@ -3,14 +3,26 @@
 Source of the masked one: LTG-BERT sections 3.1 to 3.6, ELC-BERT sections 3.1 to 3.3, reduced-vocabulary sections 5.2
 and 5.3, whose always-[MASK] is `kind` subword with `random_probability` and `keep_probability` 0 and
 `special_tokens_maskable`. Source of the causal one: "A Natural Bias for Language Generation Models", Figure 1, whose
-text leaves the contexts open.
+text leaves the contexts open. Source of translation: its section 4.1 and appendices A and B.3, in the reading of its
+reference, sections 4 to 8.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from hatchery.settings.base import Range, ReadingName, RefusedError, Settings, Share, require
+from hatchery.settings.base import (
+    Count,
+    Natural,
+    Positive,
+    Range,
+    ReadingName,
+    RefusedError,
+    Settings,
+    Share,
+    ShareBelowOne,
+    require,
+)
 from hatchery.settings.fields import ChosenBy
 from hatchery.typed import build
 
@@ -19,8 +31,16 @@ DEFAULT_TASK = "masked"
 """The task of an objective that names none."""
 
 
+class ObjectiveKeys(Settings):
+    """What the settings of every objective offer."""
+
+    def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:
+        """How many sequences of that length a step has: as many as the batch size says, unless that counts tokens."""
+        return batch_size
+
+
 @dataclass(frozen=True)
-class MaskingSettings(Settings):
+class MaskingSettings(ObjectiveKeys):
     """How text becomes examples, which positions the model has to predict, and what it sees there."""
 
     kind: Literal["subword", "whole_word", "span"] = "span"
@@ -48,7 +68,8 @@ class MaskingSettings(Settings):
     padding_attended: bool = False
     """Quirk of the reduced-vocabulary study: padding is attended to."""
     task: Literal["masked"] = "masked"
-    """What a model learns: masked guesses hidden tokens, causal the next one."""
+    """What a model learns: masked guesses hidden tokens, causal the next one, translation a sentence in another
+    language."""
 
     def __post_init__(self) -> None:
         shown_otherwise = self.random_probability + self.keep_probability
@@ -76,11 +97,12 @@ class MaskingSettings(Settings):
 
 
 @dataclass(frozen=True)
-class CausalSettings(Settings):
+class CausalSettings(ObjectiveKeys):
     """How text becomes examples for a model that predicts every token from those before it."""
 
     task: Literal["causal"] = "causal"
-    """What a model learns: masked guesses hidden tokens, causal the next one."""
+    """What a model learns: masked guesses hidden tokens, causal the next one, translation a sentence in another
+    language."""
     segments: SegmentsName = "packed"
     """How documents are cut into sequences; packed fills every sequence, so that every token is learned once an
     epoch."""
@@ -102,7 +124,61 @@ class CausalSettings(Settings):
         return {"sentence_pair_head": False, "causal": True}
 
 
-AnyObjective = MaskingSettings | CausalSettings
+@dataclass(frozen=True)
+class SearchSettings(Settings):
+    """How translations are searched for."""
+
+    beam: Count = 5
+    """Translations that are followed at once."""
+    length_factor: Positive = 1.2
+    """A translation has at most so many times the tokens of its source, and `extra_length` more."""
+    extra_length: Natural = 10
+    """So many tokens are added to that."""
+
+    def longest(self, source_tokens: int) -> int:
+        """Most tokens of a translation, its end counted, of a source of so many tokens without its end."""
+        return max(1, int(self.length_factor * source_tokens) + self.extra_length)
+
+
+@dataclass(frozen=True)
+class TranslationSettings(ObjectiveKeys):
+    """How a model learns to translate the pairs of a parallel corpus. A step's `batch_size` are target tokens, and
+    `sequence_length` the most tokens of a side, its end counted."""
+
+    task: Literal["translation"] = "translation"
+    """What a model learns: masked guesses hidden tokens, causal the next one, translation a sentence in another
+    language."""
+    direction: Literal["forward", "backward"] = "forward"
+    """forward translates the first language of the corpus into the second, backward the second into the first."""
+    longest_ratio: Annotated[float, Range(ge=1)] | None = 1.5
+    """Pairs of which one side is more than so many times longer are left out of training; null keeps them."""
+    label_smoothing: ShareBelowOne = 0.1
+    """Share of the target distribution that is spread evenly over the vocabulary; the development loss has none."""
+    unigram_penalty: ShareBelowOne = 0.0
+    """How strongly predictions are kept away from the unigram distribution of the targets (the study's lambda)."""
+    search: SearchSettings = field(default_factory=SearchSettings)
+    """How translations are searched for."""
+    development_translations: Natural = 1000
+    """Development pairs that are translated at every evaluation, for BLEU and chrF; 0 translates none."""
+    early_evaluations: tuple[Natural, ...] = (0, 250, 500)
+    """Further steps after which development text is scored, where curves are steepest."""
+
+    @property
+    def labelled_share(self) -> float:
+        """Share of the positions that something is predicted at."""
+        return 1.0
+
+    @property
+    def model_values(self) -> dict[str, Any]:
+        """What the objective decides of a model's configuration."""
+        return {"sentence_pair_head": False}
+
+    def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:
+        """About how many full sequences a step of so many tokens is worth."""
+        return batch_size / sequence_length
+
+
+AnyObjective = MaskingSettings | CausalSettings | TranslationSettings
 ObjectiveSettings = Annotated[AnyObjective, ChosenBy("task", default=DEFAULT_TASK)]
 """The objective of a run."""
 

@@ -79,7 +79,7 @@ class PlannedWork:
         labelled = settings.objective.labelled_share
         training = sum(
             (phase.last_step - phase.first_step)
-            * phase.batch_size
+            * phase.sequences_per_step
             * self._per_sequence(run, phase.sequence_length, labelled)
             for phase in phases_from(training_phases(settings), self._first_steps[run])
         )

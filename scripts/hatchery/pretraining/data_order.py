@@ -6,7 +6,7 @@ global batch. Nothing has to be stored to resume: the step number says where the
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -23,8 +23,15 @@ class Phase:
     last_step: int
     # Subwords per sequence.
     sequence_length: int
-    # Sequences per step over all processes.
+    # Sequences per step over all processes, or what else an objective makes batches by.
     batch_size: int
+    # About how many full sequences a step is worth; None: as many as `batch_size` says.
+    full_sequences: float | None = field(default=None, compare=False)
+
+    @property
+    def sequences_per_step(self) -> float:
+        """How many sequences of that length a step has, for the count of operations."""
+        return self.batch_size if self.full_sequences is None else self.full_sequences
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,12 @@ def training_phases(settings: PretrainSettings) -> list[Phase]:
             Phase(0, switch, settings.sequence_length, settings.batch_size),
             Phase(switch, settings.steps, settings.sequence_length * long.factor, settings.batch_size // long.factor),
         ]
-    return [phase for phase in phases if phase.last_step > phase.first_step]
+    worth = settings.objective.sequences_of_step
+    return [
+        replace(phase, full_sequences=worth(phase.batch_size, phase.sequence_length))
+        for phase in phases
+        if phase.last_step > phase.first_step
+    ]
 
 
 def phases_from(phases: list[Phase], first_step: int) -> list[Phase]:

@@ -20,7 +20,6 @@ from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.measures import LossAverage, Measured, StepMeasures, divisors, loss_of, sums_of
 from hatchery.pretraining.objective import Development, Objective
-from hatchery.pretraining.objectives import objective_of
 from hatchery.pretraining.processes import sum_over_processes
 from hatchery.pretraining.record import RunRecord
 from hatchery.pretraining.schedules import learning_rate
@@ -38,6 +37,7 @@ class Probe(Protocol):
 
 def train(
     settings: PretrainSettings,
+    objective: Objective,
     engine: Engine,
     loader: BatchLoader,
     development: Development | None,
@@ -54,7 +54,6 @@ def train(
     if record.position.step >= settings.steps or (stopping is not None and stopping.is_over):
         return
     # Several processes on GPUs learn of a request at the next read only: the grace time has to hold that many steps.
-    objective = objective_of(settings.objective)
     reads_late = engine.topology.world_size > 1 and engine.device.type == "cuda"
     with (
         stop_request(deadline, record.runtime.log_interval_steps if reads_late else 1, record.is_wanted) as request,
@@ -62,8 +61,10 @@ def train(
         loader.from_step(record.position.step) as batches,
     ):
         measures = StepMeasures(settings.loss_average, engine.topology, engine.device, objective.columns)
-        if probes and record.position.step == 0:
-            record.append({"step": 0, "tokens": 0, **_probed(probes, engine)})
+        if record.position.step == 0:
+            scored = development.score(engine).row() if development and 0 in objective.early_evaluations else {}
+            if first := scored | _probed(probes, engine):
+                record.append({"step": 0, "tokens": 0, **first})
         for step, batch in enumerate(batches, record.position.step):
             engine.begin_step(settings.seed, step, _rate_of(settings, step), batch.first_sequence)
             sums = accumulate_gradients(engine, batch, settings.loss_average, objective)
@@ -74,7 +75,8 @@ def train(
 
             done = step + 1
             is_last = done == settings.steps
-            evaluates = development is not None and (is_last or done % settings.evaluation_interval_steps == 0)
+            is_due = done % settings.evaluation_interval_steps == 0 or done in objective.early_evaluations
+            evaluates = development is not None and (is_last or is_due)
             is_probed = bool(probes) and (is_last or is_logged(done, settings.evaluation_interval_steps))
             saves = is_last or record.saves_after(done)
             # Several processes learn of a request to stop when they next read together.
@@ -90,7 +92,8 @@ def train(
                         if stopping is not None:
                             # The same scores in every process, so all stop after the same step.
                             if stopping.note(done, scores) and stopping.settings.export == "best":
-                                record.keep_best(engine.model)
+                                with engine.whole_parameters():
+                                    record.keep_best(engine.model)
                             is_last = is_last or stopping.is_over
                     if is_probed:
                         scores |= _probed(probes, engine)

@@ -52,7 +52,7 @@ class Objective(ABC):
     columns: ClassVar[Columns]
     """Names of what is measured in every step, term by term: the loss, then the means of `Term.sums`."""
 
-    criterion: ClassVar[Criterion] = LOWEST_LOSS
+    criterion: Criterion = LOWEST_LOSS
     """What of the development scores ends a run early."""
 
     def __init__(self, settings: Any) -> None:
@@ -78,8 +78,18 @@ class Objective(ABC):
     def terms(self, output: Any) -> tuple[Term, ...]:
         """The terms of the loss in what the model returns for a micro-batch, one for each number of `counted`."""
 
-    def development(self, examples: Examples, sequences: int, share: int, topology: Topology) -> Development:
-        """`sequences` development examples, at most `share` of them in a forward pass."""
+    @property
+    def early_evaluations(self) -> tuple[int, ...]:
+        """Steps after which development text is scored besides those at the interval; 0 is before the first."""
+        return ()
+
+    def development(
+        self, examples: Examples, sequences: int, share: int, topology: Topology, tokenizer: Path | None = None
+    ) -> Development:
+        """`sequences` development examples, at most `share` of them in a forward pass.
+
+        `tokenizer` is the file of the run's tokenizer, for objectives that turn predictions into text.
+        """
         return DevelopmentSet(examples, sequences, share, topology)
 
     @abstractmethod

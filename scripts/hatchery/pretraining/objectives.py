@@ -9,6 +9,7 @@ from hatchery.objectives.label_counts import corpus_counts, next_token_counts
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.pretraining.measures import Term
 from hatchery.pretraining.objective import Objective
+from hatchery.pretraining.translation import TranslationObjective
 from hatchery.tokenization.token_reader import TokenShards
 
 
@@ -50,7 +51,11 @@ class CausalObjective(Objective):
         return next_token_counts(documents, special.sep, special.cls, shards.vocabulary_size)
 
 
-OBJECTIVES: dict[str, type[Objective]] = {"masked": MaskedObjective, "causal": CausalObjective}
+OBJECTIVES: dict[str, type[Objective]] = {
+    "masked": MaskedObjective,
+    "causal": CausalObjective,
+    "translation": TranslationObjective,
+}
 
 
 def objective_of(settings: Any) -> Objective:

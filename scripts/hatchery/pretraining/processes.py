@@ -213,6 +213,15 @@ def sum_over_processes(values: list[float], device: torch.device) -> list[float]
     return list(sum_tensor_over_processes(on_device(values, device)).tolist())
 
 
+def gathered(value: list[str]) -> list[list[str]]:
+    """The values of all processes in their order, in every process."""
+    if torch.distributed.get_world_size() == 1:
+        return [value]
+    values: list[list[str]] = [[]] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(values, value)
+    return values
+
+
 def from_first_process(value: int) -> int:
     """The integer that process 0 holds, in every process."""
     if torch.distributed.get_world_size() == 1:

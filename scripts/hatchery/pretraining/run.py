@@ -3,6 +3,7 @@
 Every process of a run does the same; only the first one has a lease of the run folder and keeps anything.
 """
 
+import math
 import os
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.bias_drift import BiasDrift
 from hatchery.pretraining.continuation import (
+    TOKENIZER_FILE,
     initial_checkpoint,
     load_initial_,
 )
@@ -29,11 +31,11 @@ from hatchery.pretraining.engine import Engine
 from hatchery.pretraining.examples import development_examples
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.loop import Probe, train
-from hatchery.pretraining.objective import Development
+from hatchery.pretraining.objective import Development, Objective
 from hatchery.pretraining.objectives import objective_of
 from hatchery.pretraining.output_bias import prepare_output_
 from hatchery.pretraining.parameter_groups import build_optimizer
-from hatchery.pretraining.precision import resolve_precision
+from hatchery.pretraining.precision import Precision, resolve_precision
 from hatchery.pretraining.processes import (
     prepare_device,
     process_group,
@@ -45,6 +47,7 @@ from hatchery.pretraining.topology import Topology
 from hatchery.runs.checkpoints import checkpoint_step
 from hatchery.runs.interruption import Deadline
 from hatchery.runs.lease import RunLease
+from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
 
@@ -132,6 +135,7 @@ def train_run(
     deadline = None
     if topology.is_first:
         deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
+    _require_sharing(options.zero_stage, settings, precision)
     prepare_device(device, options.threads)
     loader = BatchLoader(
         TrainingBatches(
@@ -145,7 +149,7 @@ def train_run(
         options.workers,
         pin_memory=device.type == "cuda",
     )
-    held_out = _development_sets(settings, options, inputs, topology)
+    held_out = _development_sets(settings, objective, options, inputs, topology)
     if settings.early_stopping is not None and held_out is None:
         raise ConfigError(
             "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, whose "
@@ -176,10 +180,25 @@ def train_run(
             first_step = checkpoint_step(continued) if continued else 0
             stopping = EarlyStopping(settings.early_stopping, record.rows(), first_step, objective.criterion)
         clip = settings.optimizer.max_gradient_norm
-        with Engine(model, optimizer, clip, precision, device, topology, options.compile) as engine:
-            train(settings, engine, loader, held_out and held_out.scored, record, probes, deadline, stopping)
+        chosen = options.compile, options.zero_stage, options.activation_checkpointing
+        with Engine(model, optimizer, clip, precision, device, topology, *chosen) as engine:
+            train(settings, objective, engine, loader, held_out and held_out.scored, record, probes, deadline, stopping)
     record.best.restore_(model)
     return Trained(model, record, start, loader.waited_seconds, stopping)
+
+
+def _require_sharing(stage: int, settings: PretrainSettings, precision: Precision) -> None:
+    """Raise ConfigError for what cannot be had with this ZeRO stage."""
+    if stage > 0 and precision.scaler is not None:
+        raise ConfigError(
+            f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale looks at whole gradients; "
+            "expected precision bf16 or fp32"
+        )
+    if stage == 3 and (settings.divergences or settings.bias_drift):
+        raise ConfigError(
+            "runtime.zero_stage: got 3, at most 2 is possible with divergences and bias_drift, which look at the whole "
+            "output layer"
+        )
 
 
 class HeldOut(NamedTuple):
@@ -190,14 +209,15 @@ class HeldOut(NamedTuple):
 
 
 def _development_sets(
-    settings: PretrainSettings, options: RuntimeSettings, inputs: Inputs, topology: Topology
+    settings: PretrainSettings, objective: Objective, options: RuntimeSettings, inputs: Inputs, topology: Topology
 ) -> HeldOut | None:
     examples = development_examples(inputs.tokens, settings)
     if examples is None:
         return None
-    share = options.micro_batch_size or -(-settings.batch_size // topology.world_size)
-    objective = objective_of(settings.objective)
-    scored = objective.development(examples, settings.evaluation_sequences, share, topology)
+    sequences = settings.objective.sequences_of_step(settings.batch_size, settings.sequence_length)
+    share = options.micro_batch_size or max(1, math.ceil(sequences / topology.world_size))
+    tokenizer = read_manifest(inputs.tokenizer).file(TOKENIZER_FILE)
+    scored = objective.development(examples, settings.evaluation_sequences, share, topology, tokenizer)
     if settings.evaluation_sequences <= PROBED_SEQUENCES:
         return HeldOut(scored, scored)
     return HeldOut(scored, objective.development(examples, PROBED_SEQUENCES, share, topology))

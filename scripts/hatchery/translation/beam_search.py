@@ -13,19 +13,7 @@ from torch import Tensor
 
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.numerics import full_precision
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How wide the search is, and how long a translation may become."""
-
-    beam: int = 5
-    length_factor: float = 1.2
-    extra_length: int = 10
-
-    def longest(self, source_tokens: int) -> int:
-        """Most tokens of a translation, its end counted, of a source of so many tokens without its end."""
-        return max(1, int(self.length_factor * source_tokens) + self.extra_length)
+from hatchery.objectives.settings import SearchSettings
 
 
 class Hypothesis(NamedTuple):
@@ -58,7 +46,7 @@ def beam_search(
     model: TranslationModel,
     input_ids: Tensor,
     attention_mask: Tensor,
-    limits: Limits,
+    limits: SearchSettings,
     never: tuple[int, ...] = (),
 ) -> list[list[Hypothesis]]:
     """The best finished translations of each source, best first, at most `limits.beam` of them.

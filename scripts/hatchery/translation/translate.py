@@ -6,8 +6,9 @@ import numpy as np
 import torch
 
 from hatchery.modeling.encoder_decoder.model import TranslationModel
+from hatchery.objectives.settings import SearchSettings
 from hatchery.tokenization.tokenizer_file import Tokenizer
-from hatchery.translation.beam_search import Limits, beam_search
+from hatchery.translation.beam_search import beam_search
 
 TOKENS_PER_BATCH = 2048
 
@@ -16,19 +17,36 @@ def translate(
     model: TranslationModel,
     tokenizer: Tokenizer,
     sentences: Sequence[str],
-    limits: Limits,
+    limits: SearchSettings,
     longest_source: int,
     device: torch.device,
     tokens_per_batch: int | None = None,
     done: Callable[[int], None] = lambda sentences: None,
 ) -> list[str]:
-    """The best translation of each sentence, in their order; the model lies on `device`, in evaluation mode.
+    """The best translation of each sentence, in their order; see `translate_ids`.
 
-    Sources are cut to `longest_source` tokens, the end counted. `tokens_per_batch` changes speed, never a result
-    beyond rounding; `done` is told of every batch.
+    Sources are cut to `longest_source` tokens, the end counted.
     """
-    end, room = tokenizer.sep_id, longest_source - 1
-    sources = [[*ids[:room], end] for ids in tokenizer.encode_sentences(sentences)]
+    ids = [ids[: longest_source - 1] for ids in tokenizer.encode_sentences(sentences)]
+    return translate_ids(model, tokenizer, ids, limits, device, tokens_per_batch, done)
+
+
+def translate_ids(
+    model: TranslationModel,
+    tokenizer: Tokenizer,
+    ids_of_sentences: Sequence[Sequence[int]],
+    limits: SearchSettings,
+    device: torch.device,
+    tokens_per_batch: int | None = None,
+    done: Callable[[int], None] = lambda sentences: None,
+) -> list[str]:
+    """The text of the best translation of each encoded sentence, without its end, in their order.
+
+    The model lies on `device`, in evaluation mode. `tokens_per_batch` changes speed, never a result beyond rounding;
+    `done` is told of every batch.
+    """
+    end = tokenizer.sep_id
+    sources = [[*ids, end] for ids in ids_of_sentences]
     special = tuple(index for index in tokenizer.special.ids.values() if index not in (end, tokenizer.unknown_id))
     found: list[str] = [""] * len(sources)
     for rows in batches_by_length([len(source) for source in sources], tokens_per_batch or TOKENS_PER_BATCH):

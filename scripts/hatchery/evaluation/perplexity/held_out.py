@@ -15,7 +15,13 @@ from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
 from hatchery.objectives.examples import build_examples
 from hatchery.objectives.padding import PaddedExamples
-from hatchery.objectives.settings import AnyObjective, CausalSettings, MaskingSettings, objective_settings
+from hatchery.objectives.settings import (
+    AnyObjective,
+    CausalSettings,
+    MaskingSettings,
+    TranslationSettings,
+    objective_settings,
+)
 from hatchery.pretraining.data_order import epoch_permutation
 from hatchery.storage.manifests import Manifest
 from hatchery.tokenization.special_tokens import UNLABELLED
@@ -55,9 +61,14 @@ def held_out_examples(
     return examples
 
 
-def _objective(settings: PerplexitySettings, model: Manifest, causal: bool) -> AnyObjective:
-    if settings.masking == "own":
-        return objective_of(model)
+def _objective(settings: PerplexitySettings, model: Manifest, causal: bool) -> MaskingSettings | CausalSettings:
+    own = objective_of(model) if settings.masking == "own" or "objective" in model.settings else None
+    if isinstance(own, TranslationSettings):
+        raise EvaluationError(
+            f"{model.path}: this model translates, so text alone has no perplexity; see its development loss"
+        )
+    if settings.masking == "own" and own is not None:
+        return own
     if causal:
         return CausalSettings()
     return MaskingSettings(

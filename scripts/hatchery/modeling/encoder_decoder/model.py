@@ -6,8 +6,9 @@ sines and cosines of the positions. Losses are sums, as in `language_model`.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -26,24 +27,10 @@ from hatchery.modeling.encoder_decoder.layers import (
     positions,
 )
 from hatchery.modeling.encoder_layer import EncoderLayer
-from hatchery.modeling.language_model import labelled_positions
+from hatchery.modeling.language_model import LanguageModel, LanguageModelOutput, labelled_positions
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.numerics import Dropout, full_precision
-
-
-class TranslationOutput(NamedTuple):
-    """What one batch contributes to loss and accuracy."""
-
-    nll_sum: Tensor
-    """Sum of the negative log-likelihoods (nats) of the labels, fp32 scalar."""
-    log_probability_sums: Tensor
-    """Sum over the labelled positions of the log-probability of every type, fp32 [V]: what label smoothing and other
-    targets than the labels are made of."""
-    n_labelled: Tensor
-    """Number of labelled positions, int64."""
-    n_correct: Tensor
-    """Labelled positions at which the most probable subword is the right one, int64."""
 
 
 class SourceEncoder(LayeredEncoder):
@@ -113,26 +100,27 @@ class DecoderState:
         return DecoderState([layer.rows(chosen) for layer in self.layers], mask, self.length)
 
 
-class TranslationModel(nn.Module):
+class TranslationModel(LanguageModel):
     """Encoder, decoder and output layer; call `hatchery.modeling.initialisation.initialise_` before training it."""
 
+    config: EncoderDecoderConfig
+    encoder: SourceEncoder
+    head: OutputLayer
+
     def __init__(self, config: EncoderDecoderConfig, weighting: LayerWeighting | None = None) -> None:
-        super().__init__()
-        self.config = config
-        self.encoder = SourceEncoder(config, weighting)
+        super().__init__(config, weighting)
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         self.decoder_norm = norm(config) if config.normalisation == "pre_norm" else None
-        self.head = OutputLayer(config)
 
-    def forward(
+    def forward(  # type: ignore[override]
         self,
         input_ids: Tensor,
         attention_mask: Tensor | None,
         target_ids: Tensor,
         labels: Tensor,
         labelled: Tensor | None = None,
-    ) -> TranslationOutput:
-        """Loss and accuracy of predicting `labels` int64 [B, T] (-100: nothing to predict).
+    ) -> LanguageModelOutput:
+        """Loss and accuracy of predicting `labels` int64 [B, T] (-100: nothing to predict), with the sums of all types.
 
         `input_ids` int64 [B, S] and `attention_mask` bool [B, S] are the source, `target_ids` int64 [B, T] what the
         decoder reads: the start, and the labels but for the last one. `labelled` are the `labelled_positions`.
@@ -142,10 +130,16 @@ class TranslationModel(nn.Module):
         hidden = self.decode(target_ids, self.begin(input_ids, attention_mask))
         logits = full_precision(self.logits_at(hidden.flatten(0, 1).index_select(0, labelled)))
         log_mass = logits.logsumexp(dim=-1)
-        nll_sum = (log_mass - logits.gather(1, targets[:, None]).squeeze(1)).sum()
+        loss_sum = (log_mass - logits.gather(1, targets[:, None]).squeeze(1)).sum()
         n_correct = (logits.detach().argmax(dim=-1) == targets).sum()
         sums = logits.sum(dim=0) - log_mass.sum()
-        return TranslationOutput(nll_sum, sums, torch.full_like(n_correct, len(targets)), n_correct)
+        return LanguageModelOutput(
+            loss_sum, torch.full_like(n_correct, len(targets)), n_correct, log_probability_sums=sums
+        )
+
+    @property
+    def _decoder_layers(self) -> list[DecoderLayer]:
+        return cast("list[DecoderLayer]", list(self.decoder))
 
     def begin(self, input_ids: Tensor, attention_mask: Tensor | None) -> DecoderState:
         """Read the source: int64 [B, S], and bool [B, S] with True at tokens (None: all are)."""
@@ -153,7 +147,7 @@ class TranslationModel(nn.Module):
         memory = self.encoder(input_ids, mask)[-1]
         if self.encoder.final_norm is not None:
             memory = self.encoder.final_norm(memory)
-        layers = [LayerCache(layer.source_attention.keys_and_values(memory)) for layer in self.decoder]
+        layers = [LayerCache(layer.source_attention.keys_and_values(memory)) for layer in self._decoder_layers]
         return DecoderState(layers, mask)
 
     def decode(self, target_ids: Tensor, state: DecoderState) -> Tensor:
@@ -165,24 +159,15 @@ class TranslationModel(nn.Module):
             # Token i sees what was there before, itself, and the tokens before it.
             mask = torch.ones(1, length, state.length + length, dtype=torch.bool, device=target_ids.device)
             mask = mask.tril(diagonal=state.length)
-        for layer, cache in zip(self.decoder, state.layers, strict=True):
+        for layer, cache in zip(self._decoder_layers, state.layers, strict=True):
             hidden = layer(hidden, cache, mask, state.source_mask)
         state.length += length
         return hidden if self.decoder_norm is None else self.decoder_norm(hidden)
 
-    def labelled_hidden(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Hidden states [N, D] and targets int64 [N] of the labelled positions of a batch."""
-        labelled = labelled_positions(batch["labels"])
-        hidden = self.decode(batch["target_ids"], self.begin(batch["input_ids"], batch.get("attention_mask")))
-        return hidden.flatten(0, 1).index_select(0, labelled), batch["labels"].flatten()[labelled]
-
-    @property
-    def output_layer(self) -> tuple[Tensor, Tensor | None]:
-        """Output matrix [V, D] and bias [V] (None: without) that are applied to the hidden states."""
-        own = self.head.vocabulary_weight
-        return self.encoder.word_embedding.weight if own is None else own, self.head.vocabulary_bias
-
-    def logits_at(self, hidden: Tensor) -> Tensor:
-        """Logits [..., V] of hidden states [..., D]; softmax over the vocabulary gives the prediction."""
-        logits: Tensor = self.head(hidden, self.encoder.word_embedding.weight)
-        return logits
+    def labelled_hidden(self, batch: Mapping[str, Tensor], device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+        """Hidden states [N, D] where `batch`, on the CPU, has labels, and these labels int64 [N], on `device`."""
+        rows = labelled_positions(batch["labels"])
+        there = {name: tensor.to(device) for name, tensor in batch.items()}
+        hidden = self.decode(there["target_ids"], self.begin(there["input_ids"], there.get("attention_mask")))
+        labelled = rows.to(device)
+        return hidden.flatten(0, 1).index_select(0, labelled), there["labels"].flatten()[labelled]

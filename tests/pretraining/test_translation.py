@@ -1,0 +1,203 @@
+"""Training to translate through the one engine: the loss, kills, several processes, and the starts of the bias."""
+
+import json
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from hatchery.corpora.convert import convert_corpus
+from hatchery.corpora.settings import ConvertSettings
+from hatchery.embedded.parallel import parallel_files
+from hatchery.errors import ConfigError
+from hatchery.modeling.families import model_config
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.language_model import build_language_model
+from hatchery.objectives.settings import TranslationSettings
+from hatchery.pretraining.translation import TranslationObjective
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.storage.sources import register_source
+from hatchery.tokenization.encoder import encode_corpus
+from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.trainer import train_tokenizer
+from hatchery.typed import build
+
+STEPS = 24
+MODEL = {
+    "family": "encoder_decoder",
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+OBJECTIVE = {"task": "translation", "longest_ratio": None, "development_translations": 6, "early_evaluations": [0, 3]}
+CHANGES: dict[str, Any] = {
+    "steps": STEPS,
+    "long": None,
+    "model": MODEL,
+    "objective": OBJECTIVE,
+    "batch_size": 200,
+    "sequence_length": 30,
+    "optimizer__name": "adamw",
+    "optimizer__learning_rate": 0.01,
+    "optimizer__weight_decay": 0.0,
+    "evaluation_interval_steps": 8,
+    "evaluation_sequences": 20,
+    "early_stopping": {"patience_evaluations": 100},
+}
+
+
+@dataclass(frozen=True)
+class PairData:
+    tokens: Path
+    tokenizer: Path
+
+
+@pytest.fixture(scope="session")
+def pair_data(tmp_path_factory: pytest.TempPathFactory) -> PairData:
+    """Generated pairs, converted, tokenised and encoded by the real stages."""
+    folder = tmp_path_factory.mktemp("pairs")
+    for name, content in parallel_files(200, seed=0):
+        (folder / "raw" / name).parent.mkdir(exist_ok=True)
+        (folder / "raw" / name).write_bytes(content)
+    register_source("pairs", folder / "raw", folder / "pairs.json")
+    named = {split: [f"{split}.tv", f"{split}.en"] for split in ("train", "dev")}
+    settings = {"sources": [{"name": "pairs", "reader": "parallel_text", "options": {"files": named}}]}
+    corpus, tokenizer, tokens = (folder / name / "manifest.json" for name in ("corpus", "tokenizer", "tokens"))
+    with stage_run(corpus, {"stage": "convert_corpus", **settings}) as run:
+        convert_corpus(build(ConvertSettings, settings), {"pairs": folder / "pairs.json"}, run, workers=1)
+    joint = {"kind": "bpe", "vocabulary_size": 160, "special_tokens": "roberta", "pre_tokenizer": "metaspace"}
+    train_tokenizer({"stage": "train_tokenizer", "normalizer": "nmt_nfkc", **joint}, corpus, tokenizer)
+    encode_corpus({"stage": "encode_corpus"}, corpus, tokenizer, tokens)
+    return PairData(tokens, tokenizer)
+
+
+@pytest.fixture
+def translation_command(make_command: Callable[..., Any], pair_data: PairData) -> Callable[..., Any]:
+    def make(runtime: Mapping[str, Any] | None = None, **changes: Any) -> Any:
+        command = make_command(runtime, **{**CHANGES, **changes})
+        command.tokens, command.tokenizer = pair_data.tokens, pair_data.tokenizer
+        return command
+
+    return make
+
+
+def rows_of(command: Any) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in command.output.with_name("metrics.jsonl").read_text().splitlines()]
+
+
+def start_processes(command: Any, processes: int) -> list[Any]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(processes)}
+    return [command.start(**meeting, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(processes)]
+
+
+@pytest.mark.slow
+def test_a_killed_translation_run_goes_on_to_the_same_bits(translation_command: Callable[..., Any]) -> None:
+    undisturbed, command = translation_command(), translation_command({"checkpoint_interval_steps": 1})
+    undisturbed.finish()
+    for wanted, number in ((4, signal.SIGKILL), (11, signal.SIGTERM), (19, signal.SIGKILL)):
+        process = command.start()
+        command.wait_for_step(process, max(wanted, command.finished_steps() + 1))
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    command.finish()
+    assert command.digests() == undisturbed.digests()
+    measured = [row["step"] for row in rows_of(command) if "development_bleu" in row]
+    assert measured == [0, 3, 8, 16, 24]
+    stopping = read_manifest(command.output).measures["early_stopping"]
+    best = max(
+        (row for row in rows_of(command)[1:] if "development_bleu" in row), key=lambda row: row["development_bleu"]
+    )
+    assert stopping["best_development_bleu"] == best["development_bleu"]
+    assert stopping["exported_step"] == best["step"]
+
+
+@pytest.mark.slow
+def test_two_processes_learn_and_translate_what_one_does(translation_command: Callable[..., Any]) -> None:
+    alone, together = translation_command(), translation_command()
+    alone.finish()
+    for process in start_processes(together, 2):
+        _, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+    assert len(rows_of(alone)) == len(rows_of(together)) == STEPS + 1
+    for one, two in zip(rows_of(alone), rows_of(together), strict=True):
+        assert one.keys() == two.keys()
+        for name in one.keys() - {"gradient_norm"}:
+            assert two[name] == pytest.approx(one[name], abs=1e-4), (one["step"], name)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("penalty", [0.0, 0.3])
+def test_the_loss_is_that_of_smoothed_labels_less_the_divergence_from_unigram(
+    pair_data: PairData, smoothing: float, penalty: float
+) -> None:
+    objective = TranslationObjective(TranslationSettings(label_smoothing=smoothing, unigram_penalty=penalty))
+    shards = TokenShards.open(pair_data.tokens, "train")
+    batch = objective.examples(shards, 30).batch(0, 0, [0, 1, 2])
+    model = build_language_model(model_config({**MODEL, "vocab_size": shards.vocabulary_size}))
+    initialise_(model, 1)
+    (term,) = objective.terms(model(**batch))
+    with torch.no_grad():
+        hidden, targets = model.labelled_hidden(batch)
+        logits = model.logits_at(hidden).double()
+    expected = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
+    counts = objective.target_counts(shards)
+    omega = torch.from_numpy((counts + 1) / (counts + 1).sum())
+    divergences = (omega * (omega.log() - logits.log_softmax(dim=-1))).sum(dim=-1)
+    assert float(term.loss_sum) == pytest.approx(float(expected - penalty * divergences.sum()), rel=1e-5)
+    likelihood = F.cross_entropy(logits, targets, reduction="sum")
+    assert float(term.sums[1]) == pytest.approx(float(likelihood), rel=1e-5)
+    # The gradient of B.3 at the logits: (1 - lambda) p - q + lambda omega.
+    gradient_at = torch.autograd.grad(term.loss_sum, model.head.vocabulary_bias)[0]
+    smoothed = (1 - smoothing) * F.one_hot(targets, logits.shape[1]) + smoothing / logits.shape[1]
+    probabilities = logits.softmax(dim=-1)
+    by_hand = ((1 - penalty) * probabilities - smoothed + penalty * omega).sum(dim=0)
+    assert torch.allclose(gradient_at.double(), by_hand, atol=1e-4)
+
+
+def test_target_counts_have_the_end_of_every_pair_and_nothing_of_the_source(pair_data: PairData) -> None:
+    shards = TokenShards.open(pair_data.tokens, "train")
+    there, back = (
+        TranslationObjective(TranslationSettings(direction=direction)).target_counts(shards)  # type: ignore[arg-type]
+        for direction in ("forward", "backward")
+    )
+    start, pad, end = 0, 1, 2
+    assert there[start] == there[pad] == 0
+    assert there[end] == back[end] == shards.n_documents
+    ends = np.bincount([end], minlength=shards.vocabulary_size) * 2 * shards.n_documents
+    whole = sum(np.bincount(document.ids, minlength=shards.vocabulary_size) for document in shards)
+    assert np.array_equal(there + back, whole + ends)
+
+
+def test_a_tokenizer_that_marks_paragraphs_is_refused(token_data: Any) -> None:
+    shards = TokenShards.open(token_data.tokens, "train")
+    with pytest.raises(ConfigError, match=r"ends paragraphs with \[PAR\].*special_tokens: roberta"):
+        TranslationObjective(TranslationSettings()).examples(shards, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["zero", "unigram", "none"])
+def test_every_start_of_the_output_bias_trains_and_the_unigram_starts_at_the_targets(
+    translation_command: Callable[..., Any], kind: str
+) -> None:
+    bias = {"kind": kind, "counts": "corpus", "weight_scale": 0.01}
+    command = translation_command(output_bias=bias, divergences=True, steps=4)
+    command.finish()
+    first = rows_of(command)[0]
+    assert first["step"] == 0
+    if kind == "unigram":
+        assert first["kl_unigram"] == pytest.approx(0, abs=0.01)
+    else:
+        assert first["kl_unigram"] > 0.3
