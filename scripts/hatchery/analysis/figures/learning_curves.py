@@ -143,7 +143,7 @@ def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[
     if not settings.sets:
         return models_with_counts(settings.runs), {model: model for model in models_in_order(settings.runs)}
     trained = Counter(name for model, name in settings.sets.items() if model not in untrained)
-    named = dict.fromkeys(settings.sets.values())
+    named = dict.fromkeys(settings.sets[model] for model in models_in_order(settings.runs))
     return {name: f"{name.replace('_', ' ')} ({trained[name]} models)" for name in named}, settings.sets
 
 
