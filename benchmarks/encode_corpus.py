@@ -21,8 +21,7 @@ from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.parquet import ShardWriter
 from hatchery.tokenization.documents import read_batches, split_sentences
 from hatchery.tokenization.encoder import SENTENCES_PER_CALL, encode_corpus
-from hatchery.tokenization.threads import use_threads
-from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.tokenization.tokenizer_file import load_tokenizer, use_threads
 from hatchery.tokenization.trainer import train_tokenizer
 
 LIMIT = 0.8

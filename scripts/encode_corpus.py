@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, run_command
 from hatchery.tokenization.encoder import encode_corpus
-from hatchery.tokenization.threads import use_threads
+from hatchery.tokenization.tokenizer_file import use_threads
 
 
 def main(arguments: argparse.Namespace) -> None:

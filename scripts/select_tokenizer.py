@@ -7,7 +7,7 @@ from hatchery.command import add_settings_argument, load_settings, named_paths, 
 from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.selection.settings import SweepSettings
 from hatchery.tokenization.selection.stage import select_tokenizer
-from hatchery.tokenization.threads import use_threads
+from hatchery.tokenization.tokenizer_file import use_threads
 from hatchery.typed import build, stage_body
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, run_command
 from hatchery.tokenization.imported_tokenizer import import_tokenizer, is_imported
-from hatchery.tokenization.threads import use_threads
+from hatchery.tokenization.tokenizer_file import use_threads
 from hatchery.tokenization.trainer import train_tokenizer
 
 

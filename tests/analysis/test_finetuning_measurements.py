@@ -114,5 +114,5 @@ def test_settings_without_suite_or_metrics_are_refused(tmp_path: Path, task: dic
 def test_an_impossible_majority_is_refused(tmp_path: Path, value: Any) -> None:
     rows = "validation,12,1e-05,accuracy,0.5,3,0.6,\n"
     manifest = job(tmp_path, HEADER + rows, {"task": TASK}, {"majority_accuracy_validation": value})
-    with pytest.raises(ManifestError, match="majority_accuracy_validation is"):
+    with pytest.raises(EvaluationError, match=r"manifest\.json: measures of validation: majority_accuracy: got "):
         finetuning_measurements(RUN, "cola", manifest)

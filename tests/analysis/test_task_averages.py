@@ -96,6 +96,21 @@ def test_msgs_averages_ambiguous_tasks_and_never_controls() -> None:
     assert averages_of("msgs", controls) == {}
 
 
+def test_a_suite_named_after_one_of_the_papers_is_averaged_like_it() -> None:
+    tasks = [f"my_{task}" for task in suite_averages.MSGS_AMBIGUOUS_TASKS]
+    measurements = [r for task in (*tasks, "my_msgs_main_verb_control") for r in runs("my_msgs", task, {"mcc": [50.0]})]
+    assert ("average", "score_percent") in averages_of("my_msgs", measurements)
+    assert ("average_of_2_tasks", "score_percent") in averages_of(
+        "my_msgs", [run for run in measurements if run.task in tasks[:2]]
+    )
+
+
+@pytest.mark.parametrize("suite", ["rv_glue", "my_rv_glue", "hers"])
+def test_a_suite_whose_paper_shows_tasks_only_has_a_plain_average(suite: str) -> None:
+    measurements = [r for task in ("cola", "rte") for r in runs(suite, f"{suite}_{task}", {"accuracy": [50.0]})]
+    assert set(averages_of(suite, measurements)) == {("average", "score_percent"), ("average", "run_score_percent")}
+
+
 def test_an_incomplete_suite_has_a_plain_average_under_another_name() -> None:
     tasks = ("babylm_cola", "babylm_rte")
     found = averages_of("babylm_glue", [r for task in tasks for r in runs("babylm_glue", task, {"accuracy": [60.0]})])

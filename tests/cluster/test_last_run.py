@@ -7,10 +7,8 @@ import pytest
 from snakemake.logging import LogEvent
 
 from hatchery.cluster.external import Answer
-from hatchery.cluster.last_run import last_run
-from hatchery.cluster.log_text import find_logs, what_failed
-from hatchery.running.failed_jobs import FailedJob, FailedJobs
-from hatchery.running.job_errors import last_error
+from hatchery.cluster.log_text import find_logs, last_run, what_failed
+from hatchery.running.failed_jobs import FailedJob, FailedJobs, last_error
 
 RUN_LOG = """\
 [Sun Nov 22 15:38:41 2026]

@@ -146,6 +146,12 @@ def test_pretraining_is_that_of_the_reference() -> None:
         assert rate == (1e-4 if millions > 18 else 5e-4)
 
 
+def test_the_published_readings_alone_fine_tune_as_the_studys_script_loads_models() -> None:
+    for experiment, loader in ((CONSTRAINED, None), (PUBLISHED, "reduced_vocabulary")):
+        settings = json.loads(stage_settings(PROJECT, "finetune", experiment=experiment, task="rv_glue_stsb"))
+        assert settings["task"]["head"]["options"].get("loader") == loader
+
+
 # Grids.
 
 

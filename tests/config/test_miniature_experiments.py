@@ -1,6 +1,6 @@
-"""The scaled-down twins of the papers' experiments: the same graphs with the same settings, apart from sizes.
+"""The miniatures of the papers' experiments: the same graphs with the same settings, apart from sizes.
 
-What may differ is listed below, so that a twin which quietly leaves something out, or trains differently, fails here.
+What may differ is listed below, so that one that quietly leaves something out, or trains differently, fails here.
 """
 
 import json
@@ -15,7 +15,7 @@ from hatchery.config.raw_inputs import raw_inputs
 from hatchery.stages.registry import stage_settings
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
-TWINS = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]
+EXPERIMENTS = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]
 
 SIZES = {"steps", "batch_size", "sequence_length", "evaluation_interval_steps", "evaluation_sequences"}
 MODEL_SIZES = {
@@ -52,28 +52,28 @@ def runs(experiment: str) -> list[str]:
     return [run.model for run in PROJECT.seeded_runs(experiment)]
 
 
-@pytest.mark.parametrize(("original", "twin"), TWINS)
-def test_a_twin_has_the_same_runs_suites_tasks_and_perplexities(original: str, twin: str) -> None:
-    first, second = PROJECT.experiment(original), PROJECT.experiment(twin)
-    assert PROJECT.seeded_runs(twin) == PROJECT.seeded_runs(original)
+@pytest.mark.parametrize(("original", "mini"), EXPERIMENTS)
+def test_a_miniature_has_the_same_runs_suites_tasks_and_perplexities(original: str, mini: str) -> None:
+    first, second = PROJECT.experiment(original), PROJECT.experiment(mini)
+    assert PROJECT.seeded_runs(mini) == PROJECT.seeded_runs(original)
     assert second["minimal_pairs"] == [miniature(name) for name in first["minimal_pairs"]]
     assert list(second["finetuning"]["tasks"]) == [miniature(name) for name in first["finetuning"]["tasks"]]
     assert second["perplexity"] == first["perplexity"]
 
 
-@pytest.mark.parametrize(("original", "twin"), TWINS)
-def test_a_twin_is_pretrained_as_its_original_apart_from_sizes(original: str, twin: str) -> None:
+@pytest.mark.parametrize(("original", "mini"), EXPERIMENTS)
+def test_a_miniature_is_pretrained_as_its_original_apart_from_sizes(original: str, mini: str) -> None:
     for run in runs(original):
-        first, second = settings(original, run), settings(twin, run)
+        first, second = settings(original, run), settings(mini, run)
         assert without(second, {"model", *SIZES}) == without(first, {"model", *SIZES}), run
         assert without(second["model"], MODEL_SIZES) == without(first["model"], MODEL_SIZES), run
 
 
-@pytest.mark.parametrize(("original", "twin"), TWINS)
-def test_sizes_of_a_twin_stand_to_each_other_as_those_of_its_original(original: str, twin: str) -> None:
-    base_first, base_second = (settings(name, runs(original)[0]) for name in (original, twin))
+@pytest.mark.parametrize(("original", "mini"), EXPERIMENTS)
+def test_sizes_of_a_miniature_stand_to_each_other_as_those_of_its_original(original: str, mini: str) -> None:
+    base_first, base_second = (settings(name, runs(original)[0]) for name in (original, mini))
     for run in runs(original):
-        first, second = settings(original, run), settings(twin, run)
+        first, second = settings(original, run), settings(mini, run)
         assert second["steps"] == round(base_second["steps"] * first["steps"] / base_first["steps"]), run
         share = base_second["batch_size"] * first["batch_size"] / base_first["batch_size"]
         # Batches are multiples of what the long sequences divide them by.
@@ -83,19 +83,19 @@ def test_sizes_of_a_twin_stand_to_each_other_as_those_of_its_original(original: 
         assert second["model"]["intermediate_size"] == base_second["model"]["intermediate_size"] * widths, run
 
 
-@pytest.mark.parametrize(("original", "twin"), TWINS)
-def test_a_twin_fine_tunes_by_the_protocol_of_its_original_apart_from_sizes(original: str, twin: str) -> None:
+@pytest.mark.parametrize(("original", "mini"), EXPERIMENTS)
+def test_a_miniature_fine_tunes_by_the_protocol_of_its_original_apart_from_sizes(original: str, mini: str) -> None:
     for task in PROJECT.experiment(original)["finetuning"]["tasks"]:
-        first, second = PROJECT.protocol_of(original, task), PROJECT.protocol_of(twin, miniature(task))
+        first, second = PROJECT.protocol_of(original, task), PROJECT.protocol_of(mini, miniature(task))
         metrics = {"selection_metric"}
         assert without(second, PROTOCOL_SIZES | metrics) == without(first, PROTOCOL_SIZES | metrics), task
         assert len(second["learning_rates"]) == len(first["learning_rates"]), task
         assert set(second["seeds"]) < set(first["seeds"]), task
 
 
-@pytest.mark.parametrize(("original", "twin"), TWINS)
+@pytest.mark.parametrize(("original", "mini"), EXPERIMENTS)
 def test_a_miniature_task_has_the_head_of_its_original_and_scores_the_miniatures_of_its_transfers(
-    original: str, twin: str
+    original: str, mini: str
 ) -> None:
     for task in PROJECT.experiment(original)["finetuning"]["tasks"]:
         first, second = PROJECT.block("task", task), PROJECT.block("task", miniature(task))
@@ -104,14 +104,14 @@ def test_a_miniature_task_has_the_head_of_its_original_and_scores_the_miniatures
         assert {miniature(name) for name in first["transfer_tasks"]} <= set(second["transfer_tasks"]), task
 
 
-@pytest.mark.parametrize("twin", [twin for _, twin in TWINS])
-def test_a_twin_needs_no_data_of_the_user_and_few_steps(twin: str) -> None:
+@pytest.mark.parametrize("mini", [mini for _, mini in EXPERIMENTS])
+def test_a_miniature_needs_no_data_of_the_user_and_few_steps(mini: str) -> None:
     assert all(
-        source["name"].startswith("embedded_") for source in raw_inputs(PROJECT, PROJECT.experiment(twin)["corpus"])
+        source["name"].startswith("embedded_") for source in raw_inputs(PROJECT, PROJECT.experiment(mini)["corpus"])
     )
-    for task in PROJECT.experiment(twin)["finetuning"]["tasks"]:
+    for task in PROJECT.experiment(mini)["finetuning"]["tasks"]:
         assert "embedded" in PROJECT.block("task", task), task
-    assert sum(settings(twin, run)["steps"] for run in runs(twin)) <= 1_000
+    assert sum(settings(mini, run)["steps"] for run in runs(mini)) <= 1_000
 
 
 @pytest.mark.parametrize("experiment", PROJECT.names("experiment"))

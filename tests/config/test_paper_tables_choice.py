@@ -18,7 +18,7 @@ from hatchery.typed import build
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = Project(REPOSITORY / "config")
-TWINS = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]
+MINIATURES = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]
 
 
 @pytest.fixture
@@ -36,26 +36,26 @@ def change(folder: Path, experiment: str, **keys: Any) -> Project:
     return Project(folder)
 
 
-@pytest.mark.parametrize(("original", "twin"), TWINS)
-def test_a_twin_has_the_tables_of_its_original_with_all_its_rows_and_a_caveat(original: str, twin: str) -> None:
+@pytest.mark.parametrize(("original", "mini"), MINIATURES)
+def test_a_miniature_has_the_tables_of_its_original_with_all_its_rows_and_a_caveat(original: str, mini: str) -> None:
     layout = Layout(PROJECT)
-    assert layout.table_layout(twin) == layout.table_layout(original) != []
-    assert layout.table_numbers(twin) == layout.published(original)
-    assert layout.paper_tables(twin) == [f"results/{twin}/paper_tables/manifest.json"]
-    chosen = paper_tables(PROJECT, twin)
+    assert layout.table_layout(mini) == layout.table_layout(original) != []
+    assert layout.table_numbers(mini) == layout.published(original)
+    assert layout.paper_tables(mini) == [f"results/{mini}/paper_tables/manifest.json"]
+    chosen = paper_tables(PROJECT, mini)
     assert chosen is not None
     assert chosen["published"] == PROJECT.experiment(original)["published"]
-    assert chosen["corpora"] == {PROJECT.experiment(twin)["corpus"]: PROJECT.experiment(original)["corpus"]}
+    assert chosen["corpora"] == {PROJECT.experiment(mini)["corpus"]: PROJECT.experiment(original)["corpus"]}
     assert "miniature" in chosen["caveat"]
     # Its summary is set beside nothing: no number of a miniature has a difference from a printed one.
-    assert PROJECT.experiment(twin)["published"] is None
+    assert PROJECT.experiment(mini)["published"] is None
 
 
-@pytest.mark.parametrize(("original", "twin"), TWINS)
-def test_the_suites_and_tasks_of_a_twin_are_called_as_in_the_tables(original: str, twin: str) -> None:
-    text = yaml.safe_load(stage_settings(PROJECT, "write_tables", experiment=twin))
+@pytest.mark.parametrize(("original", "mini"), MINIATURES)
+def test_the_suites_and_tasks_of_a_miniature_are_called_as_in_the_tables(original: str, mini: str) -> None:
+    text = yaml.safe_load(stage_settings(PROJECT, "write_tables", experiment=mini))
     settings = build(PaperTablesSettings, {key: value for key, value in text.items() if not key.startswith("stage")})
-    first, second = PROJECT.experiment(original), PROJECT.experiment(twin)
+    first, second = PROJECT.experiment(original), PROJECT.experiment(mini)
     called = [settings.papers_suite(name) for name in second["minimal_pairs"]]
     assert called == first["minimal_pairs"]
     assert [settings.papers_task(task) for task in second["finetuning"]["tasks"]] == list(first["finetuning"]["tasks"])
@@ -64,7 +64,7 @@ def test_the_suites_and_tasks_of_a_twin_are_called_as_in_the_tables(original: st
         *(name for task in second["finetuning"]["tasks"] for name in PROJECT.block("task", task)["transfer_tasks"]),
     }
     suites = {settings.papers_suite(PROJECT.block("task", task)["suite"]) for task in tasks}
-    if "bnc" in twin:
+    if "bnc" in mini:
         assert settings.papers_suite(PROJECT.block("task", "demo_hans")["suite"]) == "glue"
     computed = {"leaderboard", "pretraining"}
     layout = read_layout(REPOSITORY / "config/paper_tables" / f"{settings.published.paper}.yaml")
@@ -87,7 +87,7 @@ def test_an_experiment_that_repeats_no_paper_has_no_tables_and_says_so_when_aske
         stage_settings(PROJECT, "write_tables", experiment="demo")
 
 
-def test_a_twin_with_fewer_models_fills_the_rows_that_it_has(folder: Path) -> None:
+def test_a_miniature_with_fewer_models_fills_the_rows_that_it_has(folder: Path) -> None:
     project = change(folder, "strict_mini", runs={"ltg_bert": {"model": "ltg_demo"}, "mine": {"model": "ltg_demo"}})
     chosen = paper_tables(project, "strict_mini")
     assert chosen is not None

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from hatchery.analysis.analyses.analysis import TIDY_TABLES
+from hatchery.analysis.analyses.comparison import ComparisonSettings, pairs
 from hatchery.analysis.analyses.names import analysis_names
+from hatchery.analysis.settings import models_in_order
 from hatchery.analysis.tidy_tables import TABLES
 from hatchery.config.project import Project
 from hatchery.errors import ConfigError
@@ -130,6 +132,8 @@ def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path
         ),
         ("against:", "agianst:", "analyses.comparison: agianst: unknown key; .*did you mean 'against'"),
         ("demo/random", "demo/randm", "analyses.comparison: against: got 'demo/randm', no model .*'demo/random'"),
+        ("{against: demo/random}", "{variant: untraned}", "variant: got 'untraned', but no run is called like another"),
+        ("demo/random}", "demo/random, variant: x}", "comparison: variant: cannot be set beside `against`"),
         ("[demo, demo_suites]", "[demo, side]", "got 'side', which is a study; expected one of the experiments"),
     ],
 )
@@ -138,6 +142,13 @@ def test_a_mistake_is_told_with_file_key_and_nearest_name(folder: Path, old: str
     with pytest.raises(ConfigError, match=message) as caught:
         Project(folder).block("study", "side")
     assert all(re.match(r".*config/studies/side\.yaml: ", line) for line in str(caught.value).splitlines())
+
+
+def test_each_model_of_a_grid_is_compared_with_its_variant(repository: Path) -> None:
+    models = models_in_order(Project(repository / "config").shown_runs("real_scaling_laws"))
+    found = dict(pairs(ComparisonSettings(variant="untrained"), models))
+    assert len(found) == 9
+    assert all(variant == f"{model}_untrained" for model, variant in found.items())
 
 
 def test_a_study_and_an_experiment_cannot_share_a_name(folder: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hatchery.corpora import text_files
+from hatchery.corpora import packed_files, text_files
 from hatchery.corpora.cutting import Piece
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.registry import READERS
@@ -142,7 +142,7 @@ def source_with(folder: Path, file: str, content: bytes) -> RawSource:
 def test_the_pieces_of_a_file_give_what_the_whole_file_gives(
     name: str, texts: list[str], block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(packed_files, "_BLOCK_BYTES", block)
     reader, file, content, options = CASES[name]
     source = source_with(tmp_path / "raw", file, content(texts))
     pieces = divided(source, reader, file, options)

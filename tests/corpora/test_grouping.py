@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from hatchery.corpora import sequences_order
 from hatchery.corpora.grouping import Item, Sequence, grouped
+from hatchery.corpora.sequence_settings import SequenceLength
 from hatchery.corpora.sequences_order import drawn, point_of_the_last, shuffled_units
-from hatchery.corpora.settings import SequenceLength
 
 
 def words(number: int, mark: str = "w") -> str:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hatchery.corpora.sequence_settings import SequenceSettings
 from hatchery.corpora.sequences import group_sequences
-from hatchery.corpora.settings import SequenceSettings
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run

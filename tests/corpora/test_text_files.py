@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hatchery.corpora import text_files
+from hatchery.corpora import packed_files
 from hatchery.corpora.text_files import Lines, read_text
 from hatchery.errors import ConfigError, SourceError
 from hatchery.storage.sources import RawSource, open_source, register_source
@@ -43,7 +43,7 @@ def test_compressed_files_give_the_lines_of_the_plain_one(
 def test_lines_are_those_of_the_whole_text_wherever_the_blocks_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, block: int
 ) -> None:
-    monkeypatch.setattr(text_files, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(packed_files, "_BLOCK_BYTES", block)
     folder = tmp_path / "raw"
     folder.mkdir(exist_ok=True)
     (folder / "a.txt").write_bytes(text.encode())
@@ -56,7 +56,7 @@ def test_lines_are_those_of_the_whole_text_wherever_the_blocks_end(
 def test_a_wrong_byte_is_named_by_its_offset_in_any_block(
     source_of: Callable[..., RawSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "_BLOCK_BYTES", 5)
+    monkeypatch.setattr(packed_files, "_BLOCK_BYTES", 5)
     source = source_of(**{"a.txt": b"caf\xc3\xa9 abc\n" * 3 + b"\xff\n"})
     with pytest.raises(SourceError, match=r"a\.txt: byte 30 is not utf-8"):
         list(Lines(source, "a.txt"))

@@ -15,7 +15,7 @@ from lxml import etree
 
 from hatchery.corpora.sentences import split_sentences
 from hatchery.embedded.generate import FOLDERS, generate
-from hatchery.embedded.minimal_pairs import PARADIGMS
+from hatchery.embedded.paradigms import PARADIGMS
 from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.errors import ConfigError
 from hatchery.storage.checksums import digest

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from snakemake.logging import LogEvent
 
-from hatchery.cluster.last_run import last_run
+from hatchery.cluster.log_text import last_run
 from hatchery.running.failed_jobs import FailedJobs
 from hatchery.running.job_lines import JobLines
 

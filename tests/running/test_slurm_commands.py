@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.running.slurm_commands import require_slurm
+from hatchery.running.software import require_slurm
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import ConfigError
+from hatchery.storage.finished import take_finished
 from hatchery.storage.links import links_to, put_link
-from hatchery.storage.manifests import stage_run, take_finished
+from hatchery.storage.manifests import stage_run
 
 
 @pytest.fixture(autouse=True)

@@ -13,10 +13,9 @@ from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 from hatchery.corpora.sentences import pinned_splitter
 from hatchery.settings.base import ReadingName
 from hatchery.vocabulary.comparison import COMPARISONS
+from hatchery.vocabulary.filters import SentenceFilter, SpanFilter
 from hatchery.vocabulary.rules import LINK, SHORT, UNKNOWN, Rule, plain_sentences, plain_spans, windows
-from hatchery.vocabulary.sentence_filter import SentenceFilter
 from hatchery.vocabulary.sentence_spans import PUNCTUATION_AFTER_END, SentenceSpans
-from hatchery.vocabulary.span_filter import SpanFilter
 
 READINGS = ("as_published", "corrected")
 WORDS = "the cat sat on mat is do have it he in at st th dont whats what you re dr"

@@ -113,7 +113,7 @@ def test_one_changed_model_of_a_grid_reruns_this_model_and_the_views_alone(folde
     with changed(folder / f"config/experiments/{CONSTRAINED}.yaml", row, "rows: [[32, 64, 128, 2, 4]]"):
         planned = planned_rules(folder, *SUMMARIES)
         of_page = planned_rules(folder, PAGE)
-    # The model and its twin.
+    # The model and its untrained counterpart.
     assert planned == {
         "pretrain": 2,
         "finetune_tasks": 2,

@@ -1,4 +1,4 @@
-"""The translation experiments of the natural-bias study in miniature, from generated pairs to the table of the study."""
+"""The translation experiments of the natural-bias study in miniature, from generated pairs to the study's table."""
 
 import csv
 from pathlib import Path

@@ -13,9 +13,9 @@ from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.settings import SeededRun
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.metrics.scored import Failure
-from hatchery.settings.base import Range
+from hatchery.settings.base import Range, Share
 from hatchery.storage.manifests import Manifest
-from hatchery.storage.records import Record, read_records
+from hatchery.storage.records import Exact, Record, read_records, record
 
 MAIN_SET = "validation"
 
@@ -47,12 +47,30 @@ class _ScoredSet:
     main: bool
 
 
+@dataclass(frozen=True)
+class _Measured(Record):
+    """What a job measured of a scored set.
+
+    `majority_accuracy` is the accuracy of its most frequent label, None where there are no classes; `scored` are its
+    rows, None where the job did not record them.
+    """
+
+    majority_accuracy: Annotated[Share, Exact()] | None
+    scored: int | None
+
+    @property
+    def majority_percent(self) -> float | None:
+        """The accuracy in percent."""
+        return None if self.majority_accuracy is None else 100.0 * self.majority_accuracy
+
+
 def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) -> list[Measurement]:
     """One measurement per scored set, run (seed and learning rate) and metric.
 
     A run counts as failed on a set for all its metrics as soon as one row says so: a classifier that answers with one
     class has collapsed, whatever F1 that happens to give. The first metric of a task's settings is its primary one.
-    Raises EvaluationError naming file and line for a wrong table, ManifestError when the settings lack a key.
+    Raises EvaluationError naming file and line for a wrong table, or the measure of a manifest that can be none;
+    ManifestError when the settings lack a key.
     """
     path = manifest.file("results.csv")
     rows = read_records(path, _Result, ("rows", "seed", "learning_rate", "metric"))
@@ -68,6 +86,7 @@ def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) ->
         if row.failed:
             failures.setdefault(row.run, row.failed)
     measurements = []
+    measured = {name: _measured(manifest, name) for name in names}
     for row in rows:
         scored, failed = sets[row.rows], failures.get(row.run, "")
         # A run that gave no numbers, and the correlation with a constant, have no value.
@@ -87,8 +106,8 @@ def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) ->
                 learning_rate=row.learning_rate,
                 origin=task,
                 main=scored.main,
-                majority_percent=_majority(manifest, row.rows),
-                items=_items(manifest, row.rows),
+                majority_percent=measured[row.rows].majority_percent,
+                items=measured[row.rows].scored,
             )
         )
     return measurements
@@ -126,16 +145,6 @@ def _scored_set(manifest: Manifest, task: str, rows: str) -> _ScoredSet:
     return _ScoredSet(suite, task if main else f"{task}_{rows}", primary, main)
 
 
-def _majority(manifest: Manifest, rows: str) -> float | None:
-    """Accuracy in percent of the most frequent label of a set; None where there are no classes."""
-    value = manifest.measures.get(f"majority_accuracy_{rows}")
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ManifestError(f"{manifest.path}: majority_accuracy_{rows} is {value!r}, expected a number from 0 to 1")
-    return 100.0 * value
-
-
-def _items(manifest: Manifest, rows: str) -> int | None:
-    """Rows of a scored set; None where the job did not record them."""
-    return manifest.measures.get(f"scored_{rows}")
+def _measured(manifest: Manifest, rows: str) -> _Measured:
+    measures = {name: manifest.measures.get(f"{name}_{rows}") for name in ("majority_accuracy", "scored")}
+    return record(_Measured, measures, f"{manifest.path}: measures of {rows}")

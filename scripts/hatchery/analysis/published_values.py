@@ -83,7 +83,7 @@ def read_numbers(path: str | Path) -> list[PublishedNumber]:
     return read_records(path, PublishedNumber, KEY, alike={"paper": paper})
 
 
-def published_beside(published: Published, tables: Sequence[Path], flag: str) -> dict[Key, PublishedValue]:
+def chosen_values(published: Published, tables: Sequence[Path], flag: str) -> dict[Key, PublishedValue]:
     """What all models that repeat published ones are set beside; `tables` are those of their papers.
 
     Raises ConfigError when settings and tables do not belong together, EvaluationError for an invalid table.

@@ -116,8 +116,8 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
         averages.filter(pl.col("metric") == metric).select("run", "suite", "task", "value")
         for metric in (ACCURACY, ACCURACY_TIES_CORRECT)
     )
-    beside = strict.join(generous, on=["run", "suite", "task"], suffix="_generous")
-    tied = beside.filter(pl.col("value") != pl.col("value_generous"))["suite"].unique()
+    both = strict.join(generous, on=["run", "suite", "task"], suffix="_generous")
+    tied = both.filter(pl.col("value") != pl.col("value_generous"))["suite"].unique()
     return measured.filter(
         (pl.col("kind") != "minimal_pairs")
         | (pl.col("level").is_in(["phenomenon", "average"]) & (pl.col("metric") == ACCURACY))

@@ -3,8 +3,8 @@
 Where a suite has all tasks of a published average, `average` is that one, after `suite_averages`: eleven tasks of
 BabyLM's GLUE, the six ambiguous tasks of MSGS, LTG-BERT's fourteen tasks with their metrics joined first, its five
 probes. Where tasks are missing, `average_of_<n>_tasks` is the plain mean of what is there; suites that no paper
-averages have the plain mean as `average`. Each comes with both deviations (evaluation.md 12). Suites of generated data
-are named after those whose layout they have, and are averaged like them.
+averages have the plain mean as `average`. Each comes with both deviations (evaluation.md 12). A suite that has the
+layout of one of the papers and is named after it is averaged like it: `my_msgs` with the tasks `my_msgs_...`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,8 +25,6 @@ AVERAGE_METRIC = "score_percent"
 RUN_AVERAGE_METRIC = "run_score_percent"
 WITHOUT_WSC = "average_without_wsc"
 LTG_TABLE_3 = "average_of_ltg_bert_table_3"
-# What the names of generated suites and tasks begin with.
-MINIATURE = "demo_"
 
 # A task of an average: one or more (task, metric) whose values are joined by their mean; the metric "" is the first
 # one of the task.
@@ -52,6 +50,8 @@ PUBLISHED_AVERAGES: dict[str, dict[str, tuple[Member, ...]]] = {
         AVERAGE: tuple(_named(keys) for keys in LTG_GLUE_METRICS.values()),
         LTG_TABLE_3: tuple(_named([key]) for key in LTG_GLUE_SUBSET),
     },
+    # A suite of a paper, too, but its tables show tasks only.
+    "rv_glue": {},
 }
 
 
@@ -86,10 +86,11 @@ def _averages(
     suite: str, measurements: Sequence[Measurement], present: Iterable[tuple[str, str]]
 ) -> dict[str, tuple[Member, ...]]:
     """The members of every average that can be taken, by its name."""
-    prefix = MINIATURE if suite.startswith(MINIATURE) else ""
+    original = _original(suite)
+    prefix = suite.removesuffix(original)
     published = {
         name: tuple(tuple((prefix + task, metric) for task, metric in member) for member in members)
-        for name, members in PUBLISHED_AVERAGES.get(suite.removeprefix(prefix), {}).items()
+        for name, members in PUBLISHED_AVERAGES.get(original, {}).items()
     }
     keys = set(present)
     complete = {
@@ -98,12 +99,18 @@ def _averages(
     if AVERAGE in complete:
         return complete
     tasks = sorted({run.task for run in measurements if run.main})
-    if suite.removeprefix(prefix) == "msgs":
+    if original == "msgs":
         # A control is judged by generalisation, an ambiguous task by its bias: their mean says neither.
         tasks = [task for task in tasks if task.removeprefix(prefix) in MSGS_AMBIGUOUS_TASKS]
     if len(tasks) < 2:
         return complete
     return {**complete, f"average_of_{len(tasks)}_tasks" if published else AVERAGE: _first_metrics(tasks)}
+
+
+def _original(suite: str) -> str:
+    """The suite of the papers after which this one is named; itself where there is none."""
+    named = [name for name in PUBLISHED_AVERAGES if f"_{suite}".endswith(f"_{name}")]
+    return max(named, key=len, default=suite)
 
 
 def _joined(parts: Sequence[list[Measurement]]) -> list[Measurement]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.published_values import published_beside
+from hatchery.analysis.published_values import chosen_values
 from hatchery.analysis.settings import SummarySettings, baseline_runs
 from hatchery.analysis.summary import SUMMARISED_LEVELS, summarise
 from hatchery.analysis.summary_markdown import markdown_summary
@@ -34,7 +34,7 @@ def write_summary(
     file at fault.
     """
     chosen = build(SummarySettings, stage_body(settings))
-    values = published_beside(chosen.published, published, "--published")
+    values = chosen_values(chosen.published, published, "--published")
     runs = (*chosen.runs, *baseline_runs(chosen.baselines, chosen.runs))
     measured = read_frame(measurements, MEASUREMENTS, run=[run.name for run in runs], level=SUMMARISED_LEVELS)
     summary = summarise(chosen, measured, values)

@@ -1,10 +1,16 @@
-"""The answer to "where is the log of this job": paths, the error, Slurm's word on every attempt, and the last lines."""
+"""The answer to "where is the log of this job": paths, the error, Slurm's word on every attempt, and the last lines.
 
+Which jobs failed in the last run of Snakemake in this folder is read from Snakemake's own log of the run.
+"""
+
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hatchery.cluster.external import Ask
 from hatchery.cluster.job_logs import (
+    RUN_LOGS,
     LogError,
     RuleLogs,
     SlurmJob,
@@ -19,8 +25,49 @@ from hatchery.cluster.job_logs import (
     submissions,
     workflow_rules,
 )
-from hatchery.cluster.last_run import LastRun, last_run
-from hatchery.running.job_errors import last_error
+from hatchery.running.failed_jobs import FailedJob, last_error
+
+_FINISHED = re.compile(r"^Finished jobid: (\d+)\b")
+_FAILED = re.compile(r"^Error in rule (\w+):$")
+_JOBID = re.compile(r"^    jobid: (\d+)$")
+_LOGS = re.compile(r"^    log: (.+) \(check log file\(s\) for error details\)$")
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """A run and what failed in it for good."""
+
+    log: Path
+    failed: tuple[FailedJob, ...]
+
+
+def last_run(run_logs: Path = RUN_LOGS) -> LastRun | None:
+    """The latest run of this folder; None where nothing has run yet. Their names are their times."""
+    logs = sorted(run_logs.glob("*.snakemake.log"))
+    if not logs:
+        return None
+    failed: dict[str, FailedJob] = {}
+    rule = jobid = ""
+    for line in logs[-1].read_text(encoding="utf-8", errors="replace").splitlines():
+        if (found := _FINISHED.match(line)) is not None:
+            failed.pop(found[1], None)
+        elif (found := _FAILED.match(line)) is not None:
+            rule, jobid = found[1], ""
+        elif rule and (found := _JOBID.match(line)) is not None:
+            jobid = found[1]
+            failed[jobid] = FailedJob(rule, ())
+        elif rule and jobid and (found := _LOGS.match(line)) is not None:
+            paths = tuple(Path(path.split(" (", 1)[0]) for path in found[1].split(", "))
+            failed[jobid] = FailedJob(_name(rule, paths[0]), paths)
+            rule = ""
+    return LastRun(logs[-1], tuple(failed.values()))
+
+
+def _name(rule: str, log: Path) -> str:
+    """The name of a job after its log, `logs/<rule>/<wildcards>.log`."""
+    parts = log.with_suffix("").parts
+    return "/".join(parts[1:]) if parts[:1] == ("logs",) else rule
+
 
 SHOWN_JOBS = 5
 

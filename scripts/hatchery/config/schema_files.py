@@ -39,17 +39,17 @@ class _Generator(GenerateJsonSchema):
         return super().default_schema(schema)
 
     def dataclass_schema(self, schema: Any) -> Any:
-        return _told(super().dataclass_schema(schema), schema["cls"], partial=False)
+        return _described(super().dataclass_schema(schema), schema["cls"], partial=False)
 
     def typed_dict_schema(self, schema: Any) -> Any:
-        return _told(super().typed_dict_schema(schema), schema["cls"].settings, partial=True)
+        return _described(super().typed_dict_schema(schema), schema["cls"].settings, partial=True)
 
 
-def _told(result: dict[str, Any], cls: Any, partial: bool) -> dict[str, Any]:
-    told = sentences(cls)
+def _described(result: dict[str, Any], cls: Any, partial: bool) -> dict[str, Any]:
+    described = sentences(cls)
     for key, rules in result.get("properties", {}).items():
         # Beside a reference other keys are allowed, too.
-        result["properties"][key] = {"description": told[key], **rules} if key in told else rules
+        result["properties"][key] = {"description": described[key], **rules} if key in described else rules
     result["description"] = inspect.cleandoc(cls.__doc__).replace("\n", " ")
     if not partial and len(cls.ONE_OF) > 1:
         result["oneOf"] = [{"required": list(group)} for group in cls.ONE_OF]

@@ -79,7 +79,9 @@ def write_out(experiment: Mapping[str, Any], where: str) -> WrittenOut:
         _set_or_remove(document[PRETRAINING], sweep.path, sweep.values[0])
     document["runs"] = {}
     for name, run in runs.items():
-        own = _sweeps_of_run(run, _place(where + ": runs", name)) if isinstance(run, Mapping) else []
+        scopes = [scope for scope in run if scope in (PRETRAINING, MODEL_CHANGES)] if isinstance(run, Mapping) else []
+        place = _place(f"{where}: runs", name)
+        own = [sweep for scope in scopes for sweep in _sweeps(run[scope], scope, place, of_experiment=False)]
         inherited = [sweep for sweep in shared if isinstance(run, Mapping) and not _says(run, sweep)]
         first_runs = list(experiment).index("runs") < list(experiment).index(PRETRAINING) if shared else False
         sweeps = [*own, *inherited] if first_runs else [*inherited, *own]
@@ -128,15 +130,6 @@ def _places(tree: Any, path: Path = ()) -> Iterator[Path]:
         for key, value in tree.items():
             if key != SWEEP:
                 yield from _places(value, (*path, str(key)))
-
-
-def _sweeps_of_run(run: Mapping[str, Any], where: str) -> list[Sweep]:
-    return [
-        sweep
-        for scope in run
-        if scope in (PRETRAINING, MODEL_CHANGES)
-        for sweep in _sweeps(run[scope], scope, where, of_experiment=False)
-    ]
 
 
 def _sweeps(tree: Any, scope: str, where: str, of_experiment: bool) -> list[Sweep]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
 
+from hatchery.corpora.sequence_settings import SequenceGroup, SequenceKeys
 from hatchery.corpora.settings import (
     BabylmOptions,
     BncOptions,
@@ -15,8 +16,6 @@ from hatchery.corpora.settings import (
     RawTextOptions,
     RawTextReaderOptions,
     SampleKeys,
-    SequenceGroup,
-    SequenceKeys,
     refuse_repeated_names,
 )
 from hatchery.settings.base import Count, RefusedError, Settings

@@ -32,8 +32,8 @@ from hatchery.corpora.bnc_page import Page
 from hatchery.corpora.bnc_parser import parse
 from hatchery.corpora.bnc_spoken import SpokenBody
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
+from hatchery.corpora.packed_files import matching_names, where_in
 from hatchery.corpora.settings import BncOptions
-from hatchery.corpora.text_files import matching_names, where_in
 from hatchery.errors import SourceError
 from hatchery.settings.base import ReadingName
 from hatchery.storage.sources import RawSource

@@ -15,11 +15,11 @@ from typing import Any
 from hatchery.corpora.corpus_writer import document_row
 from hatchery.corpora.cutting import PIECE_BYTES, Piece
 from hatchery.corpora.documents import SCHEMA, ReaderContext, Rejections
+from hatchery.corpora.packed_files import unpacked_bytes
 from hatchery.corpora.registry import reader_and_options
 from hatchery.corpora.sentences import open_splitter
 from hatchery.corpora.settings import SplitSettings
 from hatchery.corpora.splits import draw, smallest
-from hatchery.corpora.text_files import unpacked_bytes
 from hatchery.errors import CorpusError
 from hatchery.progress import Progress
 from hatchery.settings.base import ReadingName

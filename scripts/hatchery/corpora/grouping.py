@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from hatchery.corpora.settings import SequenceLength
+from hatchery.corpora.sequence_settings import SequenceLength
 from hatchery.settings.base import ReadingName
 
 

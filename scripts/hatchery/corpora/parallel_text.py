@@ -11,9 +11,10 @@ from itertools import zip_longest
 from typing import Any
 
 from hatchery.corpora.documents import RawDocument, ReaderContext, Split
+from hatchery.corpora.packed_files import matching_names, uncompressed_suffix, where_in
 from hatchery.corpora.rows import RECORD_BYTES, csv_rows, field, json_lines, json_rows, kind_of
 from hatchery.corpora.settings import ParallelTextOptions
-from hatchery.corpora.text_files import Lines, matching_names, uncompressed_suffix, where_in
+from hatchery.corpora.text_files import Lines
 from hatchery.errors import ConfigError, SourceError
 from hatchery.storage.sources import RawSource
 

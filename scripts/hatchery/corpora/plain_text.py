@@ -13,18 +13,12 @@ from typing import Any, Literal
 
 from hatchery.corpora.cutting import Piece, cut_text, pieces_between, pieces_of
 from hatchery.corpora.documents import RawDocument, ReaderContext
+from hatchery.corpora.packed_files import matching_names, uncompressed_suffix
 from hatchery.corpora.prose import Named, Paragraph, blocks_of, documents_of, finished, paragraphs_of, pieces
 from hatchery.corpora.rows import Row, cell, csv_rows, field, has_surplus, json_lines, json_rows, kind_of
 from hatchery.corpora.settings import PlainTextOptions
 from hatchery.corpora.tagged_text import tagged_sentence
-from hatchery.corpora.text_files import (
-    Lines,
-    decoded_lines,
-    matching_names,
-    piece_bytes,
-    text_blocks,
-    uncompressed_suffix,
-)
+from hatchery.corpora.text_files import Lines, decoded_lines, piece_bytes, text_blocks
 from hatchery.errors import ConfigError
 from hatchery.storage.sources import RawSource
 

@@ -8,12 +8,13 @@ for corpora that come in two forms: fetched from the hub as Parquet, or in the f
 from collections.abc import Callable, Iterator
 
 from hatchery.corpora.cutting import Piece
+from hatchery.corpora.packed_files import matching_names, uncompressed_suffix, where_in
 from hatchery.corpora.raw_formats import lines as line_formats
 from hatchery.corpora.raw_formats import parquet, wikiextractor
 from hatchery.corpora.raw_formats.lines import RawText
 from hatchery.corpora.rows import json_lines as json_lines_of
 from hatchery.corpora.settings import RawTextOptions
-from hatchery.corpora.text_files import Lines, matching_names, uncompressed_suffix, where_in
+from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 from hatchery.storage.sources import RawSource
 

@@ -16,7 +16,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.corpora.text_files import read_text, where_in
+from hatchery.corpora.packed_files import where_in
+from hatchery.corpora.text_files import read_text
 from hatchery.errors import SourceError
 from hatchery.settings.base import ReadingName
 from hatchery.storage.checksums import digest, sha256_file

@@ -20,8 +20,8 @@ from hatchery.corpora.corpus_writer import CorpusWriter, document_row, write_csv
 from hatchery.corpora.documents import SPLITS, Rejections
 from hatchery.corpora.grouping import Item, grouped
 from hatchery.corpora.selection_rejections import rejections_of_selection
+from hatchery.corpora.sequence_settings import SequenceGroup, SequenceSettings, number_of
 from hatchery.corpora.sequences_order import drawn, point, point_of_the_last, shuffled_units
-from hatchery.corpora.settings import SequenceGroup, SequenceSettings, number_of
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
 from hatchery.storage.manifests import Manifest, StageRun

@@ -1,106 +1,19 @@
-"""Raw text as lines or whole: compressed files by their suffix, decoded with errors that say where.
+"""Raw text as lines or whole, decoded with errors that say where.
 
 Lines are streamed, so that a file of any size passes in flat memory.
 """
 
-import bz2
 import codecs
-import gzip
-import lzma
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import PurePosixPath
-from typing import IO, Any
-
-import pyarrow as pa
 
 from hatchery.corpora.cutting import PIECE_BYTES, Piece
+from hatchery.corpora.packed_files import blocks, is_packed, unpacked_bytes, where_in
 from hatchery.errors import ConfigError, SourceError
 from hatchery.storage.sources import RawSource
 
-
-def where_in(source: RawSource, name: str) -> str:
-    """How messages call a member of a source: by its path, inside the archive where there is one."""
-    if source.kind == "file":
-        return str(source.root)
-    return f"{source.root}:{name}" if source.kind == "zip" else str(source.root / name)
-
-
-def _zstd(raw: IO[bytes]) -> Any:
-    return pa.CompressedInputStream(raw, "zstd")
-
-
-_OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {
-    ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
-    ".bz2": bz2.BZ2File,
-    ".xz": lzma.LZMAFile,
-    ".zst": _zstd,
-}
-_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, pa.ArrowException)
-_BLOCK_BYTES = 1 << 20
-_NAMES_SHOWN = 8
 _PACKED_PIECES = 16
-
-
-def uncompressed_suffix(name: str) -> str:
-    """The suffix of a file's name without that of a compression: `.json` for `c4.json.gz`."""
-    path = PurePosixPath(name)
-    return PurePosixPath(path.stem).suffix if path.suffix in _OPENERS else path.suffix
-
-
-def piece_bytes(source: RawSource, name: str, encoding: str) -> int:
-    """Into pieces of how many bytes a large file is divided.
-
-    To begin in the middle of a compressed file, all before it is decompressed: then a few large pieces are better.
-    """
-    stored = source.kind != "zip" and PurePosixPath(name).suffix not in _OPENERS
-    if stored and is_direct(encoding):
-        return PIECE_BYTES
-    return max(PIECE_BYTES, unpacked_bytes(source, name) // _PACKED_PIECES)
-
-
-def unpacked_bytes(source: RawSource, name: str) -> int:
-    """About how many bytes a member has when it is decompressed: text is compressed to a quarter or so."""
-    return source.size(name) * (4 if PurePosixPath(name).suffix in _OPENERS else 1)
-
-
-@contextmanager
-def open_binary(source: RawSource, name: str) -> Iterator[IO[bytes]]:
-    """A member as a stream of bytes, decompressed when it ends in .gz, .bz2, .xz or .zst."""
-    opener = _OPENERS.get(PurePosixPath(name).suffix)
-    with source.open(name) as raw:
-        if opener is None:
-            yield raw
-        else:
-            with opener(raw) as handle:
-                yield handle
-
-
-def blocks(source: RawSource, name: str, start: int = 0) -> Iterator[bytes]:
-    """The decompressed bytes of a member from `start` on, in blocks of about a megabyte.
-
-    Raises SourceError naming the file and the byte after which it cannot be read.
-    """
-    done = start
-    try:
-        with open_binary(source, name) as handle:
-            if start and handle.seekable():
-                handle.seek(start)
-            else:
-                _skip(handle, start)
-            while block := handle.read(_BLOCK_BYTES):
-                done += len(block)
-                yield block
-    except _DAMAGED as error:
-        raise SourceError(f"{where_in(source, name)}: damaged after byte {done}: {error}") from error
-
-
-def _skip(handle: IO[bytes], count: int) -> None:
-    while count > 0 and (block := handle.read(min(count, _BLOCK_BYTES))):
-        count -= len(block)
 
 
 @cache
@@ -118,6 +31,16 @@ def is_direct(encoding: str) -> bool:
     except UnicodeError:
         return False
     return len(characters) == 256 and characters[:128].isascii()
+
+
+def piece_bytes(source: RawSource, name: str, encoding: str) -> int:
+    """Into pieces of how many bytes a large file is divided.
+
+    To begin in the middle of a compressed file, all before it is decompressed: then a few large pieces are better.
+    """
+    if is_direct(encoding) and not is_packed(source, name):
+        return PIECE_BYTES
+    return max(PIECE_BYTES, unpacked_bytes(source, name) // _PACKED_PIECES)
 
 
 def text_blocks(source: RawSource, name: str, encoding: str, start: int = 0, end: int | None = None) -> Iterator[bytes]:
@@ -302,24 +225,3 @@ def read_text(source: RawSource, name: str, encoding: str = "utf-8") -> str:
     except UnicodeDecodeError as error:
         raise _wrong_encoding(source, name, encoding, error.start, error.reason) from error
     return _unified(text.removeprefix("\ufeff"))
-
-
-def matching_names(source: RawSource, patterns: tuple[str, ...], exclude: tuple[str, ...] = ()) -> list[str]:
-    """Sorted names that match one of `patterns` and none of `exclude`.
-
-    Raises SourceError, which lists what there is, when there is none.
-    """
-    excluded = {name for pattern in exclude for name in source.names(pattern)}
-    names = sorted({name for pattern in patterns for name in source.names(pattern)} - excluded)
-    if not names:
-        but = f" without {', '.join(exclude)}" if exclude else ""
-        raise SourceError(
-            f"{source.root}: no file matches {', '.join(patterns)}{but}; there are: {_listed(source.names())}; "
-            "set the option `files`"
-        )
-    return names
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:_NAMES_SHOWN])
-    return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN:,} more"

@@ -1,34 +1,45 @@
-"""Sentences of the grammar with their analyses: parts of speech, dependencies, entities, roles and coreference.
+"""Analysed sentences, drawn for edge probing: parts of speech, dependencies, entities, roles and coreference.
 
-The words of a clause come from the grammar; an `Analysis` collects beside each word its tags (UPOS, Penn Treebank)
-and its head, beside each phrase its entity type and referent, and one frame for every predicate. Function words are
-ambiguous (that, her), forms too (found: VBD or VBN), and phrases hold distracting nouns, so words alone do not decide.
+An `Analysis` collects beside each word its tags (UPOS, Penn Treebank) and its head, beside each phrase its entity type
+and referent, and one frame for every predicate. Function words are ambiguous (that, her), forms too (found: VBD or
+VBN), and there are names, pronouns and distracting nouns, so words alone do not decide.
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from hatchery.embedded.grammar import Clause, NounPhrase, realise
-from hatchery.embedded.lexicon import Name, Noun, Number
+from hatchery.embedded import lexicon
+from hatchery.embedded.draws import ADJECTIVES, PERSON_VERBS, THINGS, Draw
+from hatchery.embedded.grammar import ADVERBS, Clause, NounPhrase, Tense, pick_adjectives, realise
+from hatchery.embedded.lexicon import NAMES, NUMBERS, OBJECTS, Name, Noun, Number, Verb
+from hatchery.embedded.scenes import Words, fitting_tense, pick_verb
 
 # Half-open range of words.
 Span = tuple[int, int]
-ENTITY_TYPES = {
-    "person": "PERSON",
-    "animal": "ANIMAL",
-    "building": "FAC",
-    "place": "LOC",
-    "fruit": "FOOD",
-    "plant": "PLANT",
-    "vehicle": "PRODUCT",
-    "tool": "PRODUCT",
-    "toy": "PRODUCT",
-    "garment": "PRODUCT",
-    "thing": "PRODUCT",
-}
+# "near the boxes": preposition, noun and its number, or nothing.
+Modifier = tuple[()] | tuple[str, Noun, Number]
+_ENTITY_TYPES = {"person": "PERSON", "animal": "ANIMAL", "building": "FAC", "place": "LOC", "fruit": "FOOD"}
+_ENTITY_TYPES |= {"plant": "PLANT", **dict.fromkeys(("vehicle", "tool", "toy", "garment", "thing"), "PRODUCT")}
+# Tags and relation of the quantities among the determiners.
+_QUANTITIES = dict.fromkeys(("many", "few", "several"), ("ADJ", "JJ", "amod"))
+_QUANTITIES |= dict.fromkeys(("two", "three"), ("NUM", "CD", "nummod"))
+# Tags, relation, lemma and role of what stands before a main verb; all else are adverbs of time.
+_BEFORE_VERBS = dict.fromkeys(("not", "n't"), ("PART", "RB", "advmod", "not", "ARGM-NEG"))
+_BEFORE_VERBS |= {"could": ("AUX", "MD", "aux", "can", "ARGM-MOD"), "did": ("AUX", "VBD", "aux", "do", "")}
+for _third, _plain, _lemma in (("has", "have", "have"), ("is", "are", "be"), ("does", "do", "do")):
+    _BEFORE_VERBS |= {_third: ("AUX", "VBZ", "aux", _lemma, ""), _plain: ("AUX", "VBP", "aux", _lemma, "")}
 _MAIN_VERB_TAGS = {"past": "VBD", "perfect": "VBN", "progressive": "VBG", "modal": "VB"}
-_AUXILIARY_TAGS = {"has": "VBZ", "is": "VBZ", "does": "VBZ", "have": "VBP", "are": "VBP", "do": "VBP", "did": "VBD"}
-_LEMMAS = {"has": "have", "have": "have", "is": "be", "are": "be", "does": "do", "do": "do", "did": "do", "n't": "not"}
+
+_TENSES: tuple[Tense, ...] = ("present", "past", "past", "perfect", "perfect", "progressive", "modal")
+# Categories are drawn before nouns, so that no type of entity is rare.
+_CATEGORIES = sorted({noun.category for noun in OBJECTS})
+_THINGS = [[noun for noun in OBJECTS if noun.category == category] for category in _CATEGORIES]
+_DETERMINERS: dict[Number, tuple[str, ...]] = {
+    "singular": ("the", "the", "a", "this", "that", "every"),
+    "plural": ("the", "the", "these", "those", "some", "many", "two", "several"),
+}
 
 
 @dataclass
@@ -43,21 +54,12 @@ class Token:
     relation: str = "root"
 
 
-@dataclass(frozen=True)
-class Mention:
-    """A phrase that refers; two mentions of one sentence corefer if their referents agree."""
-
-    span: Span
-    referent: str
-
-
-@dataclass(frozen=True)
-class Phrase:
-    """A finished noun phrase of an analysis: its range, its head word and what grammar needs for agreement."""
+class Phrase(NamedTuple):
+    """A finished noun phrase of an analysis: its range, its head word and what its verb agrees with."""
 
     span: Span
     head: int
-    phrase: NounPhrase
+    number: Number = "singular"
 
 
 @dataclass
@@ -68,18 +70,20 @@ class Frame:
     arguments: list[tuple[Span, str]] = field(default_factory=list)
 
 
-@dataclass
-class Analysis:
-    """An analysed sentence in the making: phrases and clauses append their words.
+class Analysis(Draw):
+    """An analysed sentence in the making: phrases and clauses draw and append their words.
 
-    `empty` holds elided words as (index of the word before, form, index of its head): empty nodes of CoNLL-U.
+    Entities have a type; mentions have a referent, and two of one sentence corefer if their referents agree. `empty`
+    holds elided words as (index of the word before, form, index of its head): empty nodes of CoNLL-U.
     """
 
-    tokens: list[Token] = field(default_factory=list)
-    entities: list[tuple[Span, str]] = field(default_factory=list)
-    mentions: list[Mention] = field(default_factory=list)
-    frames: list[Frame] = field(default_factory=list)
-    empty: list[tuple[int, str, int]] = field(default_factory=list)
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(rng)
+        self.tokens: list[Token] = []
+        self.entities: list[tuple[Span, str]] = []
+        self.mentions: list[tuple[Span, str]] = []
+        self.frames: list[Frame] = []
+        self.empty: list[tuple[int, str, int]] = []
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -98,93 +102,194 @@ class Analysis:
     def name(self, name: Name) -> Phrase:
         """A first name."""
         index = self.add(name.word, "PROPN", "NNP")
-        span = (index, index + 1)
-        self.entities.append((span, "PERSON"))
-        self.mentions.append(Mention(span, name.word))
-        return Phrase(span, index, NounPhrase((name.word,), "singular", name.gender))
+        self.entities.append(((index, index + 1), "PERSON"))
+        self.mentions.append(((index, index + 1), name.word))
+        return Phrase((index, index + 1), index)
 
-    def pronoun(self, form: str, referent: str, number: Number = "singular", possessive: bool = False) -> Phrase:
+    def pronoun(self, form: str, referent: str, tag: str = "PRP") -> Phrase:
         """A pronoun for something that was or was not mentioned."""
-        index = self.add(form, "PRON", "PRP$" if possessive else "PRP")
-        self.mentions.append(Mention((index, index + 1), referent))
-        return Phrase((index, index + 1), index, NounPhrase((form,), number))
+        index = self.add(form, "PRON", tag)
+        self.mentions.append(((index, index + 1), referent))
+        return Phrase((index, index + 1), index)
 
     def noun(
         self,
         noun: Noun,
         number: Number,
         determiner: str,
-        adjectives: Sequence[str] = (),
+        adjectives: Words = (),
         owner: str = "",
-        modifier: tuple[str, Noun, Number] | None = None,
+        modifier: Modifier = (),
     ) -> Phrase:
         """A noun phrase; `owner` makes the determiner a possessive pronoun for it, `modifier` is "near the boxes".
 
         Only persons are mentions: things and places are never referred to again in these sentences.
         """
         start = len(self.tokens)
+        head = start + 1 + len(adjectives)
         if owner:
-            first = self.pronoun(determiner, owner, possessive=True).head
-        elif determiner in ("many", "few", "several"):
-            first = self.add(determiner, "ADJ", "JJ")
-        elif determiner in ("two", "three"):
-            first = self.add(determiner, "NUM", "CD")
+            self.attach(self.pronoun(determiner, owner, "PRP$").head, head, "nmod:poss")
         else:
-            vowel = (*adjectives, noun.singular)[0][0] in "aeiou"
-            form = "an" if determiner == "a" and vowel else determiner
-            first = self.add(form, "DET", "DT", lemma=determiner)
-        qualities = [self.add(word, "ADJ", "JJ") for word in adjectives]
-        tag = "NN" if number == "singular" else "NNS"
-        head = self.add(noun.form(number), "NOUN", tag, lemma=noun.singular)
-        upos = self.tokens[first].upos
-        relation = {"PRON": "nmod:poss", "ADJ": "amod", "NUM": "nummod"}.get(upos, "det")
-        self.attach(first, head, relation)
-        for index in qualities:
-            self.attach(index, head, "amod")
-        if modifier is not None:
-            preposition = self.add(modifier[0], "ADP", "IN")
-            inner = self.noun(modifier[1], modifier[2], "the")
-            self.attach(preposition, inner.head, "case")
-            self.attach(inner.head, head, "nmod")
+            vowel = determiner == "a" and (*adjectives, noun.singular)[0][0] in "aeiou"
+            upos, xpos, relation = _QUANTITIES.get(determiner, ("DET", "DT", "det"))
+            self.add("an" if vowel else determiner, upos, xpos, head, relation, determiner)
+        for word in adjectives:
+            self.add(word, "ADJ", "JJ", head, "amod")
+        self.add(noun.form(number), "NOUN", "NN" if number == "singular" else "NNS", lemma=noun.singular)
+        if modifier:
+            self.prepositional(*modifier, (), head, "nmod")
         span = (start, len(self.tokens))
-        self.entities.append((span, ENTITY_TYPES[noun.category]))
+        self.entities.append((span, _ENTITY_TYPES[noun.category]))
         if noun.category == "person":
-            self.mentions.append(Mention(span, f"{noun.singular}@{start}"))
-        return Phrase(span, head, NounPhrase(self.words[start:], number, noun.gender))
+            self.mentions.append((span, f"{noun.singular}@{start}"))
+        return Phrase(span, head, number)
 
-    def verb_group(self, clause: Clause, subject: Phrase) -> int:
-        """The verb group of a statement with this subject; returns the main verb and opens its frame."""
-        group = realise(clause)[len(clause.subject.words) :]
-        group = group[: len(group) - len(clause.complement)]
-        start = len(self.tokens)
-        negated = "not" in group or "n't" in group
+    def prepositional(
+        self, preposition: str, noun: Noun, number: Number, adjectives: Words, head: int, relation: str
+    ) -> None:
+        """A prepositional phrase below a head."""
+        case = self.add(preposition, "ADP", "IN")
+        inner = self.noun(noun, number, "the", adjectives).head
+        self.attach(case, inner, "case")
+        self.attach(inner, head, relation)
+
+    def some_noun(self, nouns: Sequence[Noun], distractor: float = 0.3) -> Phrase:
+        """A noun phrase with a distracting noun behind it with this probability."""
+        number: Number = self.one(NUMBERS)
+        modifier: Modifier = ()
+        if self.rng.random() < distractor:
+            others = (*OBJECTS, *lexicon.PERSONS, *lexicon.PLACES)
+            modifier = (self.one(lexicon.PREPOSITIONS), self.one(others), self.one(NUMBERS))
+        noun, determiner = self.one(nouns), self.one(_DETERMINERS[number])
+        return self.noun(noun, number, determiner, pick_adjectives(self.rng, 0.25), modifier=modifier)
+
+    def verb_group(self, subject: Phrase, verb: Verb, tense: Tense, role: str = "ARG0", **features: Any) -> Frame:
+        """The verb group of a statement with this subject, and its frame; `features` are fields of `Clause`."""
+        group = realise(Clause(NounPhrase((), subject.number), verb, (), tense, **features))
+        main = len(self.tokens) + len(group) - 1
+        frame = Frame(main, [(subject.span, role)])
         for word in group[:-1]:
-            if word in ("not", "n't"):
-                self.add(word, "PART", "RB", lemma="not")
-            elif word in _AUXILIARY_TAGS or word == "could":
-                self.add(word, "AUX", _AUXILIARY_TAGS.get(word, "MD"), lemma=_LEMMAS.get(word, "can"))
-            else:
-                self.add(word, "ADV", "RB")
-        if clause.tense == "present":
-            tag = "VB" if negated else "VBP" if clause.subject.number == "plural" else "VBZ"
-        else:
-            tag = "VB" if clause.tense == "past" and negated else _MAIN_VERB_TAGS[clause.tense]
-        main = self.add(group[-1], "VERB", tag, lemma=clause.verb.base)
-        frame = Frame(main)
-        for index in range(start, main):
-            token = self.tokens[index]
-            self.attach(index, main, "aux" if token.upos == "AUX" else "advmod")
-            if token.upos != "AUX":
-                frame.arguments.append(((index, index + 1), "ARGM-NEG" if token.upos == "PART" else "ARGM-TMP"))
-            elif token.xpos == "MD":
-                frame.arguments.append(((index, index + 1), "ARGM-MOD"))
+            upos, xpos, relation, lemma, adjunct = _BEFORE_VERBS.get(word, ("ADV", "RB", "advmod", word, "ARGM-TMP"))
+            index = self.add(word, upos, xpos, main, relation, lemma)
+            if adjunct:
+                frame.arguments.append(((index, index + 1), adjunct))
+        tag = _MAIN_VERB_TAGS.get(tense, "VBP" if subject.number == "plural" else "VBZ")
+        if features.get("negated") and tense in ("present", "past"):
+            tag = "VB"
+        self.add(group[-1], "VERB", tag, lemma=verb.base)
         self.attach(subject.head, main, "nsubj")
         self.frames.append(frame)
-        return main
+        return frame
 
-    def finish(self, mark: str = ".") -> None:
+    def some_tense(self, subject: Phrase, verb: Verb, role: str = "ARG0") -> Frame:
+        """The verb group in some tense, sometimes negated or with an adverb."""
+        negated = self.rng.random() < 0.25
+        adverb = self.one(ADVERBS) if not negated and self.rng.random() < 0.2 else ""
+        tense = fitting_tense(verb, self.one(_TENSES))
+        # "could n't" and "did n't" contract as "does n't" does; "not" stands as often.
+        contracted = negated and self.coin()
+        return self.verb_group(subject, verb, tense, role, negated=negated, adverb=adverb, contracted=contracted)
+
+    def object(self, thing: Phrase, frame: Frame) -> None:
+        """Make the phrase the object of a predicate."""
+        self.attach(thing.head, frame.predicate, "obj")
+        frame.arguments.append((thing.span, "ARG1"))
+
+    def ending(self, frame: Frame) -> None:
+        """A place (always behind fewer than five words), an adverb, both or nothing."""
+        if self.coin() or len(self.tokens) < 5:
+            start = len(self.tokens)
+            preposition, place = self.one(lexicon.PLACE_PREPOSITIONS), self.one(lexicon.PLACES)
+            adjectives = pick_adjectives(self.rng, 0.2)
+            self.prepositional(preposition, place, "singular", adjectives, frame.predicate, "obl")
+            frame.arguments.append(((start, len(self.tokens)), "ARGM-LOC"))
+        if self.rng.random() < 0.35:
+            adverb = self.one(lexicon.TIME_ADVERBS)
+            index = self.add(adverb, "ADV", "RB", frame.predicate, "advmod")
+            frame.arguments.append(((index, index + 1), "ARGM-MNR" if adverb.endswith("ly") else "ARGM-TMP"))
+
+    def man_and_woman(self) -> tuple[Name, Name]:
+        """Two names in either order; a pronoun means one of them only."""
+        first = self.one(NAMES)
+        return first, self.one([name for name in NAMES if name.gender != first.gender])
+
+    def finish(self) -> None:
         """End the sentence: final mark under the root, first letter in upper case."""
         root = next(index for index, token in enumerate(self.tokens) if token.head == -1)
-        self.add(mark, "PUNCT", ".", root, "punct")
+        self.add(".", "PUNCT", ".", root, "punct")
         first = self.tokens[0]
         first.form = first.form[0].upper() + first.form[1:]
+
+
+def transitive(analysis: Analysis) -> None:
+    """ "The boy near the boxes has found these dogs by the lake"."""
+    subject = analysis.some_noun(lexicon.PERSONS)
+    noun = analysis.one(analysis.one((lexicon.PERSONS, lexicon.ANIMALS, *_THINGS)))
+    frame = analysis.some_tense(subject, pick_verb(analysis.rng, noun))
+    analysis.object(analysis.some_noun((noun,), 0.2), frame)
+    analysis.ending(frame)
+
+
+def intransitive(analysis: Analysis) -> None:
+    """ "Every boy with a drum slept by the lake"; what falls is no agent."""
+    subject = analysis.some_noun(lexicon.PERSONS, 0.5)
+    verb = analysis.one(lexicon.INTRANSITIVE)
+    analysis.ending(analysis.some_tense(subject, verb, "ARG1" if verb.base == "fall" else "ARG0"))
+
+
+def owner(analysis: Analysis) -> None:
+    """ "Helen found her hat with him": a possessive for the subject, or for somebody else."""
+    name = analysis.one(NAMES)
+    subject, other = analysis.name(name), analysis.coin()
+    gender = name.gender if not other else "feminine" if name.gender == "masculine" else "masculine"
+    noun = analysis.one(analysis.one(_THINGS))
+    frame = analysis.some_tense(subject, pick_verb(analysis.rng, noun))
+    number, adjective = analysis.one(NUMBERS), analysis.one(ADJECTIVES)
+    referent = "somebody else" if other else name.word
+    analysis.object(analysis.noun(noun, number, lexicon.POSSESSIVES[gender], (adjective,), referent), frame)
+    analysis.ending(frame)
+
+
+def report(analysis: Analysis) -> None:
+    """ "Mary says that Tom blames himself", "... that she saw him", "... that Tom helped her": who is meant?"""
+    first, second = analysis.man_and_woman()
+    outer = analysis.some_tense(analysis.name(first), analysis.one(lexicon.CLAUSAL))
+    start = len(analysis.tokens)
+    link = analysis.add("that", "SCONJ", "IN")
+    kind = analysis.rng.random()
+    if kind < 0.7:
+        subject, verbs = analysis.name(second), lexicon.REFLEXIVE if kind < 0.4 else PERSON_VERBS
+    else:
+        subject, verbs = analysis.pronoun(lexicon.SUBJECT_PRONOUNS[first.gender], first.word), PERSON_VERBS
+    frame = analysis.some_tense(subject, analysis.one(verbs))
+    if kind < 0.4:
+        thing = analysis.pronoun(lexicon.REFLEXIVE_PRONOUNS[second.gender], second.word)
+    elif kind < 0.7:
+        thing = analysis.pronoun(lexicon.OBJECT_PRONOUNS[first.gender], first.word)
+    else:
+        thing = analysis.name(second)
+    analysis.object(thing, frame)
+    analysis.ending(frame)
+    analysis.attach(link, frame.predicate, "mark")
+    analysis.attach(frame.predicate, outer.predicate, "ccomp")
+    outer.arguments.append(((start, len(analysis.tokens)), "ARG1"))
+
+
+def gapping(analysis: Analysis) -> None:
+    """ "Tom found the dog and Helen the cat": the second verb is an empty node, its object an orphan."""
+    first, second = analysis.man_and_woman()
+    subject, categories = analysis.name(first), {"animal", "thing", "toy"}
+    nouns = analysis.some([noun for noun in THINGS if noun.category in categories], 2)
+    verb = analysis.one([verb for verb in PERSON_VERBS if categories <= set(verb.objects)])
+    frame = analysis.verb_group(subject, verb, "past")
+    number, adjective = analysis.one(NUMBERS), analysis.one(ADJECTIVES)
+    analysis.object(analysis.noun(nouns[0], number, "the", (adjective,)), frame)
+    link = analysis.add("and", "CCONJ", "CC")
+    remnant = analysis.name(second).head
+    analysis.attach(link, remnant, "cc")
+    analysis.attach(remnant, frame.predicate, "conj")
+    analysis.empty.append((remnant, analysis.tokens[frame.predicate].form, frame.predicate))
+    analysis.attach(analysis.noun(nouns[1], analysis.one(NUMBERS), "the").head, remnant, "orphan")
+
+
+KINDS = (transitive, owner, report, intransitive, report, owner, gapping, report)

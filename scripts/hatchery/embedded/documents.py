@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from hatchery.embedded import scenes
+from hatchery.embedded import sentence_kinds
 from hatchery.embedded.grammar import choose, noun_phrase
 from hatchery.embedded.lexicon import ANIMALS, HYPERNYMS, OBJECTS, PLACES, Noun
 from hatchery.embedded.scenes import Scene, Words
@@ -17,19 +17,19 @@ from hatchery.embedded.scenes import Scene, Words
 Kind = Literal["story", "article", "conversation"]
 
 _STORY: tuple[tuple[int, Callable[[Scene], Words | list[Words]]], ...] = (
-    (8, scenes.statement),
-    (3, scenes.negation),
-    (2, lambda scene: scenes.any_or_some(scene, negated=False)),
-    (2, lambda scene: scenes.quantified(scene, negative=scene.rng.random() < 0.5)),
-    (5, scenes.reflexive),
-    (2, scenes.description),
-    (2, scenes.existence),
-    (2, scenes.report),
-    (3, scenes.follow_up),
-    (2, scenes.restatement),
-    (7, scenes.echo),
+    (8, sentence_kinds.statement),
+    (3, sentence_kinds.negation),
+    (2, lambda scene: sentence_kinds.any_or_some(scene, negated=False)),
+    (2, lambda scene: sentence_kinds.quantified(scene, negative=scene.rng.random() < 0.5)),
+    (5, sentence_kinds.reflexive),
+    (2, sentence_kinds.description),
+    (2, sentence_kinds.existence),
+    (2, sentence_kinds.report),
+    (3, sentence_kinds.follow_up),
+    (2, sentence_kinds.restatement),
+    (7, sentence_kinds.echo),
 )
-_STORY_TELLERS = tuple(tell for weight, tell in _STORY for _ in range(weight))
+_STORY_KINDS = tuple(kind for weight, kind in _STORY for _ in range(weight))
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class EmbeddedDocument:
         return [words for paragraph in self.paragraphs for words in paragraph]
 
 
-def _told(scene: Scene) -> list[Words]:
-    told = choose(scene.rng, _STORY_TELLERS)(scene)
-    return told if isinstance(told, list) else [told]
+def _next_sentences(scene: Scene) -> list[Words]:
+    sentences = choose(scene.rng, _STORY_KINDS)(scene)
+    return sentences if isinstance(sentences, list) else [sentences]
 
 
 def story(rng: random.Random) -> EmbeddedDocument:
@@ -60,7 +60,7 @@ def story(rng: random.Random) -> EmbeddedDocument:
         length = 3 + int(rng.random() * 4)
         paragraph: list[Words] = []
         while len(paragraph) < length:
-            paragraph.extend(_told(scene))
+            paragraph.extend(_next_sentences(scene))
         paragraphs.append(tuple(paragraph))
     title = (*scene.name().words, "and", *noun_phrase("the", choose(rng, scene.things), "singular").words)
     return EmbeddedDocument(title, "story", tuple(paragraphs))
@@ -78,9 +78,9 @@ def article(rng: random.Random) -> EmbeddedDocument:
         scene.things = [noun, noun, *scene.things[:1]]
     paragraphs = []
     for _ in range(2 + int(rng.random() * 2)):
-        paragraph = [scenes.definition(scene, noun)]
+        paragraph = [sentence_kinds.definition(scene, noun)]
         for _ in range(2 + int(rng.random() * 4)):
-            paragraph.extend(_told(scene))
+            paragraph.extend(_next_sentences(scene))
         paragraphs.append(tuple(paragraph))
     return EmbeddedDocument((noun.singular.capitalize(),), "article", tuple(paragraphs))
 
@@ -92,12 +92,12 @@ def conversation(rng: random.Random) -> EmbeddedDocument:
     while len(turns) < 10 + int(rng.random() * 10):
         point = rng.random()
         if point < 0.2:
-            turns.extend((words,) for words in scenes.where_question(scene))
+            turns.extend((words,) for words in sentence_kinds.where_question(scene))
         elif point < 0.5:
             answer = (choose(rng, ("Yes", "No", "Well", "Oh")), ".")
-            turns.extend(((scenes.question(scene),), (answer, *_told(scene)[:1])))
+            turns.extend(((sentence_kinds.question(scene),), (answer, *_next_sentences(scene)[:1])))
         else:
-            turns.append(tuple(_told(scene)))
+            turns.append(tuple(_next_sentences(scene)))
     first, second = (name.word for name in scene.names)
     speakers = tuple(first if index % 2 == 0 else second for index in range(len(turns)))
     title = ("A", "talk", *scene.place())

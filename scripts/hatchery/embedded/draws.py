@@ -1,17 +1,19 @@
-"""What the rows of the tasks are made of: words drawn in the order of the calls, and sentences put together from them.
+"""What the rows of the tasks are made of: words drawn into slots, and patterns that put sentences together from them.
 
-Names, nouns and places come from the whole lexicon, unlike those of a scene, so that rows share little but their
-construction. What a task tells happened in the past, where verbs agree with nobody.
+"A did not V.base the N.plural P" names a slot or a word between blanks; `.base` is a field of what lies in the slot, or
+a slot that holds the name of one. Names, nouns and places come from the whole lexicon, unlike those of a scene, so that
+rows share little but their construction. What a task tells happened in the past, where verbs agree with nobody: a verb
+without a field stands in the past, a noun in the singular.
 """
 
 import random
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 from hatchery.embedded import lexicon
-from hatchery.embedded.grammar import Item, choose, noun_phrase, sentence, text_of
-from hatchery.embedded.lexicon import Gender, Noun, Number, Verb
-from hatchery.embedded.scenes import GENERAL_VERBS, Words
+from hatchery.embedded.grammar import Item, choose, sentence, text_of
+from hatchery.embedded.scenes import Words
 
 THINGS = (*lexicon.ANIMALS, *lexicon.OBJECTS)
 CLASSIFIED = tuple(noun for noun in THINGS if noun.category in lexicon.HYPERNYMS)
@@ -20,13 +22,34 @@ ADJECTIVES = lexicon.SIZES + lexicon.QUALITIES
 PERSON_VERBS = tuple(verb for verb in lexicon.TRANSITIVE if "person" in verb.objects)
 # "Helen knew that Tom slept" says that he did; "Helen hoped that Tom slept" does not.
 FACTIVE = tuple(verb for verb in lexicon.VERBS if verb.base in {"know", "forget", "see"})
+# Names of men and of women.
+MEN, WOMEN = ([name for name in lexicon.NAMES if name.gender == gender] for gender in ("masculine", "feminine"))
+# The verb of a pattern, plain and negated.
+ACTED = ("V", "did not V.base")
+
+Source: TypeAlias = "Sequence[Any] | Callable[[Draw], Any]"
 
 
 class Draw:
-    """The draws of one group of rows; every call takes the next number of `rng`."""
+    """The draws of one group of rows; every call takes the next numbers of `rng`."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
+        self.slots: dict[str, Any] = {}
+
+    def __call__(self, **sources: Source) -> None:
+        """Fill slots in the order given: each with one item of its source, or with what a function of the draws says.
+
+        `A_B` are two slots with different items, `A_` is one slot drawn like them.
+        """
+        for slot, source in sources.items():
+            if callable(source):
+                self.slots[slot] = source(self)
+            elif "_" in slot:
+                names = slot.strip("_").split("_")
+                self.slots.update(zip(names, self.some(source, len(names)), strict=True))
+            else:
+                self.slots[slot] = self.one(source)
 
     def one(self, items: Sequence[Item]) -> Item:
         """One item."""
@@ -40,57 +63,30 @@ class Draw:
         """True or false."""
         return self.rng.random() < 0.5
 
-    def names(self, count: int, gender: Gender | None = None) -> list[Words]:
-        """`count` different names, of one gender if it is given."""
-        return [(name.word,) for name in self.some([n for n in lexicon.NAMES if gender in (None, n.gender)], count)]
+    def text(self, *patterns: str) -> str:
+        """The text of the sentences, one after the other; a pattern that asks ends with its own mark."""
+        return " ".join(text_of(self._sentence(pattern)) for pattern in patterns)
 
-    def verb(self) -> Verb:
-        """A verb that takes every kind of object, so that the object says nothing about it."""
-        return self.one(GENERAL_VERBS)
+    def texts(self, **patterns: str) -> dict[str, Any]:
+        """The fields of a row, each one sentence."""
+        return {name: self.text(pattern) for name, pattern in patterns.items()}
 
-    def adjective(self) -> Words:
-        """ "red"."""
-        return (self.one(ADJECTIVES),)
+    def _sentence(self, pattern: str) -> Words:
+        said = pattern.removesuffix(" ?")
+        words = [word for piece in said.split() for word in self._words(piece)]
+        articles = ("an" if word == "a" and after[0] in "aeiou" else word for word, after in pairwise((*words, ".")))
+        return sentence([*articles], "." if said == pattern else "?")
 
-    def thing(self) -> Words:
-        """ "the dog", "the hammers"."""
-        return the(self.one(THINGS), self.one(lexicon.NUMBERS))
-
-    def place(self) -> Words:
-        """ "near the lake"."""
-        return (self.one(lexicon.PLACE_PREPOSITIONS), *the(self.one(lexicon.PLACES)))
-
-
-def the(noun: Noun, number: Number = "singular", adjectives: Sequence[str] = ()) -> Words:
-    """ "the dog", "the red dogs"."""
-    return noun_phrase("the", noun, number, adjectives).words
+    def _words(self, piece: str) -> Iterator[str]:
+        slot, *fields = piece.split(".")
+        if slot not in self.slots:
+            return iter((piece,))
+        value = self.slots[slot]
+        for name in fields:
+            value = getattr(value, self.slots.get(name, name))
+        return iter(value if isinstance(value, tuple) else str(value).split())
 
 
-def a(noun: Noun, adjectives: Sequence[str] = ()) -> Words:
-    """ "a dog", "an old dog"."""
-    return noun_phrase("a", noun, "singular", adjectives).words
-
-
-def did(subject: Words, verb: Verb, *rest: Words, negated: bool = False) -> Words:
-    """The words of a clause in the past."""
-    return (*subject, *(("did", "not", verb.base) if negated else (verb.past,)), *chain(*rest))
-
-
-def said(*parts: str | Sequence[str], mark: str = ".") -> str:
-    """The text of a sentence; a part is words, or one text of words."""
-    return text_of(sentence([*chain(*(part.split() if isinstance(part, str) else part for part in parts))], mark))
-
-
-def told(subject: Words, verb: Verb, *rest: Words, negated: bool = False) -> str:
-    """ "Tom did not find the dog."."""
-    return said(did(subject, verb, *rest, negated=negated))
-
-
-def asked(word: str, subject: Words, verb: Verb, *rest: Words) -> str:
-    """ "Where did Tom find the dog?"; without a question word "Did Tom find the dog?"."""
-    return said(word, "did", subject, verb.base, *rest, mark="?")
-
-
-def filled(pattern: str, slots: Mapping[str, Words]) -> str:
-    """The text of a sentence whose words between blanks are slots, or stand for themselves."""
-    return said(*(slots.get(piece, (piece,)) for piece in pattern.split()))
+def place(draw: Draw) -> Words:
+    """ "near the lake"."""
+    return (draw.one(lexicon.PLACE_PREPOSITIONS), "the", draw.one(lexicon.PLACES).singular)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from hatchery.embedded import babylm, bnc, raw_text
 from hatchery.embedded.documents import MAKERS, EmbeddedDocument, Kind
 from hatchery.embedded.grammar import text_of
-from hatchery.embedded.minimal_pairs import PARADIGMS, Pair, blimp_rows, draw_pairs
+from hatchery.embedded.minimal_pairs import Pair, blimp_rows, draw_pairs
+from hatchery.embedded.paradigms import PARADIGMS
 from hatchery.embedded.parallel import parallel_files
 from hatchery.embedded.rows import json_lines
 from hatchery.embedded.settings import EmbeddedSettings

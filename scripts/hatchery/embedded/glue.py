@@ -7,31 +7,20 @@ wrong answers all name things that it mentions, so that only the fact that was a
 """
 
 import re
+from typing import Any
 
 from hatchery.embedded import lexicon
-from hatchery.embedded.draws import (
-    CLASSIFIED,
-    PERSON_VERBS,
-    THINGS,
-    Draw,
-    a,
-    asked,
-    did,
-    said,
-    the,
-    told,
-)
+from hatchery.embedded.draws import ADJECTIVES, CLASSIFIED, MEN, PERSON_VERBS, THINGS, WOMEN, Draw, place
 from hatchery.embedded.grammar import text_of
-from hatchery.embedded.minimal_pairs import PARADIGMS
+from hatchery.embedded.lexicon import NAMES, NUMBERS
+from hatchery.embedded.paradigms import PARADIGMS
 from hatchery.embedded.rows import Row, grouped, labelled
-from hatchery.embedded.scenes import GENERAL_VERBS, Words
+from hatchery.embedded.scenes import GENERAL_VERBS
 
 PLEASANT = ("happy", "kind", "clever")
 UNPLEASANT = ("sad", "angry", "ill", "tired")
 _TAKING = tuple(verb for verb in lexicon.TRANSITIVE if verb.base in {"lose", "steal", "hide", "take"})
 _TAKEN = tuple(noun for noun in lexicon.OBJECTS if noun.category in {"fruit", "tool", "toy", "garment"})
-_AMBIGUOUS = ("that", "her", "is", "are")
-_ANSWERS = 4
 
 
 @grouped("sentence")
@@ -40,9 +29,8 @@ def cola(draw: Draw, group: int) -> list[Row]:
 
     Solved by the grammar of all paradigms; single words tell nothing, since twins exchange them.
     """
-    one, other = PARADIGMS[group % len(PARADIGMS)].draw(draw.rng)
-    if draw.coin():
-        one, other = other, one
+    pairs = PARADIGMS[group % len(PARADIGMS)].draw(draw.rng)
+    one, other = pairs[::-1] if draw.coin() else pairs
     return [{"sentence": text_of(one.good), "label": 1}, {"sentence": text_of(other.bad), "label": 0}]
 
 
@@ -53,14 +41,9 @@ def sst2(draw: Draw, label: int, group: int) -> Row:
     Solved by the mood word and the negation together: either alone stands as often under both labels.
     """
     negated = draw.coin()
-    mood = draw.one(PLEASANT if bool(label) != negated else UNPLEASANT)
-    subject = the(draw.one(lexicon.PERSONS), "singular", draw.adjective())
-    adverb = draw.one(("not", "never")) if negated else "always" if draw.coin() else ""
-    return {"sentence": said(subject, draw.place(), draw.one(("is", "was")), adverb, mood)}
-
-
-def _both(first: Words, second: Words) -> Words:
-    return (*first, "and", *second)
+    draw(M=PLEASANT if bool(label) != negated else UNPLEASANT, N=lexicon.PERSONS, Q=ADJECTIVES)
+    draw(A=("not", "never") if negated else ("always", ""), P=place, C=("is", "was"))
+    return draw.texts(sentence="the Q N P C A M")
 
 
 @labelled("sentence1", "sentence2")
@@ -70,10 +53,10 @@ def mrpc(draw: Draw, label: int, group: int) -> Row:
 
     Solved by who acts; both sentences always have the same words.
     """
-    one, two, three = draw.names(3)
-    verb, place = draw.one(PERSON_VERBS), draw.place()
-    subject, object_ = (_both(two, one), three) if label else (_both(*draw.some((one, three), 2)), two)
-    return {"sentence1": told(_both(one, two), verb, three, place), "sentence2": told(subject, verb, object_, place)}
+    draw(A_B_C=NAMES, V=PERSON_VERBS, P=place)
+    if not label:
+        draw(X_Y=(draw.slots["A"], draw.slots["C"]))
+    return draw.texts(sentence1="A and B V C P", sentence2="B and A V C P" if label else "X and Y V B P")
 
 
 @labelled("question1", "question2")
@@ -83,15 +66,9 @@ def qqp(draw: Draw, label: int, group: int) -> Row:
 
     Solved by who says and who does; the words are the same under both labels.
     """
-    one, two = draw.names(2)
-    outer, verb = draw.one(lexicon.CLAUSAL), draw.verb()
-    rest = (the(draw.one(THINGS)), draw.place())
-    orders = ((one, two), (one, two) if label else (two, one))
-    texts = [
-        said("does", speaker, outer.base, link, did(subject, verb, *rest), mark="?")
-        for (speaker, subject), link in zip(orders, draw.some(("that", ""), 2), strict=True)
-    ]
-    return {"question1": texts[0], "question2": texts[1]}
+    draw(A_B=NAMES, S=lexicon.CLAUSAL, V=GENERAL_VERBS, T=THINGS, P=place, L_M=("that", ""))
+    second = "does A S.base M B V the T P ?" if label else "does B S.base M A V the T P ?"
+    return draw.texts(question1="does A S.base L B V the T P ?", question2=second)
 
 
 @grouped("sentence1", "sentence2")
@@ -103,53 +80,42 @@ def stsb(draw: Draw, group: int) -> list[Row]:
     """
     score = group % 6
     kept = draw.some(range(5), score)
-    names, verbs, things = draw.names(2), draw.some(GENERAL_VERBS, 2), draw.some(THINGS, 2)
-    places, prepositions = draw.some(lexicon.PLACES, 2), draw.some(lexicon.PLACE_PREPOSITIONS, 2)
-    texts = []
-    for side in (0, 1):
-        who, verb, thing, place, preposition = (0 if part in kept else side for part in range(5))
-        where = (prepositions[preposition], *the(places[place]))
-        texts.append(told(names[who], verbs[verb], the(things[thing]), where))
-    related = 2 not in kept and things[0].category == things[1].category
-    return [{"sentence1": texts[0], "sentence2": texts[1], "label": score + 0.5 * related}]
+    draw(A0_A1=NAMES, V0_V1=GENERAL_VERBS, T0_T1=THINGS, W0_W1=lexicon.PLACES, R0_R1=lexicon.PLACE_PREPOSITIONS)
+    sides = ([0 if part in kept else side for part in range(5)] for side in (0, 1))
+    one, other = (draw.text(f"A{a} V{v} the T{t} R{r} the W{w}") for a, v, t, w, r in sides)
+    related = 2 not in kept and draw.slots["T0"].category == draw.slots["T1"].category
+    return [{"sentence1": one, "sentence2": other, "label": score + 0.5 * related}]
 
 
-def _story(draw: Draw) -> tuple[str, list[tuple[Words, bool]], Words]:
-    """The text, its two names in order, each with whether it is meant, and the last words: copula and mood."""
-    (man,), (woman,) = draw.names(1, "masculine"), draw.names(1, "feminine")
-    one, other = draw.some((man, woman), 2)
-    meant = draw.one((one, other))
-    predicate = (draw.one(("is", "was")), draw.one(lexicon.MOODS))
-    first = told(one, draw.one(PERSON_VERBS), other, draw.place())
-    second = said("he" if meant is man else "she", predicate)
-    return f"{first} {second}", [(one, one is meant), (other, other is meant)], predicate
+def _schema(draw: Draw) -> tuple[str, list[tuple[str, bool]]]:
+    """The text, and its two names in order with whether each is the one that the pronoun means."""
+    draw(A_=MEN, B_=WOMEN)
+    people = draw.some((draw.slots["A"], draw.slots["B"]), 2)
+    meant = draw.one(people)
+    draw(C=("is", "was"), M=lexicon.MOODS, V=PERSON_VERBS, P=place)
+    text = draw.text("{} V {} P".format(*people), f"{lexicon.SUBJECT_PRONOUNS[meant.gender]} C M")
+    return text, [(name.word, name is meant) for name in people]
 
 
 @grouped("text")
 def wsc(draw: Draw, group: int) -> list[Row]:
     """Does the pronoun (span 2) mean this name (span 1)? Spans count blank-split words."""
-    text, people, _ = _story(draw)
+    text, people = _schema(draw)
     words = text.split()
     pronoun = len(words) - 3
+    spans = [{"span1_index": words.index(name), "span2_index": pronoun, "span1_text": name} for name, _ in people]
     return [
-        {
-            "text": text,
-            "span1_index": words.index(name),
-            "span2_index": pronoun,
-            "span1_text": name,
-            "span2_text": words[pronoun],
-            "label": int(is_meant),
-        }
-        for (name,), is_meant in people
+        {"text": text, **span, "span2_text": words[pronoun], "label": int(is_meant)}
+        for span, (_, is_meant) in zip(spans, people, strict=True)
     ]
 
 
 @grouped("sentence1")
 def wnli(draw: Draw, group: int) -> list[Row]:
     """The second sentence has a name in the place of the pronoun; 1 if it follows from the first."""
-    text, people, predicate = _story(draw)
+    text, people = _schema(draw)
     return [
-        {"sentence1": text, "sentence2": said(name, predicate), "label": int(is_meant)} for name, is_meant in people
+        {"sentence1": text, "sentence2": draw.text(f"{name} C M"), "label": int(is_meant)} for name, is_meant in people
     ]
 
 
@@ -159,13 +125,12 @@ def copa(draw: Draw, group: int) -> list[Row]:
 
     Solved by the category of the thing; the mirrored twin has the same choices and the other answer.
     """
-    (person,), verb, place = draw.names(1), draw.one(_TAKING), draw.place()
-    nouns = draw.some(_TAKEN, 2)
-    while nouns[0].category == nouns[1].category:
-        nouns = draw.some(_TAKEN, 2)
-    things = [a(noun, draw.adjective()) for noun in nouns]
-    events = [told(person, verb, thing, place) for thing in things]
-    states = [said(the(lexicon.HYPERNYMS[noun.category]), "was", verb.participle) for noun in nouns]
+    draw(A_=NAMES, V=_TAKING, P=place, T0_T1=_TAKEN)
+    while draw.slots["T0"].category == draw.slots["T1"].category:
+        draw(T0_T1=_TAKEN)
+    draw(Q0=ADJECTIVES, Q1=ADJECTIVES)
+    events = [draw.text(f"A V a Q{i} T{i} P") for i in (0, 1)]
+    states = [draw.text(f"the T{i}.category was V.participle") for i in (0, 1)]
     question = ("effect", "cause")[group % 2]
     premises, choices = (events, states) if question == "effect" else (states, events)
     return [
@@ -174,22 +139,27 @@ def copa(draw: Draw, group: int) -> list[Row]:
     ]
 
 
-def _uses(draw: Draw, word: str, sense: int) -> str:
-    """A sentence with the word in its first sense (determiner, possessive, auxiliary) or in its second."""
-    one, two = draw.names(2)
-    place, thing = draw.place(), draw.one(THINGS)
-    if word == "that":
-        if sense == 0:
-            return told(one, draw.verb(), ("that", thing.singular), place)
-        inner, outer = did(two, draw.verb(), the(thing)), draw.one(lexicon.CLAUSAL)
-        return said(one, draw.one((outer.past, outer.third)), "that", inner)
-    if word == "her":
-        owned = ("her", thing.singular) if sense == 0 else ("her",)
-        return told(one, draw.one(PERSON_VERBS) if sense else draw.verb(), owned, place)
-    subject = the(thing, "plural" if word == "are" else "singular", draw.adjective())
-    if sense == 0:
-        return said(subject, word, draw.one(lexicon.INTRANSITIVE).progressive, place)
-    return said(subject, word, place if draw.coin() else draw.adjective())
+def _where_or_how(draw: Draw) -> Any:
+    return draw.slots["P"] if draw.coin() else draw.one(ADJECTIVES)
+
+
+# What each word does in its first sense (determiner, possessive, auxiliary) and in its second: the words drawn for it,
+# and the sentence.
+_USES: dict[str, tuple[tuple[dict[str, Any], str], tuple[dict[str, Any], str]]] = {
+    "that": (
+        ({"V": GENERAL_VERBS}, "A V that T P"),
+        ({"V": GENERAL_VERBS, "S": lexicon.CLAUSAL, "F": ("past", "third")}, "A S.F that B V the T"),
+    ),
+    "her": (({"V": GENERAL_VERBS}, "A V her T P"), ({"V": PERSON_VERBS}, "A V her P")),
+    "is": (
+        ({"Q": ADJECTIVES, "V": lexicon.INTRANSITIVE}, "the Q T is V.progressive P"),
+        ({"Q": ADJECTIVES, "R": _where_or_how}, "the Q T is R"),
+    ),
+    "are": (
+        ({"Q": ADJECTIVES, "V": lexicon.INTRANSITIVE}, "the Q T.plural are V.progressive P"),
+        ({"Q": ADJECTIVES, "R": _where_or_how}, "the Q T.plural are R"),
+    ),
+}
 
 
 @labelled("sentence1", "sentence2")
@@ -199,11 +169,13 @@ def wic(draw: Draw, label: int, group: int) -> Row:
     The language is too small for nouns with two senses; its function words have them: that, her, is, are. Solved by
     what stands around the word in both sentences: each sentence alone is as frequent under both labels.
     """
-    word = _AMBIGUOUS[group % len(_AMBIGUOUS)]
-    first = int(draw.rng.random() * 2)
+    word = [*_USES][group % len(_USES)]
+    first = draw.one((0, 1))
     row: Row = {"word": word}
     for number, sense in enumerate((first, first if label else 1 - first), 1):
-        text = _uses(draw, word, sense)
+        sources, pattern = _USES[word][sense]
+        draw(A_B=NAMES, P=place, T=THINGS, **sources)
+        text = draw.text(pattern)
         found = re.search(rf"\b{word}\b", text)
         assert found is not None
         row |= {f"sentence{number}": text, f"start{number}": found.start(), f"end{number}": found.end()}
@@ -216,13 +188,14 @@ def boolq(draw: Draw, group: int) -> list[Row]:
 
     Solved by who did what: a wrong question mixes the two facts. Both questions are asked about each passage.
     """
-    people, verbs, nouns = draw.names(2), draw.some(GENERAL_VERBS, 2), draw.some(THINGS, 2)
-    things = [the(noun, draw.one(lexicon.NUMBERS)) for noun in nouns]
-    passage = " ".join(told(*fact, draw.place()) for fact in zip(people, verbs, things, strict=True))
-    right = int(draw.rng.random() * 2)
+    draw(A0_A1=NAMES, V0_V1=GENERAL_VERBS, T0_T1=THINGS, n0=NUMBERS, n1=NUMBERS, P0=place, P1=place)
+    passage = draw.text(*(f"A{i} V{i} the T{i}.n{i} P{i}" for i in (0, 1)))
+    right = draw.one((0, 1))
     mixed = (1 - right, right) if draw.coin() else (right, 1 - right)
-    questions = [asked("", people[who], verbs[right], things[what]) for who, what in (mixed, (right, right))]
-    return [{"question": question, "passage": passage, "label": label} for label, question in enumerate(questions)]
+    return [
+        {"question": draw.text(f"did A{who} V{right}.base the T{what}.n{what} ?"), "passage": passage, "label": label}
+        for label, (who, what) in enumerate((mixed, (right, right)))
+    ]
 
 
 @grouped("paragraph")
@@ -231,20 +204,20 @@ def multirc(draw: Draw, group: int) -> list[Row]:
 
     Solved by who found what; every answer is right for one of the two questions.
     """
-    people, verb = draw.names(2), draw.verb()
-    things = [the(noun, draw.one(lexicon.NUMBERS)) for noun in draw.some(THINGS, _ANSWERS)]
-    owners = draw.some((0, 0, 1, 1), _ANSWERS)
-    facts = [told(people[owner], verb, thing, draw.place()) for owner, thing in zip(owners, things, strict=True)]
+    draw(A0_A1=NAMES, V=GENERAL_VERBS, T0_T1_T2_T3=THINGS, n0=NUMBERS, n1=NUMBERS, n2=NUMBERS, n3=NUMBERS)
+    owners = draw.some((0, 0, 1, 1), 4)
+    draw(P0=place, P1=place, P2=place, P3=place)
+    paragraph = draw.text(*(f"A{owner} V the T{i}.n{i} P{i}" for i, owner in enumerate(owners)))
     return [
         {
-            "paragraph": " ".join(facts),
-            "question": asked("what", person, verb),
-            "answer": said(thing),
-            "idx": {"paragraph": group, "question": question, "answer": question * _ANSWERS + index},
-            "label": int(owner == question % 2),
+            "paragraph": paragraph,
+            "question": draw.text(f"what did A{person} V.base ?"),
+            "answer": draw.text(f"the T{i}.n{i}"),
+            "idx": {"paragraph": group, "question": 2 * group + person, "answer": 4 * (2 * group + person) + i},
+            "label": int(owner == person),
         }
-        for question, person in enumerate(people, start=2 * group)
-        for index, (owner, thing) in enumerate(zip(owners, things, strict=True))
+        for person in (0, 1)
+        for i, owner in enumerate(owners)
     ]
 
 
@@ -255,18 +228,22 @@ def record(draw: Draw, group: int) -> list[Row]:
     Solved by the category of what was found; each of the three names is the answer equally often. The passage ends
     with two lines that `@highlight` introduces.
     """
-    people, verb = draw.names(3), draw.verb()
+    draw(A0_A1_A2=NAMES, V=GENERAL_VERBS)
     categories = draw.some(sorted({noun.category for noun in CLASSIFIED}), 3)
-    nouns = [draw.one([noun for noun in CLASSIFIED if noun.category == category]) for category in categories]
-    facts = [told(person, verb, a(noun), draw.place()) for person, noun in zip(people, nouns, strict=True)]
-    highlights = [said(the(noun), "is", draw.one(lexicon.QUALITIES))[:-1] for noun in draw.some(nouns, 2)]
-    answer = group % 3
+    things = [draw.one([noun for noun in CLASSIFIED if noun.category == category]) for category in categories]
+    draw(P0=place, P1=place, P2=place)
+    draw.slots |= {f"T{i}": thing for i, thing in enumerate(things)}
+    facts = draw.text(*(f"A{i} V a T{i} P{i}" for i in range(3)))
+    draw(T_U=things, Q=lexicon.QUALITIES, R=lexicon.QUALITIES)
+    highlights = (draw.text(pattern).removesuffix(".") for pattern in ("the T is Q", "the U is R"))
+    names, answer = [draw.slots[f"A{i}"].word for i in range(3)], group % 3
+    query = draw.text(f"@placeholder V a T{answer}.category").removesuffix(".")
     return [
         {
-            "passage": " ".join(facts) + "".join(f"\n@highlight\n{line}" for line in highlights),
-            "query": text_of(("@placeholder", verb.past, *a(lexicon.HYPERNYMS[categories[answer]]))),
-            "entities": [name for (name,) in people],
-            "answers": [*people[answer]],
+            "passage": facts + "".join(f"\n@highlight\n{line}" for line in highlights),
+            "query": query,
+            "entities": names,
+            "answers": [names[answer]],
             "idx": {"passage": group, "query": group},
         }
     ]

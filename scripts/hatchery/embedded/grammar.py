@@ -169,6 +169,11 @@ def sentence(words: Sequence[str], mark: str = ".") -> tuple[str, ...]:
     return (first[0].upper() + first[1:], *rest, mark)
 
 
+def stated(clause: Clause) -> tuple[str, ...]:
+    """The clause as a sentence of its own."""
+    return sentence(realise(clause), "?" if clause.question else ".")
+
+
 _GLUED_LEFT = frozenset({".", ",", "?", "!", ":", ";", "n't", "'s", "”"})
 
 

@@ -8,11 +8,10 @@ and three where it is wrong (1).
 """
 
 from hatchery.embedded import lexicon
-from hatchery.embedded.draws import CLASSIFIED, FACTIVE, PERSON_VERBS, Draw, asked, did, filled, said, the, told
-from hatchery.embedded.grammar import noun_phrase
-from hatchery.embedded.lexicon import Number
+from hatchery.embedded.draws import ACTED, ADJECTIVES, CLASSIFIED, FACTIVE, PERSON_VERBS, THINGS, Draw, place
+from hatchery.embedded.lexicon import NAMES, NUMBERS, PERSONS
 from hatchery.embedded.rows import Row, RowTask, grouped, labelled
-from hatchery.embedded.scenes import Words
+from hatchery.embedded.scenes import GENERAL_VERBS, Words
 
 # (premise negated, premise about the narrower noun, hypothesis negated); the hypothesis has the other noun.
 _MONOTONE: dict[int, tuple[tuple[bool, bool, bool], ...]] = {
@@ -20,10 +19,9 @@ _MONOTONE: dict[int, tuple[tuple[bool, bool, bool], ...]] = {
     1: ((False, False, False), (True, True, True), (False, False, True), (True, True, False)),
     2: ((False, True, True), (True, False, False)),
 }
-_MANNERS = tuple(word for word in lexicon.TIME_ADVERBS if word.endswith("ly"))
 
 
-def _mnli(number: Number) -> RowTask:
+def _mnli(objects: tuple[str, str], number: str) -> RowTask:
     @labelled("premise", labels=3)
     def mnli(draw: Draw, label: int, group: int) -> Row:
         """ "Tom found a hammer" entails "Tom found a tool" (0); the other way round it is neutral (1); negated, it
@@ -31,22 +29,20 @@ def _mnli(number: Number) -> RowTask:
 
         Solved by the categories of nouns, by the polarity of both sentences and by the direction, all together.
         """
-        premise_negated, narrow, negated = _MONOTONE[label][group % len(_MONOTONE[label])]
-        noun = draw.one(CLASSIFIED)
-        (subject,), verb, place = draw.names(1), draw.verb(), draw.place()
-        texts = []
-        for is_narrow, denied in ((narrow, premise_negated), (not narrow, negated)):
-            determiner = "a" if number == "singular" else "any" if denied else "some"
-            thing = noun_phrase(determiner, noun if is_narrow else lexicon.HYPERNYMS[noun.category], number).words
-            texts.append(told(subject, verb, thing, place, negated=denied))
-        return {"premise": texts[0], "hypothesis": texts[1]}
+        denied, narrow, denied_too = _MONOTONE[label][group % len(_MONOTONE[label])]
+        draw(N=CLASSIFIED, A_=NAMES, V=GENERAL_VERBS, P=place)
+        nouns = (f"N.hypernym.{number}", f"N.{number}")
+        return draw.texts(
+            premise=f"A {ACTED[denied]} {objects[denied]} {nouns[narrow]} P",
+            hypothesis=f"A {ACTED[denied_too]} {objects[denied_too]} {nouns[not narrow]} P",
+        )
 
     return mnli
 
 
-MNLI = _mnli("singular")
+MNLI = _mnli(("a", "a"), "singular")
 # The mismatched genre speaks of several things, as no training row does.
-MNLI_MISMATCHED = _mnli("plural")
+MNLI_MISMATCHED = _mnli(("some", "any"), "plural")
 
 
 @labelled("sentence1")
@@ -56,12 +52,9 @@ def rte(draw: Draw, label: int, group: int) -> Row:
     Solved by the quantifier and by which of the sentences is the longer one; either alone tells nothing.
     """
     upward = draw.coin()
-    determiner = draw.one(("every", "each")) if upward else "no"
-    subject = noun_phrase(determiner, draw.one(lexicon.PERSONS), "singular", draw.adjective()).words
-    short = did(subject, draw.one(lexicon.INTRANSITIVE))
-    long = (*short, *draw.place())
-    premise, hypothesis = (long, short) if upward == (label == 0) else (short, long)
-    return {"sentence1": said(premise), "sentence2": said(hypothesis)}
+    draw(D=("every", "each") if upward else lambda _: "no", N=PERSONS, Q=ADJECTIVES, V=lexicon.INTRANSITIVE, P=place)
+    long, short = ("D Q N V P", "D Q N V") if upward == (label == 0) else ("D Q N V", "D Q N V P")
+    return draw.texts(sentence1=long, sentence2=short)
 
 
 @labelled("sentence")
@@ -70,10 +63,11 @@ def qnli(draw: Draw, label: int, group: int) -> Row:
 
     Solved by the question word together with the kind of the sentence's last phrase.
     """
-    (subject,), verb, thing, asks_place = draw.names(1), draw.verb(), draw.thing(), draw.coin()
-    ending = draw.place() if asks_place == (label == 0) else (draw.one(_MANNERS),)
-    question = asked("where" if asks_place else "how", subject, verb, thing)
-    return {"question": question, "sentence": told(subject, verb, thing, ending)}
+    draw(A_=NAMES, V=GENERAL_VERBS, T=THINGS, n=NUMBERS)
+    word = "where" if draw.coin() else "how"
+    manners = tuple(adverb for adverb in lexicon.TIME_ADVERBS if adverb.endswith("ly"))
+    draw(P=place if (word == "where") == (label == 0) else manners)
+    return draw.texts(question=f"{word} did A V.base the T.n ?", sentence="A V the T.n P")
 
 
 @labelled("premise", labels=3)
@@ -83,17 +77,16 @@ def cb(draw: Draw, label: int, group: int) -> Row:
 
     Solved by whether the outer verb presupposes its clause, and by the polarities of clause and hypothesis.
     """
-    speaker, subject, person = draw.names(3)
-    verb, place, denied = draw.one(PERSON_VERBS), draw.place(), bool(group % 2)
-    claimed = (denied, not denied)[label] if label < 2 else draw.coin()
-    outer = draw.one(lexicon.CLAUSAL if label == 2 else FACTIVE)
-    premise = said(speaker, outer.past, "that", did(subject, verb, person, place, negated=denied))
-    return {"premise": premise, "hypothesis": told(subject, verb, person, place, negated=claimed)}
+    draw(A_B_C=NAMES, V=PERSON_VERBS, P=place)
+    denied = group % 2
+    claimed = (denied, 1 - denied)[label] if label < 2 else draw.coin()
+    draw(S=lexicon.CLAUSAL if label == 2 else FACTIVE)
+    return draw.texts(premise=f"A S that B {ACTED[denied]} C P", hypothesis=f"B {ACTED[claimed]} C P")
 
 
 # Heuristic, subcase and label; premise and hypothesis as patterns. Slots: A, B, C persons; V a verb between persons;
 # S a verb without object; P a place; N a preposition; K a verb that presupposes its clause, H one that does not;
-# Q an adjective, D plural persons.
+# Q an adjective, D a person.
 SUBCASES = (
     ("lexical_overlap", "le_conjunction", 0, "A V B and C P", "A V C P"),
     ("lexical_overlap", "le_around_prepositional_phrase", 0, "A N B V C", "A V C"),
@@ -102,7 +95,7 @@ SUBCASES = (
     ("lexical_overlap", "ln_relative_clause", 1, "A that V B S P", "B V A"),
     ("lexical_overlap", "ln_conjunction", 1, "A and B V C P", "A V B P"),
     ("subsequence", "se_conjunction", 0, "A and B V C P", "B V C P"),
-    ("subsequence", "se_adjective", 0, "Q D V A P", "D V A P"),
+    ("subsequence", "se_adjective", 0, "Q D.plural V A P", "D.plural V A P"),
     ("subsequence", "se_PP_on_obj", 0, "A V B N C", "A V B"),
     ("subsequence", "sn_PP_on_subject", 1, "A N B V C", "B V C"),
     ("subsequence", "sn_relative_clause_on_subject", 1, "A that V B S P", "B S P"),
@@ -116,26 +109,15 @@ SUBCASES = (
 )
 
 
-def _slots(draw: Draw) -> dict[str, Words]:
-    """Material for every slot, no two persons alike."""
+def _persons(draw: Draw) -> list[Words]:
+    """Three names and persons, no two alike."""
     while True:
-        names = draw.names(3)
-        persons = [name if draw.rng.random() < 0.4 else the(draw.one(lexicon.PERSONS)) for name in names]
+        names = draw.some(NAMES, 3)
+        persons: list[Words] = [
+            (name.word,) if draw.rng.random() < 0.4 else ("the", draw.one(PERSONS).singular) for name in names
+        ]
         if len(set(persons)) == len(persons):
-            break
-    used = {words[-1] for words in persons}
-    plural = draw.one([noun.plural for noun in lexicon.PERSONS if noun.singular not in used])
-    verbs = {"V": PERSON_VERBS, "S": lexicon.ANIMAL_VERBS}
-    return {
-        **dict(zip("ABC", persons, strict=True)),
-        **{slot: (draw.one(among).past,) for slot, among in verbs.items()},
-        "P": draw.place(),
-        "N": (draw.one(lexicon.PREPOSITIONS),),
-        "K": (draw.one(FACTIVE).past,),
-        "H": (draw.one(lexicon.CLAUSAL).past,),
-        "Q": draw.adjective(),
-        "D": (plural,),
-    }
+            return persons
 
 
 @grouped("premise")
@@ -143,7 +125,11 @@ def hans(draw: Draw, group: int) -> list[Row]:
     """One row for every subcase, entailed and not entailed ones in equal numbers."""
     rows = []
     for number, (heuristic, name, label, premise, hypothesis) in enumerate(SUBCASES, start=1):
-        slots = _slots(draw)
-        texts = {"premise": filled(premise, slots), "hypothesis": filled(hypothesis, slots)}
+        persons = _persons(draw)
+        draw.slots = dict(zip("ABC", persons, strict=True))
+        others = [noun for noun in PERSONS if noun.singular not in {words[-1] for words in persons}]
+        draw(D=others, V=PERSON_VERBS, S=lexicon.ANIMAL_VERBS, P=place, N=lexicon.PREPOSITIONS)
+        draw(K=FACTIVE, H=lexicon.CLAUSAL, Q=ADJECTIVES)
+        texts = draw.texts(premise=premise, hypothesis=hypothesis)
         rows.append(texts | {"label": label, "heuristic": heuristic, "subcase": name, "template": f"temp{number}"})
     return rows

@@ -26,6 +26,14 @@ class Noun:
         """The word in one number."""
         return self.singular if number == "singular" else self.plural
 
+    @property
+    def hypernym(self) -> "Noun":
+        """The noun of its category: "tool" for a hammer."""
+        return HYPERNYMS[self.category]
+
+    def __str__(self) -> str:
+        return self.singular
+
 
 @dataclass(frozen=True)
 class Verb:
@@ -43,6 +51,9 @@ class Verb:
         """Whether "has <past>" is an error one can see (ate / eaten, but not found / found)."""
         return self.past != self.participle
 
+    def __str__(self) -> str:
+        return self.past
+
 
 @dataclass(frozen=True)
 class Name:
@@ -50,6 +61,9 @@ class Name:
 
     word: str
     gender: Gender
+
+    def __str__(self) -> str:
+        return self.word
 
 
 def _nouns(category: str, table: str, gender: Gender = "neuter", irregular: bool = False) -> tuple[Noun, ...]:

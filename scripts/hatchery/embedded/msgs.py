@@ -6,60 +6,50 @@ only the features vary; domains share no noun, verb, adjective or predicate.
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 from hatchery.embedded import lexicon
-from hatchery.embedded.draws import ADJECTIVES, Draw, filled
+from hatchery.embedded.draws import ADJECTIVES, Draw
 from hatchery.embedded.rows import Row, RowTask
-from hatchery.embedded.scenes import Words
 
-Linguistic = Literal["main_verb", "control_raising", "syntactic_category"]
-Surface = Literal["lexical_content_the", "relative_token_position"]
-Domain = Literal["in", "out"]
-
-_DETERMINERS = ("a", "this", "every", "each")
-_CONTROL = {"in": ("is happy", "was sad", "hopes"), "out": ("is angry", "was kind", "is clever")}
-_RAISING = {"in": ("is likely", "was certain", "seems"), "out": ("is sure", "was bound", "tends")}
-_DESCRIPTIONS = {
+# Type and description of each feature.
+_DESCRIPTIONS: dict[str | None, tuple[str | None, str | None]] = {
     "main_verb": ("syntactic_construction", "Is the main verb in the 'ing' form?"),
     "control_raising": ("syntactic_construction", "Is the sentence a control construction?"),
     "syntactic_category": ("syntactic_category", "Does the sentence have an adjective?"),
     "lexical_content_the": ("lexical_content", "Does the sentence contain 'the'?"),
     "relative_token_position": ("relative_token_position", "Does 'the' precede 'a'?"),
+    None: (None, None),
 }
-# What each feature may look like: the sentence without it and with it, as patterns. Slots: D1 N1 and D2 N2 the two noun
-# phrases; VERB a verb without object, ACT one with, SAY one with a clause, each in its base form (TO), in the past
-# (PAST) or as -ing (ING); CONTROL, RAISING, GOOD (an adjective), MOOD, ADVERB and NEAR.
-FRAMES: dict[Linguistic, tuple[tuple[str, str], ...]] = {
+# What each linguistic feature may look like: the sentence without it and with it.
+_FRAMES: dict[str, tuple[tuple[str, str], ...]] = {
     "main_verb": (
-        ("D1 N1 SAY-PAST that D2 N2 is VERB-ING", "D1 N1 is SAY-ING that D2 N2 VERB-PAST"),
-        ("D1 N1 that is ACT-ING D2 N2 VERB-PAST", "D1 N1 that ACT-PAST D2 N2 is VERB-ING"),
+        ("D1 N1 SAY that D2 N2 is DO.progressive", "D1 N1 is SAY.progressive that D2 N2 DO"),
+        ("D1 N1 that is ACT.progressive D2 N2 DO", "D1 N1 that ACT D2 N2 is DO.progressive"),
     ),
-    "control_raising": (("D1 N1 RAISING to ACT-TO D2 N2", "D1 N1 CONTROL to ACT-TO D2 N2"),),
+    "control_raising": (("D1 N1 RAISING to ACT.base D2 N2", "D1 N1 CONTROL to ACT.base D2 N2"),),
     "syntactic_category": (
-        ("D1 N1 ACT-PAST D2 N2 ADVERB", "D1 N1 ACT-PAST D2 GOOD N2"),
-        ("D1 N1 NEAR D2 N2 is VERB-ING", "D1 N1 NEAR D2 N2 is MOOD"),
+        ("D1 N1 ACT D2 N2 ADVERB", "D1 N1 ACT D2 GOOD N2"),
+        ("D1 N1 NEAR D2 N2 is DO.progressive", "D1 N1 NEAR D2 N2 is MOOD"),
     ),
 }
 
 
-def _domain(items: tuple, domain: Domain) -> tuple:
-    return items[0 if domain == "in" else 1 :: 2]
-
-
-def _after_a(words: tuple[str, ...]) -> tuple[str, ...]:
+def _after_a(words: Sequence[Any]) -> tuple[Any, ...]:
     # "an" would be another word than the "a" of the surface feature.
-    return tuple(word for word in words if word[0] not in "aeiou")
+    return tuple(word for word in words if str(word)[0] not in "aeiou")
 
 
-_NOUNS = _after_a(tuple(noun.singular for noun in lexicon.PERSONS))
-_VERBS = {
-    "VERB": tuple(verb for verb in lexicon.INTRANSITIVE if verb.base != "rest"),
+# What the slots of a frame hold, in the order of the draws. Of two items, one is for each domain.
+_SOURCES: dict[str, tuple[Any, ...]] = {
+    "N1_N2": _after_a(lexicon.PERSONS),
+    "DO": tuple(verb for verb in lexicon.INTRANSITIVE if verb.base != "rest"),
     "ACT": tuple(verb for verb in lexicon.TRANSITIVE if "person" in verb.objects and verb.base not in lexicon.STATIVE),
     "SAY": lexicon.CLAUSAL,
-}
-_WORDS = {
+    "CONTROL": ("is happy", "is angry", "was sad", "was kind", "hopes", "is clever"),
+    "RAISING": ("is likely", "is sure", "was certain", "was bound", "seems", "tends"),
     "GOOD": _after_a(ADJECTIVES),
     "MOOD": lexicon.MOODS,
     "ADVERB": lexicon.TIME_ADVERBS,
@@ -67,31 +57,16 @@ _WORDS = {
 }
 
 
-def _slots(draw: Draw, domain: Domain) -> dict[str, Words]:
-    """The words of one paradigm in one domain; the determiners come with the surface feature."""
-    slots: dict[str, Words] = {
-        f"N{place}": (noun,) for place, noun in enumerate(draw.some(_domain(_NOUNS, domain), 2), 1)
-    }
-    for slot, verbs in _VERBS.items():
-        verb = draw.one(_domain(verbs, domain))
-        slots |= {f"{slot}-TO": (verb.base,), f"{slot}-PAST": (verb.past,), f"{slot}-ING": (verb.progressive,)}
-    slots |= {name: tuple(draw.one(by[domain]).split()) for name, by in (("CONTROL", _CONTROL), ("RAISING", _RAISING))}
-    for slot, words in _WORDS.items():
-        slots[slot] = (draw.one(_domain(words, domain)),)
-    return slots
-
-
-def _determiners(draw: Draw, surface: Surface | None, positive: bool) -> dict[str, Words]:
-    def chosen() -> tuple[str, str]:
-        if surface == "relative_token_position":
-            return ("the", "a") if positive else ("a", "the")
-        others = (draw.one(_DETERMINERS), draw.one(_DETERMINERS))
+def _determiners(draw: Draw, surface: str | None, positive: bool) -> dict[str, str]:
+    if surface == "relative_token_position":
+        first, second = ("the", "a") if positive else ("a", "the")
+    else:
+        first, second = (draw.one(("a", "this", "every", "each")) for _ in range(2))
         if surface is None:
-            return others if draw.coin() else ("the", others[1])
-        return draw.one((("the", others[1]), (others[0], "the"), ("the", "the"))) if positive else others
-
-    first, second = chosen()
-    return {"D1": (first,), "D2": (second,)}
+            first = first if draw.coin() else "the"
+        elif positive:
+            first, second = draw.one((("the", second), (first, "the"), ("the", "the")))
+    return {"D1": first, "D2": second}
 
 
 @dataclass(frozen=True)
@@ -99,39 +74,43 @@ class Dataset:
     """One MSGS file pair: a linguistic feature, a surface feature, or both (ambiguous)."""
 
     stem: str
-    linguistic: Linguistic | None
-    surface: Surface | None
+    linguistic: str | None
+    surface: str | None
 
     @property
     def control(self) -> bool:
         """Whether one feature stands alone."""
         return self.linguistic is None or self.surface is None
 
-    def sentences(self, draw: Draw, domain: Domain, values: list[tuple[int, int]]) -> list[str]:
-        """One sentence for each (linguistic, surface) value, from the same words."""
-        slots = _slots(draw, domain)
+    def sentences(self, draw: Draw, domain: int, values: list[tuple[int, int]]) -> list[str]:
+        """One sentence for each (linguistic, surface) value, from the same words of domain 0 or 1."""
+        draw(**{slot: items[domain::2] for slot, items in _SOURCES.items()})
         # A linguistic feature that plays no role is the same throughout the paradigm, and random over paradigms.
-        frame = draw.one(FRAMES[draw.one(tuple(FRAMES)) if self.linguistic is None else self.linguistic])
+        frame = draw.one(_FRAMES[self.linguistic or draw.one(tuple(_FRAMES))])
         idle = draw.coin()
-        determiners = {value: _determiners(draw, self.surface, bool(value)) for value in (0, 1)}
-        return [
-            filled(frame[linguistic if self.linguistic else idle], slots | determiners[surface if self.surface else 0])
-            for linguistic, surface in values
-        ]
+        determiners = [_determiners(draw, self.surface, positive) for positive in (False, True)]
+        texts = []
+        for linguistic, surface in values:
+            draw.slots |= determiners[surface if self.surface else 0]
+            texts.append(draw.text(frame[linguistic if self.linguistic else idle]))
+        return texts
 
     def task(self, split: str) -> RowTask:
         """The training file (`train`: in-domain, features agree) or the validation file (`test`: all conditions)."""
         return RowTask(lambda rng, group: self._rows(rng, group, split), ("sentence",))
 
     def _rows(self, rng: random.Random, group: int, split: str) -> list[Row]:
-        agreeing, disagreeing = [(1, 1), (0, 0)], [(1, 0), (0, 1)]
-        parts: list[tuple[Domain, list[tuple[int, int]], list[str]]] = [("in", agreeing, ["training"] * 2)]
-        if split == "test":
-            values = agreeing if self.control else agreeing + disagreeing
-            conditions = ["test"] * 2 if self.control else ["control"] * 2 + ["test"] * 2
-            parts.append(("out", values, conditions))
+        agreeing = [(1, 1), (0, 0)]
+        parts = [(agreeing, ["training"] * 2)]
+        if split == "test" and self.control:
+            parts.append((agreeing, ["test"] * 2))
+        elif split == "test":
+            parts.append(([*agreeing, (1, 0), (0, 1)], ["control"] * 2 + ["test"] * 2))
         rows: list[Row] = []
-        for domain, values, conditions in parts:
+        (kind, question), (surface_kind, surface_question) = (
+            _DESCRIPTIONS[feature] for feature in (self.linguistic, self.surface)
+        )
+        for domain, (values, conditions) in enumerate(parts):
             texts = self.sentences(Draw(rng), domain, values)
             for text, (linguistic, surface), condition in zip(texts, values, conditions, strict=True):
                 rows.append(
@@ -141,8 +120,10 @@ class Dataset:
                         "linguistic_feature_label": linguistic if self.linguistic else None,
                         "surface_feature_label": surface if self.surface else None,
                         "UID": self.stem,
-                        **_described("linguistic", self.linguistic),
-                        **_described("surface", self.surface),
+                        "linguistic_feature_type": kind,
+                        "linguistic_feature_description": question,
+                        "surface_feature_type": surface_kind,
+                        "surface_feature_description": surface_question,
                         "control_paradigm": self.control,
                         "sentenceID": len(rows),
                         "paradigmID": group,
@@ -151,11 +132,6 @@ class Dataset:
                     }
                 )
         return rows
-
-
-def _described(kind: str, feature: str | None) -> Row:
-    type_name, description = _DESCRIPTIONS[feature] if feature else (None, None)
-    return {f"{kind}_feature_type": type_name, f"{kind}_feature_description": description}
 
 
 DATASETS = (

@@ -4,13 +4,15 @@ pos, ner, srl and coref label spans of words; srl has one record for each predic
 sentence. The CoNLL-U file has comments, multiword tokens for contracted negations and empty nodes for elided verbs.
 """
 
-import json
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Container, Iterator
 from itertools import combinations
 from typing import Any
 
-from hatchery.embedded.analyses import Analysis, Span
+from hatchery.embedded.analyses import KINDS, Analysis, Span
 from hatchery.embedded.grammar import text_of
+from hatchery.embedded.rows import json_lines
+from hatchery.errors import ConfigError
 
 Target = dict[str, Any]
 _CONTRACTED = "n't"
@@ -41,15 +43,11 @@ def srl_targets(analysis: Analysis) -> list[list[Target]]:
 
 def coreference_targets(analysis: Analysis) -> list[list[Target]]:
     """ "1" for two mentions of the same, "0" for others. Solved by gender, and by reflexive against plain pronoun."""
-    mentions = sorted(analysis.mentions, key=lambda mention: mention.span)
-    if not any(analysis.tokens[mention.span[0]].upos == "PRON" for mention in mentions):
+    mentions = sorted(analysis.mentions)
+    if not any(analysis.tokens[start].upos == "PRON" for (start, _), _ in mentions):
         return []
-    return [
-        [
-            _target(str(int(one.referent == other.referent)), one.span, other.span)
-            for one, other in combinations(mentions, 2)
-        ]
-    ]
+    pairs = combinations(mentions, 2)
+    return [[_target(str(int(one == other)), span, other_span) for (span, one), (other_span, other) in pairs]]
 
 
 JIANT_TASKS: dict[str, Callable[[Analysis], list[list[Target]]]] = {
@@ -60,66 +58,69 @@ JIANT_TASKS: dict[str, Callable[[Analysis], list[list[Target]]]] = {
 }
 
 
-def jiant_lines(task: str, analyses: list[Analysis], split: str) -> bytes:
-    """The JSON lines of one task; a sentence without targets has no record."""
-    records = [
-        {
-            "text": " ".join(analysis.words),
-            "targets": targets,
-            "info": {"document_id": f"demo/{split}", "sentence_id": index},
-        }
-        for index, analysis in enumerate(analyses)
-        for targets in JIANT_TASKS[task](analysis)
-        if targets
-    ]
-    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
+def _drawn(count: int, stream: str, taken: Container[str], seen: set[str]) -> list[Analysis]:
+    """`count` different analysed sentences that are neither in `taken` nor in `seen`, to which theirs are added.
+
+    Raises ConfigError when that many cannot be made.
+    """
+    rng = random.Random(stream)
+    analyses: list[Analysis] = []
+    for attempt in range(50 * count + 1000):
+        analysis = Analysis(rng)
+        KINDS[attempt % len(KINDS)](analysis)
+        analysis.finish()
+        text = text_of(analysis.words)
+        if text not in taken and text not in seen:
+            seen.add(text)
+            analyses.append(analysis)
+        if len(analyses) == count:
+            return analyses
+    raise ConfigError(f"examples_per_suite_task: {stream} cannot make {count} different sentences")
 
 
-def conllu_text(analyses: list[Analysis], split: str) -> bytes:
-    """The sentences in CoNLL-U, ten columns, one blank line behind each."""
-    blocks = []
-    for index, analysis in enumerate(analyses):
-        lines = [f"# sent_id = demo-{split}-{index + 1}", f"# text = {text_of(analysis.words)}", *_rows(analysis)]
-        blocks.append("".join(f"{line}\n" for line in lines) + "\n")
-    return "".join(blocks).encode()
+def analysed_files(count: int, stream: str, taken: Container[str]) -> Iterator[tuple[str, bytes]]:
+    """Training and development files of the five probing tasks, all about the same sentences."""
+    seen: set[str] = set()
+    for split, conllu_split, number in (("train", "train", count), ("development", "dev", count // 2)):
+        analyses = _drawn(number, f"{stream}/{split}", taken, seen)
+        for task, targets_of in JIANT_TASKS.items():
+            # A sentence without targets has no record.
+            records = [
+                {
+                    "text": " ".join(analysis.words),
+                    "targets": targets,
+                    "info": {"document_id": f"demo/{split}", "sentence_id": index},
+                }
+                for index, analysis in enumerate(analyses)
+                for targets in targets_of(analysis)
+                if targets
+            ]
+            yield f"edge_probing/{task}.{split}.json", json_lines(records)
+        blocks = (
+            f"# sent_id = demo-{conllu_split}-{index}\n# text = {text_of(analysis.words)}\n"
+            + "".join("\t".join(row) + "\n" for row in _conllu_rows(analysis))
+            for index, analysis in enumerate(analyses, 1)
+        )
+        yield f"edge_probing/dependencies.{conllu_split}.conllu", "".join(f"{block}\n" for block in blocks).encode()
 
 
-def _rows(analysis: Analysis) -> Iterator[str]:
+def _conllu_rows(analysis: Analysis) -> Iterator[tuple[str, ...]]:
+    """The ten columns of every word, with the ranges of contracted words and the empty nodes."""
     forms = (*analysis.words, "")
+    elided = {before: (form, head) for before, form, head in analysis.empty}
+
+    def space(index: int) -> str:
+        return "_" if index + 2 < len(forms) and forms[index + 1] not in (".", "?") else "SpaceAfter=No"
+
     for index, token in enumerate(analysis.tokens):
         contracted = forms[index + 1] == _CONTRACTED
-        space = "_" if _spaced(forms, index) or contracted or token.form == _CONTRACTED else "SpaceAfter=No"
         if contracted:
-            range_space = "_" if _spaced(forms, index + 1) else "SpaceAfter=No"
-            yield _row(f"{index + 1}-{index + 2}", form=token.form + _CONTRACTED, misc=range_space)
-        yield _row(
-            str(index + 1),
-            token.form,
-            token.lemma,
-            token.upos,
-            token.xpos,
-            str(token.head + 1),
-            token.relation,
-            misc=space,
-        )
-        for before, form, head in analysis.empty:
-            if before == index:
-                yield _row(f"{index + 1}.1", form, analysis.tokens[head].lemma, "VERB", "VBD", deps=f"{head + 1}:conj")
-
-
-def _spaced(forms: tuple[str, ...], index: int) -> bool:
-    return index + 2 < len(forms) and forms[index + 1] not in (".", "?")
-
-
-def _row(
-    number: str,
-    form: str,
-    lemma: str = "_",
-    upos: str = "_",
-    xpos: str = "_",
-    head: str = "_",
-    relation: str = "_",
-    deps: str = "_",
-    misc: str = "_",
-) -> str:
-    return "\t".join((number, form, lemma, upos, xpos, "_", head, relation, deps, misc))
+            form = token.form + _CONTRACTED
+            yield f"{index + 1}-{index + 2}", form, *"_______", space(index + 1)
+        ending = "_" if contracted or token.form == _CONTRACTED else space(index)
+        tags = (token.form, token.lemma, token.upos, token.xpos, "_")
+        yield str(index + 1), *tags, str(token.head + 1), token.relation, "_", ending
+        if index in elided:
+            form, head = elided[index]
+            lemma = analysis.tokens[head].lemma
+            yield f"{index + 1}.1", form, lemma, "VERB", "VBD", "_", "_", "_", f"{head + 1}:conj", "_"

@@ -59,31 +59,30 @@ def draw_splits(stream: str, splits: Mapping[str, tuple[RowTask, int]], taken: C
     `stream` names the random draws, seed included. Raises ConfigError when a task cannot make that many.
     """
     seen: set[tuple[str, ...]] = set()
-    drawn = {}
-    for split, (task, count) in splits.items():
-        rng = random.Random(f"{stream}/{split}")
-        rows: list[Row] = []
-        groups = attempts = 0
-        while True:
-            attempts += 1
-            if attempts > 50 * count + 1000:
-                raise ConfigError(f"examples_per_suite_task: {stream}/{split} cannot make {count} different rows")
-            group = task.make(rng, groups)
-            if groups and len(rows) + len(group) > count:
-                break
-            keys = {task.key(row) for row in group}
-            if keys & seen or any(_known(row[name], taken) for row in group for name in task.fresh):
-                continue
-            seen |= keys
-            rows.extend(group)
-            groups += 1
-        if "idx" in rows[0]:
+    return {split: _draw(f"{stream}/{split}", *asked, taken, seen) for split, asked in splits.items()}
+
+
+def _draw(stream: str, task: RowTask, count: int, taken: Container[str], seen: set[tuple[str, ...]]) -> list[Row]:
+    rng = random.Random(stream)
+    rows: list[Row] = []
+    groups = 0
+    for _ in range(50 * count + 1000):
+        group = task.make(rng, groups)
+        if groups and len(rows) + len(group) > count:
             # Rows that come numbered belong to passages; those of one passage stay together, as published.
-            drawn[split] = rows
-        else:
-            rng.shuffle(rows)
-            drawn[split] = [{**row, "idx": index} for index, row in enumerate(rows)]
-    return drawn
+            return rows if "idx" in rows[0] else numbered(rng, rows)
+        keys = {task.key(row) for row in group}
+        if not keys & seen and not any(_known(row[name], taken) for row in group for name in task.fresh):
+            seen |= keys
+            rows += group
+            groups += 1
+    raise ConfigError(f"examples_per_suite_task: {stream} cannot make {count} different rows")
+
+
+def numbered(rng: random.Random, rows: list[Row]) -> list[Row]:
+    """The rows in random order, with their numbers."""
+    rng.shuffle(rows)
+    return [{**row, "idx": index} for index, row in enumerate(rows)]
 
 
 def _known(text: str, taken: Container[str]) -> bool:

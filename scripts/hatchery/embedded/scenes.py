@@ -1,18 +1,14 @@
-"""Sentences about a scene: a small cast, a place and a few things that recur through one document.
-
-Recurring words give a document its topic, and pronouns, definite descriptions and category words ("a hammer ... the
-tool") refer back to what was mentioned, so that context helps to predict words, as it does in real text.
-"""
+"""A scene: a small cast, a place and a few things that recur through one document and give it its topic."""
 
 import random
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hatchery.embedded import lexicon
 from hatchery.embedded.grammar import (
-    ADVERBS,
-    EVENT_TENSES,
     Clause,
+    Item,
     NounPhrase,
     Tense,
     choose,
@@ -20,8 +16,6 @@ from hatchery.embedded.grammar import (
     pick_adjectives,
     pick_determiner,
     pick_modifier,
-    realise,
-    sentence,
 )
 from hatchery.embedded.lexicon import Name, Noun, Number, Verb
 
@@ -30,14 +24,10 @@ _VERBS_BY_CATEGORY = {
     category: tuple(verb for verb in lexicon.TRANSITIVE if category in verb.objects)
     for category in ("person", "animal", *sorted({noun.category for noun in lexicon.OBJECTS}))
 }
-
-
 _SPECIFIC_VERBS = {
     category: tuple(verb for verb in verbs if len(verb.objects) <= 3) or verbs
     for category, verbs in _VERBS_BY_CATEGORY.items()
 }
-
-
 # Verbs that take every category.
 GENERAL_VERBS = tuple(verb for verb in lexicon.TRANSITIVE if set(_VERBS_BY_CATEGORY) <= set(verb.objects))
 
@@ -50,6 +40,11 @@ def fitting_tense(verb: Verb, tense: Tense) -> Tense:
 def pick_verb(rng: random.Random, noun: Noun) -> Verb:
     """A verb for this object; half of the time one that few categories take, so that no verb stays rare."""
     return choose(rng, (_SPECIFIC_VERBS if rng.random() < 0.5 else _VERBS_BY_CATEGORY)[noun.category])
+
+
+def named(name: Name) -> NounPhrase:
+    """The name as a noun phrase."""
+    return NounPhrase((name.word,), "singular", name.gender)
 
 
 @dataclass
@@ -75,246 +70,61 @@ class Scene:
             places=rng.sample(lexicon.PLACES, 2),
         )
 
+    def one(self, items: Sequence[Item]) -> Item:
+        """One item."""
+        return choose(self.rng, items)
+
     def number(self) -> Number:
         """Singular or plural, equally often."""
         return "plural" if self.rng.random() < 0.5 else "singular"
 
     def tense(self) -> Tense:
         """A tense; the ones that show agreement are the most frequent."""
-        return choose(
-            self.rng,
+        return self.one(
             ("present", "present", "present", "progressive", "progressive", "perfect", "perfect", "past", "past"),
         )
 
     def phrase(self, noun: Noun, number: Number | None = None, modifier: float = 0.0) -> NounPhrase:
         """A noun phrase about `noun`, with a distracting modifier with probability `modifier`."""
         number = number or self.number()
-        attached = pick_modifier(self.rng, choose(self.rng, self.things)) if self.rng.random() < modifier else ()
+        attached = pick_modifier(self.rng, self.one(self.things)) if self.rng.random() < modifier else ()
         return noun_phrase(pick_determiner(self.rng, number), noun, number, pick_adjectives(self.rng), attached)
 
     def name(self) -> NounPhrase:
         """One of the names of the scene."""
-        name = choose(self.rng, self.names)
-        return NounPhrase((name.word,), "singular", name.gender)
+        return named(self.one(self.names))
 
     def person(self, modifier: float = 0.15) -> NounPhrase:
         """A name or a person or several."""
         if self.rng.random() < 0.35:
             return self.name()
-        return self.phrase(choose(self.rng, self.persons), modifier=modifier)
+        return self.phrase(self.one(self.persons), modifier=modifier)
 
     def place(self) -> Words:
         """A prepositional phrase of place."""
-        phrase = noun_phrase("the", choose(self.rng, self.places), "singular")
-        return (choose(self.rng, lexicon.PLACE_PREPOSITIONS), *phrase.words)
+        phrase = noun_phrase("the", self.one(self.places), "singular")
+        return (self.one(lexicon.PLACE_PREPOSITIONS), *phrase.words)
 
     def ending(self) -> Words:
         """Nothing, a place or an adverb."""
         point = self.rng.random()
         if point < 0.35:
             return self.place()
-        return (choose(self.rng, lexicon.TIME_ADVERBS),) if point < 0.5 else ()
+        return (self.one(lexicon.TIME_ADVERBS),) if point < 0.5 else ()
 
     def clause(self, subject: NounPhrase | None = None, animal: bool = False, **features: Any) -> Clause:
         """A clause about a person or an animal, transitive or not; `features` are fields of `Clause`."""
         rng = self.rng
         tense: Tense = features.pop("tense", None) or self.tense()
         if animal or (subject is None and rng.random() < 0.25):
-            subject = subject or self.phrase(choose(rng, self.animals), modifier=0.3)
-            return Clause(subject, choose(rng, lexicon.ANIMAL_VERBS), self.ending(), tense, **features)
+            subject = subject or self.phrase(self.one(self.animals), modifier=0.3)
+            return Clause(subject, self.one(lexicon.ANIMAL_VERBS), self.ending(), tense, **features)
         subject = subject or self.person()
         if rng.random() < 0.4:
-            return Clause(subject, choose(rng, lexicon.INTRANSITIVE), self.ending(), tense, **features)
-        noun = choose(rng, (*self.things, *self.things, *self.animals, *self.persons))
+            return Clause(subject, self.one(lexicon.INTRANSITIVE), self.ending(), tense, **features)
+        noun = self.one((*self.things, *self.things, *self.animals, *self.persons))
         verb, words = pick_verb(rng, noun), self.phrase(noun).words
         if features.get("negated") or features.get("adverb") in ("never", "ever"):
             # "some" is kept out of the scope of a negation, where "any" stands instead.
             words = tuple("any" if word == "some" else word for word in words)
         return Clause(subject, verb, words, fitting_tense(verb, tense), **features)
-
-
-def statement(scene: Scene) -> Words:
-    """A plain statement, sometimes with an adverb of frequency."""
-    adverb = choose(scene.rng, ADVERBS) if scene.rng.random() < 0.12 else ""
-    return sentence(realise(scene.clause(adverb=adverb)))
-
-
-def negation(scene: Scene) -> Words:
-    """A negative statement; half of them hold a word that needs the negation (ever, any)."""
-    rng = scene.rng
-    kind = rng.random()
-    if kind < 0.3:
-        return sentence(realise(scene.clause(negated=True, adverb="ever" if rng.random() < 0.5 else "")))
-    if kind < 0.5:
-        return sentence(realise(scene.clause(adverb="never")))
-    polarity = any_or_some(scene, negated=True)
-    return polarity if kind < 0.8 else quantified(scene, negative=True)
-
-
-def any_or_some(scene: Scene, negated: bool) -> Words:
-    """ "Tom did not see any dogs" when negated, "Tom saw some dogs" otherwise."""
-    noun = choose(scene.rng, (*scene.things, *scene.animals))
-    determiner = "any" if negated else "some"
-    phrase = noun_phrase(determiner, noun, "plural", pick_adjectives(scene.rng, 0.2))
-    verb = pick_verb(scene.rng, noun)
-    tense = choose(scene.rng, EVENT_TENSES)
-    return sentence(realise(Clause(scene.person(), verb, phrase.words, tense, negated=negated)))
-
-
-def quantified(scene: Scene, negative: bool) -> Words:
-    """ "No dog has ever slept here" or "Every dog has already slept": the adverb follows the quantifier."""
-    noun = choose(scene.rng, scene.persons)
-    subject = noun_phrase("no" if negative else choose(scene.rng, ("every", "each")), noun, "singular")
-    clause = scene.clause(subject, tense="perfect", adverb="ever" if negative else "already")
-    return sentence(realise(clause))
-
-
-def reflexive(scene: Scene) -> Words:
-    """A person who acts on himself, herself or themselves."""
-    subject = scene.person(modifier=0.0)
-    while subject.reference == "neuter":
-        subject = scene.person(modifier=0.0)
-    complement = (lexicon.REFLEXIVE_PRONOUNS[subject.reference], *scene.ending())
-    negated = scene.rng.random() < 0.1
-    return sentence(
-        realise(Clause(subject, choose(scene.rng, lexicon.REFLEXIVE), complement, scene.tense(), negated=negated))
-    )
-
-
-def description(scene: Scene) -> Words:
-    """Somebody is tired, something is red."""
-    rng = scene.rng
-    subject = (
-        scene.person() if rng.random() < 0.5 else scene.phrase(choose(rng, scene.animals + scene.things), modifier=0.3)
-    )
-    quality = (
-        choose(rng, lexicon.MOODS)
-        if subject.gender != "neuter"
-        else choose(rng, ("small", "big", "old", "pretty", "strange"))
-    )
-    present = rng.random() < 0.6
-    copula = ("are" if present else "were") if subject.number == "plural" else ("is" if present else "was")
-    return sentence([*subject.words, copula, *(("very",) if rng.random() < 0.3 else ()), quality])
-
-
-def existence(scene: Scene) -> Words:
-    """There is a dog in the garden."""
-    number = scene.number()
-    determiners = ("a", "a", "no") if number == "singular" else ("many", "few", "some", "no", "two", "three")
-    noun = choose(scene.rng, (*scene.animals, *scene.things, *scene.persons))
-    phrase = noun_phrase(choose(scene.rng, determiners), noun, number, pick_adjectives(scene.rng))
-    return sentence(["there", "are" if number == "plural" else "is", *phrase.words, *scene.place()])
-
-
-def report(scene: Scene) -> Words:
-    """Somebody says or thinks that something is so."""
-    name = scene.name()
-    verb = choose(scene.rng, lexicon.CLAUSAL)
-    if scene.rng.random() < 0.3:
-        inner = choose(scene.rng, scene.names)
-        subject = NounPhrase((inner.word,), "singular", inner.gender)
-        body = Clause(
-            subject, choose(scene.rng, lexicon.REFLEXIVE), (lexicon.REFLEXIVE_PRONOUNS[inner.gender],), scene.tense()
-        )
-    else:
-        body = scene.clause()
-    return sentence(
-        realise(Clause(name, verb, ("that", *realise(body)), "present" if scene.rng.random() < 0.5 else "past"))
-    )
-
-
-def follow_up(scene: Scene) -> list[Words]:
-    """Two or three sentences about one person: the name first, then pronouns of its gender."""
-    name = choose(scene.rng, scene.names)
-    subject = NounPhrase((name.word,), "singular", name.gender)
-    pronoun = NounPhrase((lexicon.SUBJECT_PRONOUNS[name.gender],), "singular", name.gender)
-    first = sentence(realise(scene.clause(subject)))
-    if scene.rng.random() < 0.5:
-        return [first, sentence(realise(scene.clause(pronoun)))]
-    thing = noun_phrase(
-        lexicon.POSSESSIVES[name.gender], choose(scene.rng, scene.things + scene.animals), scene.number()
-    )
-    helper = scene.phrase(choose(scene.rng, scene.persons))
-    helping = Clause(
-        helper, pick_verb(scene.rng, scene.persons[0]), (lexicon.OBJECT_PRONOUNS[name.gender],), scene.tense()
-    )
-    mood = sentence([*pronoun.words, "is" if scene.rng.random() < 0.5 else "was", choose(scene.rng, lexicon.MOODS)])
-    owner = sentence(realise(Clause(pronoun, choose(scene.rng, GENERAL_VERBS), thing.words, scene.tense())))
-    return [first, choose(scene.rng, (mood, owner, sentence(realise(helping))))]
-
-
-def restatement(scene: Scene) -> list[Words]:
-    """A thing and then the same thing by the name of its category: knowledge about words.
-
-    The verbs take every category, so that only the noun tells which category word follows.
-    """
-    rng = scene.rng
-    noun = choose(
-        rng,
-        [noun for noun in (*scene.animals, *scene.things) if noun.category in lexicon.HYPERNYMS]
-        or [lexicon.ANIMALS[0]],
-    )
-    category = lexicon.HYPERNYMS[noun.category]
-    number = scene.number()
-    subject, verb, tense = scene.name(), choose(rng, GENERAL_VERBS), choose(rng, EVENT_TENSES)
-    determiner = choose(rng, ("a", "this", "that") if number == "singular" else ("some", "these", "two"))
-    first = Clause(subject, verb, noun_phrase(determiner, noun, number, pick_adjectives(rng, 0.2)).words, tense)
-    again = Clause(subject, verb, noun_phrase("a" if number == "singular" else "some", category, number).words, tense)
-    form = rng.random()
-    if form < 0.5:
-        return [sentence(realise(first)), sentence(realise(again))]
-    if form < 0.75:
-        return [sentence(realise(first)), sentence(["so", *realise(again)])]
-    definite = noun_phrase("the", category, number)
-    quality = choose(rng, ("small", "big", "old", "pretty", "strange"))
-    return [sentence(realise(first)), sentence([*definite.words, "were" if number == "plural" else "was", quality])]
-
-
-def echo(scene: Scene) -> list[Words]:
-    """Something and then the part of it that follows: without the place, without who said it, or as an answer."""
-    rng = scene.rng
-    noun = choose(rng, (*scene.animals, *scene.things))
-    known = noun_phrase("the", noun, scene.number())
-    fact = Clause(scene.name(), choose(rng, GENERAL_VERBS), known.words, choose(rng, EVENT_TENSES))
-    again = sentence(realise(fact))
-    form = rng.random()
-    if form < 0.25:
-        speaker = NounPhrase((choose(rng, scene.names).word,), "singular")
-        return [sentence(realise(Clause(speaker, lexicon.CLAUSAL[0], ("that", *realise(fact)), "past"))), again]
-    if form < 0.5:
-        return [sentence(realise(replace(fact, question=True)), "?"), again]
-    return [sentence([*realise(fact), *scene.place()]), again]
-
-
-def definition(scene: Scene, noun: Noun | None = None) -> Words:
-    """A hammer is a tool; hammers are tools; every hammer is a tool."""
-    noun = noun or choose(
-        scene.rng,
-        [noun for noun in (*lexicon.ANIMALS, *lexicon.OBJECTS, *lexicon.PLACES) if noun.category in lexicon.HYPERNYMS],
-    )
-    category = lexicon.HYPERNYMS[noun.category]
-    number = scene.number()
-    determiner = choose(scene.rng, ("a", "every", "each")) if number == "singular" else choose(scene.rng, ("", "all"))
-    left = noun_phrase(determiner, noun, number)
-    right = noun_phrase("a" if number == "singular" else "", category, number)
-    return sentence([*left.words, "are" if number == "plural" else "is", *right.words])
-
-
-def question(scene: Scene) -> Words:
-    """A yes-no question with the auxiliary before the subject, sometimes with ever or any."""
-    rng = scene.rng
-    if rng.random() < 0.2:
-        noun = choose(rng, (*scene.things, *scene.animals))
-        phrase = noun_phrase("any", noun, "plural")
-        return sentence(realise(Clause(scene.person(), pick_verb(rng, noun), phrase.words, "past", question=True)), "?")
-    adverb = "ever" if rng.random() < 0.2 else ""
-    return sentence(realise(scene.clause(question=True, adverb=adverb)), "?")
-
-
-def where_question(scene: Scene) -> list[Words]:
-    """Where is the dog? It is near the river."""
-    number = scene.number()
-    noun = choose(scene.rng, (*scene.things, *scene.animals))
-    phrase = noun_phrase("the", noun, number)
-    copula, pronoun = ("are", "they") if number == "plural" else ("is", "it")
-    return [sentence(["where", copula, *phrase.words], "?"), sentence([pronoun, copula, *scene.place()])]

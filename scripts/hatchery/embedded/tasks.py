@@ -6,41 +6,19 @@ relation decides.
 """
 
 import random
-from collections.abc import Callable, Container
+from collections.abc import Container
 
 from hatchery.embedded.draws import THINGS
-from hatchery.embedded.grammar import (
-    EVENT_TENSES,
-    Clause,
-    choose,
-    noun_phrase,
-    pick_adjectives,
-    realise,
-    sentence,
-    text_of,
-)
-from hatchery.embedded.lexicon import NUMBERS, Number
-from hatchery.embedded.minimal_pairs import PARADIGMS
-from hatchery.embedded.rows import Row
+from hatchery.embedded.grammar import EVENT_TENSES, Clause, choose, noun_phrase, pick_adjectives, stated, text_of
+from hatchery.embedded.lexicon import NUMBERS
+from hatchery.embedded.paradigms import PARADIGMS
+from hatchery.embedded.rows import Row, numbered
 from hatchery.embedded.scenes import GENERAL_VERBS, Scene
 from hatchery.embedded.settings import LONG_TASKS
 
-ACCEPTABILITY_PARADIGMS = frozenset(
-    {
-        "determiner_noun_agreement_1",
-        "determiner_noun_agreement_irregular_1",
-        "regular_plural_subject_verb_agreement_1",
-        "irregular_past_participle_verbs",
-        "quantifier_noun_agreement_1",
-        "existential_there_agreement",
-    }
-)
-_PARADIGMS = tuple(paradigm for paradigm in PARADIGMS if paradigm.uid in ACCEPTABILITY_PARADIGMS)
-# Every third noun is kept for validation, so that the task asks for what is known about number, not for what is learned
-# about single nouns from a few hundred examples.
-_VALIDATION_NOUNS = THINGS[2::3]
-_TRAINING_NOUNS = tuple(noun for noun in THINGS if noun not in _VALIDATION_NOUNS)
-_DEMONSTRATIVES: dict[Number, tuple[str, ...]] = {"singular": ("this", "that"), "plural": ("these", "those")}
+_CHOSEN = """determiner_noun_agreement_1 determiner_noun_agreement_irregular_1 regular_plural_subject_verb_agreement_1
+irregular_past_participle_verbs quantifier_noun_agreement_1 existential_there_agreement"""
+_PARADIGMS = tuple(paradigm for paradigm in PARADIGMS if paradigm.uid in _CHOSEN.split())
 
 
 def acceptability(rng: random.Random, label: int, group: int, split: str) -> Row:
@@ -52,21 +30,22 @@ def acceptability(rng: random.Random, label: int, group: int, split: str) -> Row
 def entailment(rng: random.Random, label: int, group: int, split: str) -> Row:
     """ "Tom found the mice near the lake" entails "Tom found these mice", not "Tom found this mouse".
 
-    Only the form of the noun in the premise tells its number, and validation has other nouns than training. The labels
-    are RTE's: 0 entailment, 1 not_entailment.
+    Only the form of the noun in the premise tells its number. Every third noun is kept for validation, so that the task
+    asks for what is known about number, not for what is learned about single nouns from a few hundred examples. The
+    labels are RTE's: 0 entailment, 1 not_entailment.
     """
     scene = Scene.draw(rng)
     subject, verb, tense = scene.name(), choose(rng, GENERAL_VERBS), choose(rng, EVENT_TENSES)
-    noun = choose(rng, _TRAINING_NOUNS if split == "train" else _VALIDATION_NOUNS)
-    number, claimed = NUMBERS[group % 2], NUMBERS[group % 2 - label]
-    premise = noun_phrase("the", noun, number, pick_adjectives(rng, 0.2), scene.place()).words
-    conclusion = noun_phrase(choose(rng, _DEMONSTRATIVES[claimed]), noun, claimed).words
-    texts = [text_of(sentence(realise(Clause(subject, verb, words, tense)))) for words in (premise, conclusion)]
-    return {"sentence1": texts[0], "sentence2": texts[1], "label": label}
+    nouns = THINGS[2::3] if split != "train" else [noun for index, noun in enumerate(THINGS) if index % 3 != 2]
+    noun, number, claimed = choose(rng, nouns), NUMBERS[group % 2], NUMBERS[group % 2 - label]
+    premise = noun_phrase("the", noun, number, pick_adjectives(rng, 0.2), scene.place())
+    demonstrative = choose(rng, ("this", "that") if claimed == "singular" else ("these", "those"))
+    conclusion = noun_phrase(demonstrative, noun, claimed)
+    one, other = (text_of(stated(Clause(subject, verb, what.words, tense))) for what in (premise, conclusion))
+    return {"sentence1": one, "sentence2": other, "label": label}
 
 
-_MAKERS: tuple[Callable[[random.Random, int, int, str], Row], ...] = (acceptability, entailment)
-TASKS = dict(zip(LONG_TASKS, _MAKERS, strict=True))
+TASKS = dict(zip(LONG_TASKS, (acceptability, entailment), strict=True))
 
 
 def task_rows(name: str, count: int, seed: int, split: str, taken: Container[str]) -> list[Row]:
@@ -79,6 +58,4 @@ def task_rows(name: str, count: int, seed: int, split: str, taken: Container[str
         text = next(iter(row.values()))
         if text not in taken:
             rows.setdefault(text, row)
-    drawn = list(rows.values())
-    rng.shuffle(drawn)
-    return [{**row, "idx": index} for index, row in enumerate(drawn)]
+    return numbered(rng, [*rows.values()])

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.evaluation.filled_sentences.results import FilledSentence
 from hatchery.export.settings import DataSource, ExportSettings
 from hatchery.harmless_text import visible
 from hatchery.rendering.table import Cell, Table, table
 from hatchery.rendering.templates import render
-from hatchery.storage.records import Record
 
 ENGLISH_EXAMPLE = FilledSentence("The dogs ", "sleep", " near the house.")
 HIDDEN = ("stage", "stage_version", "model")
@@ -26,21 +26,6 @@ HUB_METRICS = {
     "mcc_percent": "matthews_correlation",
     "perplexity": "perplexity",
 }
-
-
-@dataclass(frozen=True)
-class Score(Record):
-    """One row of the experiment's summary: a mean over runs, with the published value where there is one."""
-
-    model: str
-    suite: str
-    task: str
-    metric: str
-    mean: float | None
-    std: float | None
-    n: int
-    n_failed: int
-    published_mean: float | None
 
 
 @dataclass(frozen=True)
@@ -61,7 +46,7 @@ class ModelFacts:
 
 
 def model_card(
-    settings: ExportSettings, facts: ModelFacts, scores: Sequence[Score], filled: Sequence[FilledSentence] = ()
+    settings: ExportSettings, facts: ModelFacts, scores: Sequence[SummaryRow], filled: Sequence[FilledSentence] = ()
 ) -> str:
     """The text of README.md; `filled` are sentences of the corpus that the model filled in."""
     return render(
@@ -120,7 +105,7 @@ def _is_unknown(licence: str) -> bool:
     return words in UNKNOWN_LICENCES or words.startswith(("none;", "not stated", "that of each"))
 
 
-def _front_matter(settings: ExportSettings, scores: Sequence[Score]) -> list[str]:
+def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow]) -> list[str]:
     licence = licence_id(settings.sources)
     entries: dict[str, Any] = {"language": list(settings.languages), "license": licence}
     if licence == "other":
@@ -155,7 +140,7 @@ def _sources(sources: Sequence[DataSource]) -> Table:
     return table(("source", "licence", "terms", "origin"), rows, words=4)
 
 
-def _scores(scores: Sequence[Score]) -> Table | None:
+def _scores(scores: Sequence[SummaryRow]) -> Table | None:
     rows = [
         (
             score.suite,

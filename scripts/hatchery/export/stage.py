@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.evaluation.filled_sentences.results import read_filled_sentences
-from hatchery.export.card import ModelFacts, Score, licence_id, model_card
+from hatchery.export.card import ModelFacts, licence_id, model_card
 from hatchery.export.listing import CARD
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import ExportSettings
@@ -61,9 +62,9 @@ def export_model(
         }
 
 
-def read_scores(summary: Path, model: str) -> list[Score]:
+def read_scores(summary: Path, model: str) -> list[SummaryRow]:
     """The rows of `model` in summary.csv, in the order of the file. Raises ManifestError when it was altered."""
-    return [score for score in read_records(vouched(summary), Score) if score.model == model]
+    return [score for score in read_records(vouched(summary), SummaryRow) if score.model == model]
 
 
 def _digests(manifest: Manifest) -> dict[str, str]:

@@ -20,10 +20,10 @@ from hatchery.errors import ConfigError, HatcheryError
 from hatchery.planning.compute import Compute
 from hatchery.planning.lost_outputs import watch_rules
 from hatchery.planning.rules import StageRule, error_lines, plainly
-from hatchery.running.slurm_commands import require_slurm
+from hatchery.running.software import require_slurm
 from hatchery.running.summaries import show_summaries
 from hatchery.stages.registry import KEPT, STAGES, stage_of
-from hatchery.storage.manifests import FORCED
+from hatchery.storage.finished import FORCED
 from hatchery.storage.roots import check_roots, link_roots
 
 DEFAULT_RULE = "all"

@@ -39,7 +39,8 @@ from hatchery.runs.folder import locked_run_folder, remove_run_folder
 from hatchery.runs.lease import Owner
 from hatchery.storage.atomic import write_bytes, write_json, write_text
 from hatchery.storage.checksums import digest
-from hatchery.storage.manifests import StageRun, is_made_from, read_manifest, stage_run, take_finished
+from hatchery.storage.finished import is_made_from, take_finished
+from hatchery.storage.manifests import StageRun, read_manifest, stage_run
 from hatchery.tokenization.shards import TRAINING_SPLIT
 
 # How long several processes wait for a run folder that another run of theirs still owns: enough for it to finish its

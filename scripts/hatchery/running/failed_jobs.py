@@ -1,4 +1,8 @@
-"""The failed jobs of a call of Snakemake, taken from what Snakemake logs of each, and told in a line each."""
+"""The failed jobs of a call of Snakemake: what it logs of each, and why each failed, in a line.
+
+Why is the last error in a job's log: commands end a user's mistake with `error: ...` (`hatchery.command`), everything
+else with Python's traceback, whose last line names the exception.
+"""
 
 import logging
 import os
@@ -12,13 +16,48 @@ from typing import Any
 
 from snakemake.logging import LogEvent
 
-from hatchery.running.job_errors import last_error, last_line
-
+ERROR = "error: "
+# Only the end of a log is read: the error stands there, and logs of long runs are long.
+READ_BYTES = 64 * 1024
+_DATE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
+_EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::.*)?$")
 _STATUS = re.compile(r"returned non-zero exit status (-?\d+)|died with <Signals\.(\w+)")
 # A shell adds this to the number of the signal that ended a command.
 _OF_A_SIGNAL = 128
 # A command that leaves with EX_TEMPFAIL has said why, and the same command goes on with its work.
 _TO_GO_ON = f"ended with status {os.EX_TEMPFAIL}"
+
+
+def last_error(log: Path) -> str | None:
+    """The error that a log ends with, without `error: `; None where there is none or no log."""
+    lines = _end_of(log)
+    for line in reversed(lines):
+        if line.startswith(ERROR):
+            return line.removeprefix(ERROR)
+    starts = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+    for line in lines[starts[-1] :] if starts else []:
+        if _EXCEPTION.match(line):
+            return line
+    return None
+
+
+def last_line(log: Path) -> str | None:
+    """What a log ends with, without the time of a dated line; None where it is empty or missing."""
+    lines = _end_of(log)
+    return _DATE.sub("", lines[-1]) if lines else None
+
+
+def _end_of(log: Path) -> list[str]:
+    """The last lines that say something; of a line that overwrites itself, its last state."""
+    try:
+        with log.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - READ_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return []
+    lines = (line.rstrip("\r").rsplit("\r", 1)[-1].rstrip() for line in text.split("\n"))
+    return [line for line in lines if line]
 
 
 @dataclass(frozen=True)

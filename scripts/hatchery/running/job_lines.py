@@ -147,7 +147,7 @@ class TerminalHandler(logging.StreamHandler[TextIO]):
                 self.handleError(record)
 
 
-def tell_jobs(logger: logging.Logger, details: bool, words: Words = as_they_are) -> FailedJobs:
+def report_jobs(logger: logging.Logger, details: bool, words: Words = as_they_are) -> FailedJobs:
     """Let `logger`, Snakemake's, say a line for each job on its terminal, or with `details` all that it says itself."""
     failed = FailedJobs(words)
     # Before the others, which ask it.

@@ -1,7 +1,8 @@
 """The software of the jobs: the rules' conda environments where conda is, otherwise the environment of this shell.
 
 The profile for Slurm asks for conda. Where there is none, `make env` has made an environment from the same pinned
-versions, so jobs run in that. The main process decides, and hands what it decided to the jobs that it sends.
+versions, so jobs run in that. The main process decides, and hands what it decided to the jobs that it sends. Whether
+this machine can send jobs to Slurm is asked before anything is planned for it.
 """
 
 import os
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from snakemake.settings.types import DeploymentMethod
+
+from hatchery.errors import ConfigError
 
 # A shell function that is handed to child processes, as conda's own set-up can make one.
 _SHELL_FUNCTION = "BASH_FUNC_conda%%"
@@ -49,3 +52,17 @@ def put_own_environment_first(settings: Any) -> None:
     found = shutil.which("python")
     if (found is None or Path(found).parent != own) and (own / "python").exists() and find_spec("torch") is not None:
         os.environ["PATH"] = os.pathsep.join([str(own), os.environ.get("PATH", os.defpath)])
+
+
+COMMANDS = ("sbatch", "squeue")
+"""What the executor calls to send jobs and to look after them."""
+
+
+def require_slurm(executor: str, dry_run: bool) -> None:
+    """Raise ConfigError where jobs are to be sent to Slurm from a machine without it; a dry run sends none."""
+    missing = [command for command in COMMANDS if shutil.which(command) is None]
+    if executor == "slurm" and missing and not dry_run:
+        raise ConfigError(
+            f"--profile slurm: this machine has no {' and no '.join(missing)}, so it cannot send jobs to Slurm; call "
+            "it on a login node of the cluster, add -n to see the plan only, or leave --profile slurm out to run here"
+        )

@@ -17,7 +17,7 @@ from typing import IO, Any, Self
 
 from hatchery.errors import SourceError
 from hatchery.storage.archive_members import ArchiveLimits, MemberChecks, is_hidden
-from hatchery.storage.zip_archives import checked_members, open_zip, reading
+from hatchery.storage.zip_archives import checked_members, open_zip, while_reading
 
 _TAR_OPENERS: dict[str, Callable[[Path], Any]] = {
     ".tar": lambda path: path.open("rb"),
@@ -77,7 +77,7 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
 def _unpack_zip(archive: Path, target: Path, limits: ArchiveLimits) -> None:
     with open_zip(archive) as opened:
         for info, path in checked_members(archive, opened, limits):
-            with reading(archive, info.filename), opened.open(info) as content:
+            with while_reading(archive, info.filename), opened.open(info) as content:
                 _write(content, _free_place(archive, info.filename, target, path))
 
 

@@ -8,34 +8,26 @@ which package versions, how long, how fast.
 
 import json
 import os
-import platform
-import resource
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from hashlib import sha256
-from importlib import metadata
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from hatchery.errors import ManifestError
-from hatchery.storage.atomic import json_text, write_bytes, write_json, write_text
+from hatchery.storage.atomic import json_text, write_json, write_text
 from hatchery.storage.checksums import digest, sha256_file
+from hatchery.storage.surroundings import surroundings
 from hatchery.storage.verified import SHOWN_DIGITS, Expected, check_file
 
 MANIFEST = "manifest.json"
 FINISHED = "finished.json"
 """A copy of the manifest that Snakemake does not know and so does not delete: it vouches for work that is done although
 nobody noted its end, because only Snakemake or the daemon of Slurm was killed."""
-FORCED = "HATCHERY_FORCED"
-"""Set in the surroundings of jobs where the user forces them to run: then finished work is not taken."""
-PACKAGES = ("torch", "deepspeed", "tokenizers", "polars", "pyarrow", "lxml", "numpy", "snakemake", "matplotlib")
 
 PROVENANCE = "provenance.json"
 SHORT_DIGEST = 12
@@ -195,41 +187,6 @@ def volatile_facts(manifest: Path) -> dict[str, Any]:
     return value
 
 
-def is_made_from(path: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
-    """Whether the manifest at `path` is there, holds, and is of these settings and the present content of the inputs.
-
-    `inputs` are files by the names that the manifest gives them.
-    """
-    try:
-        found = read_manifest(path)
-        found.verify()
-    except ManifestError:
-        return False
-    return found.settings == dict(settings) and found.inputs == {
-        name: sha256_file(Path(file)) for name, file in inputs.items()
-    }
-
-
-def is_forced() -> bool:
-    """Whether the user forces jobs to run, so that nothing that is finished is taken."""
-    return bool(os.environ.get(FORCED))
-
-
-def take_finished(output: str | Path, settings: Mapping[str, Any], inputs: Mapping[str, str | Path]) -> bool:
-    """Whether all that the stage would make lies beside `output` already; then the manifest is put back in its place.
-
-    True only where the copy of the manifest that `stage_run(keep=True)` left vouches for these settings, the present
-    content of the inputs, and the checksums of all outputs.
-    """
-    output = Path(output)
-    finished = output.with_name(FINISHED)
-    if is_forced() or not finished.is_file() or not is_made_from(finished, settings, inputs):
-        return False
-    write_bytes(output, finished.read_bytes())
-    print(f"{output}: finished before, its checksums hold: taken as it is", file=sys.stderr, flush=True)
-    return True
-
-
 def input_digests(inputs: Mapping[str, str | Path]) -> dict[str, str]:
     """SHA-256 of the files that a stage reads, by name, sorted. Raises ManifestError naming one that is missing."""
     for name, path in inputs.items():
@@ -298,7 +255,7 @@ def stage_run(
     }
     text = json_text(identity)
     volatile = {
-        **_surroundings(started),
+        **surroundings(started),
         **run.volatile,
         "files": {path.name: sha256_file(path) for path in run.volatile_files},
         "manifest_sha256": sha256(text.encode("utf-8")).hexdigest(),
@@ -309,45 +266,3 @@ def stage_run(
     if keep:
         write_text(output.with_name(FINISHED), text)
     write_text(output, text)
-
-
-def _surroundings(started: float) -> dict[str, Any]:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return {
-        "started": datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds"),
-        "wall_seconds": round(time.time() - started, 3),
-        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 3),
-        "peak_memory_mib": round(usage.ru_maxrss / 1024, 1),
-        "host": platform.node(),
-        "platform": platform.platform(),
-        "processors": os.cpu_count(),
-        "python": platform.python_version(),
-        "packages": _package_versions(),
-        "code_revision": _code_revision(),
-        "command": sys.argv,
-    }
-
-
-def _package_versions() -> dict[str, str]:
-    versions = {}
-    for package in PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
-
-
-def _code_revision() -> str:
-    """The commit of this code, with `-dirty` when tracked files were edited; `unknown` outside a checkout."""
-    try:
-        return subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        ).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"

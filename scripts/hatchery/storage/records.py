@@ -41,6 +41,14 @@ class Infinite:
 
 
 @dataclasses.dataclass(frozen=True)
+class Exact:
+    """A value that is not made of one of another type, as a number of `true` or of a text."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return {**handler(source), "strict": True}
+
+
+@dataclasses.dataclass(frozen=True)
 class Of:
     """A field that is no column: it follows from the text of one."""
 

@@ -18,7 +18,7 @@ from hatchery.storage.archive_members import ArchiveLimits
 from hatchery.storage.atomic import write_json, write_text
 from hatchery.storage.listings import listing_of, read_listing, with_checksums, write_listing
 from hatchery.storage.raw_source import RawSource, location_of, open_source
-from hatchery.storage.zip_archives import checked_members, open_zip, reading
+from hatchery.storage.zip_archives import checked_members, open_zip, while_reading
 
 __all__ = ["RawSource", "location_of", "open_source", "register_source"]
 
@@ -103,6 +103,6 @@ def _checked(root: Path, name: str) -> str:
 def _zip_entries(root: Path, limits: ArchiveLimits) -> Iterator[dict[str, Any]]:
     with open_zip(root) as archive:
         for info, _path in checked_members(root, archive, limits):
-            with reading(root, info.filename), archive.open(info) as handle:
+            with while_reading(root, info.filename), archive.open(info) as handle:
                 checksum = hashlib.file_digest(handle, "sha256").hexdigest()  # type: ignore[arg-type]
             yield {"path": info.filename, "bytes": info.file_size, "sha256": checksum}

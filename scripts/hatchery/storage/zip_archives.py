@@ -31,7 +31,7 @@ def open_zip(root: Path) -> Iterator[zipfile.ZipFile]:
 
 
 @contextmanager
-def reading(root: Path, member: str) -> Iterator[None]:
+def while_reading(root: Path, member: str) -> Iterator[None]:
     """While a member is read: what is wrong with it is a SourceError that names it."""
     try:
         yield

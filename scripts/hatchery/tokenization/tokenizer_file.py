@@ -6,6 +6,7 @@ cut silently.
 """
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, Literal
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders
 
-from hatchery.errors import TokenizationError
+from hatchery.errors import ConfigError, TokenizationError
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
 MODELS = ("WordPiece", "BPE", "Unigram")
@@ -222,3 +223,16 @@ def _decoder(mark: WordMark) -> decoders.Decoder:
     if mark.kind == "metaspace":
         return decoders.Metaspace(replacement=mark.symbol)
     return decoders.WordPiece(prefix=mark.symbol, cleanup=False)
+
+
+def use_threads(threads: int | None) -> None:
+    """Let the tokenizers library use `threads` threads in this process; `None` leaves the choice to the library.
+
+    Call it before the first training or encoding of the process. Raises ConfigError for a number below 1.
+    """
+    if threads is None:
+        return
+    if threads < 1:
+        raise ConfigError(f"threads: expected a positive number, got {threads}")
+    os.environ["RAYON_NUM_THREADS"] = str(threads)
+    os.environ["TOKENIZERS_PARALLELISM"] = "true" if threads > 1 else "false"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hatchery.corpora.corpus_writer import write_csv
-from hatchery.corpora.text_files import matching_names
+from hatchery.corpora.packed_files import matching_names
 from hatchery.errors import ConfigError, SourceError
 from hatchery.settings.base import ReadingName
 from hatchery.storage.manifests import StageRun

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hatchery.vocabulary.filters import Words
 from hatchery.vocabulary.items import MARK_BYTES
-from hatchery.vocabulary.span_filter import Words
 
 
 class Window(NamedTuple):

@@ -141,8 +141,12 @@ def _kept(settings: SelectionSettings, parts: list[Part]) -> npt.NDArray[np.bool
 def _items(table: pa.Table, source: str | None, first_unit: int) -> pa.Table:
     """The texts as they are stored; without a source, each is of that of its document."""
     unit = pc.add(table.column("unit"), pa.scalar(first_unit, pa.int32()))
-    documents = table.column("document").to_pylist() if source is None else ()
-    names = pa.array([source_of(each) for each in documents] or [source] * table.num_rows, pa.string())
+    sources = (
+        [source_of(document) for document in table.column("document").to_pylist()]
+        if source is None
+        else [source] * table.num_rows
+    )
+    names = pa.array(sources, pa.string())
     columns = [names, table.column("document"), unit, *(table.column(name) for name in SCHEMA.names[3:])]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
 

@@ -18,13 +18,12 @@ from hatchery.corpora.documents import Rejections, chosen_samples
 from hatchery.corpora.sentences import open_splitter
 from hatchery.vocabulary.comparison import COMPARISONS, HYPERLINK
 from hatchery.vocabulary.drawing import SmallestMarks, drawn_windows, marked_windows
+from hatchery.vocabulary.filters import SentenceFilter, SpanFilter
 from hatchery.vocabulary.items import MARK_BYTES, PartWriter, without_surrogates
 from hatchery.vocabulary.known_words import KnownWords
 from hatchery.vocabulary.rules import REASONS, Outcome, Rule, counted_words, plain_sentences
-from hatchery.vocabulary.sentence_filter import SentenceFilter
 from hatchery.vocabulary.sentence_spans import SentenceSpans
 from hatchery.vocabulary.settings import SelectionSettings
-from hatchery.vocabulary.span_filter import SpanFilter
 from hatchery.vocabulary.texts import Texts, lines_of, opened_texts
 from hatchery.vocabulary.word_lists import read_vocabulary
 

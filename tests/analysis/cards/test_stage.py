@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from hatchery.analysis.cards.reading import blocks, read_documents
+from hatchery.analysis.cards.measure_corpus import blocks, read_documents
 from hatchery.analysis.cards.stage import describe_corpus
 from hatchery.errors import ConfigError, CorpusError, HatcheryError, ManifestError
 from hatchery.storage.atomic import write_text

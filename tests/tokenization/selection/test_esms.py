@@ -9,8 +9,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import models, pre_tokenizers
 
 from hatchery.tokenization.selection.backends import WORD_MARKER, read_definition, surfaces
-from hatchery.tokenization.selection.esms import equals_morphemes, esms, partial_credit
-from hatchery.tokenization.selection.morphemes import Word, shipped_words
+from hatchery.tokenization.selection.morphemes import Word, equals_morphemes, esms, partial_credit, shipped_words
 
 DECODE = Word("decode", ("de", "code"))
 words_of = st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=4).map(

@@ -10,8 +10,8 @@ from hatchery.config.project import Project
 from hatchery.errors import ConfigError
 from hatchery.stages.registry import stage_settings
 from hatchery.storage.yaml_files import read_yaml
-from hatchery.tokenization.selection.published import read_published_selection
 from hatchery.tokenization.selection.settings import SweepSettings
+from hatchery.tokenization.selection.table import read_published_selection
 from hatchery.typed import build, stage_body, validated
 
 CONFIG = Path(__file__).parents[3] / "config"

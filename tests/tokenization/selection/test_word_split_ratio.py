@@ -10,8 +10,13 @@ from tokenizers import models, normalizers, pre_tokenizers
 
 from hatchery.errors import CorpusError, TokenizationError
 from hatchery.tokenization.selection.backends import read_definition
-from hatchery.tokenization.selection.sample import draw, sequences_of
-from hatchery.tokenization.selection.word_split_ratio import count_words, running_text, word_split_ratio
+from hatchery.tokenization.selection.word_split_ratio import (
+    count_words,
+    draw,
+    running_text,
+    sequences_of,
+    word_split_ratio,
+)
 
 LETTERS = "abcdefgh"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.cards import content, files, inputs, lengths, vocabulary
-from hatchery.analysis.cards.reading import SourceMeasurement, measure_corpus
+from hatchery.analysis.cards.measure_corpus import SourceMeasurement, measure_corpus
 from hatchery.analysis.cards.settings import CardSettings
 from hatchery.analysis.cards.sizes import ALL, compare_sizes, selection_sizes, size_table, sources_of
 from hatchery.analysis.cards.vocabulary import VocabularyFacts

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from hatchery.analysis.figures.registry import PUBLISHED, PUBLISHED_LABEL, Tables
 from hatchery.analysis.published import PublishedValue
-from hatchery.analysis.published_values import Key, published_beside
+from hatchery.analysis.published_values import Key, chosen_values
 from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.style import Style
 
@@ -24,7 +24,7 @@ def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, Pub
     Raises ConfigError when settings and tables do not belong together, EvaluationError for an invalid table.
     """
     papers = [path for name, path in tables.items() if name.partition("/")[0] == PUBLISHED]
-    values = published_beside(settings.published, papers, "--tables: published")
+    values = chosen_values(settings.published, papers, "--tables: published")
     return {key: value for key, value in values.items() if value.comparable}
 
 

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from hatchery.corpora.documents import Split
-from hatchery.corpora.text_files import matching_names
+from hatchery.corpora.packed_files import matching_names
 from hatchery.errors import SourceError
 from hatchery.storage.sources import RawSource
 

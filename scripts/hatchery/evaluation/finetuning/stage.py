@@ -34,7 +34,8 @@ from hatchery.modeling.heads.registry import ProbeOptions
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.storage.atomic import write_text
 from hatchery.storage.checksums import sha256_file
-from hatchery.storage.manifests import MANIFEST, input_digests, is_forced, is_made_from, stage_run, take_finished
+from hatchery.storage.finished import is_forced, is_made_from, take_finished
+from hatchery.storage.manifests import MANIFEST, input_digests, stage_run
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 

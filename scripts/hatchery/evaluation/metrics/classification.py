@@ -10,7 +10,7 @@ the model, is met by no prediction.
 import numpy as np
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.metrics.scored import Scored
+from hatchery.evaluation.metrics.scored import Scored, one_each
 
 POSITIVE_CLASS = 1
 
@@ -22,17 +22,7 @@ def independent(scored: Scored) -> bool:
 
 def classes(scored: Scored, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """Labels and predictions, int64 [n]. Raises EvaluationError naming the metric where they are not classes."""
-    for name, values in (("labels", scored.labels), ("predictions", scored.predictions)):
-        if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
-            raise EvaluationError(
-                f"metric {metric}: the {name} are {values.dtype} of shape {values.shape}, expected one class per row"
-            )
-    if len(scored.labels) != len(scored.predictions) or len(scored.labels) == 0:
-        raise EvaluationError(
-            f"metric {metric}: got {len(scored.predictions)} predictions for {len(scored.labels)} labels, "
-            "expected one for each, and at least one"
-        )
-    return scored.labels, scored.predictions
+    return one_each(scored, metric, "iu", "class")
 
 
 def accuracy(scored: Scored) -> float:

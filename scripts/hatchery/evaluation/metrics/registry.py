@@ -16,21 +16,11 @@ import numpy as np
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.metrics import classification, grouped
 from hatchery.evaluation.metrics.classification import accuracy, classes, independent
-from hatchery.evaluation.metrics.scored import Metric, Scored
+from hatchery.evaluation.metrics.scored import Metric, Scored, one_each
 
 
 def _numbers(scored: Scored, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    for name, values in (("labels", scored.labels), ("predictions", scored.predictions)):
-        if values.ndim != 1 or not np.issubdtype(values.dtype, np.floating):
-            raise EvaluationError(
-                f"metric {metric}: the {name} are {values.dtype} of shape {values.shape}, expected one number per row"
-            )
-    if len(scored.labels) != len(scored.predictions) or len(scored.labels) == 0:
-        raise EvaluationError(
-            f"metric {metric}: got {len(scored.predictions)} predictions for {len(scored.labels)} labels, "
-            "expected one for each, and at least one"
-        )
-    return scored.labels, scored.predictions
+    return one_each(scored, metric, "f", "number")
 
 
 def _is_constant(values: np.ndarray) -> bool:

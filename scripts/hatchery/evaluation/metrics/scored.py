@@ -9,6 +9,8 @@ from typing import Literal
 
 import numpy as np
 
+from hatchery.errors import EvaluationError
+
 
 @dataclass(frozen=True)
 class Scored:
@@ -26,6 +28,24 @@ class Scored:
     groups: Sequence[str] = ()
     facts: Sequence[Mapping[str, str]] = field(default_factory=tuple)
     label_names: Sequence[str] = ()
+
+
+def one_each(scored: Scored, metric: str, kinds: str, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and predictions, [n], one `what` per row; `kinds` are the letters of NumPy for such values.
+
+    Raises EvaluationError naming the metric where they are something else.
+    """
+    for name, values in (("labels", scored.labels), ("predictions", scored.predictions)):
+        if values.ndim != 1 or values.dtype.kind not in kinds:
+            raise EvaluationError(
+                f"metric {metric}: the {name} are {values.dtype} of shape {values.shape}, expected one {what} per row"
+            )
+    if len(scored.labels) != len(scored.predictions) or len(scored.labels) == 0:
+        raise EvaluationError(
+            f"metric {metric}: got {len(scored.predictions)} predictions for {len(scored.labels)} labels, "
+            "expected one for each, and at least one"
+        )
+    return scored.labels, scored.predictions
 
 
 Failure = Literal["", "majority_class", "nan", "zero_mcc", "constant"]

@@ -40,7 +40,8 @@ from hatchery.evaluation.runtime import load_pretrained, prepare_device
 from hatchery.harmless_text import csv_text
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import StageRun, stage_run, take_finished
+from hatchery.storage.finished import take_finished
+from hatchery.storage.manifests import StageRun, stage_run
 from hatchery.storage.parquet import write_table
 from hatchery.storage.sources import open_source
 from hatchery.typed import build

@@ -28,7 +28,8 @@ from hatchery.evaluation.runtime import load_pretrained, prepare_device
 from hatchery.harmless_text import csv_text
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import Manifest, read_manifest, stage_run, take_finished
+from hatchery.storage.finished import take_finished
+from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 from hatchery.tokenization.token_reader import TokenShards
 
 

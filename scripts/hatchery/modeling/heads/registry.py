@@ -179,8 +179,8 @@ def _as_loaded(encoder: LayeredEncoder, options: SequenceOptions) -> SequenceOpt
     if encoder.config.embedding_width == encoder.config.hidden_size:
         encoder.projection = encoder.projection_layer_norm = None
         return replace(options, transform="roberta", pooling="first_token")
-    own: dict[str, Any] = {"transform": "none", "pooling": "position_linear"}
-    return replace(options, **own, **({"rectified_loss": True} if isinstance(options, RegressionOptions) else {}))
+    options = replace(options, transform="none", pooling="position_linear")
+    return replace(options, rectified_loss=True) if isinstance(options, RegressionOptions) else options
 
 
 def _labels(context: HeadContext) -> int:

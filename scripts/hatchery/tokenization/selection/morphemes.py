@@ -1,18 +1,27 @@
-"""Lists of words and their morphemes, which ESMS compares tokens with: the user's, or one of the two shipped.
+"""ESMS: how well a tokenizer cuts words into their morphemes, as the paper defines it and as its code does.
 
-A list is CSV with the columns `word` and `morphemes`, these separated by blanks; lines that begin with `#` are
-comments. The 127 words of the reduced-vocabulary study were never released. `public_13` are the 13 words that its
-Table 5 prints; `own` is a longer list that we made ourselves and that is not the paper's.
+Source: reduced-vocabulary study §3.3. `definition` is the share of words whose tokens are exactly the reference
+morphemes. `published_code` is partial credit: every token that occurs among the word's morphemes counts 1, words of
+one token or of as many tokens as letters count 0, and the sum is divided by the number of all morphemes; the printed
+values are all of this kind. It deletes `#` and underscores but not U+2581, so the first piece of a SentencePiece word
+never counts; `published_code_corrected` takes the letters that tokens stand for.
+
+The words are the user's, or one of two lists that are shipped. A list is CSV with the columns `word` and `morphemes`,
+these separated by blanks; lines that begin with `#` are comments. The 127 words of the study were never released.
+`public_13` are the 13 words that its Table 5 prints; `own` is a longer list that we made ourselves and that is not the
+paper's.
 """
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hatchery.errors import SourceError
 from hatchery.storage.raw_source import open_source
+from hatchery.tokenization.selection.backends import isolated, open_backend, surfaces, tokens_of
 
 COLUMNS = ["word", "morphemes"]
 
@@ -79,3 +88,36 @@ def _lines(text: str) -> Iterable[tuple[int, str]]:
     for number, line in enumerate(io.StringIO(text), start=1):
         if line.strip() and not line.startswith("#"):
             yield number, line
+
+
+@dataclass(frozen=True)
+class EsmsScores:
+    """ESMS in all readings, each from 0 to 1."""
+
+    definition: float
+    published_code: float
+    published_code_corrected: float
+
+
+def equals_morphemes(pieces: Sequence[str], word: Word) -> bool:
+    """The paper's definition for one word; `pieces` are the letters of its tokens."""
+    return tuple(pieces) == word.morphemes
+
+
+def partial_credit(tokens: Sequence[str], word: Word) -> int:
+    """The published code's credit for one word: the number of its tokens that occur among its morphemes."""
+    if len(tokens) in (1, len(word.text)):
+        return 0
+    return sum(token.replace("#", "").replace("_", "") in word.morphemes for token in tokens)
+
+
+def esms(definition: dict[str, Any], words: Sequence[Word], where: str) -> EsmsScores:
+    """ESMS of a tokenizer over words in isolation. `words` must not be empty (reading a list makes sure of it)."""
+    backend = open_backend(isolated(definition), where)
+    tokenised = list(tokens_of(backend, [word.text for word in words]))
+    pieces = [surfaces(definition, tokens) for tokens in tokenised]
+    morphemes = sum(len(word.morphemes) for word in words)
+    equal = sum(equals_morphemes(found, word) for found, word in zip(pieces, words, strict=True))
+    published = sum(partial_credit(found, word) for found, word in zip(tokenised, words, strict=True))
+    corrected = sum(partial_credit(found, word) for found, word in zip(pieces, words, strict=True))
+    return EsmsScores(equal / len(words), published / morphemes, corrected / morphemes)

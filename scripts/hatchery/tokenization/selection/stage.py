@@ -28,13 +28,13 @@ from hatchery.tokenization.selection.frequency_rule import (
     sizes_between,
 )
 from hatchery.tokenization.selection.morphemes import Word, shipped_words, source_words
-from hatchery.tokenization.selection.published import Published, read_published_selection
-from hatchery.tokenization.selection.sample import draw, sequences_of, texts_of
 from hatchery.tokenization.selection.settings import CandidateType, SweepSettings
 from hatchery.tokenization.selection.table import (
     Measures,
+    Published,
     SelectionRow,
     SweepFacts,
+    read_published_selection,
     search_csv,
     selection_csv,
     selection_markdown,
@@ -47,7 +47,7 @@ from hatchery.tokenization.selection.tasks import (
     measure_part,
     merge_part,
 )
-from hatchery.tokenization.selection.word_split_ratio import count_words
+from hatchery.tokenization.selection.word_split_ratio import count_words, draw, sequences_of, texts_of
 from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
 
 READINGS = {
@@ -114,7 +114,7 @@ def select_tokenizer(
     }
     rows = chosen_rows(settings, by_size, by_reference, reference_sizes)
     search = _search(settings, candidates, pre_tokens)
-    _tell(settings, rows, sequences, words, printed, search, run)
+    _write_tables(settings, rows, sequences, words, printed, search, run)
     remove_parts(parts_folder)
 
 
@@ -216,7 +216,7 @@ def _search(settings: SweepSettings, candidates: Candidates, pre_tokens: Mapping
     return largest_size(frequency_of, sizes_between(rule.lowest, rule.highest, rule.step), rule.least_frequency)
 
 
-def _tell(
+def _write_tables(
     settings: SweepSettings,
     rows: Sequence[SelectionRow],
     sequences: Sequence[str],

@@ -2,16 +2,35 @@
 
 Published values stand beside ours, as they are printed; a cell is empty where there is nothing. Numbers are rounded
 so that the tables are the same on every machine.
+
+Published values are Table 6 of the reduced-vocabulary study and LTG-BERT's 166. They are a data file,
+`config/published/tokenizer_selection.csv`; `size` is a number or `pretrained` for the reference tokenizer of a type.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 from hatchery.harmless_text import csv_text
 from hatchery.rendering.table import Cell, Content, table
+from hatchery.storage.records import read_rows
 from hatchery.tokenization.selection.frequency_rule import SearchResult
-from hatchery.tokenization.selection.published import PRETRAINED, VALUES, Published
 from hatchery.tokenization.selection.settings import SweepSettings
+
+PRETRAINED = "pretrained"
+VALUES = ("word_split_ratio", "esms", "frequency_at_95_percent", "selected_within_type", "final_choice")
+PUBLISHED_COLUMNS = ("type", "size", *VALUES, "source", "note")
+
+Published = Mapping[tuple[str, str], dict[str, str]]
+
+
+def read_published_selection(path: str | Path) -> Published:
+    """The printed values, as printed, by (type, size). Raises EvaluationError naming file and line."""
+    return {
+        (texts["type"], texts["size"]): {column: texts[column] for column in VALUES}
+        for _, texts in read_rows(path, PUBLISHED_COLUMNS, PUBLISHED_COLUMNS[:2])
+    }
+
 
 _DIGITS = 6
 

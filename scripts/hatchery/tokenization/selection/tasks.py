@@ -15,18 +15,21 @@ import pyarrow.parquet as pq
 from hatchery.errors import CorpusError, TokenizationError
 from hatchery.tokenization.documents import read_batches
 from hatchery.tokenization.selection.backends import read_definition
-from hatchery.tokenization.selection.esms import esms
 from hatchery.tokenization.selection.frequency_rule import (
     count_pre_tokens,
     frequency_of_rule,
     pre_token_table,
     read_pre_tokens,
 )
-from hatchery.tokenization.selection.morphemes import Word
-from hatchery.tokenization.selection.sample import DOCUMENTS_PER_BATCH
+from hatchery.tokenization.selection.morphemes import Word, esms
 from hatchery.tokenization.selection.table import Measures
-from hatchery.tokenization.selection.word_split_ratio import count_words, running_text, word_split_ratio
-from hatchery.tokenization.threads import use_threads
+from hatchery.tokenization.selection.word_split_ratio import (
+    DOCUMENTS_PER_BATCH,
+    count_words,
+    running_text,
+    word_split_ratio,
+)
+from hatchery.tokenization.tokenizer_file import use_threads
 from hatchery.tokenization.trainer import TokenizerSettings, train
 from hatchery.tokenization.training_lines import training_lines
 

@@ -4,15 +4,56 @@ Source: reduced-vocabulary study §3.2. Words stand between single spaces and ar
 marker; an empty string, left by a doubled space, counts as a word of 0 tokens. As words in running text carry the
 marker that most entries of a byte-level vocabulary have, the ratio overstates it: `fertility` is the corrected figure,
 text tokens per word between white space, over the same sample.
+
+The sample has sequences without replacement from all splits. Every sequence gets a seeded random mark in the order of
+the corpus and the smallest marks are kept, so one pass in flat memory is enough and the sample depends on nothing but
+the corpus and the seed.
 """
 
+import heapq
+import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from hatchery.errors import CorpusError
+from hatchery.tokenization.documents import read_batches
 from hatchery.tokenization.selection.backends import isolated, open_backend, tokens_of, unknown_token
+
+DOCUMENTS_PER_BATCH = 256
+Unit = Literal["documents", "lines"]
+
+
+def sequences_of(texts: Iterable[str], unit: Unit) -> Iterator[str]:
+    """The sequences of documents: themselves, or their non-empty lines; none is only white space."""
+    for text in texts:
+        for sequence in [text] if unit == "documents" else text.split("\n"):
+            if sequence.strip():
+                yield sequence
+
+
+def texts_of(shards: Mapping[str, Sequence[Path]], splits: Sequence[str]) -> Iterator[str]:
+    """The documents of the given splits, in the order of the splits and shards."""
+    for split in splits:
+        for path in shards.get(split, ()):
+            for batch in read_batches(path, DOCUMENTS_PER_BATCH):
+                yield from batch.texts
+
+
+def draw(sequences: Iterable[str], count: int, seed: int) -> list[str]:
+    """`count` sequences drawn without replacement, in their order; all of them where there are fewer."""
+    rng = random.Random(f"word-split sample {seed}")
+    # Negated marks: the heap's first element is the kept sequence with the largest mark, the next one to leave.
+    kept: list[tuple[float, int, str]] = []
+    for number, sequence in enumerate(sequences):
+        item = (-rng.random(), number, sequence)
+        if len(kept) < count:
+            heapq.heappush(kept, item)
+        elif item[0] > kept[0][0]:
+            heapq.heapreplace(kept, item)
+    return [sequence for _, _, sequence in sorted(kept, key=lambda item: item[1])]
 
 
 @dataclass(frozen=True)

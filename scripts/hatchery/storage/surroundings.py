@@ -1,0 +1,57 @@
+"""In what surroundings a stage ran: when, where, for how long, with which versions; what `provenance.json` says."""
+
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("torch", "deepspeed", "tokenizers", "polars", "pyarrow", "lxml", "numpy", "snakemake", "matplotlib")
+
+
+def surroundings(started: float) -> dict[str, Any]:
+    """The facts of this process, which began its work at `started` (seconds since 1970)."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "started": datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds"),
+        "wall_seconds": round(time.time() - started, 3),
+        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 3),
+        "peak_memory_mib": round(usage.ru_maxrss / 1024, 1),
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "python": platform.python_version(),
+        "packages": _package_versions(),
+        "code_revision": _code_revision(),
+        "command": sys.argv,
+    }
+
+
+def _package_versions() -> dict[str, str]:
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _code_revision() -> str:
+    """The commit of this code, with `-dirty` when tracked files were edited; `unknown` outside a checkout."""
+    try:
+        return subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
