@@ -37,7 +37,6 @@ BOXES = {
     "measure_perplexity": Box(2.35, 8, "model", "of held-out text"),
     "finetune": Box(3.4, 8, "model", "and probe, on tasks"),
     "fill_sentences": Box(4.4, 8, "model", "words for gaps"),
-    "translate_tests": Box(0.2, 8, "model", "BLEU and chrF"),
     "collect_measurements": Box(1.9, 9, "show", "all numbers, in tidy tables"),
     "summarise": Box(1.4, 10, "show", "means and verdicts"),
     "write_cost": Box(2.85, 10, "show", "before any run"),

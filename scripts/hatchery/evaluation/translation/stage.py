@@ -17,7 +17,8 @@ from hatchery.objectives.settings import TranslationSettings
 from hatchery.pretraining.settings import pretrain_settings
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import read_manifest, stage_run, take_finished
+from hatchery.storage.finished import take_finished
+from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.documents import read_batches
 from hatchery.tokenization.shards import shards_by_split
 from hatchery.translation.metrics import scores
