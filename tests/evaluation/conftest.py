@@ -39,10 +39,10 @@ def json_lines() -> Callable[[list[dict[str, object]]], str]:
 
 
 @pytest.fixture(scope="session")
-def small_model() -> Callable[[int], LanguageModel]:
+def small_model() -> Callable[..., LanguageModel]:
     """Make an initialised model of two narrow layers for a vocabulary size."""
 
-    def make(vocabulary_size: int) -> LanguageModel:
+    def make(vocabulary_size: int, causal: bool = False) -> LanguageModel:
         config = LtgBertConfig(
             vocab_size=vocabulary_size,
             hidden_size=32,
@@ -51,6 +51,7 @@ def small_model() -> Callable[[int], LanguageModel]:
             num_attention_heads=2,
             position_bucket_size=8,
             max_position_embeddings=64,
+            causal=causal,
         )
         model = LanguageModel(config)
         initialise_(model, seed=0)

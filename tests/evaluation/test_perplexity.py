@@ -15,6 +15,8 @@ import pytest
 import torch
 
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError, TokenizationError
+from hatchery.evaluation.minimal_pairs.scoring import scoring_name, token_scores
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.perplexity.held_out import batches, chosen_sequences, held_out_examples
 from hatchery.evaluation.perplexity.scoring import drawn_sentences
 from hatchery.evaluation.perplexity.settings import PerplexitySettings, perplexity_settings
@@ -89,14 +91,15 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Text:
 
 
 @pytest.fixture
-def make_model(text: Text, small_model: Callable[[int], LanguageModel], tmp_path: Path) -> ModelMaker:
+def make_model(text: Text, small_model: Callable[..., LanguageModel], tmp_path: Path) -> ModelMaker:
     """A model as pretraining leaves it."""
 
     def make(name: str = "model", objective: Any = OBJECTIVE, damaged: bool = False, tokenizer: Any = None) -> Path:
         folder = tmp_path / name
         folder.mkdir()
         tokenizer = tokenizer or text.tokenizer
-        model = small_model(int(read_manifest(text.tokens).measures["vocabulary_size"]))
+        causal = (objective or {}).get("task") == "causal"
+        model = small_model(int(read_manifest(text.tokens).measures["vocabulary_size"]), causal)
         if damaged:
             with torch.no_grad():
                 model.encoder.word_embedding.weight[:] = math.nan
@@ -185,7 +188,7 @@ def test_every_chosen_sequence_comes_once_and_batches_stay_within_the_budget(
         assert rows == len(batch["input_ids"]) == len(batch["labels"])
         assert rows == 1 or batch["input_ids"].numel() <= 100
         for ids, labels in zip(batch["input_ids"].tolist(), batch["labels"].tolist(), strict=True):
-            while ids and ids[-1] == examples.pad_id:
+            while ids and ids[-1] == examples.padding.pad_id:
                 ids.pop()
             found.append((tuple(ids), tuple(labels[: len(ids)])))
     expected = [(tuple(e.input_ids.tolist()), tuple(e.labels.tolist())) for e in alone]
@@ -371,3 +374,52 @@ def test_the_command_writes_the_same_table_twice(
     header = contents[0][1].decode().splitlines()[0]
     assert header == "split,sequences,labelled_tokens,loss_nats,perplexity,accuracy,pseudo_perplexity"
     assert json.loads(contents[0][0])["measures"]["dev"]["sequences"] == 20
+
+
+def next_token_losses(network: LanguageModel, ids: list[int]) -> list[float]:
+    """The loss of every id of `[CLS] ...` but the first, from one forward pass for each."""
+    losses = []
+    for end in range(1, len(ids)):
+        with torch.no_grad():
+            hidden = network.encoder(torch.tensor([ids[:end]]))[-1][0, -1]
+            losses.append(-float(torch.log_softmax(network.logits_at(hidden).double(), dim=-1)[ids[end]]))
+    return losses
+
+
+def test_a_causal_model_is_asked_for_every_token_and_every_end_also_per_word(
+    text: Text, make_model: ModelMaker, tmp_path: Path
+) -> None:
+    model = make_model(objective={"task": "causal", "segments": "documents"})
+    # So long that no document is cut.
+    row = measure(model, text, tmp_path, sequence_length=512, pseudo_perplexity_sentences=3)["dev"]
+    network, tokenizer = load_pretrained(model)
+    network.eval()
+    shards = TokenShards.open(text.tokens, "dev")
+    framed = [[tokenizer.cls_id, *document.ids.tolist(), tokenizer.sep_id] for document in shards]
+    assert int(row["labelled_tokens"]) == shards.n_tokens + shards.n_documents
+    assert row["pseudo_perplexity"] == ""
+    found = read_manifest(tmp_path / "manifest.json").file("words.csv")
+    with found.open(newline="") as handle:
+        words = {entry["split"]: entry for entry in csv.DictReader(handle)}["dev"]
+    n_words = sum(len(document.split()) for document in documents(60))
+    assert int(words["words"]) == n_words
+    whole = float(row["loss_nats"]) * int(row["labelled_tokens"])
+    assert float(words["loss_nats_per_word"]) == pytest.approx(whole / n_words)
+    assert float(words["word_perplexity"]) == pytest.approx(math.exp(whole / n_words))
+    part = measure(model, text, tmp_path / "part", sequence_length=512, masking="own", sequences=20)["dev"]
+    chosen = chosen_sequences(framed, perplexity_settings(settings(sequences=20)))
+    losses = [loss for index in chosen for loss in next_token_losses(network, framed[int(index)])]
+    assert float(part["loss_nats"]) == pytest.approx(math.fsum(losses) / len(losses), rel=1e-5)
+    assert (tmp_path / "part/words.csv").read_text().count("\n") == 1
+
+
+def test_a_causal_model_reads_a_sentence_from_left_to_right(text: Text, make_model: ModelMaker) -> None:
+    network, tokenizer = load_pretrained(make_model(objective={"task": "causal"}))
+    model = HatcheryModel(network, tokenizer, torch.device("cpu"))
+    assert scoring_name("auto", model.architecture) == "left_to_right"
+    sentences = model.encode(["The old dogs near the house sleep .", "A cat chases dogs ."])
+    for sentence, scores in zip(sentences, token_scores(model, sentences), strict=True):
+        expected = next_token_losses(network, [tokenizer.cls_id, *sentence.ids])
+        assert scores.tolist() == pytest.approx([-loss for loss in expected], rel=1e-5)
+    with pytest.raises(ConfigError, match="'pll' needs a masked language model, this one is causal; use left_to_right"):
+        token_scores(model, sentences, "pll")

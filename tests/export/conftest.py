@@ -52,6 +52,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "extra_vocabulary_rows": 3,
     },
 }
+CAUSAL: dict[str, dict[str, Any]] = {
+    "causal_ltg": {**LTG, "causal": True},
+    "causal_elc": {**LTG, "layer_weighting": "weighted_output", "causal": True},
+    "causal_roberta": {**ROBERTA, "tie_word_embeddings": False, "causal": True},
+}
 SENTENCES = ("The old dogs near the house sleep.", "A cat chases the dogs.", "She likes old houses, and sleeps.")
 EXPORT_SETTINGS: dict[str, Any] = {
     "stage": "export_model",
@@ -106,7 +111,7 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory, tokenizers: dict[str, P
     def make(variant: str) -> Path:
         if variant not in made:
             folder = tmp_path_factory.mktemp(variant)
-            model = LanguageModel(model_config(VARIANTS[variant]))
+            model = LanguageModel(model_config({**VARIANTS, **CAUSAL}[variant]))
             initialise_(model, seed=3)
             generator = torch.Generator().manual_seed(5)
             for parameter in model.parameters():

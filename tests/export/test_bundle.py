@@ -11,7 +11,7 @@ from hatchery.errors import ModelError
 from hatchery.export.bundle import bundle
 from hatchery.modeling.families import FAMILIES
 
-ROOTS = [f"hatchery.export.{family.exported.module}" for family in FAMILIES.values()]
+ROOTS = [f"hatchery.export.{family.exported.module}" for family in FAMILIES.values() if family.exported]
 
 
 def definitions(text: str) -> dict[str, str]:

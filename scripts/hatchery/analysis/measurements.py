@@ -80,6 +80,12 @@ class _PerplexityRow(Record):
 
 
 @dataclass(frozen=True)
+class _WordRow(Record):
+    split: str
+    word_perplexity: Perplexity
+
+
+@dataclass(frozen=True)
 class _AccuracyRow(Record):
     level: Literal["paradigm", "phenomenon", "suite"]
     name: str
@@ -124,10 +130,16 @@ def perplexity_measurements(run: SeededRun, manifest: Manifest) -> list[Measurem
     A perplexity beyond float64 is None and failed; so is nothing else here.
     """
     measurements = []
+    words = {}
+    if manifest.listed("words.csv"):
+        found = read_records(manifest.file("words.csv"), _WordRow, ("split",), may_be_empty=True)
+        words = {row.split: row for row in found}
     for row in read_records(manifest.file("perplexity.csv"), _PerplexityRow, ("split",)):
         values = {"loss_nats": row.loss_nats, "perplexity": row.perplexity, ACCURACY: 100 * row.accuracy}
         if row.pseudo_perplexity is not None:
             values["pseudo_perplexity"] = row.pseudo_perplexity
+        if row.split in words:
+            values["word_perplexity"] = words[row.split].word_perplexity
         for metric, number in values.items():
             value = None if math.isinf(number) else number
             measurements.append(

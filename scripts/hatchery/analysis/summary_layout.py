@@ -117,7 +117,12 @@ def _splits(summary: Summary) -> list[str]:
 
 
 def _perplexity_section(summary: Summary) -> Section:
-    shown = (("perplexity", "perplexity"), ("pseudo-perplexity", "pseudo_perplexity"), ("accuracy", ACCURACY))
+    shown = (
+        ("perplexity", "perplexity"),
+        ("pseudo-perplexity", "pseudo_perplexity"),
+        ("perplexity per word", "word_perplexity"),
+        ("accuracy", ACCURACY),
+    )
     measures = [
         Measure(f"{split} {label}", PERPLEXITY_SUITE, split, metric)
         for split in _splits(summary)

@@ -20,7 +20,7 @@ from hatchery.config.paper_tables import VALUES, check_paper_tables, check_publi
 from hatchery.config.protocols import resolve_protocol
 from hatchery.errors import ConfigError
 from hatchery.modeling.configuration import EncoderSizes
-from hatchery.pretraining.settings import PretrainingSettings
+from hatchery.pretraining.settings import PretrainingSettings, require_zero_stage
 from hatchery.settings.problems import Problems, nearest
 from hatchery.settings.walk import references
 from hatchery.storage.yaml_files import read_yaml
@@ -136,6 +136,8 @@ def _check_run(experiment: dict[str, Any], run: str, model: Mapping[str, Any], w
             f"{place}: output_bias.weight_scale: got {scale!r}, expected own: the output matrix of this model is its "
             "word embedding (tie_word_embeddings), which must keep its scale"
         )
+    stage = blocks.config["compute"]["zero_stage"]
+    require_zero_stage(f"{place}: compute.zero_stage", stage, pretraining["optimizer"]["name"])
     micro = blocks.config["compute"]["micro_batch_size"]
     if micro is not None and pretraining["batch_size"] % micro:
         raise ConfigError(

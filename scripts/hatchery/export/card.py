@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hatchery.analysis.summary_rows import SummaryRow
-from hatchery.evaluation.filled_sentences.results import FilledSentence
+from hatchery.evaluation.filled_sentences.results import ContinuedSentence, FilledSentence
 from hatchery.export.settings import DataSource, ExportSettings
 from hatchery.harmless_text import visible
 from hatchery.rendering.table import Cell, Table, table
@@ -44,20 +44,30 @@ class ModelFacts:
     position_limit: int | None
     mask_token: str
 
+    @property
+    def causal(self) -> bool:
+        """Whether the model predicts the next token, and not masked ones."""
+        return bool(self.config.get("causal"))
+
 
 def model_card(
-    settings: ExportSettings, facts: ModelFacts, scores: Sequence[SummaryRow], filled: Sequence[FilledSentence] = ()
+    settings: ExportSettings,
+    facts: ModelFacts,
+    scores: Sequence[SummaryRow],
+    filled: Sequence[FilledSentence] = (),
+    continued: Sequence[ContinuedSentence] = (),
 ) -> str:
-    """The text of README.md; `filled` are sentences of the corpus that the model filled in."""
+    """The text of README.md; sentences of the corpus are those that the model filled in, or that it continued."""
     return render(
         "model_card.md.j2",
-        front_matter=_front_matter(settings, scores),
+        front_matter=_front_matter(settings, scores, facts.causal),
         settings=settings,
         facts=facts,
         never_trained=facts.measures.get("steps") == 0,
-        # A sentence of the corpus is in the language of the model, whatever that is.
-        example=json.dumps(visible((filled or [ENGLISH_EXAMPLE])[0].with_gap(facts.mask_token)), ensure_ascii=False),
+        causal=facts.causal,
+        example=json.dumps(_example(facts, filled, continued), ensure_ascii=False),
         filled=_filled_in(filled),
+        continued=_continued(continued),
         sources=_sources(settings.sources),
         licence=licence_statement(settings.sources),
         scores=_scores(scores),
@@ -105,15 +115,23 @@ def _is_unknown(licence: str) -> bool:
     return words in UNKNOWN_LICENCES or words.startswith(("none;", "not stated", "that of each"))
 
 
-def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow]) -> list[str]:
+def _example(facts: ModelFacts, filled: Sequence[FilledSentence], continued: Sequence[ContinuedSentence]) -> str:
+    """A text to try the model on: of the corpus, so in the language of the model, where there is one."""
+    if facts.causal:
+        return visible(continued[0].before if continued else ENGLISH_EXAMPLE.before.strip())
+    return visible((filled or [ENGLISH_EXAMPLE])[0].with_gap(facts.mask_token))
+
+
+def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow], causal: bool) -> list[str]:
     licence = licence_id(settings.sources)
     entries: dict[str, Any] = {"language": list(settings.languages), "license": licence}
     if licence == "other":
         entries["license_name"] = "terms-of-the-training-data"
         entries["license_link"] = "README.md"
     entries["library_name"] = "transformers"
-    entries["pipeline_tag"] = "fill-mask"
-    entries["tags"] = ["fill-mask", "masked-lm", "custom_code", "hatchery"]
+    task, kind = ("text-generation", "causal-lm") if causal else ("fill-mask", "masked-lm")
+    entries["pipeline_tag"] = task
+    entries["tags"] = [task, kind, "custom_code", "hatchery"]
     entries["datasets"] = sorted({source.dataset for source in settings.sources if source.dataset})
     entries["metrics"] = sorted({HUB_METRICS[score.metric] for score in scores if score.metric in HUB_METRICS})
     return [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items() if value]
@@ -133,6 +151,11 @@ def _filled_in(filled: Sequence[FilledSentence]) -> Table | None:
         for sentence in filled
     ]
     return table(("sentence", "most probable"), rows, words=2, foreign=True) if rows else None
+
+
+def _continued(continued: Sequence[ContinuedSentence]) -> Table | None:
+    rows = [(sentence.before, sentence.greedy, sentence.sampled) for sentence in continued]
+    return table(("beginning", "most probable", "drawn"), rows, words=3, foreign=True) if rows else None
 
 
 def _sources(sources: Sequence[DataSource]) -> Table:

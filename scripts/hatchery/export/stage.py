@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.summary_rows import SummaryRow
-from hatchery.evaluation.filled_sentences.results import read_filled_sentences
+from hatchery.evaluation.filled_sentences.results import read_continued_sentences, read_filled_sentences
 from hatchery.export.card import ModelFacts, licence_id, model_card
 from hatchery.export.listing import CARD
 from hatchery.export.model_folder import write_model_folder
@@ -29,7 +29,7 @@ def export_model(
 
     `pretraining` is the manifest of the model, `summary` the experiment's summary.csv, whose rows of this model the
     card shows (None: the card says that the model was not evaluated), `filled` the manifest of the sentences that it
-    filled in, the first of which is the card's example. Raises ConfigError for wrong settings,
+    filled in or continued, the first of which is the card's example. Raises ConfigError for wrong settings,
     ManifestError, ModelError and TokenizationError for unusable inputs, EvaluationError for a damaged summary.
     """
     typed = build(ExportSettings, stage_body(settings), "export")
@@ -53,7 +53,8 @@ def export_model(
             mask_token=load_tokenizer(manifest.file("tokenizer.json")).special.mask,
         )
         sentences = [] if filled is None else read_filled_sentences(filled)
-        write_text(output.parent / CARD, model_card(typed, facts, scores, sentences))
+        continued = [] if filled is None else read_continued_sentences(filled)
+        write_text(output.parent / CARD, model_card(typed, facts, scores, sentences, continued))
         run.add_output(output.parent / CARD)
         run.measures["parameters"] = facts.parameters
         run.measures["licence"] = licence_id(typed.sources)

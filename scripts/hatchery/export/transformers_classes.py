@@ -245,9 +245,16 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         output = CausalLMOutput(loss=loss, logits=logits, hidden_states=kept)
         return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
 
-    def prepare_inputs_for_generation(self, input_ids: Tensor, *_: Any, **inputs: Any) -> dict[str, Any]:
-        """What `generate` calls the model with for the next token."""
-        attention_mask = inputs.get("attention_mask")
+    def prepare_inputs_for_generation(
+        self,
+        input_ids: Tensor,
+        next_sequence_length: int | None = None,
+        past_key_values: Any = None,
+        attention_mask: Tensor | None = None,
+        *_: Any,
+        **__: Any,
+    ) -> dict[str, Any]:
+        """What `generate` calls the model with for the next token: all so far."""
         return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 

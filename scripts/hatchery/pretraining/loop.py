@@ -93,7 +93,8 @@ def train(
                         if stopping is not None:
                             # The same scores in every process, so all stop after the same step.
                             if stopping.note(done, scores) and stopping.settings.export == "best":
-                                record.keep_best(engine.model)
+                                with engine.whole_parameters():
+                                    record.keep_best(engine.model)
                             is_last = is_last or stopping.is_over
                     if is_probed:
                         scores |= _probed(probes, engine)

@@ -36,7 +36,7 @@ from hatchery.pretraining.objective import Development, Objective
 from hatchery.pretraining.objectives import objective_of
 from hatchery.pretraining.output_bias import larger_corpus_counts, prepare_output_
 from hatchery.pretraining.parameter_groups import build_optimizer
-from hatchery.pretraining.precision import resolve_precision
+from hatchery.pretraining.precision import Precision, resolve_precision
 from hatchery.pretraining.processes import (
     prepare_device,
     process_group,
@@ -144,6 +144,7 @@ def train_run(
     deadline = None
     if topology.is_first:
         deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
+    _require_sharing(options.zero_stage, settings, precision)
     prepare_device(device, options.threads)
     loader = BatchLoader(
         TrainingBatches(
@@ -191,7 +192,8 @@ def train_run(
             first_step = checkpoint_step(continued) if continued else 0
             stopping = EarlyStopping(settings.early_stopping, record.rows(), first_step, objective.criterion)
         clip = settings.optimizer.max_gradient_norm
-        with Engine(model, optimizer, clip, precision, device, topology, options.compile) as engine:
+        chosen = options.compile, options.zero_stage, options.activation_checkpointing
+        with Engine(model, optimizer, clip, precision, device, topology, *chosen) as engine:
             train(settings, objective, engine, loader, held_out and held_out.scored, record, probes, deadline, stopping)
     record.best.restore_(model)
     return Trained(model, record, start, loader.waited_seconds, stopping)
@@ -200,6 +202,20 @@ def train_run(
 def _larger_counts(inputs: Inputs, shards: TokenShards) -> np.ndarray:
     assert inputs.counts is not None
     return larger_corpus_counts(inputs.counts, inputs.tokenizer, shards.special)
+
+
+def _require_sharing(stage: int, settings: PretrainSettings, precision: Precision) -> None:
+    """Raise ConfigError for what cannot be had with this ZeRO stage."""
+    if stage > 0 and precision.scaler is not None:
+        raise ConfigError(
+            f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale looks at whole gradients; "
+            "expected precision bf16 or fp32"
+        )
+    if stage == 3 and (settings.divergences or settings.bias_drift):
+        raise ConfigError(
+            "runtime.zero_stage: got 3, at most 2 is possible with divergences and bias_drift, which look at the whole "
+            "output layer"
+        )
 
 
 class HeldOut(NamedTuple):

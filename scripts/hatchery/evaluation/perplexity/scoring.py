@@ -45,6 +45,34 @@ class SplitScore:
     pseudo_perplexity: float | None = None
 
 
+WORDS_FILE = "words.csv"
+
+
+@dataclass(frozen=True)
+class WordScore:
+    """One row of words.csv: the loss of a whole split, ends of documents included, shared out among its words.
+
+    So models with different tokenizers can be compared. `word_perplexity` is the exponential of `loss_nats_per_word`.
+    """
+
+    split: str
+    words: int
+    loss_nats_per_word: float
+    word_perplexity: float
+
+
+def word_score(score: SplitScore, shards: TokenShards) -> WordScore | None:
+    """The score of a split per word, as the encoding counted them.
+
+    None unless every token of the split, and every end of a document, was asked for once.
+    """
+    if score.labelled_tokens != shards.n_tokens + int(np.count_nonzero(shards.document_lengths())):
+        return None
+    words = int(shards.manifest.measures["splits"][shards.split]["words"])
+    loss = score.loss_nats * score.labelled_tokens / words
+    return WordScore(score.split, words, loss, exponential(loss))
+
+
 @torch.inference_mode()
 def score_batches(
     model: LanguageModel, batches: Iterable[tuple[int, dict[str, Tensor]]], split: str, device: torch.device

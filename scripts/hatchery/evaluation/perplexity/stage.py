@@ -1,6 +1,7 @@
 """The stage `measure_perplexity`: one pretrained model on the held-out splits of token shards.
 
-Writes perplexity.csv (a row per split) and the manifest. The model is scored without dropout in float32; the runtime
+Writes perplexity.csv (a row per split) and the manifest; of a causal model words.csv
+too, since its loss adds up to that of the text. The model is scored without dropout in float32; the runtime
 values change the speed and, at most, the last bits of a loss.
 """
 
@@ -16,7 +17,15 @@ from torch import Tensor
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.perplexity.held_out import batches, check_tokenizer, chosen_sequences, held_out_examples
-from hatchery.evaluation.perplexity.scoring import SplitScore, drawn_sentences, pseudo_perplexity, score_batches
+from hatchery.evaluation.perplexity.scoring import (
+    WORDS_FILE,
+    SplitScore,
+    WordScore,
+    drawn_sentences,
+    pseudo_perplexity,
+    score_batches,
+    word_score,
+)
 from hatchery.evaluation.perplexity.settings import (
     TOKENS_PER_BATCH,
     PerplexityRuntime,
@@ -57,6 +66,10 @@ def measure_perplexity(
         scores = [_score_split(shards, network, trained, typed, options) for shards in splits]
         seconds = max(time.monotonic() - started, 1e-9)
         write_text(run.add_output(run.folder / "perplexity.csv"), perplexity_csv(scores))
+        if network.architecture == "causal":
+            pairs = zip(scores, splits, strict=True)
+            words = [found for score, shards in pairs if (found := word_score(score, shards)) is not None]
+            write_text(run.add_output(run.folder / WORDS_FILE), words_csv(words))
         for score in scores:
             run.measures[score.split] = {"sequences": score.sequences, "labelled_tokens": score.labelled_tokens}
         sequences = sum(score.sequences for score in scores)
@@ -91,7 +104,8 @@ def _score_split(
         raise EvaluationError(f"{where}: none of the {score.sequences:,} sequences has a masked token; take more")
     if not math.isfinite(score.loss_nats):
         raise EvaluationError(f"{where}: the loss of {trained.path} is not finite: its weights are damaged")
-    if settings.pseudo_perplexity_sentences == 0:
+    # A causal model gives every token its probability as it is.
+    if settings.pseudo_perplexity_sentences == 0 or model.architecture == "causal":
         return score
     longest = settings.sequence_length - 2
     sentences = drawn_sentences(shards, settings.pseudo_perplexity_sentences, settings.seed, longest)
@@ -102,3 +116,8 @@ def _score_split(
 def perplexity_csv(scores: Sequence[SplitScore]) -> str:
     """The text of perplexity.csv; its columns are the fields of SplitScore, and None is an empty field."""
     return csv_text([field.name for field in dataclasses.fields(SplitScore)], map(dataclasses.astuple, scores))
+
+
+def words_csv(scores: Sequence[WordScore]) -> str:
+    """The text of words.csv; its columns are the fields of WordScore."""
+    return csv_text([field.name for field in dataclasses.fields(WordScore)], map(dataclasses.astuple, scores))

@@ -1,0 +1,74 @@
+"""Exported causal models: the numbers of ours, and `generate` goes on as we do."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from hatchery.evaluation.filled_sentences.continuation import continuation
+from hatchery.evaluation.runtime import load_pretrained
+
+TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
+
+
+@pytest.fixture(params=["causal_ltg", "causal_elc", "causal_roberta"])
+def causal(request, hub, pretrained, exported):
+    """Our model with its tokenizer, and what `transformers` makes of the exported folder."""
+    ours, tokenizer = load_pretrained(pretrained(request.param))
+    folder = exported(request.param)
+    theirs = hub.AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=True)
+    return ours.eval(), tokenizer, theirs, hub.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+
+
+@torch.no_grad()
+def test_logits_and_loss_are_ours(causal):
+    ours, _, theirs, _ = causal
+    ids = torch.randint(6, 320, (3, 12), generator=torch.Generator().manual_seed(2))
+    output = theirs(ids, labels=ids)
+    logits = ours.logits_at(ours.encoder(ids)[-1])
+    torch.testing.assert_close(output.logits, logits, **TOLERANCE)
+    expected = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+    torch.testing.assert_close(output.loss, expected, **TOLERANCE)
+
+
+def test_generate_goes_on_with_the_most_probable_tokens_as_we_do(causal):
+    ours, tokenizer, theirs, their_tokenizer = causal
+    beginnings = ["The old dogs", "A", "She likes old houses"]
+    # We write no special token but the end, and no id that the tokenizer does not have.
+    special = [index for index in range(tokenizer.n_special) if index != tokenizer.sep_id]
+    forbidden = [*special, *range(tokenizer.vocabulary_size, ours.config.vocab_size)]
+    options = {"max_new_tokens": 9, "do_sample": False, "suppress_tokens": forbidden}
+    expected = []
+    for beginning in beginnings:
+        inputs = their_tokenizer(beginning, return_tensors="pt")
+        (ids,) = inputs["input_ids"].tolist()
+        assert ids == [tokenizer.cls_id, *tokenizer.encode_sentences([beginning])[0]]
+        expected.append(continuation(ours, tokenizer, ids, most_tokens=9))
+        found = theirs.generate(**inputs, **options)[0, len(ids) :].tolist()
+        assert [index for index in found if index != tokenizer.sep_id] == expected[-1]
+    together = their_tokenizer(beginnings, return_tensors="pt", padding=True)
+    found = theirs.generate(**together, **options)[:, together["input_ids"].shape[1] :]
+    for row, ids in zip(found.tolist(), expected, strict=True):
+        assert row[: len(ids)] == ids
+
+
+def test_the_card_shows_how_to_generate(exported):
+    folder = exported("causal_ltg")
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert 'pipeline_tag: "text-generation"' in card and "AutoModelForCausalLM.from_pretrained(folder" in card
+    assert "fill-mask" not in card and "AutoModelForMaskedLM" not in card and "Classification" not in card
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert config["architectures"] == ["HatcheryLtgBertForCausalLM"]
+    assert set(config["auto_map"]) == {"AutoConfig", "AutoModel", "AutoModelForCausalLM"}
+
+
+def test_drawn_text_is_the_same_every_time_and_ends_with_the_text(causal):
+    ours, tokenizer, _, _ = causal
+    drawn = [
+        continuation(ours, tokenizer, [tokenizer.cls_id], np.random.Generator(np.random.Philox(seed)), 30)
+        for seed in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert all(index >= tokenizer.n_special for ids in drawn for index in ids)
