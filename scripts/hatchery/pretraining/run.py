@@ -211,6 +211,10 @@ def _require_sharing(stage: int, settings: PretrainSettings, precision: Precisio
             f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale looks at whole gradients; "
             "expected precision bf16 or fp32"
         )
+    if stage == 3 and settings.objective.task == "translation":
+        raise ConfigError(
+            "runtime.zero_stage: got 3, at most 2 is possible with translation, whose search needs whole layers"
+        )
     if stage == 3 and (settings.divergences or settings.bias_drift):
         raise ConfigError(
             "runtime.zero_stage: got 3, at most 2 is possible with divergences and bias_drift, which look at the whole "
