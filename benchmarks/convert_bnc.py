@@ -23,11 +23,11 @@ from lxml import etree
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from hatchery.corpora.bnc_page import BncReading
 from hatchery.corpora.bnc_xml import read
 from hatchery.corpora.documents import ReaderContext, Rejections
 from hatchery.corpora.settings import BncOptions
 from hatchery.corpora.typography import normalise_punctuation
+from hatchery.settings.base import ReadingName
 from hatchery.storage.sources import RawSource, open_source, register_source
 
 LIMIT = 2.5
@@ -122,7 +122,7 @@ class TextGenerator:
         return f'<w c5="{tag}" hw={quoteattr(word)} pos="{part_of_speech}">{escape(word)}{space}</w>'
 
 
-def convert(source: RawSource, names: Sequence[str], reading: BncReading) -> list[str]:
+def convert(source: RawSource, names: Sequence[str], reading: ReadingName) -> list[str]:
     """The texts of the documents of some files."""
     settings = ReaderContext("bnc", BncOptions(reading=reading), Rejections(), lambda text: [text])
     return [document.text for name in names for document in read(source, name, settings)]

@@ -18,9 +18,9 @@ from hatchery.objectives.examples import build_examples
 from hatchery.objectives.settings import MaskingSettings
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.data_order import Phase
-from hatchery.pretraining.examples import TRAINING_SPLIT
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.topology import SINGLE_PROCESS
+from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 
 LIMIT = 0.02

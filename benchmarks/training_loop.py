@@ -35,7 +35,6 @@ from hatchery.objectives.settings import MaskingSettings
 from hatchery.pretraining.batches import StepBatch, TrainingBatches
 from hatchery.pretraining.data_order import Phase
 from hatchery.pretraining.engine import Engine
-from hatchery.pretraining.examples import TRAINING_SPLIT
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.loop import train
 from hatchery.pretraining.objectives import objective_of
@@ -51,6 +50,7 @@ from hatchery.pretraining.settings import (
     ScheduleSettings,
 )
 from hatchery.pretraining.topology import Topology, read_topology
+from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 
 LIMIT = 0.92

@@ -14,6 +14,7 @@ def main(arguments: argparse.Namespace) -> None:
         minimal_pairs=named_paths([*arguments.minimal_pairs, *arguments.baseline]),
         finetuning=named_paths(arguments.finetuning),
         perplexity=named_paths(arguments.perplexity),
+        translation=named_paths(arguments.translation),
         tokens=arguments.tokens,
     )
     collect_measurements(load_settings(arguments.settings), inputs, arguments.output)
@@ -34,6 +35,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("--finetuning", nargs="+", action="extend", metavar="RUN:TASK=MANIFEST")
     parser.add_argument("--perplexity", nargs="+", action="extend", metavar="RUN=MANIFEST", help="held-out text")
+    parser.add_argument("--translation", nargs="+", action="extend", metavar="RUN=MANIFEST", help="translated tests")
     parser.add_argument("--tokens", type=Path, help="manifest of the token shards that the models were trained on")
     parser.add_argument("--output", required=True, type=Path, help="measurements.parquet; the others lie beside it")
     run_command(main, parser)

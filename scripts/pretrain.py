@@ -24,6 +24,7 @@ def main(arguments: argparse.Namespace) -> None:
             checkpoints=arguments.checkpoints,
             output=arguments.output,
             initial=arguments.initial_model,
+            counts=arguments.counts,
             name=arguments.name,
         )
     except TrainingInterrupted as interruption:
@@ -41,6 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--initial-model", type=Path, help="manifest of the model to start from instead of random weights"
     )
+    parser.add_argument("--counts", type=Path, help="manifest of token shards in which the output bias is counted")
     parser.add_argument("--checkpoints", type=Path, required=True, help="folder for the folders of unfinished runs")
     parser.add_argument("--output", type=Path, required=True, help="manifest to write; the model lies beside it")
     parser.add_argument("--name", default="", help="what progress and sinks call the run (default: its folder)")

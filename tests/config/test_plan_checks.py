@@ -7,6 +7,7 @@ import pytest
 
 from hatchery.config.plan_checks import collect_problems
 from hatchery.config.project import Project
+from hatchery.errors import ConfigError
 from hatchery.evaluation.metrics.registry import METRICS
 from hatchery.evaluation.tasks.settings import HeadKind, MetricName
 from hatchery.modeling.heads.registry import HEADS
@@ -136,3 +137,14 @@ def test_the_metrics_of_a_task_are_those_of_the_registry() -> None:
 
 def test_the_heads_of_a_task_are_those_of_the_registry() -> None:
     assert set(get_args(HeadKind)) == set(HEADS)
+
+
+def test_lamb_and_zero_stages_are_told_before_anything_runs(configuration: Path) -> None:
+    path = configuration / "config.yaml"
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("\ncompute:\n", "\ncompute:\n  zero_stage: 2\n", 1), "utf-8"
+    )
+    with pytest.raises(
+        ConfigError, match=r"compute\.zero_stage: got 2, only 0 is possible: .* expected optimizer.name"
+    ):
+        Project(configuration).experiment("demo")

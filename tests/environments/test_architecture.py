@@ -31,8 +31,9 @@ def test_the_drawing_of_the_workflow_has_the_stages_of_today() -> None:
     drawn = ElementTree.parse(REPOSITORY / "docs" / "workflow.svg").iter()
     names = {element.text for element in drawn if element.get("class") == "name"}
     assert names == workflow_diagram.BOXES.keys(), "call `make diagrams`"
-    # Not drawn: the choice of a tokenizer, models of others, what prints a result, and what only a study has.
-    apart = {"select_tokenizer", "score_baseline", "show_result", "join_experiments", "analyse"}
+    # Not drawn: the choice of a tokenizer, models of others, translation, what prints a result, and what only a study
+    # has.
+    apart = {"select_tokenizer", "score_baseline", "translate_tests", "show_result", "join_experiments", "analyse"}
     assert names | workflow_diagram.SAME.keys() | apart == set(STAGES)
 
 

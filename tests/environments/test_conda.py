@@ -16,7 +16,7 @@ from hatchery.environments.lock import LockedPackage, canonical_name, read_lock
 from hatchery.errors import ConfigError
 from hatchery.stages.registry import commands_by_environment
 
-# Direct requirements that no script imports: they are started as programs, or by Snakemake.
+# Direct requirements that no script imports: they are started as programs, or by Snakemake, or tests compare with them.
 PROGRAMS = {
     "hypothesis",
     "jsonschema",
@@ -27,6 +27,7 @@ PROGRAMS = {
     "pytest-xdist",
     "ruff",
     "sacremoses",
+    "scikit-learn",
     "snakefmt",
 }
 

@@ -14,7 +14,16 @@ import pytest
 import yaml
 
 from hatchery.config.project import Project
-from hatchery.costs.estimate import CostSettings, RunCost, ShardsOnDisk, cost_settings, estimate, shards_on_disk
+from hatchery.costs.estimate import (
+    ZERO_STAGES,
+    CostSettings,
+    RunCost,
+    ShardsOnDisk,
+    cost_settings,
+    estimate,
+    shards_on_disk,
+    training_bytes,
+)
 from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
 from hatchery.costs.planned_device import LTG_BERT_RUN
 from hatchery.costs.table import cost_csv, cost_markdown
@@ -256,6 +265,19 @@ def test_the_page_names_device_mfu_total_and_the_published_yardstick(pretrain_sl
     assert "took 128 dies of MI250X 8 h 13 min, an MFU of 10.7 %" in page
     assert "Evaluation" not in page
     assert cost_markdown(settings, estimate(settings)) == page
+
+
+def test_the_page_says_what_memory_each_zero_stage_asks_for(pretrain_slice):
+    slices = [pretrain_slice(optimizer__name=name) for name in ("adamw", "lamb")]
+    settings = settings_of(slices, device="a100", devices=4)
+    costs = estimate(settings)
+    # Four bytes for each value, gradient and two moments; a share of a quarter, and its copy.
+    per_parameter = [training_bytes(costs[0].parameters, 4, stage) / costs[0].parameters for stage in ZERO_STAGES]
+    assert per_parameter == pytest.approx([16, 11, 8, 5])
+    table = cost_markdown(settings, costs).split("## Memory of each device")[1].split("##")[0]
+    adamw, lamb = (line for line in table.splitlines() if line.startswith("| run"))
+    assert adamw.count(" - ") == 0 and lamb.count(" - ") == 3
+    assert "Memory" not in cost_markdown(settings_of(slices), costs)
 
 
 def test_the_page_adds_up_device_hours_by_set_of_a_grid(pretrain_slice):

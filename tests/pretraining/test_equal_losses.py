@@ -240,3 +240,37 @@ def test_the_published_loss_is_the_mean_of_the_means_of_the_processes(
                 torch.testing.assert_close(weights[name], tensor, rtol=1e-4, atol=2e-6, msg=name)
     assert results["processes"] == pytest.approx(expected, rel=1e-5)
     assert results["tokens"] != pytest.approx(expected, rel=1e-4)
+
+
+ADAMW = {**CHANGES, "optimizer__name": "adamw", "optimizer__learning_rate": 0.003}
+
+
+@pytest.fixture(scope="module")
+def expected_of_adamw(make_command: Callable[..., Any]) -> list[float]:
+    """One process with AdamW, without ZeRO."""
+    command = make_command(**ADAMW)
+    finish(command, 1)
+    return losses(command)
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_two_processes_of_any_zero_stage_have_the_losses_of_one_and_give_a_whole_model(
+    make_command: Callable[..., Any], expected_of_adamw: list[float], stage: int
+) -> None:
+    command = make_command({"zero_stage": stage, "activation_checkpointing": stage == 3}, **ADAMW)
+    finish(command, 2)
+    assert losses(command) == pytest.approx(expected_of_adamw, rel=0, abs=TOLERANCE)
+    weights = load_file(command.output.with_name("model.safetensors"))
+    assert all(tensor.numel() > 0 and bool(tensor.any()) for name, tensor in weights.items() if "weight" in name)
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 2), (2, 0), (0, 3)])
+def test_a_run_killed_after_step_23_goes_on_with_its_zero_stage_or_another(
+    make_command: Callable[..., Any], expected_of_adamw: list[float], before: int, after: int
+) -> None:
+    command = make_command({**CHECKPOINTS, "zero_stage": before}, **ADAMW)
+    stop_after_checkpoint(command, 2)
+    command.runtime["zero_stage"] = after
+    finish(command, 2)
+    assert json.loads(command.output.with_name("provenance.json").read_text())["resumed_from_step"] == RESUMED
+    assert losses(command) == pytest.approx(expected_of_adamw, rel=0, abs=TOLERANCE)

@@ -42,12 +42,12 @@ def test_impossible_settings_are_refused_with_the_key(
         pretrain_settings(pretrain_slice(**changes))
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "reason"), [("lamb", "trust ratio"), ("adamw", "checkpoints hold whole tensors")]
-)
-def test_zero_stages_are_refused_with_the_reason(runtime_slice: Factory, optimizer: str, reason: str) -> None:
-    with pytest.raises(ConfigError, match=reason):
-        runtime_settings(runtime_slice(zero_stage=1), optimizer)
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_lamb_is_refused_above_zero_stage_0_with_the_reason(runtime_slice: Factory, stage: int) -> None:
+    with pytest.raises(ConfigError, match=rf"runtime.zero_stage: got {stage}, only 0 is possible: .*trust ratio"):
+        runtime_settings(runtime_slice(zero_stage=stage), "lamb")
+    assert runtime_settings(runtime_slice(zero_stage=stage), "adamw").zero_stage == stage
+    assert runtime_settings(runtime_slice(zero_stage=0), "lamb").zero_stage == 0
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,7 @@ def test_zero_stages_are_refused_with_the_reason(runtime_slice: Factory, optimiz
         {"keep_checkpoints": 0},
         {"micro_batch_size": 0},
         {"threads": 0},
+        {"zero_stage": 4},
         {"device": "tpu"},
         {"speed": 1},
         {"workers": -1},

@@ -8,6 +8,7 @@ rule collect_measurements:
         minimal_pairs=stage.given("minimal_pairs"),
         finetuning=stage.given("finetuning"),
         perplexity=stage.given("perplexity"),
+        translation=stage.given("translation"),
         baselines=stage.given("baseline"),
         tokens=stage.given("tokens"),
     output:

@@ -76,6 +76,31 @@ rule measure_perplexity:
         " --model {input.model} --output {output} 2>&1 | tee {log}"
 
 
+stage = LAYOUT.stage("translate_tests")
+
+
+rule translate_tests:
+    input:
+        model="results/models/{model}/manifest.json",
+        corpora=stage.given("corpus"),
+    output:
+        "results/translation/{model}/{address}/manifest.json",
+    log:
+        stage.log,
+    benchmark:
+        stage.benchmark
+    conda:
+        stage.conda
+    threads: stage.threads
+    resources:
+        **stage.resources,
+    params:
+        **stage.params,
+    shell:
+        "{params.claim}python scripts/translate_tests.py @{params.call} --runtime {params.runtime:q}"
+        " --model {input.model} --output {output} 2>&1 | tee {log}"
+
+
 stage = LAYOUT.stage("finetune")
 
 

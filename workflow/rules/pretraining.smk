@@ -33,6 +33,7 @@ rule pretrain:
         tokens=stage.given("tokens"),
         tokenizer=stage.given("tokenizer"),
         initial=stage.given("initial_model"),
+        counts=stage.given("counts"),
     output:
         report(
             "results/models/{model}/manifest.json",

@@ -28,6 +28,7 @@ from hatchery.analysis.settings import (
     runs_by_name,
 )
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, growing, write_rows
+from hatchery.analysis.translation_measurements import learning_measurements, translation_measurements
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.storage.manifests import Manifest, read_manifest
 from hatchery.typed import build, stage_body
@@ -35,7 +36,7 @@ from hatchery.typed import build, stage_body
 
 @dataclass(frozen=True)
 class Inputs:
-    """Manifests by `RUN` (pretraining, perplexity), `RUN:SUITE` or `BASELINE:SUITE`, and `RUN:TASK`; and the tokens.
+    """Manifests by `RUN` (pretraining, perplexity, translation), `RUN:SUITE` or `BASELINE:SUITE`, `RUN:TASK`.
 
     `tokens` is the manifest of the shards that the runs were trained on.
     """
@@ -44,6 +45,7 @@ class Inputs:
     minimal_pairs: Mapping[str, Path] = field(default_factory=dict)
     finetuning: Mapping[str, Path] = field(default_factory=dict)
     perplexity: Mapping[str, Path] = field(default_factory=dict)
+    translation: Mapping[str, Path] = field(default_factory=dict)
     tokens: Path | None = None
 
 
@@ -69,6 +71,7 @@ def collect_measurements(settings: Mapping[str, Any], inputs: Inputs, output: Pa
             curves.add([place | row for row in run.curve])
             layers += [place | row for row in _own_layers(run)]
             measurements += development_measurements(named[name], manifest, run.curve)
+            measurements += learning_measurements(named[name], manifest, run.curve)
         evaluated, probes = _evaluations(chosen, inputs, trained)
         measurements += evaluated
         layers += [_place(chosen.experiment, named[name]) | row for name, rows in probes.items() for row in rows]
@@ -106,8 +109,10 @@ def _evaluations(
     scored = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
     named = runs_by_name(scored)
     measurements: list[Measurement] = []
-    for name, path in _perplexities(settings, inputs.perplexity).items():
+    for name, path in _of_every_run(settings.perplexity, inputs.perplexity, settings, "--perplexity").items():
         measurements += perplexity_measurements(named[name], _evaluation_of(path, trained[name]))
+    for name, path in _of_every_run(settings.translation, inputs.translation, settings, "--translation").items():
+        measurements += translation_measurements(named[name], _evaluation_of(path, trained[name]))
     pairs = match_evaluations(inputs.minimal_pairs, scored, settings.suites, "--minimal-pairs")
     for (name, suite), path in pairs.items():
         # No model of the experiment vouches for a baseline.
@@ -124,11 +129,13 @@ def _evaluations(
     return measurements + with_distinct_tasks(tuned), probes
 
 
-def _perplexities(settings: CollectSettings, paths: Mapping[str, Path]) -> dict[str, Path]:
-    if settings.perplexity:
-        return match_runs(paths, settings.runs, "--perplexity")
+def _of_every_run(wanted: bool, paths: Mapping[str, Path], settings: CollectSettings, argument: str) -> dict[str, Path]:
+    """The manifests of an evaluation that all runs have, or none has."""
+    if wanted:
+        return match_runs(paths, settings.runs, argument)
     if paths:
-        raise ConfigError(f"--perplexity: got {', '.join(sorted(paths))}, but the settings ask for no perplexity")
+        what = argument.removeprefix("--")
+        raise ConfigError(f"{argument}: got {', '.join(sorted(paths))}, but the settings ask for no {what}")
     return {}
 
 

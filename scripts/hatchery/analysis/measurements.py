@@ -27,7 +27,7 @@ ACCURACY_LEVELS: tuple[Literal["paradigm", "phenomenon", "suite"], ...] = ("para
 ACCURACY_COLUMNS = {ACCURACY: "accuracy", ACCURACY_TIES_CORRECT: "accuracy_ties_correct"}
 
 Perplexity = Annotated[float, Range(ge=1.0), Infinite()]
-Kind = Literal["pretraining", "perplexity", "minimal_pairs", "finetuning"]
+Kind = Literal["pretraining", "perplexity", "translation", "minimal_pairs", "finetuning"]
 Level = Literal["split", "paradigm", "phenomenon", "suite", "average", "task"]
 
 

@@ -62,8 +62,8 @@ class CollectSettings(Settings):
     """What the tidy tables of an experiment cover.
 
     `suites` are those of minimal pairs, `tasks` what is fine-tuned (the suites of tasks stand in the results). With
-    `perplexity`, every model has been measured on held-out text. `baselines` name models from elsewhere that are scored
-    on the minimal pairs alone.
+    `perplexity`, every model has been measured on held-out text, with `translation` on test sets. `baselines` name
+    models from elsewhere that are scored on the minimal pairs alone.
     """
 
     experiment: str
@@ -71,6 +71,7 @@ class CollectSettings(Settings):
     suites: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     perplexity: bool = False
+    translation: bool = False
     baselines: tuple[str, ...] = ()
 
 

@@ -77,7 +77,7 @@ MEASUREMENTS = TidyTable(
         *_RUN,
         Column("finetuning_seed", "integer", "seed of fine-tuning; null without fine-tuning"),
         Column("learning_rate", "number", "peak learning rate of fine-tuning; null without fine-tuning"),
-        Column("kind", "text", "`pretraining`, `perplexity`, `minimal_pairs` or `finetuning`"),
+        Column("kind", "text", "`pretraining`, `perplexity`, `translation`, `minimal_pairs` or `finetuning`"),
         Column("suite", "text", "suite, as in `summary.csv`"),
         Column("task", "text", "paradigm, phenomenon, task, split or average, as in `summary.csv`"),
         Column("level", "text", "`split`, `paradigm`, `phenomenon`, `suite`, `average` or `task`"),
@@ -168,8 +168,16 @@ CURVES = TidyTable(
         Column("loss_scale", "number", "scale of the loss in fp16"),
         Column("skipped_steps", "integer", "steps so far that were left out for infinite gradients", "steps"),
         *(Column(name, "number", f"{words} on the development split", "nats") for name, words in DIVERGENCES.items()),
-        Column("next_token_accuracy", "number", "share of the tokens that a causal model predicted", "fraction"),
+        Column(
+            "next_token_accuracy",
+            "number",
+            "share of the tokens that a causal model, or one that translates, predicted",
+            "fraction",
+        ),
         *(Column(name, "number", words, "nats") for name, words in BIAS_DRIFT.items()),
+        Column("nll", "number", "translation: training loss of the step without label smoothing", "nats per token"),
+        Column("development_bleu", "number", "BLEU of translated development text", "points"),
+        Column("development_chrf", "number", "chrF of translated development text", "points"),
     ),
 )
 

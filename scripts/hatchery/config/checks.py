@@ -20,7 +20,7 @@ from hatchery.config.paper_tables import VALUES, check_paper_tables, check_publi
 from hatchery.config.protocols import resolve_protocol
 from hatchery.errors import ConfigError
 from hatchery.modeling.configuration import EncoderSizes
-from hatchery.pretraining.settings import PretrainingSettings
+from hatchery.pretraining.settings import PretrainingSettings, require_zero_stage
 from hatchery.settings.problems import Problems, nearest
 from hatchery.settings.walk import references
 from hatchery.storage.yaml_files import read_yaml
@@ -139,9 +139,11 @@ def _check_run(experiment: dict[str, Any], run: str, model: Mapping[str, Any], w
     if pretraining["objective"]["task"] == "causal" and experiment["finetuning"]["tasks"]:
         raise ConfigError(
             f"{place}: objective.task: got 'causal', expected masked in an experiment with finetuning.tasks: "
-            "their heads read the first token, which has seen nothing in a causal model; put causal models in an experiment of "
-            "their own"
+            "their heads read the first token, which has seen nothing in a causal model; put causal models in an "
+            "experiment of their own"
         )
+    stage = blocks.config["compute"]["zero_stage"]
+    require_zero_stage(f"{place}: compute.zero_stage", stage, pretraining["optimizer"]["name"])
     micro = blocks.config["compute"]["micro_batch_size"]
     if micro is not None and pretraining["batch_size"] % micro:
         raise ConfigError(

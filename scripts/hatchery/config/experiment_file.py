@@ -7,6 +7,7 @@ from annotated_types import MinLen
 
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
 from hatchery.evaluation.perplexity.settings import PerplexityChoice
+from hatchery.evaluation.translation.settings import TranslationChoice
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderSizes
 from hatchery.modeling.ltg.configuration import LtgBertSizes
 from hatchery.modeling.roberta.configuration import RobertaSizes
@@ -214,6 +215,8 @@ class ExperimentFile(Settings):
     """Models that others pretrained, scored on the same suites, files of config/baselines/."""
     perplexity: PerplexityChoice = field(default_factory=PerplexityChoice)
     """On which held-out text the perplexity is measured, and how."""
+    translation: TranslationChoice = field(default_factory=TranslationChoice)
+    """The test sets that models with the objective `translation` translate."""
     finetuning: Finetuning = field(default_factory=Finetuning)
     """The labelled tasks."""
     published: Published | None = None

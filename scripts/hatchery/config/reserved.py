@@ -17,6 +17,7 @@ RESERVED = (
     "models",
     "minimal_pairs",
     "perplexity",
+    "translation",
     "finetuning",
     "finetuning_jobs",
     "finetuning_runs",

@@ -23,6 +23,7 @@ from hatchery.storage.manifests import read_manifest
 from hatchery.typed import build, stage_body
 
 BYTES_PER_VALUE = 4
+ZERO_STAGES = (0, 1, 2, 3)
 OPTIMIZER_MOMENTS = 2
 """LAMB and AdamW both keep a mean and a mean square of every gradient, in fp32 like the parameters."""
 
@@ -112,6 +113,20 @@ def parameters_of(config: ModelConfig) -> int:
     from hatchery.modeling.language_model import empty_language_model
 
     return sum(parameter.numel() for parameter in empty_language_model(config).parameters())
+
+
+def training_bytes(parameters: int, devices: int, zero_stage: int) -> int:
+    """Memory of each device for parameters, gradients and optimiser, before activations and DeepSpeed's buffers.
+
+    ZeRO shares the moments among the devices (1), also the gradients (2), also the parameters (3), and keeps a copy of
+    the share of parameters that a device updates.
+    """
+    whole = parameters * BYTES_PER_VALUE
+    share = -(-whole // devices)
+    moments = OPTIMIZER_MOMENTS * (share if zero_stage >= 1 else whole)
+    gradients = share if zero_stage >= 2 else whole
+    values = (share if zero_stage >= 3 else whole) + (share if zero_stage >= 1 else 0)
+    return values + gradients + moments
 
 
 def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:

@@ -8,7 +8,16 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from hatchery.costs.estimate import CostSettings, PlannedRun, RunCost, ShardsOnDisk, cost_settings, estimate
+from hatchery.costs.estimate import (
+    ZERO_STAGES,
+    CostSettings,
+    PlannedRun,
+    RunCost,
+    ShardsOnDisk,
+    cost_settings,
+    estimate,
+    training_bytes,
+)
 from hatchery.costs.evaluation import OTHER_TASK_EXAMPLES, PAIRS_PER_PARADIGM, PARADIGMS, SENTENCE_TOKENS
 from hatchery.costs.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
 from hatchery.harmless_text import csv_text
@@ -58,6 +67,8 @@ def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: Shar
         "## Disk",
         _disk(costs, shards),
     ]
+    if settings.plan.devices > 1:
+        blocks += ["## Memory of each device, without activations", _memory(settings, costs)]
     if settings.suites or settings.tasks:
         blocks += ["## Evaluation, rough", _evaluation(settings, costs)]
     blocks += ["## Notes", "\n".join(f"- {note}" for note in _notes(settings, costs, shards))]
@@ -128,6 +139,16 @@ def _disk(costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> str:
     if shards is not None:
         body.append(["token shards, on disk", NONE, NONE, NONE, size(shards.bytes)])
     return table(header, body).markdown(aligned=True)
+
+
+def _memory(settings: CostSettings, costs: Sequence[RunCost]) -> str:
+    """What training takes at each ZeRO stage; LAMB has but the first."""
+    rows = []
+    for run, cost in zip(settings.runs, costs, strict=True):
+        can_share = run.pretraining["optimizer"]["name"] != "lamb"
+        needs = [training_bytes(cost.parameters, settings.plan.devices, stage) for stage in ZERO_STAGES]
+        rows.append([cost.run, *(size(need) if can_share or not stage else NONE for stage, need in enumerate(needs))])
+    return table(["model", *(f"ZeRO {stage}" for stage in ZERO_STAGES)], rows).markdown(aligned=True)
 
 
 def _evaluation(settings: CostSettings, costs: Sequence[RunCost]) -> str:

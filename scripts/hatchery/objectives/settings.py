@@ -160,8 +160,9 @@ class TranslationSettings(ObjectiveKeys):
     """How translations are searched for."""
     development_translations: Natural = 1000
     """Development pairs that are translated at every evaluation, for BLEU and chrF; 0 translates none."""
-    early_evaluations: tuple[Natural, ...] = (0, 250, 500)
-    """Further steps after which development text is scored, where curves are steepest."""
+    early_evaluations: Natural = 2
+    """Development text is scored before the first step, too, and after the interval was halved so many times: with an
+    interval of 1,000 after 250 and 500 steps; 0 leaves all that out."""
 
     @property
     def labelled_share(self) -> float:

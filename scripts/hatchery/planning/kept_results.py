@@ -5,7 +5,8 @@ or two runs with equal settings, find the same model. What users read and what v
 `results/<experiment>/pretraining/<model>/` and so on, links to the kept results, made when the workflow starts.
 
     results/models/<corpus>-<digest>/                      pretraining
-    results/<kind>/<model's address>/<name>-<digest>/      minimal_pairs, perplexity, finetuning, finetuning_jobs
+    results/<kind>/<model's address>/<name>-<digest>/      minimal_pairs, perplexity, translation,
+                                                          finetuning, finetuning_jobs
 
 The digest is that of the call's file (`hatchery.call`), from which a job of a cluster learns what an address means.
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from hatchery.call import FOLDER, Argument, Call, read_call
 from hatchery.config.finetuning_jobs import batches_by_task
+from hatchery.config.overrides import pretraining_of
 from hatchery.config.project import Project
 from hatchery.config.reserved import RESERVED
 from hatchery.errors import ConfigError
@@ -93,6 +95,10 @@ class KeptResults(Layout):
         }
         for initial in self.all_kept(self.initial_model(experiment, run)):
             found["initial_model"] = initial
+        block = self.project.experiment(experiment)
+        pretraining = pretraining_of(block, self.project.seeded_run(experiment, run).model)
+        if larger := pretraining["output_bias"].get("larger_corpus"):
+            found["counts"] = f"results/tokens/{larger}/{block['tokenizer']}/manifest.json"
         return found
 
     def batch_folders(self, experiment: str, batch: str) -> dict[str, str]:
@@ -164,7 +170,7 @@ class KeptResults(Layout):
 
     def results_of(self, experiment: str) -> list[str]:
         """The readable manifests of everything that is kept elsewhere for an experiment."""
-        found = (self.pretrained, self.minimal_pairs, self.perplexities, self.finetuned)
+        found = (self.pretrained, self.minimal_pairs, self.perplexities, self.translated, self.finetuned)
         return [path for paths in found for path in paths(experiment).values()]
 
     def names(self, model: str, address: str = "") -> dict[str, str]:

@@ -112,6 +112,20 @@ class Layout(DataLayout):
             for run in self.project.seeded_runs(experiment)
         }
 
+    def translated(self, experiment: str) -> dict[str, str]:
+        """Manifests of translated test sets by run and seed; none where no test set is asked for."""
+        if not self.project.experiment(experiment)["translation"]["tests"]:
+            return {}
+        return {
+            run.name: f"results/{experiment}/translation/{run.name}/manifest.json"
+            for run in self.project.seeded_runs(experiment)
+        }
+
+    def translation_corpora(self, experiment: str) -> dict[str, str]:
+        """Manifests of the corpora of an experiment's test sets, by the names of the test sets."""
+        tests = self.project.experiment(experiment)["translation"]["tests"]
+        return {name: self.corpus_manifest(test["corpus"]) for name, test in tests.items()}
+
     def baseline_model(self, baseline: str) -> str:
         """Source manifest of a model that others pretrained."""
         return self.source(self.project.block("baseline", baseline))

@@ -1,38 +1,62 @@
-"""The model inside DeepSpeed: ZeRO stage 0, our own optimiser, fp32 parameters, half precision by autocast.
+"""The model inside DeepSpeed: our own optimiser, fp32 parameters, half precision by autocast.
 
 ZeRO 1-3 and DeepSpeed's bf16 optimiser flatten parameters into buffers, which would destroy LAMB's norm per tensor;
-stage 0 keeps them whole. Gradients are summed over micro-batches and processes, never averaged: the loss is divided
-beforehand (`hatchery.pretraining.measures`). Nothing here waits for a GPU, except fp16, whose loss scale has to know
-whether the gradients are finite.
+stage 0 keeps them whole, and AdamW, which looks at single numbers only, may take another
+(`hatchery.pretraining.sharding`). Gradients are summed over micro-batches and processes, never averaged: the loss is
+divided beforehand (`hatchery.pretraining.measures`). Nothing here waits for a GPU, except fp16, whose loss scale has to
+know whether the gradients are finite.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
+from hatchery.modeling.encoder_layer import EncoderLayer
 from hatchery.modeling.language_model import LanguageModel, labelled_positions
 from hatchery.pretraining.precision import InPrecision, Precision
 from hatchery.pretraining.processes import import_deepspeed
+from hatchery.pretraining.sharding import Shards, zero_configuration
 from hatchery.pretraining.topology import Topology
+from hatchery.runs.checkpoints import HoldsState
 
 
-def deepspeed_configuration() -> dict[str, Any]:
-    """DeepSpeed's configuration of a run; we own accumulation, precision, clipping and the learning rate."""
+def deepspeed_configuration(zero_stage: int = 0, max_gradient_norm: float | None = None) -> dict[str, Any]:
+    """DeepSpeed's configuration of a run; we own accumulation, precision, the learning rate and, at stage 0, clipping.
+
+    There clipping happens in `Engine`, because DeepSpeed clips without telling the norm.
+    """
     return {
         # DeepSpeed wants a batch size for its own speed report, which is off; nothing else reads it here.
         "train_micro_batch_size_per_gpu": 1,
         "gradient_accumulation_steps": 1,
         "managed_gradient_accumulation": False,
         "gradient_allreduce_op": "sum",
-        # Clipping happens in `Engine`, because DeepSpeed at stage 0 clips without telling the norm.
-        "gradient_clipping": 0.0,
-        "zero_optimization": {"stage": 0},
+        **zero_configuration(zero_stage, max_gradient_norm),
         "steps_per_print": None,
         "wall_clock_breakdown": False,
     }
+
+
+def recompute_layers_(model: nn.Module) -> list[Any]:
+    """Let the encoder's layers forget what they compute in training until the backward pass asks; returns the layers.
+
+    Dropout is drawn again from the same state of the generator, so the numbers stay the same.
+    """
+    layers: list[Any] = [module for module in model.modules() if isinstance(module, EncoderLayer)]
+    for layer in layers:
+        layer.forward = partial(_recomputed, layer, layer.forward)
+    return layers
+
+
+def _recomputed(layer: nn.Module, forward: Any, *inputs: Any) -> Any:
+    return checkpoint(forward, *inputs, use_reentrant=False) if layer.training else forward(*inputs)
 
 
 @dataclass(frozen=True)
@@ -59,11 +83,14 @@ class Engine:
         device: torch.device,
         topology: Topology,
         compiled: bool = False,
+        zero_stage: int = 0,
+        recomputed: bool = False,
     ) -> None:
         """`model` must lie on `device`; process 0's parameters are sent to all others here.
 
         Without `max_gradient_norm` nothing is clipped. `compiled` hands the model to torch.compile, in place, so that
-        its parameters keep their names.
+        its parameters keep their names. `recomputed` layers are computed again in the backward pass. Above stage 0 a
+        state that `optimizer` holds already is shared among the processes.
         """
         self.model, self.optimizer = model, optimizer
         self.device, self.topology, self.precision = device, topology, precision
@@ -71,18 +98,27 @@ class Engine:
         self._update = Update(torch.zeros((), device=device))
         # Seed and number of the step, and where its next micro-batch begins in the global batch.
         self._step_key, self._next_sequence = (0, 0), 0
+        self._recomputed = recompute_layers_(model) if recomputed else []
         if compiled:
             model.compile()
-        # The gradients are complete only between DeepSpeed's reduction and the update: this hook runs there.
-        self._hook = optimizer.register_step_pre_hook(self._before_update)
+        self._hook, states = None, dict(optimizer.state)
+        self._averaged_over = topology.world_size if zero_stage == 3 else 1
+        if zero_stage == 0:
+            # The gradients are complete only between DeepSpeed's reduction and the update: this hook runs there.
+            self._hook = optimizer.register_step_pre_hook(self._before_update)
+        else:
+            optimizer.state.clear()
         deepspeed = import_deepspeed(device)
         deepspeed.init_distributed(dist_backend=torch.distributed.get_backend(), auto_mpi_discovery=False)
         self._engine = deepspeed.initialize(
             model=InPrecision(model, precision, device.type),
             optimizer=optimizer,
-            config=deepspeed_configuration(),
+            config=deepspeed_configuration(zero_stage, max_gradient_norm),
             dist_init_required=False,
         )[0]
+        self._shards = Shards(zero_stage, model, optimizer, self._engine.optimizer) if zero_stage else None
+        if self._shards is not None:
+            self._shards.fill(states)
         self._engine.train()
 
     def begin_step(self, seed: int, step: int, learning_rate: float, first_sequence: int = 0) -> None:
@@ -107,12 +143,28 @@ class Engine:
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of `loss`, which must already be divided for the whole global batch."""
-        self._engine.backward(self.precision.scaled(loss), scale_wrt_gas=False)
+        self._engine.backward(self.precision.scaled(loss * self._averaged_over), scale_wrt_gas=False)
 
     def step(self) -> Update:
         """Sum gradients over processes, unscale, clip, update, clear; in fp16 an overflow leaves out the update."""
         self._engine.step()
+        if self._shards is not None:
+            norm = torch.as_tensor(self._engine.get_global_grad_norm(), device=self.device)
+            self._update = Update(norm.detach().clone())
         return self._update
+
+    def whole_optimizer(self) -> HoldsState:
+        """The optimiser, or where its state is shared all of that by parameter; every process must ask."""
+        return self.optimizer if self._shards is None else self._shards.whole()
+
+    @contextmanager
+    def whole_parameters(self) -> Iterator[None]:
+        """For the block, the model's parameters are whole in every process; every process must ask."""
+        if self._shards is None:
+            yield
+            return
+        with self._shards.whole_parameters():
+            yield
 
     @torch.no_grad()
     def evaluate(self, batch: dict[str, Tensor]) -> Any:
@@ -127,10 +179,19 @@ class Engine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of DeepSpeed's objects, so that none of them outlives the process group."""
-        self._hook.remove()
+        """Let go of DeepSpeed's objects, so that none of them outlives the process group; the model is whole again."""
+        with self.whole_parameters():
+            whole = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
+        if self._hook is not None:
+            self._hook.remove()
         self._engine.destroy()
         del self._engine
+        if self._shards is not None:
+            self._shards = None
+            for name, parameter in self.model.named_parameters():
+                parameter.data = whole[name]
+        for layer in self._recomputed:
+            del layer.forward
 
     def _on_device(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         if self.device.type == "cpu":

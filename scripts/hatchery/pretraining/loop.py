@@ -60,9 +60,10 @@ def train(
         record,
         loader.from_step(record.position.step) as batches,
     ):
+        early = objective.early_evaluations(settings.evaluation_interval_steps)
         measures = StepMeasures(settings.loss_average, engine.topology, engine.device, objective.columns)
         if record.position.step == 0:
-            scored = development.score(engine).row() if development and 0 in objective.early_evaluations else {}
+            scored = development.score(engine).row() if development and 0 in early else {}
             if first := scored | _probed(probes, engine):
                 record.append({"step": 0, "tokens": 0, **first})
         for step, batch in enumerate(batches, record.position.step):
@@ -75,7 +76,7 @@ def train(
 
             done = step + 1
             is_last = done == settings.steps
-            is_due = done % settings.evaluation_interval_steps == 0 or done in objective.early_evaluations
+            is_due = done % settings.evaluation_interval_steps == 0 or done in early
             evaluates = development is not None and (is_last or is_due)
             is_probed = bool(probes) and (is_last or is_logged(done, settings.evaluation_interval_steps))
             saves = is_last or record.saves_after(done)
@@ -92,7 +93,8 @@ def train(
                         if stopping is not None:
                             # The same scores in every process, so all stop after the same step.
                             if stopping.note(done, scores) and stopping.settings.export == "best":
-                                record.keep_best(engine.model)
+                                with engine.whole_parameters():
+                                    record.keep_best(engine.model)
                             is_last = is_last or stopping.is_over
                     if is_probed:
                         scores |= _probed(probes, engine)

@@ -5,11 +5,14 @@ counts the same labels and arrives at the same bias, and so does every attempt o
 afterwards overwrites it with what was learned.
 """
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_bias import (
     check_output_bias,
@@ -23,6 +26,8 @@ from hatchery.modeling.output_report import language_model_measures, output_matr
 from hatchery.objectives.label_counts import LabelledExamples, counted_examples, label_counts
 from hatchery.pretraining.objectives import maskable_tokens
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
+from hatchery.storage.manifests import read_manifest
+from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_reader import TokenShards
 
 # Enough positions for two digits of the divergence, few enough for a large vocabulary in memory.
@@ -76,9 +81,23 @@ def target_counts(
     count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
 ) -> np.ndarray:
     """What the settings count: int64 [V]; the arguments are those of `prepare_output_`."""
-    if settings.counts == "corpus":
+    if settings.counts != "labels":
         return count_corpus(shards)
     return label_counts(make_examples(), seed, shards.vocabulary_size, settings.counted_examples, show)
+
+
+def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) -> np.ndarray:
+    """Tokens of the training text of another corpus, and the end of each of its sentences: int64 [V].
+
+    Raises ConfigError for token shards of another tokenizer than the run's; all paths are manifests.
+    """
+    tokens = read_manifest(counts)
+    if tokens.inputs.get("tokenizer") != read_manifest(tokenizer).digest:
+        raise ConfigError(f"{counts}: these shards were encoded with another tokenizer than {tokenizer}")
+    found = np.array(json.loads(tokens.file("unigram.json").read_bytes())["counts"], dtype=np.int64)
+    found[: len(special.order)] = 0
+    found[special.ids[special.sep]] = tokens.measures["splits"]["train"]["sentences"]
+    return found
 
 
 def prior_distribution(counts: np.ndarray, settings: OutputBiasSettings) -> np.ndarray:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hatchery.settings.base import Count, NonNegative, Positive, Settings, Share, require
+from hatchery.settings.fields import ABSENT, CorpusName
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,10 @@ class OutputBiasSettings(Settings):
     """Added to the count of every type."""
     label_smoothing: Share = 0.0
     """If above 0, the share of the uniform distribution that is mixed in, instead of `smoothing`."""
-    counts: Literal["labels", "corpus"] = "labels"
-    """Labels of the run's own masking, or tokens of the corpus that can be masked."""
+    counts: Literal["labels", "corpus", "larger_corpus"] = "labels"
+    """Labels of the run's own examples, all that can be labels in its corpus, or tokens of another, larger corpus."""
+    larger_corpus: CorpusName = ABSENT
+    """That corpus, which is encoded with the run's tokenizer; its sentences end as targets do."""
     counted_examples: Count | None = 100_000
     """At most so many examples are masked to count labels; null is all."""
     centred: bool = False
@@ -34,6 +37,11 @@ class OutputBiasSettings(Settings):
 
     def __post_init__(self) -> None:
         require(self.smoothing + self.label_smoothing > 0, "smoothing", self.smoothing, "above 0: most labels are rare")
+        named = self.larger_corpus is not ABSENT
+        expected = "a corpus, where counts is larger_corpus, and nothing elsewhere"
+        require(
+            named == (self.counts == "larger_corpus"), "larger_corpus", self.larger_corpus if named else None, expected
+        )
         # The paper states its rule for all models, but against a bias of 0 it would leave a matrix of zeros.
         matches = self.weight_scale in ("centred", "frobenius")
         require(

@@ -172,13 +172,14 @@ class RunRecord:
         """
         if self.lease is not None:
             self.lease.verify()
-        if self._writer is not None and self._telemetry is not None:
-            extra: dict[str, Tensor] = self.precision.state()
-            if extra:
-                extra[SKIPPED_STEPS] = torch.tensor(self.skipped_steps)
-            extra |= self.best.state()
-            with self.paused():
-                self._writer.save(self.position, engine.model, engine.optimizer, extra, self._telemetry.text())
+        with self.paused(), engine.whole_parameters():
+            optimizer = engine.whole_optimizer()
+            if self._writer is not None and self._telemetry is not None:
+                extra: dict[str, Tensor] = self.precision.state()
+                if extra:
+                    extra[SKIPPED_STEPS] = torch.tensor(self.skipped_steps)
+                extra |= self.best.state()
+                self._writer.save(self.position, engine.model, optimizer, extra, self._telemetry.text())
 
     def wait(self) -> None:
         """Wait until the last checkpoint is on the disk. Raises CheckpointError when it could not be written."""

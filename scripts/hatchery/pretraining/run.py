@@ -5,11 +5,12 @@ Every process of a run does the same; only the first one has a lease of the run 
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch.distributed
 
 from hatchery.errors import ConfigError
@@ -33,9 +34,9 @@ from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.loop import Probe, train
 from hatchery.pretraining.objective import Development, Objective
 from hatchery.pretraining.objectives import objective_of
-from hatchery.pretraining.output_bias import prepare_output_
+from hatchery.pretraining.output_bias import larger_corpus_counts, prepare_output_
 from hatchery.pretraining.parameter_groups import build_optimizer
-from hatchery.pretraining.precision import resolve_precision
+from hatchery.pretraining.precision import Precision, resolve_precision
 from hatchery.pretraining.processes import (
     prepare_device,
     process_group,
@@ -47,9 +48,11 @@ from hatchery.pretraining.topology import Topology
 from hatchery.runs.checkpoints import checkpoint_step
 from hatchery.runs.interruption import Deadline
 from hatchery.runs.lease import RunLease
+from hatchery.settings.fields import ABSENT
 from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
+from hatchery.tokenization.token_reader import TokenShards
 
 # Where TensorBoard and trackio write, beside the model.
 SINKS_FOLDER = "sinks"
@@ -63,12 +66,15 @@ class Inputs:
     tokenizer: Path
     # The model that training starts from, if not from random weights.
     initial: Path | None = None
+    # Token shards of the corpus in which the bias of the output layer is counted, if not in the run's own.
+    counts: Path | None = None
 
     @property
     def by_name(self) -> dict[str, Path]:
         """The manifests by the names that the exported model's manifest gives them."""
         named = {"tokens": self.tokens, "tokenizer": self.tokenizer}
-        return named if self.initial is None else {**named, "initial_model": self.initial}
+        more = {"initial_model": self.initial, "counts": self.counts}
+        return named | {name: path for name, path in more.items() if path is not None}
 
 
 @dataclass(frozen=True)
@@ -124,7 +130,10 @@ def train_run(
     show = topology.is_first
     # Before the checkpoint is read: a resumed run keeps the bias that it has learned.
     prior = (settings.output_bias, first_examples, shards, settings.seed, show, objective.target_counts)
-    start = prepare_output_(model, *prior)
+    count = objective.target_counts
+    if inputs.counts is not None:
+        count = partial(_larger_counts, inputs)
+    start = prepare_output_(model, *prior[:-1], count)
     device = select_device(options.device, topology)
     precision = resolve_precision(settings.precision, device)
     sinks = output.parent / SINKS_FOLDER
@@ -135,6 +144,7 @@ def train_run(
     deadline = None
     if topology.is_first:
         deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
+    _require_sharing(options.zero_stage, settings, precision)
     prepare_device(device, options.threads)
     loader = BatchLoader(
         TrainingBatches(
@@ -159,6 +169,9 @@ def train_run(
     if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
         continued = initial_checkpoint(inputs.initial)
     probes: list[Probe] = []
+    # What a model is compared with is the distribution of its own targets, wherever its bias was counted.
+    if inputs.counts is not None:
+        prior = (replace(settings.output_bias, counts="corpus", larger_corpus=ABSENT), *prior[1:])
     unigram = unigram_of_run(*prior) if settings.divergences or settings.bias_drift else None
     if settings.divergences and unigram is not None:
         if held_out is None:
@@ -179,10 +192,30 @@ def train_run(
             first_step = checkpoint_step(continued) if continued else 0
             stopping = EarlyStopping(settings.early_stopping, record.rows(), first_step, objective.criterion)
         clip = settings.optimizer.max_gradient_norm
-        with Engine(model, optimizer, clip, precision, device, topology, options.compile) as engine:
+        chosen = options.compile, options.zero_stage, options.activation_checkpointing
+        with Engine(model, optimizer, clip, precision, device, topology, *chosen) as engine:
             train(settings, objective, engine, loader, held_out and held_out.scored, record, probes, deadline, stopping)
     record.best.restore_(model)
     return Trained(model, record, start, loader.waited_seconds, stopping)
+
+
+def _larger_counts(inputs: Inputs, shards: TokenShards) -> np.ndarray:
+    assert inputs.counts is not None
+    return larger_corpus_counts(inputs.counts, inputs.tokenizer, shards.special)
+
+
+def _require_sharing(stage: int, settings: PretrainSettings, precision: Precision) -> None:
+    """Raise ConfigError for what cannot be had with this ZeRO stage."""
+    if stage > 0 and precision.scaler is not None:
+        raise ConfigError(
+            f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale looks at whole gradients; "
+            "expected precision bf16 or fp32"
+        )
+    if stage == 3 and (settings.divergences or settings.bias_drift):
+        raise ConfigError(
+            "runtime.zero_stage: got 3, at most 2 is possible with divergences and bias_drift, which look at the whole "
+            "output layer"
+        )
 
 
 class HeldOut(NamedTuple):

@@ -58,18 +58,22 @@ def pretrain(
     checkpoints: Path,
     output: Path,
     initial: Path | None = None,
+    counts: Path | None = None,
     name: str = "",
 ) -> None:
     """Train (or with 0 steps only initialise) a language model and export it beside the manifest `output`.
 
-    `initial` is the manifest of the model to start from, where the settings ask for one. Only the first process writes.
+    `initial` is the manifest of the model to start from, `counts` that of the tokens in which the output bias is
+    counted, where the settings ask for one. Only the first process writes.
     Progress and sinks call the run `name`, by default as its folder. Raises ConfigError for impossible settings,
     ManifestError and TokenizationError for unusable inputs, TrainingError when training cannot go on, and
     TrainingInterrupted after SIGTERM or Ctrl-C.
     """
     typed = pretrain_settings(settings)
     options = runtime_settings(runtime, typed.optimizer.name)
-    inputs = Inputs(tokens, tokenizer, initial)
+    inputs = Inputs(tokens, tokenizer, initial, counts)
+    if (counts is not None) != (typed.output_bias.counts == "larger_corpus"):
+        raise ConfigError(f"--counts is {counts}, but pretrain.output_bias.counts is {typed.output_bias.counts}")
     _check_inputs(inputs)
     check_initial_model(typed, initial, tokenizer)
     if initial is not None:

@@ -56,10 +56,10 @@ class TranslationObjective(Objective):
         self._unigram: Tensor | None = None
         self._entropy = 0.0
 
-    @property
-    def early_evaluations(self) -> tuple[int, ...]:
-        """Steps after which development text is scored besides."""
-        return self.settings.early_evaluations
+    def early_evaluations(self, interval: int) -> tuple[int, ...]:
+        """Before the first step, and after the interval's half, its quarter and so on."""
+        halvings = self.settings.early_evaluations
+        return (0, *(interval >> times for times in range(1, halvings + 1) if interval >> times)) if halvings else ()
 
     def examples(self, shards: TokenShards, sequence_length: int) -> TranslationPairs:
         """The pairs of a split; of the training split, those within the limits of length and ratio."""

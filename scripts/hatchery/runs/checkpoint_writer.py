@@ -12,11 +12,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import torch
 from torch import Tensor, nn
 
 from hatchery.errors import CheckpointError
-from hatchery.runs.checkpoints import Position, Snapshot, prune_checkpoints, save_checkpoint, take_snapshot
+from hatchery.runs.checkpoints import (
+    HoldsState,
+    Position,
+    Snapshot,
+    prune_checkpoints,
+    save_checkpoint,
+    take_snapshot,
+)
 
 
 class CheckpointWriter:
@@ -32,7 +38,7 @@ class CheckpointWriter:
         self,
         position: Position,
         model: nn.Module,
-        optimizer: torch.optim.Optimizer,
+        optimizer: HoldsState,
         extra: Mapping[str, Tensor],
         metrics: str,
     ) -> None:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
@@ -36,6 +37,15 @@ CONTENT = (MODEL, OPTIMIZER, EXTRA, METRICS, STATE)
 FOLDER_NAME = re.compile(r"step_(\d{8,})")
 # Joins a parameter's name and the name of its optimiser state.
 SEPARATOR = "::"
+
+
+class HoldsState(Protocol):
+    """An optimiser, or what stands for one whose state is shared among processes."""
+
+    @property
+    def state(self) -> Mapping[Any, Mapping[str, Tensor]]:
+        """The tensors of each parameter by their names."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ class Loaded:
 
 def take_snapshot(
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: HoldsState,
     extra: Mapping[str, Tensor] | None = None,
     copy: bool = True,
 ) -> Snapshot:
@@ -218,7 +228,7 @@ def load_model(folder: Path, model: nn.Module) -> None:
         tensor.copy_(tensors[name])
 
 
-def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _optimizer_tensors(model: nn.Module, optimizer: HoldsState) -> dict[str, Tensor]:
     return {
         f"{name}{SEPARATOR}{key}": value
         for name, parameter in model.named_parameters()

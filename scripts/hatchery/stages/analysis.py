@@ -49,6 +49,8 @@ def collect_settings(project: Project, experiment: str) -> dict[str, Any]:
         "tasks": list(block["finetuning"]["tasks"]),
         "perplexity": bool(block["perplexity"]["splits"]),
         "baselines": block["baselines"],
+        # Only where there are such, so that other experiments stay as they are.
+        **({"translation": True} if block["translation"]["tests"] else {}),
     }
 
 
@@ -165,13 +167,14 @@ _view = partial(Stage, environment="analysis", sort="local", memory_mb=2000, min
 STAGES = (
     _view(
         name="collect_measurements",
-        version=3,
+        version=4,
         settings=collect_settings,
         arguments=lambda layout, experiment: {
             "pretraining": layout.pretrained(experiment),
             "minimal_pairs": layout.minimal_pairs(experiment),
             "finetuning": layout.finetuned(experiment),
             "perplexity": layout.perplexities(experiment),
+            "translation": layout.translated(experiment),
             "baseline": layout.baselines(experiment),
             "tokens": layout.experiment_tokens(experiment),
         },

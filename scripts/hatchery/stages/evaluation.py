@@ -1,4 +1,4 @@
-"""Stages that measure models: minimal pairs, perplexity, fine-tuning; and the links to their results."""
+"""Stages that measure models: minimal pairs, perplexity, translation, fine-tuning; and the links to their results."""
 
 import json
 from functools import partial
@@ -29,6 +29,11 @@ def perplexity_settings(project: Project, experiment: str) -> dict[str, Any]:
     block = project.experiment(experiment)
     chosen = block["perplexity"]
     return {**chosen, "sequence_length": chosen["sequence_length"] or block["pretraining"]["sequence_length"]}
+
+
+def translation_settings(project: Project, experiment: str) -> dict[str, Any]:
+    """Which test sets are translated."""
+    return dict(project.experiment(experiment)["translation"])
 
 
 def finetuning_settings(project: Project, experiment: str, task: str) -> dict[str, Any]:
@@ -107,6 +112,15 @@ STAGES = (
         settings=perplexity_settings,
         arguments=lambda layout, experiment: {"tokens": layout.experiment_tokens(experiment)},
         kept=Kept("perplexity"),
+        minutes=240,
+        runtime=_SCORING,
+    ),
+    _on_model(
+        name="translate_tests",
+        version=1,
+        settings=translation_settings,
+        arguments=lambda layout, experiment: {"corpus": layout.translation_corpora(experiment)},
+        kept=Kept("translation"),
         minutes=240,
         runtime=_SCORING,
     ),

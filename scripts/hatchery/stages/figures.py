@@ -25,6 +25,7 @@ def drawable(project: Project, experiment: str) -> list[str]:
             key: not any(run["pretraining"].get(key, shared[key]) for run in runs)
             for key in ("divergences", "bias_drift")
         },
+        **dict.fromkeys(("translations", "translated_tests"), not block["translation"]["tests"]),
         "minimal_pairs": not block["minimal_pairs"],
         "tasks": not tasks,
         "ambiguous_tasks": all(bias_features(task) is None for task in tasks),

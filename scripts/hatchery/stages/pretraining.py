@@ -71,7 +71,7 @@ def _cost_of_run(project: Project, experiment: str, run: str) -> dict[str, Any]:
 STAGES = (
     Stage(
         name="write_cost",
-        version=2,
+        version=3,
         settings=cost_settings,
         environment="pretraining",
         sort="local",
@@ -101,6 +101,8 @@ STAGES = (
             "background_checkpoints",
             "workers",
             "compile",
+            "activation_checkpointing",
+            "zero_stage",
             "time_limit_minutes",
             "grace_seconds",
             "sinks",

@@ -31,6 +31,8 @@ Need = Literal[
     "probes",
     "divergences",
     "bias_drift",
+    "translations",
+    "translated_tests",
 ]
 NEEDS: Mapping[Need, tuple[str, str]] = {
     "runs": ("runs", "pretrained models"),
@@ -42,6 +44,8 @@ NEEDS: Mapping[Need, tuple[str, str]] = {
     "probes": ("layers", "edge probing tasks"),
     "divergences": ("curves", "runs with `divergences: true`"),
     "bias_drift": ("curves", "runs with `bias_drift: true`"),
+    "translations": ("curves", "models that translate"),
+    "translated_tests": ("measurements", "test sets under `translation`"),
 }
 """What figures draw: the tidy table where it stands, and what a user calls it; in the order of the page.
 

@@ -4,6 +4,11 @@ from hatchery.storage.manifests import Manifest
 from hatchery.units import count, number
 
 UNKNOWN = "not known: the model was imported"
+BEST = {
+    "best_development_loss": "lowest development loss (nats)",
+    "best_development_bleu": "highest development BLEU (points)",
+}
+"""What the weights may have been chosen by."""
 
 
 def continuation_rows(manifest: Manifest) -> list[tuple[str, str]]:
@@ -21,7 +26,7 @@ def continuation_rows(manifest: Manifest) -> list[tuple[str, str]]:
         ended = f"after step {count(manifest.measures['steps'])} of {count(planned)}"
         rows.append(("stopped early", ended if stopping["stopped_early"] else "no, all steps were done"))
         rows.append(("weights are those after step", count(stopping["exported_step"])))
-        if stopping["best_development_loss"] is not None:
-            best = f"{number(stopping['best_development_loss'])} after step {count(stopping['best_step'])}"
-            rows.append(("lowest development loss (nats)", best))
+        for column, words in BEST.items():
+            if stopping.get(column) is not None:
+                rows.append((words, f"{number(stopping[column])} after step {count(stopping['best_step'])}"))
     return rows

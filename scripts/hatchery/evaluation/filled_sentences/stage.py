@@ -16,6 +16,7 @@ from hatchery.evaluation.filled_sentences.choice import candidates, words_by_len
 from hatchery.evaluation.filled_sentences.continuation import continued_sentence
 from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, FilledSentence, Guess, write_sentences
 from hatchery.evaluation.runtime import load_pretrained
+from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.tokenizer_file import Tokenizer
@@ -37,6 +38,9 @@ def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Path,
         limit = model.config.position_limit
         filled: list[FilledSentence] = []
         split, sentences = candidates(documents)
+        if isinstance(model, TranslationModel):
+            # Its sentences have neither gaps nor continuations; its translations lie beside its scores.
+            sentences = []
         if model.config.causal:
             continued = [continued_sentence(model.eval(), tokenizer, sentence) for sentence in sentences[:SENTENCES]]
             write_sentences(run.folder / SENTENCES_FILE, filled, continued)

@@ -1,0 +1,115 @@
+"""Starts of training against each other: scores of every model, and how far they are from those of one start.
+
+Source: "A Natural Bias for Language Generation Models", Figures 2, 3, 5 to 8, 10, 13 and 14, which show means over
+seeds with standard errors: sample deviation over the root of the number of seeds.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
+from hatchery.analysis.settings import models_in_order
+from hatchery.errors import ConfigError
+from hatchery.rendering.table import Cell, Column, Group, Table
+from hatchery.settings.problems import nearest
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartsSettings(AnalysisSettings):
+    """With which start the others are compared."""
+
+    against: str = "zero"
+    """The run, of every experiment that has it, that the experiment's other runs are compared with."""
+
+
+def check(settings: StartsSettings, study: Study) -> None:
+    """Raise ConfigError where no experiment has the run."""
+    runs = sorted({model.partition("/")[2] for model in models_in_order(study.runs)})
+    if settings.against not in runs:
+        raise ConfigError(
+            f"against: got {settings.against!r}, no run of this study; there are: {', '.join(runs)}"
+            f"{nearest(settings.against, runs)}"
+        )
+
+
+def compare(settings: StartsSettings, study: Study) -> Findings:
+    """A row for each model and score in points, with the difference to the reference start and its standard error."""
+    import polars as pl
+
+    from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+
+    frame = read_frame(study.tables["measurements"], MEASUREMENTS)
+    points = pl.col("metric").str.contains("bleu|chrf") & pl.col("value").is_not_null()
+    values: dict[tuple[str, str, str, str], list[float]] = {}
+    for model, suite, task, metric, value in (
+        frame.filter(points).select("model", "suite", "task", "metric", "value").iter_rows()
+    ):
+        values.setdefault((model, suite, task, metric), []).append(value)
+    rows = list(_rows(values, settings.against, models_in_order(study.runs)))
+    columns = [Column("score", words=True), Column("mean"), Column("difference"), Column("seeds")]
+    groups = []
+    for model in dict.fromkeys(row["model"] for row in rows):
+        lines = [_line(row) for row in rows if row["model"] == model]
+        groups.append(Group(lines, model))
+    notes = [
+        "Points, mean \u00b1 standard error over seeds; `alc` is the area under the learning curve of development text "
+        f"over the first 20,000 updates, divided by its span. Differences are to `{settings.against}` of the same "
+        "experiment, with the root of the sum of the squared standard errors. "
+        "The paper prints no numbers to compare them with."
+    ]
+    return Findings(rows, [Table(columns, groups, "Starts of the output bias")] if groups else [], notes)
+
+
+def _rows(
+    values: dict[tuple[str, str, str, str], list[float]], against: str, models: list[str]
+) -> Iterator[dict[str, Any]]:
+    for model in models:
+        reference = f"{model.partition('/')[0]}/{against}"
+        for (of, suite, task, metric), found in sorted(values.items()):
+            if of != model:
+                continue
+            mean, error = _mean(found)
+            others = values.get((reference, suite, task, metric))
+            difference = spread = None
+            if others and reference != model:
+                base, base_error = _mean(others)
+                difference = round(mean - base, 4) + 0.0
+                if error is not None and base_error is not None:
+                    spread = round((error**2 + base_error**2) ** 0.5, 4)
+            yield {
+                "model": model,
+                "suite": suite,
+                "task": task,
+                "metric": metric,
+                "mean": round(mean, 4),
+                "standard_error": None if error is None else round(error, 4),
+                "seeds": len(found),
+                "difference": difference,
+                "difference_error": spread,
+            }
+
+
+def _mean(values: list[float]) -> tuple[float, float | None]:
+    """Mean, and the standard error; None with one value."""
+    from statistics import fmean, stdev
+
+    return fmean(values), stdev(values) / len(values) ** 0.5 if len(values) > 1 else None
+
+
+def _line(row: dict[str, Any]) -> list[Any]:
+    def cell(value: float | None, error: float | None, sign: str = "") -> Cell | str:
+        if value is None:
+            return ""
+        return Cell(f"{value:{sign}.2f}", "" if error is None else f"{error:.2f}")
+
+    name = f"{row['task']}, {row['metric']}"
+    return [
+        name,
+        cell(row["mean"], row["standard_error"]),
+        cell(row["difference"], row["difference_error"], "+"),
+        str(row["seeds"]),
+    ]
+
+
+ANALYSIS = Analysis(title="Starts of training", version=1, settings=StartsSettings, run=compare, check=check)

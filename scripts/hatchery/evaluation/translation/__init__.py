@@ -1,0 +1,1 @@
+"""Translations of test sets and their scores."""

@@ -1,0 +1,63 @@
+"""Which test sets a model translates; how it searches is said by the objective that it was trained with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from annotated_types import MinLen
+
+from hatchery.corpora.settings import SplitName
+from hatchery.settings.base import Count, DeviceName, Settings
+from hatchery.settings.fields import BlockName, CorpusName
+from hatchery.typed import build, stage_body
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestSet(Settings):
+    """Pairs that are translated and compared with their references."""
+
+    # pytest looks for classes called Test.
+    __test__ = False
+
+    corpus: CorpusName
+    """A parallel corpus of the same two languages; the model segments it with its own tokenizer."""
+    split: SplitName = "test"
+    """The split that is translated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationChoice(Settings):
+    """The test sets of an experiment."""
+
+    tests: dict[BlockName, TestSet] = field(default_factory=dict)
+    """Test sets by the names that the tables show; none measures no translation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationTests(TranslationChoice):
+    """The settings of the stage."""
+
+    tests: Annotated[dict[BlockName, TestSet], MinLen(1)]
+    """Test sets by the names that the tables show."""
+
+
+@dataclass(frozen=True)
+class TranslationRuntime(Settings):
+    """How it is carried out; not part of the result's identity."""
+
+    tokens_per_batch: Count | None = None
+    """Tokens of the sources of a batch, padding included; null is a number that fits."""
+    device: DeviceName = "auto"
+    """Where the model computes."""
+    threads: Count | None = None
+    """CPU threads of PyTorch; null leaves its choice."""
+
+
+def translation_tests(settings: Mapping[str, Any]) -> TranslationTests:
+    """The settings of a job, checked. Raises ConfigError naming the key."""
+    return build(TranslationTests, stage_body(settings), "translation")
+
+
+def translation_runtime(runtime: Mapping[str, Any]) -> TranslationRuntime:
+    """The runtime values of a job, checked. Raises ConfigError naming the key."""
+    return build(TranslationRuntime, runtime, "runtime")

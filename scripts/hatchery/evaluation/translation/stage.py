@@ -1,0 +1,103 @@
+"""The stage `translate_tests`: one model translates test sets of raw text; BLEU and chrF of each, and the translations.
+
+Writes scores.csv, `<test>.txt` with a translation per line, and the manifest. The text of the test sets is segmented
+with the model's own tokenizer, also that of other corpora, and the references are compared as they were written.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hatchery.errors import ConfigError, CorpusError, EvaluationError
+from hatchery.evaluation.runtime import load_pretrained, prepare_device
+from hatchery.evaluation.translation.settings import TestSet, translation_runtime, translation_tests
+from hatchery.harmless_text import csv_text
+from hatchery.modeling.encoder_decoder.model import TranslationModel
+from hatchery.objectives.settings import TranslationSettings
+from hatchery.pretraining.settings import pretrain_settings
+from hatchery.progress import Progress
+from hatchery.storage.atomic import write_text
+from hatchery.storage.finished import take_finished
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.tokenization.documents import read_batches
+from hatchery.tokenization.shards import shards_by_split
+from hatchery.translation.metrics import scores
+from hatchery.translation.translate import translate
+
+SCORES_FILE = "scores.csv"
+COLUMNS = ("test", "corpus", "split", "pairs", "metric", "score", "signature")
+_DOCUMENTS_PER_BATCH = 1000
+_DECIMALS = 6
+
+
+def translate_tests(
+    settings: Mapping[str, Any],
+    runtime: Mapping[str, Any],
+    model: Path,
+    corpora: Mapping[str, Path],
+    output: Path,
+) -> None:
+    """Translate the test sets of the settings with the model of a pretraining manifest; write beside `output`.
+
+    `corpora` are the manifests of the test sets' corpora by the names of the test sets. Raises ConfigError for other
+    names than those of the settings, CorpusError for a split that is not there or holds no pairs, EvaluationError for a
+    model that does not translate, and the errors of the model's loader.
+    """
+    typed, options = translation_tests(settings), translation_runtime(runtime)
+    if sorted(corpora) != sorted(typed.tests):
+        raise ConfigError(f"--corpus: got {', '.join(corpora)}, expected one for each of {', '.join(typed.tests)}")
+    inputs = {"model": model, **{f"corpus:{name}": corpora[name] for name in typed.tests}}
+    if take_finished(output, settings, inputs):
+        return
+    with stage_run(output, settings, inputs, keep=True) as run:
+        trained = pretrain_settings(read_manifest(model).settings)
+        objective = trained.objective
+        network, tokenizer = load_pretrained(model)
+        if not isinstance(network, TranslationModel) or not isinstance(objective, TranslationSettings):
+            raise EvaluationError(f"{model}: this model does not translate: it was not trained with task translation")
+        pairs = {name: read_pairs(corpora[name], test, objective.direction) for name, test in typed.tests.items()}
+        device = prepare_device(options.device, options.threads)
+        network.to(device).eval()
+        rows: list[tuple[Any, ...]] = []
+        for name, (sources, references) in pairs.items():
+            with Progress(len(sources), f"translate {name}", "sentences") as progress:
+                translations = translate(
+                    network,
+                    tokenizer,
+                    sources,
+                    objective.search,
+                    trained.sequence_length,
+                    device,
+                    options.tokens_per_batch,
+                    progress.update,
+                )
+            write_text(run.folder / f"{name}.txt", "".join(f"{line}\n" for line in translations))
+            run.add_output(run.folder / f"{name}.txt")
+            test = typed.tests[name]
+            found = scores(translations, references)
+            for metric, score in found.items():
+                value = round(score.value, _DECIMALS)
+                rows.append((name, test.corpus, test.split, len(sources), metric, value, score.signature))
+            run.measures[name] = {"pairs": len(sources)}
+        write_text(run.add_output(run.folder / SCORES_FILE), csv_text(COLUMNS, rows))
+        run.volatile["device"] = str(device)
+
+
+def read_pairs(corpus: Path, test: TestSet, direction: str) -> tuple[list[str], list[str]]:
+    """Sources and references of a test set, as they were written. Raises CorpusError where there are none."""
+    manifest = read_manifest(corpus)
+    manifest.verify()
+    shards = shards_by_split(manifest)
+    if test.split not in shards:
+        raise CorpusError(f"{manifest.path}: has no split {test.split!r}; there are: {', '.join(shards)}")
+    sides: list[list[str]] = []
+    for shard in shards[test.split]:
+        for batch in read_batches(shard, _DOCUMENTS_PER_BATCH):
+            sides += [text.split("\n") for text in batch.texts]
+    if not sides or any(len(pair) != 2 for pair in sides):
+        raise CorpusError(
+            f"{manifest.path}: the split {test.split!r} holds no pairs of sentences; expected a corpus whose sources "
+            "have the reader parallel_text"
+        )
+    first, second = [pair[0] for pair in sides], [pair[1] for pair in sides]
+    return (first, second) if direction == "forward" else (second, first)

@@ -1,0 +1,61 @@
+"""The translation experiments of the natural-bias study in miniature, from generated pairs to the study's table."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from projects import make_project, snakemake
+
+from hatchery.storage.manifests import read_manifest
+
+pytestmark = pytest.mark.slow
+
+STUDY, EXPERIMENT = "natural_bias_demo", "natural_bias_mini"
+STARTS = ("no_bias", "zero", "unigram")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    """A project folder in which the study ran to its table and its analysis."""
+    folder = make_project(tmp_path_factory.mktemp("translation") / "project", repository)
+    (folder / "config/config.yaml").write_bytes((repository / "config/config.yaml").read_bytes())
+    targets = (f"results/{STUDY}/summary.csv", f"results/{STUDY}/analyses/starts/manifest.json")
+    result = snakemake(folder, "--cores", "2", *targets, timeout=1200)
+    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
+    return folder
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def test_every_start_translates_above_sixty_points_over_its_seeds(folder: Path) -> None:
+    rows = {(row["model"], row["task"], row["metric"]): row for row in rows_of(folder / f"results/{STUDY}/summary.csv")}
+    for start in STARTS:
+        row = rows[f"{EXPERIMENT}/{start}", "test", "bleu"]
+        assert float(row["mean"]) > 60
+        assert row["n"] == "2"
+        assert float(row["mean"]) > float(rows[f"{EXPERIMENT}/{start}", "other_domain", "bleu"]["mean"])
+        for metric in ("alc_bleu", "alc_chrf", "best_bleu"):
+            assert (f"{EXPERIMENT}/{start}", "development", metric) in rows
+
+
+def test_the_starts_stand_side_by_side_with_their_differences(folder: Path) -> None:
+    rows = rows_of(folder / f"results/{STUDY}/analyses/starts/numbers.csv")
+    unigram = next(row for row in rows if row["model"].endswith("/unigram") and row["metric"] == "alc_bleu")
+    zero = next(row for row in rows if row["model"].endswith("/zero") and row["metric"] == "alc_bleu")
+    assert zero["difference"] == ""
+    assert float(unigram["difference"]) == pytest.approx(float(unigram["mean"]) - float(zero["mean"]), abs=1e-3)
+
+
+def test_the_kept_weights_are_those_of_the_best_development_bleu(folder: Path) -> None:
+    measures = read_manifest(folder / f"results/{EXPERIMENT}/pretraining/zero-s0/manifest.json").measures
+    assert measures["early_stopping"]["best_development_bleu"] > 60
+
+
+def test_a_run_that_was_kept_away_from_unigram_goes_on_with_the_usual_loss(folder: Path) -> None:
+    manifest = read_manifest(folder / f"results/{EXPERIMENT}/pretraining/away-s0/manifest.json")
+    assert manifest.measures["initial_model"]["take"] == "training"
+    assert manifest.measures["initial_model"]["earlier_steps"] == 20
+    assert manifest.settings["objective"]["unigram_penalty"] == 0
