@@ -103,3 +103,22 @@ def test_models_of_experiments_that_were_not_evaluated_so_are_not_among_those_th
     curves = json.loads(stage_settings(project, "draw_figure", experiment="both", figure="learning_curves"))
     assert curves["left_out"] > 100 and "without" not in curves
     assert list(remarks(FigureSettings("both", (), without=("a", "b")))) == ["not evaluated in this way: a, b"]
+
+
+def test_many_models_of_a_grid_are_told_apart_by_their_sets(
+    repository: Path, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    project = Project(repository / "config")
+    made = json.loads(stage_settings(project, "draw_figure", experiment="reduced_vocabulary", figure="learning_curves"))
+    assert len(made["runs"]) == len(made["sets"]) == 158 and "left_out" not in made
+    assert set(made["sets"].values()) == {"set_1", "set_2", "set_3", "larger", "unconstrained"}
+    page = json.loads(stage_settings(project, "write_page", experiment="reduced_vocabulary"))
+    assert page["sets"] == made["sets"]
+    few = json.loads(stage_settings(project, "draw_figure", experiment="demo", figure="learning_curves"))
+    assert "sets" not in few
+    sets = {f"{what}/same": "odd" if place % 2 else "even" for place, what in enumerate(EVALUATIONS)}
+    runs = [{"name": f"{model}-s1", "model": model, "seed": 1} for model in sets]
+    settings = {"stage": "draw_figure", "stage_version": 1, "figure": "learning_curves", "version": 1}
+    given = {"curves": tables["curves"]}
+    draw_figure(settings | {"experiment": "all", "runs": runs, "sets": sets}, given, tmp_path / "figure.svg")
+    assert (tmp_path / "figure.svg").is_file()

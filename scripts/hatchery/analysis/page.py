@@ -84,6 +84,8 @@ class PageSettings(Settings):
     description: str
     runs: tuple[SeededRun, ...] = ()
     parts: dict[str, Part] = field(default_factory=dict)
+    # Of many models, the set of each that a grid made, as people read it.
+    sets: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
     keys = numbers.headline()
     paper_tables, paper_files = _paper_tables(inputs.tables)
     shown = {
-        "headline": numbers.overview("Suite averages", keys, list(map(name_of, keys))),
+        "headline": numbers.overview("Suite averages", keys, list(map(name_of, keys)), chosen.sets),
         "analyses": [read_findings(path) for path in inputs.analyses.values()],
         "paper_tables": paper_tables,
         "figures": [figure_of(path) for path in inputs.figures],

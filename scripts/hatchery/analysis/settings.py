@@ -105,6 +105,8 @@ class FigureSettings(Settings):
     left_out: int = 0
     # Experiments of a study that have nothing to draw in it.
     without: tuple[str, ...] = ()
+    # Of many models, the set of each that a grid made, as people read it.
+    sets: dict[str, str] = field(default_factory=dict)
 
 
 def models_in_order(runs: Iterable[SeededRun]) -> list[str]:

@@ -22,7 +22,8 @@ class Declaration:
     text for those who cannot see it; sentences of `also` follow where they are true. The report adds `explanation`,
     and `published` where the figure marks published values (both in reStructuredText). `needs` are the kinds of
     results that it draws; a figure without them is drawn by the stage that has its numbers, whose version counts. One
-    that tells its models apart shows the first of many; `all_models` says that it shows all.
+    that tells its models apart shows the first of many; `all_models` says that it shows all, `by_set` that it does
+    so where its models are in sets of a grid, whose colours they have then.
     Raise the version when the code of the figure draws something else.
     """
 
@@ -30,6 +31,7 @@ class Declaration:
     caption: str
     needs: tuple[str, ...] = ()
     all_models: bool = False
+    by_set: bool = False
     version: int = 1
     explanation: str = ""
     published: str = ""

@@ -1,6 +1,6 @@
 """Stages that read results: tables, pages, cards, exported models."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,9 @@ from hatchery.config.project import Project
 from hatchery.config.raw_inputs import raw_inputs
 from hatchery.errors import ConfigError
 from hatchery.stages.record import Stage
+
+MOST_BY_NAME = 12
+"""Models that a figure or a table can tell apart by their names alone."""
 
 
 def runs_of(project: Project, experiment: str) -> list[dict[str, Any]]:
@@ -32,6 +35,21 @@ def under_names_of_study(chosen: Mapping[str, dict[str, Any] | None]) -> list[di
         for part, block in chosen.items()
         if block is not None
     ]
+
+
+def sets_of_many(project: Project, experiment: str, models: Sequence[str]) -> dict[str, str]:
+    """The set of each of many models, as people read it; none where they are few, or some are in no set of a grid."""
+    if len(models) <= MOST_BY_NAME:
+        return {}
+    study = project.is_study(experiment)
+    sets = project.sets_of(project.parts(experiment)) if study else project.sets(experiment)
+    parts: dict[str, set[str]] = {}
+    for model, name in sets.items():
+        parts.setdefault(name, set()).add(model.partition("/")[0] if study else "")
+    named = {
+        model: f"{model.partition('/')[0]}: {name}" if len(parts[name]) > 1 else name for model, name in sets.items()
+    }
+    return {model: named[model] for model in models} if set(models) <= set(named) else {}
 
 
 def _names_of(run: SeededRun) -> dict[str, Any]:
@@ -95,12 +113,15 @@ def tables_settings(project: Project, experiment: str) -> dict[str, Any]:
 def page_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The page of an experiment or a study."""
     parts = {part: project.experiment(part) for part in project.parts(experiment)}
+    runs = runs_of(project, experiment)
+    sets = sets_of_many(project, experiment, list(dict.fromkeys(run["model"] for run in runs)))
     told = {part: {"description": block["description"], "corpus": block["corpus"]} for part, block in parts.items()}
     return {
         "experiment": experiment,
         "description": project.results_of(experiment)["description"],
-        "runs": runs_of(project, experiment),
+        "runs": runs,
         **({"parts": told} if project.is_study(experiment) else {}),
+        **({"sets": sets} if sets else {}),
     }
 
 

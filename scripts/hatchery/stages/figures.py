@@ -6,7 +6,7 @@ from typing import Any
 from hatchery.analysis.figures.registry import NEEDS, declared_figures
 from hatchery.analysis.msgs_features import bias_features
 from hatchery.config.project import Project
-from hatchery.stages.analysis import published_of, runs_of
+from hatchery.stages.analysis import published_of, runs_of, sets_of_many
 from hatchery.stages.record import Stage
 
 MOST_DRAWN, MOST_PLAIN = 40, 12
@@ -49,7 +49,8 @@ def figure_settings(project: Project, experiment: str, figure: str) -> dict[str,
     without = [part for part in parts if project.is_study(experiment) and not needs <= set(drawable(project, part))]
     runs = [run for run in runs if run["model"].partition("/")[0] not in without]
     models = list(dict.fromkeys(run["model"] for run in runs))
-    most = len(models) if declared.all_models else MOST_DRAWN
+    sets = sets_of_many(project, experiment, models) if declared.by_set else {}
+    most = len(models) if declared.all_models or sets else MOST_DRAWN
     left_out = len(models[most:])
     return {
         "figure": figure,
@@ -59,6 +60,7 @@ def figure_settings(project: Project, experiment: str, figure: str) -> dict[str,
         "style": block["figures"],
         **({"left_out": left_out} if left_out else {}),
         **({"without": without} if without else {}),
+        **({"sets": sets} if sets else {}),
         **({"published": published_of(project, experiment)} if declared.published else {}),
     }
 

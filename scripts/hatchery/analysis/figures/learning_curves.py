@@ -5,8 +5,10 @@ their mean is drawn; development losses are drawn as they were measured. Every p
 """
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -29,6 +31,7 @@ from hatchery.rendering.figures import Declaration
 FIGURE = Declaration(
     title="Learning curves",
     needs=("curves",),
+    by_set=True,
     version=2,
     caption="Loss of masked language modelling per labelled token against the tokens seen: training loss, and "
     "development loss on sequences with fixed masks.",
@@ -101,10 +104,11 @@ def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
 
 def draw_learning_curves(settings: FigureSettings, curves: Sequence[Curve], step_tokens: float | None) -> Figure:
     """The figure: training loss on the left (or above), development loss on the right (below), one legend."""
-    models = models_in_order(settings.runs)
+    untrained = {curve.run.model for curve in curves if not curve.training and not curve.development}
+    labels, group = _groups(settings, untrained)
+    models = list(labels)
     styles = model_styles(models, settings.style)
     width, size = settings.style.width_inches, settings.style.font_size
-    labels = models_with_counts(settings.runs)
     legend_rows = -(-len(models) // legend_columns(list(labels.values()), settings.style))
     stacked = is_narrow(settings.style)
     height = width * (1.2 if stacked else 0.36) + (9 + 9 * stacked + 1.6 * legend_rows) * size / 72
@@ -112,16 +116,10 @@ def draw_learning_curves(settings: FigureSettings, curves: Sequence[Curve], step
     rows, columns = (2, 1) if stacked else (1, 2)
     left, right = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
     for curve in curves:
-        look = styles[curve.run.model]
-        left.plot(*_columns(curve.training), color=look.colour, linestyle=look.dashes, linewidth=1.4)
-        right.plot(
-            *_columns(curve.development),
-            color=look.colour,
-            linestyle=look.dashes,
-            linewidth=1.4,
-            marker="o",
-            markersize=size * 0.3,
-        )
+        look = styles[group[curve.run.model]]
+        line = {"color": look.colour, "linestyle": look.dashes, "linewidth": 0.7 if settings.sets else 1.4}
+        left.plot(*_columns(curve.training), **line)
+        right.plot(*_columns(curve.development), **line, **({} if settings.sets else _dots(size)))
     left.set_title("Training", loc="left")
     right.set_title("Development", loc="left")
     for axes in (left, right):
@@ -131,7 +129,6 @@ def draw_learning_curves(settings: FigureSettings, curves: Sequence[Curve], step
     if not stacked:
         right.set_ylabel("")
         right.tick_params(labelleft=False)
-    untrained = {curve.run.model for curve in curves if not curve.training and not curve.development}
     handles = []
     for model, label in labels.items():
         look = styles[model]
@@ -139,6 +136,19 @@ def draw_learning_curves(settings: FigureSettings, curves: Sequence[Curve], step
         handles.append(Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=1.6, label=text))
     legend_below(figure, handles, settings.style)
     return figure
+
+
+def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """What is told apart, with its name in the legend, and what of it each model is: itself, or the set of a grid."""
+    if not settings.sets:
+        return models_with_counts(settings.runs), {model: model for model in models_in_order(settings.runs)}
+    trained = Counter(name for model, name in settings.sets.items() if model not in untrained)
+    named = dict.fromkeys(settings.sets[model] for model in models_in_order(settings.runs))
+    return {name: f"{name.replace('_', ' ')} ({trained[name]} models)" for name in named}, settings.sets
+
+
+def _dots(size: float) -> dict[str, Any]:
+    return {"marker": "o", "markersize": size * 0.3}
 
 
 def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:

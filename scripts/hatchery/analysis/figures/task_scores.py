@@ -69,6 +69,8 @@ Source: ``measurements.parquet``.
 
 # All metrics are percentages or correlations times 100.
 BEST = 100.0
+# More rows would make a figure of several screens; summary.csv has them.
+MOST_SCORES = 300
 MAJORITY = {"color": "black", "linestyle": (0, (3, 2)), "linewidth": 1.0}
 
 
@@ -99,7 +101,15 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     """The figure, a panel per suite. Raises ManifestError for an altered table."""
     values = comparable_values(settings, tables)
     measured = read_measurements(tables["measurements"], settings.runs, "finetuning")
-    return draw_task_scores(settings, suite_scores(settings, measured, values))
+    return draw_task_scores(settings, readable_part(suite_scores(settings, measured, values)))
+
+
+def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskScores]]:
+    """The averages alone where there are more scores than anybody reads, and averages; else all."""
+    if sum(len(task.scores) for panel in panels.values() for task in panel) <= MOST_SCORES:
+        return panels
+    averages = {suite: [task for task in panel if task.average] for suite, panel in panels.items()}
+    return {suite: panel for suite, panel in averages.items() if panel} or panels
 
 
 def suite_scores(

@@ -19,7 +19,7 @@ from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.summary_rows import PROVENANCE_ROWS, NumberedRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC
 from hatchery.rendering.escaping import breakable
-from hatchery.rendering.table import Column, Group, Table, divided
+from hatchery.rendering.table import Column, Content, Group, Table, divided
 from hatchery.rendering.templates import render
 
 VERDICTS = ("within", "above", "below", "not comparable")
@@ -135,20 +135,27 @@ class Numbers:
             made.append(Table(columns, groups, text if captioned else "", text, kind="scores"))
         return made
 
-    def overview(self, label: str, keys: Sequence[Key], names: Sequence[str]) -> list[Table]:
-        """The same for an experiment of many models: models are rows, at most ROWS_SHOWN of them."""
+    def overview(
+        self, label: str, keys: Sequence[Key], names: Sequence[str], sets: Mapping[str, str] | None = None
+    ) -> list[Table]:
+        """The same for an experiment of many models: models are rows, at most ROWS_SHOWN of them.
+
+        They stand below the name of their set, if they are in such.
+        """
         if len(self.models) <= MOST_MODELS:
             return self.tables(label, keys, names)
         best = {key: self.best(key) for key in keys}
         made = []
         for shown in divided(list(zip(keys, names, strict=True)), MODELS_SHOWN):
-            rows = [
-                [breakable(self.label(model))]
-                + [self.cell(self.row(model, key), model in best[key]) for key, _ in shown]
-                for model in self.models[:ROWS_SHOWN]
-            ]
+            groups: dict[str, list[list[Content]]] = {}
+            for model in self.models[:ROWS_SHOWN]:
+                cells = [self.cell(self.row(model, key), model in best[key]) for key, _ in shown]
+                # The heading stands for the experiment of a study, too.
+                group = (sets or {}).get(model, "")
+                name = self.label(model).rpartition("/")[2] if group else self.label(model)
+                groups.setdefault(group, []).append([breakable(name), *cells])
             columns = [Column("model", words=True), *(Column(name) for _, name in shown)]
-            made.append(Table(columns, [Group(rows)], label, kind="scores"))
+            made.append(Table(columns, [Group(rows, name) for name, rows in groups.items()], label, kind="scores"))
         return made
 
     def left_out(self) -> str:
