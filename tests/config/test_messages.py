@@ -95,6 +95,18 @@ MISTAKES = {
         "{mask_probability: 0.4, random_probability: 0.75, keep_probability: 0.5}",
         "objective.random_probability and keep_probability: got 1.25, expected together at most 1",
     ),
+    "a mask for a model that has none": (
+        DEMO,
+        "{mask_probability: 0.4}",
+        "{task: causal, mask_probability: 0.4}",
+        "objective.mask_probability: unknown key here: it belongs to task masked; allowed are: reset_attention",
+    ),
+    "a causal model that is fine-tuned": (
+        DEMO,
+        "{mask_probability: 0.4}",
+        "{task: causal}",
+        "objective.task: got 'causal', expected masked in an experiment with finetuning.tasks",
+    ),
     "a start without a place": (
         DEMO,
         "{model: elc_demo}",

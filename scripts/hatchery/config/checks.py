@@ -136,6 +136,12 @@ def _check_run(experiment: dict[str, Any], run: str, model: Mapping[str, Any], w
             f"{place}: output_bias.weight_scale: got {scale!r}, expected own: the output matrix of this model is its "
             "word embedding (tie_word_embeddings), which must keep its scale"
         )
+    if pretraining["objective"]["task"] == "causal" and experiment["finetuning"]["tasks"]:
+        raise ConfigError(
+            f"{place}: objective.task: got 'causal', expected masked in an experiment with finetuning.tasks: "
+            "their heads read the first token, which has seen nothing in a causal model; put causal models in an "
+            "experiment of their own"
+        )
     stage = blocks.config["compute"]["zero_stage"]
     require_zero_stage(f"{place}: compute.zero_stage", stage, pretraining["optimizer"]["name"])
     micro = blocks.config["compute"]["micro_batch_size"]

@@ -1,0 +1,15 @@
+"""The figures of the first steps: what their points are."""
+
+import pytest
+
+from hatchery.analysis.figures.early_panels import points_by_model
+
+
+def test_a_point_is_the_mean_of_the_seeds_with_its_standard_error() -> None:
+    rows = [("a", 4, 1.0), ("a", 0, 3.0), ("a", 4, 2.0), ("a", 4, 6.0), ("b", 0, None), ("a", 2, None)]
+    points = points_by_model(rows)
+    assert list(points) == ["a"]
+    assert points["a"][0] == (0, 3.0, 0.0)
+    step, mean, error = points["a"][1]
+    # Deviation of 1, 2, 6: sqrt(7).
+    assert (step, mean, error) == (4, 3.0, pytest.approx((7 / 3) ** 0.5))
