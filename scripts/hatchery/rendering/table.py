@@ -137,13 +137,14 @@ class Table:
         groups = [(group.heading, [_row(row) for row in group.rows]) for group in self.groups]
         return render("table.html.j2", table=self, groups=groups, shown=breakable if self.names else html_text)
 
-    def latex(self, title: str, label: str) -> str:
+    def latex(self, title: str, label: str, wrap: bool = False) -> str:
         """A `table` environment with booktabs, caption, label and notes; ends in a newline.
 
         It needs `booktabs`, and `graphicx` to shrink what is wider than the line. `title` says which table of which
-        paper it is. All text is escaped to ASCII, so that any engine compiles it.
+        paper it is; with `wrap`, columns of sentences break their lines instead of shrinking the table. All text is
+        escaped to ASCII, so that any engine compiles it.
         """
-        sides = "".join(self._latex_sides())
+        sides = "".join(self._latex_sides(wrap))
         caption = self.caption.removesuffix(".")
         lines = [
             rf"% {title}, with our numbers. Needs \usepackage{{booktabs}} and \usepackage{{graphicx}}.",
@@ -181,11 +182,11 @@ class Table:
             lines += [r"\par\smallskip", rf"\begin{{minipage}}{{\linewidth}}{size} {notes}\end{{minipage}}"]
         return "\n".join([*lines, r"\end{table}"]) + "\n"
 
-    def _latex_sides(self) -> list[str]:
-        """How the columns stand; columns of sentences break their lines and share most of the width."""
+    def _latex_sides(self, wrap: bool) -> list[str]:
+        """How the columns stand; those of sentences that break their lines share most of the width."""
         cells = [[_plain(row.cells[index]) for row in self.rows] for index in range(len(self.columns))]
         sentences = [
-            column.words and max(map(len, texts), default=0) > _CHARACTERS_ON_A_LINE
+            wrap and column.words and max(map(len, texts), default=0) > _CHARACTERS_ON_A_LINE
             for column, texts in zip(self.columns, cells, strict=True)
         ]
         width = rf"p{{{_SHARE_OF_SENTENCES / max(1, sum(sentences)):.2f}\linewidth}}"
@@ -215,11 +216,10 @@ _PREAMBLE = r"""% Shows all tables, whose files lie beside this one.
 """
 
 
-def latex_of_files(numbers: Mapping[str, int]) -> str:
+def latex_of_files(numbers: Iterable[tuple[str, int]]) -> str:
     """A document that shows tables, whose files of these names lie beside it, each on a page, with their numbers."""
     inputs = (
-        f"\\setcounter{{table}}{{{number - 1}}}\n\\input{{{name}.tex}}\n\\clearpage\n"
-        for name, number in numbers.items()
+        f"\\setcounter{{table}}{{{number - 1}}}\n\\input{{{name}.tex}}\n\\clearpage\n" for name, number in numbers
     )
     return f"{_PREAMBLE}{''.join(inputs)}\\end{{document}}\n"
 

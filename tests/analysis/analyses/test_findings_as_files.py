@@ -52,8 +52,9 @@ def test_an_analysis_without_tables_writes_none() -> None:
 
 
 def test_sentences_break_their_lines_in_latex() -> None:
-    text = table(("a", "b"), [("word", "many words " * 20)], words=2).latex("t", "l")
-    assert r"\begin{tabular}{lp{0.80\linewidth}}" in text
+    wide = table(("a", "b"), [("word", "many words " * 20)], words=2)
+    assert r"\begin{tabular}{lp{0.80\linewidth}}" in wide.latex("t", "l", wrap=True)
+    assert r"\begin{tabular}{ll}" in wide.latex("t", "l")
 
 
 def test_a_sign_that_latex_does_not_know_is_told() -> None:

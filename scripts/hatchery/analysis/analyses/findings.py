@@ -47,13 +47,13 @@ def tables_as_files(found: Findings, title: str, entry: str, study: str) -> dict
     notes = [note.replace("`", "") for note in found.notes]
     source = f"study {study}, {entry}"
     texts = {
-        f"{name}.tex": replace(table, notes=notes).latex(source, f"{study}-{entry}-{name}".replace("_", "-"))
+        f"{name}.tex": replace(table, notes=notes).latex(source, f"{study}-{entry}-{name}".replace("_", "-"), wrap=True)
         for name, table in zip(names, found.tables, strict=True)
     }
     remarks = "\n".join(f"- {note}" for note in found.notes)
     blocks = [f"# {markdown_text(title)}", *(table.captioned_markdown() for table in found.tables), remarks]
     texts["tables.md"] = "\n\n".join(filter(None, blocks)) + "\n"
-    return texts | {"tables.tex": latex_of_files({name: number for number, name in enumerate(names, start=1)})}
+    return texts | {"tables.tex": latex_of_files((name, number) for number, name in enumerate(names, start=1))}
 
 
 def findings_json(title: str, found: Findings) -> str:

@@ -73,7 +73,7 @@ def latex_table(table: PaperTable, labels: Mapping[str, str] | None = None) -> s
 
 def latex_document(tables: Sequence[PaperTable]) -> str:
     """A document that reads the files of the tables, which lie beside it, and numbers them as the paper does."""
-    return latex_of_files({table.name: int(table.number) for table in tables})
+    return latex_of_files((table.name, int(table.number)) for table in tables)
 
 
 def views_json(views: Sequence[PaperTableView]) -> str:
