@@ -121,4 +121,5 @@ def test_many_models_of_a_grid_are_told_apart_by_their_sets(
     settings = {"stage": "draw_figure", "stage_version": 1, "figure": "learning_curves", "version": 1}
     given = {"curves": tables["curves"]}
     draw_figure(settings | {"experiment": "all", "runs": runs, "sets": sets}, given, tmp_path / "figure.svg")
-    assert (tmp_path / "figure.svg").is_file()
+    drawing = (tmp_path / "figure.svg").read_text(encoding="utf-8")
+    assert set(re.findall(r"<!-- (\w+) \(\d+ models?\) -->", drawing)) == {"odd", "even"}  # the legend

@@ -106,7 +106,7 @@ def test_a_suite_named_after_one_of_the_papers_is_averaged_like_it() -> None:
 
 
 @pytest.mark.parametrize("suite", ["rv_glue", "my_rv_glue", "hers"])
-def test_a_suite_whose_paper_shows_tasks_only_has_a_plain_average(suite: str) -> None:
+def test_a_suite_whose_paper_does_not_define_its_average_has_a_plain_one(suite: str) -> None:
     measurements = [r for task in ("cola", "rte") for r in runs(suite, f"{suite}_{task}", {"accuracy": [50.0]})]
     assert set(averages_of(suite, measurements)) == {("average", "score_percent"), ("average", "run_score_percent")}
 

@@ -1,5 +1,7 @@
 """The generated pairs: the same from run to run, one translation for each sentence, and test sentences of their own."""
 
+from collections import Counter
+
 from hatchery.embedded.parallel import LANGUAGES, SPLITS, parallel_files
 
 
@@ -33,3 +35,6 @@ def test_the_other_domain_has_longer_sentences_and_evener_words() -> None:
     found = lines_of(2000)
     words = {split: [word for line in found[f"{split}.en"] for word in line.split()] for split in ("test", "other")}
     assert len(words["other"]) / len(found["other.en"]) > 1.8 * len(words["test"]) / len(found["test.en"])
+    # The ten most frequent words are a smaller share of the text.
+    shares = {split: sum(n for _, n in Counter(words[split]).most_common(10)) / len(words[split]) for split in words}
+    assert shares["other"] < shares["test"]

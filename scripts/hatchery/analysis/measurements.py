@@ -104,7 +104,7 @@ def read_verified(path: str | Path) -> Manifest:
 def development_measurements(
     run: SeededRun, manifest: Manifest, curve: Iterable[Mapping[str, Any]]
 ) -> list[Measurement]:
-    """The last development loss (nats per masked token) and perplexity; none when the model was not trained.
+    """The last development loss (nats per predicted token) and perplexity; none when the model was not trained.
 
     `curve` are the rows of the run's `metrics.jsonl`.
     """
@@ -125,7 +125,7 @@ def development_measurements(
 
 
 def perplexity_measurements(run: SeededRun, manifest: Manifest) -> list[Measurement]:
-    """Loss (nats per masked token), perplexity and accuracy of every held-out split, from `perplexity.csv`.
+    """Loss (nats per predicted token), perplexity and accuracy of every held-out split, from `perplexity.csv`.
 
     A perplexity beyond float64 is None and failed; so is nothing else here.
     """

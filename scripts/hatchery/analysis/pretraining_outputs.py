@@ -20,7 +20,7 @@ CONFIG_FILE = "config.json"
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Losses (natural logarithm, per masked token) after `step` optimiser steps and `tokens` tokens."""
+    """Losses (natural logarithm, per predicted token) after `step` optimiser steps and `tokens` tokens."""
 
     step: int
     tokens: int

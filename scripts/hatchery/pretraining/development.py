@@ -23,7 +23,7 @@ EVALUATION_SEED = 20_231_106
 
 @dataclass(frozen=True)
 class DevelopmentScore:
-    """Mean negative log-likelihood (natural logarithm) per masked token, and its exponential."""
+    """Mean negative log-likelihood (natural logarithm) per predicted token, and its exponential."""
 
     loss: float
     perplexity: float

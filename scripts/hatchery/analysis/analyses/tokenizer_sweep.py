@@ -69,7 +69,7 @@ def _cells(row: Mapping[str, str], any_printed: bool) -> list[Content]:
 def _notes(rows: list[dict[str, str]], any_printed: bool) -> list[str]:
     final = [row for row in rows if row["final_choice"] == "1"]
     notes = [
-        f"Bold: the size chosen of each type, whose ratio is closest to that of the pre-trained tokenizer. Chosen of"
+        f"Bold: the size chosen of each type, whose ratio is closest to the reference ratio of its type. Chosen of"
         f" these: {row['type'].replace('_', ' ')} with {int(row['size']):,} entries."
         for row in final
     ]

@@ -32,12 +32,13 @@ FIGURE = Declaration(
     title="Learning curves",
     needs=("curves",),
     by_set=True,
-    version=2,
-    caption="Loss of masked language modelling per labelled token against the tokens seen: training loss, and "
-    "development loss on sequences with fixed masks.",
+    version=3,
+    caption="Loss per predicted token against the tokens seen: training loss, and development loss on the "
+    "same sequences each time.",
     explanation="""
-One line per pretrained model; the legend gives the seeds of each. The left panel shows the training loss: the
-masked-language-modelling loss in nats per masked token, averaged in at most 200 equal intervals of optimiser steps.
+One line per pretrained model; the legend gives the seeds of each. The left panel shows the training loss in nats per
+predicted token (masked models predict hidden tokens, causal ones the next token, translations the tokens of the
+target), averaged in at most 200 equal intervals of optimiser steps. Losses of different objectives are not comparable.
 The right panel shows the loss on the development split at each evaluation. The lower axes count tokens since the
 start of training. The upper axes count optimiser steps; they are left out if the models see different numbers of
 tokens per step. Untrained models have no line.
@@ -53,7 +54,7 @@ STEP_TOLERANCE = 0.02
 
 @dataclass(frozen=True)
 class Curve:
-    """One run: `training` and `development` are (tokens, loss in nats per masked token) in order of steps."""
+    """One run: `training` and `development` are (tokens, loss in nats per predicted token) in order of steps."""
 
     run: SeededRun
     training: list[tuple[float, float]]
@@ -124,7 +125,7 @@ def draw_learning_curves(settings: FigureSettings, curves: Sequence[Curve], step
     right.set_title("Development", loc="left")
     for axes in (left, right):
         _finish_axes(axes, step_tokens)
-        axes.set_ylabel("loss (nats per masked token)")
+        axes.set_ylabel("loss (nats per predicted token)")
         axes.tick_params(labelbottom=True)
     if not stacked:
         right.set_ylabel("")
@@ -144,7 +145,9 @@ def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[
         return models_with_counts(settings.runs), {model: model for model in models_in_order(settings.runs)}
     trained = Counter(name for model, name in settings.sets.items() if model not in untrained)
     named = dict.fromkeys(settings.sets[model] for model in models_in_order(settings.runs))
-    return {name: f"{name.replace('_', ' ')} ({trained[name]} models)" for name in named}, settings.sets
+    return {
+        name: f"{name.replace('_', ' ')} ({trained[name]} model{'s' * (trained[name] != 1)})" for name in named
+    }, settings.sets
 
 
 def _dots(size: float) -> dict[str, Any]:

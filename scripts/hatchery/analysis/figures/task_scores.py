@@ -50,7 +50,7 @@ from hatchery.rendering.style import Style
 FIGURE = Declaration(
     title="Task scores",
     needs=("tasks",),
-    version=2,
+    version=3,
     caption="Scores of the fine-tuned tasks: means and deviations over runs, single runs as small marks; the "
     "dashed line is the score of always answering the most frequent label.",
     explanation="""
@@ -60,7 +60,8 @@ The whisker is the sample standard deviation. The small marks are the single run
 everything, Matthews correlation 0, not a number) are hollow, counted on the right, and left out of mean and
 deviation. An average is the mean of the task means; its whisker is the root mean square of their deviations, as in
 papers. Each panel has its own range, which need not begin at 0. If the metric is an accuracy, the dashed line is the
-accuracy of always choosing the most frequent label.
+accuracy of always choosing the most frequent label. Of more than 300 scores, the averages alone are drawn;
+``summary.csv`` has all.
 
 Source: ``measurements.parquet``.
 """,
