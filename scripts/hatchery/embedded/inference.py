@@ -120,7 +120,7 @@ def _persons(draw: Draw) -> list[Words]:
             return persons
 
 
-@grouped("premise")
+@grouped("premise", numbers=False)
 def hans(draw: Draw, group: int) -> list[Row]:
     """One row for every subcase, entailed and not entailed ones in equal numbers."""
     rows = []

@@ -4,7 +4,6 @@ Pairs come as mirrored twins, as all minimal pairs of the language do: what stan
 in the bad text of its twin (evaluation.md 4.2). Question and answer are divided by a newline.
 """
 
-import random
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -105,8 +104,8 @@ def turn_taking(draw: Draw, group: int) -> Contrasts:
 
 
 def _task(contrasts: Callable[[Draw, int], Contrasts]) -> RowTask:
-    def make(rng: random.Random, group: int) -> list[Row]:
-        fragment, contrast, pairs = contrasts(Draw(rng), group)
+    def make(draw: Draw, group: int) -> list[Row]:
+        fragment, contrast, pairs = contrasts(draw, group)
         fixed = {"fragment": fragment, "contrast": contrast}
         return [
             {"row": len(pairs) * group + index, **fixed, "sentence_good": good, "sentence_bad": bad}
