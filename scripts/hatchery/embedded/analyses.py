@@ -8,7 +8,7 @@ VBN), and there are names, pronouns and distracting nouns, so words alone do not
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hatchery.embedded import lexicon
 from hatchery.embedded.draws import ADJECTIVES, PERSON_VERBS, THINGS, Draw
@@ -18,8 +18,6 @@ from hatchery.embedded.scenes import Words, fitting_tense, pick_verb
 
 # Half-open range of words.
 Span = tuple[int, int]
-# "near the boxes": preposition, noun and its number, or nothing.
-Modifier = tuple[()] | tuple[str, Noun, Number]
 _ENTITY_TYPES = {"person": "PERSON", "animal": "ANIMAL", "building": "FAC", "place": "LOC", "fruit": "FOOD"}
 _ENTITY_TYPES |= {"plant": "PLANT", **dict.fromkeys(("vehicle", "tool", "toy", "garment", "thing"), "PRODUCT")}
 # Tags and relation of the quantities among the determiners.
@@ -99,18 +97,17 @@ class Analysis(Draw):
         """Give a word its head."""
         self.tokens[index].head, self.tokens[index].relation = head, relation
 
-    def name(self, name: Name) -> Phrase:
-        """A first name."""
-        index = self.add(name.word, "PROPN", "NNP")
-        self.entities.append(((index, index + 1), "PERSON"))
-        self.mentions.append(((index, index + 1), name.word))
-        return Phrase((index, index + 1), index)
-
-    def pronoun(self, form: str, referent: str, tag: str = "PRP") -> Phrase:
-        """A pronoun for something that was or was not mentioned."""
-        index = self.add(form, "PRON", tag)
+    def mention(self, form: str, referent: str, upos: str = "PRON", xpos: str = "PRP") -> Phrase:
+        """A pronoun (or a name) for something that was or was not mentioned."""
+        index = self.add(form, upos, xpos)
         self.mentions.append(((index, index + 1), referent))
         return Phrase((index, index + 1), index)
+
+    def name(self, name: Name) -> Phrase:
+        """A first name."""
+        phrase = self.mention(name.word, name.word, "PROPN", "NNP")
+        self.entities.append((phrase.span, "PERSON"))
+        return phrase
 
     def noun(
         self,
@@ -119,7 +116,7 @@ class Analysis(Draw):
         determiner: str,
         adjectives: Words = (),
         owner: str = "",
-        modifier: Modifier = (),
+        modifier: tuple[str, Noun, Number] | None = None,
     ) -> Phrase:
         """A noun phrase; `owner` makes the determiner a possessive pronoun for it, `modifier` is "near the boxes".
 
@@ -128,7 +125,7 @@ class Analysis(Draw):
         start = len(self.tokens)
         head = start + 1 + len(adjectives)
         if owner:
-            self.attach(self.pronoun(determiner, owner, "PRP$").head, head, "nmod:poss")
+            self.attach(self.mention(determiner, owner, xpos="PRP$").head, head, "nmod:poss")
         else:
             vowel = determiner == "a" and (*adjectives, noun.singular)[0][0] in "aeiou"
             upos, xpos, relation = _QUANTITIES.get(determiner, ("DET", "DT", "det"))
@@ -156,39 +153,36 @@ class Analysis(Draw):
     def some_noun(self, nouns: Sequence[Noun], distractor: float = 0.3) -> Phrase:
         """A noun phrase with a distracting noun behind it with this probability."""
         number: Number = self.one(NUMBERS)
-        modifier: Modifier = ()
+        modifier = None
         if self.rng.random() < distractor:
             others = (*OBJECTS, *lexicon.PERSONS, *lexicon.PLACES)
             modifier = (self.one(lexicon.PREPOSITIONS), self.one(others), self.one(NUMBERS))
         noun, determiner = self.one(nouns), self.one(_DETERMINERS[number])
         return self.noun(noun, number, determiner, pick_adjectives(self.rng, 0.25), modifier=modifier)
 
-    def verb_group(self, subject: Phrase, verb: Verb, tense: Tense, role: str = "ARG0", **features: Any) -> Frame:
-        """The verb group of a statement with this subject, and its frame; `features` are fields of `Clause`."""
-        group = realise(Clause(NounPhrase((), subject.number), verb, (), tense, **features))
-        main = len(self.tokens) + len(group) - 1
+    def verb_group(self, subject: Phrase, verb: Verb, role: str = "ARG0", tense: Tense | None = None) -> Frame:
+        """The verb group of a statement in this tense, or in some tense, sometimes negated or with an adverb."""
+        negated, adverb, contracted = False, "", False
+        if tense is None:
+            negated = self.rng.random() < 0.25
+            adverb = self.one(ADVERBS) if not negated and self.rng.random() < 0.2 else ""
+            tense = fitting_tense(verb, self.one(_TENSES))
+            # "could n't" and "did n't" contract as "does n't" does; "not" stands as often.
+            contracted = negated and self.coin()
+        clause = Clause(NounPhrase((), subject.number), verb, (), tense, negated, False, adverb, contracted)
+        *before, form = realise(clause)
+        main = len(self.tokens) + len(before)
         frame = Frame(main, [(subject.span, role)])
-        for word in group[:-1]:
+        for word in before:
             upos, xpos, relation, lemma, adjunct = _BEFORE_VERBS.get(word, ("ADV", "RB", "advmod", word, "ARGM-TMP"))
             index = self.add(word, upos, xpos, main, relation, lemma)
             if adjunct:
                 frame.arguments.append(((index, index + 1), adjunct))
         tag = _MAIN_VERB_TAGS.get(tense, "VBP" if subject.number == "plural" else "VBZ")
-        if features.get("negated") and tense in ("present", "past"):
-            tag = "VB"
-        self.add(group[-1], "VERB", tag, lemma=verb.base)
+        self.add(form, "VERB", "VB" if negated and tense in ("present", "past") else tag, lemma=verb.base)
         self.attach(subject.head, main, "nsubj")
         self.frames.append(frame)
         return frame
-
-    def some_tense(self, subject: Phrase, verb: Verb, role: str = "ARG0") -> Frame:
-        """The verb group in some tense, sometimes negated or with an adverb."""
-        negated = self.rng.random() < 0.25
-        adverb = self.one(ADVERBS) if not negated and self.rng.random() < 0.2 else ""
-        tense = fitting_tense(verb, self.one(_TENSES))
-        # "could n't" and "did n't" contract as "does n't" does; "not" stands as often.
-        contracted = negated and self.coin()
-        return self.verb_group(subject, verb, tense, role, negated=negated, adverb=adverb, contracted=contracted)
 
     def object(self, thing: Phrase, frame: Frame) -> None:
         """Make the phrase the object of a predicate."""
@@ -225,7 +219,7 @@ def transitive(analysis: Analysis) -> None:
     """ "The boy near the boxes has found these dogs by the lake"."""
     subject = analysis.some_noun(lexicon.PERSONS)
     noun = analysis.one(analysis.one((lexicon.PERSONS, lexicon.ANIMALS, *_THINGS)))
-    frame = analysis.some_tense(subject, pick_verb(analysis.rng, noun))
+    frame = analysis.verb_group(subject, pick_verb(analysis.rng, noun))
     analysis.object(analysis.some_noun((noun,), 0.2), frame)
     analysis.ending(frame)
 
@@ -234,7 +228,7 @@ def intransitive(analysis: Analysis) -> None:
     """ "Every boy with a drum slept by the lake"; what falls is no agent."""
     subject = analysis.some_noun(lexicon.PERSONS, 0.5)
     verb = analysis.one(lexicon.INTRANSITIVE)
-    analysis.ending(analysis.some_tense(subject, verb, "ARG1" if verb.base == "fall" else "ARG0"))
+    analysis.ending(analysis.verb_group(subject, verb, "ARG1" if verb.base == "fall" else "ARG0"))
 
 
 def owner(analysis: Analysis) -> None:
@@ -243,7 +237,7 @@ def owner(analysis: Analysis) -> None:
     subject, other = analysis.name(name), analysis.coin()
     gender = name.gender if not other else "feminine" if name.gender == "masculine" else "masculine"
     noun = analysis.one(analysis.one(_THINGS))
-    frame = analysis.some_tense(subject, pick_verb(analysis.rng, noun))
+    frame = analysis.verb_group(subject, pick_verb(analysis.rng, noun))
     number, adjective = analysis.one(NUMBERS), analysis.one(ADJECTIVES)
     referent = "somebody else" if other else name.word
     analysis.object(analysis.noun(noun, number, lexicon.POSSESSIVES[gender], (adjective,), referent), frame)
@@ -253,19 +247,19 @@ def owner(analysis: Analysis) -> None:
 def report(analysis: Analysis) -> None:
     """ "Mary says that Tom blames himself", "... that she saw him", "... that Tom helped her": who is meant?"""
     first, second = analysis.man_and_woman()
-    outer = analysis.some_tense(analysis.name(first), analysis.one(lexicon.CLAUSAL))
+    outer = analysis.verb_group(analysis.name(first), analysis.one(lexicon.CLAUSAL))
     start = len(analysis.tokens)
     link = analysis.add("that", "SCONJ", "IN")
     kind = analysis.rng.random()
     if kind < 0.7:
         subject, verbs = analysis.name(second), lexicon.REFLEXIVE if kind < 0.4 else PERSON_VERBS
     else:
-        subject, verbs = analysis.pronoun(lexicon.SUBJECT_PRONOUNS[first.gender], first.word), PERSON_VERBS
-    frame = analysis.some_tense(subject, analysis.one(verbs))
+        subject, verbs = analysis.mention(lexicon.SUBJECT_PRONOUNS[first.gender], first.word), PERSON_VERBS
+    frame = analysis.verb_group(subject, analysis.one(verbs))
     if kind < 0.4:
-        thing = analysis.pronoun(lexicon.REFLEXIVE_PRONOUNS[second.gender], second.word)
+        thing = analysis.mention(lexicon.REFLEXIVE_PRONOUNS[second.gender], second.word)
     elif kind < 0.7:
-        thing = analysis.pronoun(lexicon.OBJECT_PRONOUNS[first.gender], first.word)
+        thing = analysis.mention(lexicon.OBJECT_PRONOUNS[first.gender], first.word)
     else:
         thing = analysis.name(second)
     analysis.object(thing, frame)
@@ -281,7 +275,7 @@ def gapping(analysis: Analysis) -> None:
     subject, categories = analysis.name(first), {"animal", "thing", "toy"}
     nouns = analysis.some([noun for noun in THINGS if noun.category in categories], 2)
     verb = analysis.one([verb for verb in PERSON_VERBS if categories <= set(verb.objects)])
-    frame = analysis.verb_group(subject, verb, "past")
+    frame = analysis.verb_group(subject, verb, tense="past")
     number, adjective = analysis.one(NUMBERS), analysis.one(ADJECTIVES)
     analysis.object(analysis.noun(nouns[0], number, "the", (adjective,)), frame)
     link = analysis.add("and", "CCONJ", "CC")

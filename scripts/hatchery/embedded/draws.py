@@ -40,11 +40,13 @@ class Draw:
     def __call__(self, **sources: Source) -> None:
         """Fill slots in the order given: each with one item of its source, or with what a function of the draws says.
 
-        `A_B` are two slots with different items, `A_` is one slot drawn like them.
+        `A_B` are two slots with different items, `A_` is one slot drawn like them. A source that is text is its item.
         """
         for slot, source in sources.items():
             if callable(source):
                 self.slots[slot] = source(self)
+            elif isinstance(source, str):
+                self.slots[slot] = source
             elif "_" in slot:
                 names = slot.strip("_").split("_")
                 self.slots.update(zip(names, self.some(source, len(names)), strict=True))
@@ -66,6 +68,10 @@ class Draw:
     def text(self, *patterns: str) -> str:
         """The text of the sentences, one after the other; a pattern that asks ends with its own mark."""
         return " ".join(text_of(self._sentence(pattern)) for pattern in patterns)
+
+    def each(self, *patterns: str) -> tuple[str, ...]:
+        """The text of each sentence."""
+        return tuple(map(self.text, patterns))
 
     def texts(self, **patterns: str) -> dict[str, Any]:
         """The fields of a row, each one sentence."""

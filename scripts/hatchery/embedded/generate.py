@@ -16,7 +16,7 @@ from hatchery.embedded.paradigms import PARADIGMS
 from hatchery.embedded.parallel import parallel_files
 from hatchery.embedded.rows import json_lines
 from hatchery.embedded.settings import EmbeddedSettings
-from hatchery.embedded.suites import Suites
+from hatchery.embedded.suites import suite_files
 from hatchery.embedded.tasks import TASKS, task_rows
 from hatchery.storage.atomic import write_bytes
 from hatchery.storage.manifests import StageRun
@@ -146,7 +146,7 @@ def generate(settings: EmbeddedSettings, run: StageRun) -> None:
     write("minimal_pairs", generator.pair_files())
     write("glue", generator.task_files())
     write("parallel", parallel_files(settings.translation_pairs, settings.seed))
-    suites = Suites(settings.seed, settings.examples_per_suite_task, generator.sentences)
-    write("", suites.files(generator.pairs))
+    count = settings.examples_per_suite_task
+    write("", suite_files(generator.pairs, settings.seed, count, generator.sentences))
     run.measures["words"] = generator.words
     run.measures["different_sentences"] = len(generator.sentences)

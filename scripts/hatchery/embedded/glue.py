@@ -6,7 +6,6 @@ a name's place and role tell nothing. Every passage of BoolQ, MultiRC and ReCoRD
 wrong answers all name things that it mentions, so that only the fact that was asked for decides.
 """
 
-import re
 from typing import Any
 
 from hatchery.embedded import lexicon
@@ -103,10 +102,16 @@ def wsc(draw: Draw, group: int) -> list[Row]:
     text, people = _schema(draw)
     words = text.split()
     pronoun = len(words) - 3
-    spans = [{"span1_index": words.index(name), "span2_index": pronoun, "span1_text": name} for name, _ in people]
     return [
-        {"text": text, **span, "span2_text": words[pronoun], "label": int(is_meant)}
-        for span, (_, is_meant) in zip(spans, people, strict=True)
+        {
+            "text": text,
+            "span1_index": words.index(name),
+            "span2_index": pronoun,
+            "span1_text": name,
+            "span2_text": words[pronoun],
+            "label": int(is_meant),
+        }
+        for name, is_meant in people
     ]
 
 
@@ -129,8 +134,8 @@ def copa(draw: Draw, group: int) -> list[Row]:
     while draw.slots["T0"].category == draw.slots["T1"].category:
         draw(T0_T1=_TAKEN)
     draw(Q0=ADJECTIVES, Q1=ADJECTIVES)
-    events = [draw.text(f"A V a Q{i} T{i} P") for i in (0, 1)]
-    states = [draw.text(f"the T{i}.category was V.participle") for i in (0, 1)]
+    events = draw.each("A V a Q0 T0 P", "A V a Q1 T1 P")
+    states = draw.each("the T0.category was V.participle", "the T1.category was V.participle")
     question = ("effect", "cause")[group % 2]
     premises, choices = (events, states) if question == "effect" else (states, events)
     return [
@@ -145,21 +150,18 @@ def _where_or_how(draw: Draw) -> Any:
 
 # What each word does in its first sense (determiner, possessive, auxiliary) and in its second: the words drawn for it,
 # and the sentence.
-_USES: dict[str, tuple[tuple[dict[str, Any], str], tuple[dict[str, Any], str]]] = {
+_USES: dict[str, tuple[tuple[dict[str, Any], str], ...]] = {
     "that": (
         ({"V": GENERAL_VERBS}, "A V that T P"),
         ({"V": GENERAL_VERBS, "S": lexicon.CLAUSAL, "F": ("past", "third")}, "A S.F that B V the T"),
     ),
     "her": (({"V": GENERAL_VERBS}, "A V her T P"), ({"V": PERSON_VERBS}, "A V her P")),
-    "is": (
-        ({"Q": ADJECTIVES, "V": lexicon.INTRANSITIVE}, "the Q T is V.progressive P"),
-        ({"Q": ADJECTIVES, "R": _where_or_how}, "the Q T is R"),
-    ),
-    "are": (
-        ({"Q": ADJECTIVES, "V": lexicon.INTRANSITIVE}, "the Q T.plural are V.progressive P"),
-        ({"Q": ADJECTIVES, "R": _where_or_how}, "the Q T.plural are R"),
-    ),
 }
+for _be, _things in (("is", "T"), ("are", "T.plural")):
+    _USES[_be] = (
+        ({"Q": ADJECTIVES, "V": lexicon.INTRANSITIVE}, f"the Q {_things} {_be} V.progressive P"),
+        ({"Q": ADJECTIVES, "R": _where_or_how}, f"the Q {_things} {_be} R"),
+    )
 
 
 @labelled("sentence1", "sentence2")
@@ -176,9 +178,8 @@ def wic(draw: Draw, label: int, group: int) -> Row:
         sources, pattern = _USES[word][sense]
         draw(A_B=NAMES, P=place, T=THINGS, **sources)
         text = draw.text(pattern)
-        found = re.search(rf"\b{word}\b", text)
-        assert found is not None
-        row |= {f"sentence{number}": text, f"start{number}": found.start(), f"end{number}": found.end()}
+        start = text.index(f" {word} ") + 1
+        row |= {f"sentence{number}": text, f"start{number}": start, f"end{number}": start + len(word)}
     return row
 
 
@@ -231,11 +232,10 @@ def record(draw: Draw, group: int) -> list[Row]:
     draw(A0_A1_A2=NAMES, V=GENERAL_VERBS)
     categories = draw.some(sorted({noun.category for noun in CLASSIFIED}), 3)
     things = [draw.one([noun for noun in CLASSIFIED if noun.category == category]) for category in categories]
-    draw(P0=place, P1=place, P2=place)
+    draw(P0=place, P1=place, P2=place, T_U=things, Q=lexicon.QUALITIES, R=lexicon.QUALITIES)
     draw.slots |= {f"T{i}": thing for i, thing in enumerate(things)}
     facts = draw.text(*(f"A{i} V a T{i} P{i}" for i in range(3)))
-    draw(T_U=things, Q=lexicon.QUALITIES, R=lexicon.QUALITIES)
-    highlights = (draw.text(pattern).removesuffix(".") for pattern in ("the T is Q", "the U is R"))
+    highlights = (line.removesuffix(".") for line in draw.each("the T is Q", "the U is R"))
     names, answer = [draw.slots[f"A{i}"].word for i in range(3)], group % 3
     query = draw.text(f"@placeholder V a T{answer}.category").removesuffix(".")
     return [

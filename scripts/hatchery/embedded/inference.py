@@ -11,8 +11,9 @@ from hatchery.embedded import lexicon
 from hatchery.embedded.draws import ACTED, ADJECTIVES, CLASSIFIED, FACTIVE, PERSON_VERBS, THINGS, Draw, place
 from hatchery.embedded.lexicon import NAMES, NUMBERS, PERSONS
 from hatchery.embedded.rows import Row, RowTask, grouped, labelled
-from hatchery.embedded.scenes import GENERAL_VERBS, Words
+from hatchery.embedded.scenes import GENERAL_VERBS
 
+_MANNERS = tuple(adverb for adverb in lexicon.TIME_ADVERBS if adverb.endswith("ly"))
 # (premise negated, premise about the narrower noun, hypothesis negated); the hypothesis has the other noun.
 _MONOTONE: dict[int, tuple[tuple[bool, bool, bool], ...]] = {
     0: ((False, True, False), (True, False, True)),
@@ -52,9 +53,9 @@ def rte(draw: Draw, label: int, group: int) -> Row:
     Solved by the quantifier and by which of the sentences is the longer one; either alone tells nothing.
     """
     upward = draw.coin()
-    draw(D=("every", "each") if upward else lambda _: "no", N=PERSONS, Q=ADJECTIVES, V=lexicon.INTRANSITIVE, P=place)
-    long, short = ("D Q N V P", "D Q N V") if upward == (label == 0) else ("D Q N V", "D Q N V P")
-    return draw.texts(sentence1=long, sentence2=short)
+    draw(D=("every", "each") if upward else "no", N=PERSONS, Q=ADJECTIVES, V=lexicon.INTRANSITIVE, P=place)
+    one, other = ("D Q N V P", "D Q N V") if upward == (label == 0) else ("D Q N V", "D Q N V P")
+    return draw.texts(sentence1=one, sentence2=other)
 
 
 @labelled("sentence")
@@ -63,11 +64,9 @@ def qnli(draw: Draw, label: int, group: int) -> Row:
 
     Solved by the question word together with the kind of the sentence's last phrase.
     """
-    draw(A_=NAMES, V=GENERAL_VERBS, T=THINGS, n=NUMBERS)
-    word = "where" if draw.coin() else "how"
-    manners = tuple(adverb for adverb in lexicon.TIME_ADVERBS if adverb.endswith("ly"))
-    draw(P=place if (word == "where") == (label == 0) else manners)
-    return draw.texts(question=f"{word} did A V.base the T.n ?", sentence="A V the T.n P")
+    draw(A_=NAMES, V=GENERAL_VERBS, T=THINGS, n=NUMBERS, W=("where", "how"))
+    draw(P=place if (draw.slots["W"] == "where") == (label == 0) else _MANNERS)
+    return draw.texts(question="W did A V.base the T.n ?", sentence="A V the T.n P")
 
 
 @labelled("premise", labels=3)
@@ -79,7 +78,7 @@ def cb(draw: Draw, label: int, group: int) -> Row:
     """
     draw(A_B_C=NAMES, V=PERSON_VERBS, P=place)
     denied = group % 2
-    claimed = (denied, 1 - denied)[label] if label < 2 else draw.coin()
+    claimed = draw.coin() if label == 2 else (denied, 1 - denied)[label]
     draw(S=lexicon.CLAUSAL if label == 2 else FACTIVE)
     return draw.texts(premise=f"A S that B {ACTED[denied]} C P", hypothesis=f"B {ACTED[claimed]} C P")
 
@@ -109,25 +108,23 @@ SUBCASES = (
 )
 
 
-def _persons(draw: Draw) -> list[Words]:
+def _persons(draw: Draw) -> list[str]:
     """Three names and persons, no two alike."""
     while True:
         names = draw.some(NAMES, 3)
-        persons: list[Words] = [
-            (name.word,) if draw.rng.random() < 0.4 else ("the", draw.one(PERSONS).singular) for name in names
-        ]
+        persons = [name.word if draw.rng.random() < 0.4 else f"the {draw.one(PERSONS)}" for name in names]
         if len(set(persons)) == len(persons):
             return persons
 
 
-@grouped("premise")
+@grouped("premise", numbers=False)
 def hans(draw: Draw, group: int) -> list[Row]:
     """One row for every subcase, entailed and not entailed ones in equal numbers."""
     rows = []
     for number, (heuristic, name, label, premise, hypothesis) in enumerate(SUBCASES, start=1):
         persons = _persons(draw)
         draw.slots = dict(zip("ABC", persons, strict=True))
-        others = [noun for noun in PERSONS if noun.singular not in {words[-1] for words in persons}]
+        others = [noun for noun in PERSONS if f"the {noun}" not in persons]
         draw(D=others, V=PERSON_VERBS, S=lexicon.ANIMAL_VERBS, P=place, N=lexicon.PREPOSITIONS)
         draw(K=FACTIVE, H=lexicon.CLAUSAL, Q=ADJECTIVES)
         texts = draw.texts(premise=premise, hypothesis=hypothesis)

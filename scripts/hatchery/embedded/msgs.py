@@ -5,7 +5,6 @@ adjective (linguistic); "the" occurs, "the" stands before "a" (surface). A parad
 only the features vary; domains share no noun, verb, adjective or predicate.
 """
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +13,17 @@ from hatchery.embedded import lexicon
 from hatchery.embedded.draws import ADJECTIVES, Draw
 from hatchery.embedded.rows import Row, RowTask
 
-# Type and description of each feature.
-_DESCRIPTIONS: dict[str | None, tuple[str | None, str | None]] = {
-    "main_verb": ("syntactic_construction", "Is the main verb in the 'ing' form?"),
-    "control_raising": ("syntactic_construction", "Is the sentence a control construction?"),
-    "syntactic_category": ("syntactic_category", "Does the sentence have an adjective?"),
-    "lexical_content_the": ("lexical_content", "Does the sentence contain 'the'?"),
-    "relative_token_position": ("relative_token_position", "Does 'the' precede 'a'?"),
-    None: (None, None),
+# What each feature is described by.
+_QUESTIONS: dict[str | None, str] = {
+    "main_verb": "Is the main verb in the 'ing' form?",
+    "control_raising": "Is the sentence a control construction?",
+    "syntactic_category": "Does the sentence have an adjective?",
+    "lexical_content_the": "Does the sentence contain 'the'?",
+    "relative_token_position": "Does 'the' precede 'a'?",
 }
+# The types of features that are not called like them.
+_TYPES: dict[str | None, str] = dict.fromkeys(("main_verb", "control_raising"), "syntactic_construction")
+_TYPES["lexical_content_the"] = "lexical_content"
 # What each linguistic feature may look like: the sentence without it and with it.
 _FRAMES: dict[str, tuple[tuple[str, str], ...]] = {
     "main_verb": (
@@ -97,47 +98,43 @@ class Dataset:
 
     def task(self, split: str) -> RowTask:
         """The training file (`train`: in-domain, features agree) or the validation file (`test`: all conditions)."""
-        return RowTask(lambda rng, group: self._rows(rng, group, split), ("sentence",))
-
-    def _rows(self, rng: random.Random, group: int, split: str) -> list[Row]:
-        agreeing = [(1, 1), (0, 0)]
-        parts = [(agreeing, ["training"] * 2)]
+        parts = [[("training", 1, 1), ("training", 0, 0)]]
         if split == "test" and self.control:
-            parts.append((agreeing, ["test"] * 2))
+            parts.append([("test", 1, 1), ("test", 0, 0)])
         elif split == "test":
-            parts.append(([*agreeing, (1, 0), (0, 1)], ["control"] * 2 + ["test"] * 2))
-        rows: list[Row] = []
-        (kind, question), (surface_kind, surface_question) = (
-            _DESCRIPTIONS[feature] for feature in (self.linguistic, self.surface)
-        )
-        for domain, (values, conditions) in enumerate(parts):
-            texts = self.sentences(Draw(rng), domain, values)
-            for text, (linguistic, surface), condition in zip(texts, values, conditions, strict=True):
-                rows.append(
-                    {
-                        "sentence": text,
-                        "condition": condition,
-                        "linguistic_feature_label": linguistic if self.linguistic else None,
-                        "surface_feature_label": surface if self.surface else None,
-                        "UID": self.stem,
-                        "linguistic_feature_type": kind,
-                        "linguistic_feature_description": question,
-                        "surface_feature_type": surface_kind,
-                        "surface_feature_description": surface_question,
-                        "control_paradigm": self.control,
-                        "sentenceID": len(rows),
-                        "paradigmID": group,
-                        "split": split,
-                        "label": linguistic if self.linguistic else surface,
-                    }
-                )
-        return rows
+            parts.append([("control", 1, 1), ("control", 0, 0), ("test", 1, 0), ("test", 0, 1)])
+
+        def make(draw: Draw, group: int) -> list[Row]:
+            told = [
+                (*row, text)
+                for domain, part in enumerate(parts)
+                for row, text in zip(part, self.sentences(draw, domain, [row[1:] for row in part]), strict=True)
+            ]
+            return [
+                {
+                    "sentence": text,
+                    "condition": condition,
+                    "linguistic_feature_label": linguistic if self.linguistic else None,
+                    "surface_feature_label": surface if self.surface else None,
+                    "UID": self.stem,
+                    "linguistic_feature_type": _TYPES.get(self.linguistic, self.linguistic),
+                    "linguistic_feature_description": _QUESTIONS.get(self.linguistic),
+                    "surface_feature_type": _TYPES.get(self.surface, self.surface),
+                    "surface_feature_description": _QUESTIONS.get(self.surface),
+                    "control_paradigm": self.control,
+                    "sentenceID": number,
+                    "paradigmID": group,
+                    "split": split,
+                    "label": linguistic if self.linguistic else surface,
+                }
+                for number, (condition, linguistic, surface, text) in enumerate(told)
+            ]
+
+        return RowTask(make, ("sentence",), self.stem, numbers=False)
 
 
 DATASETS = (
-    Dataset("main_verb_control", "main_verb", None),
-    Dataset("control_raising_control", "control_raising", None),
-    Dataset("syntactic_category_control", "syntactic_category", None),
+    *(Dataset(f"{feature}_control", feature, None) for feature in _FRAMES),
     Dataset("lexical_content_the_control", None, "lexical_content_the"),
     Dataset("relative_position_control", None, "relative_token_position"),
     Dataset("main_verb_lexical_content_the", "main_verb", "lexical_content_the"),

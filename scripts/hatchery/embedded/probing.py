@@ -5,7 +5,7 @@ sentence. The CoNLL-U file has comments, multiword tokens for contracted negatio
 """
 
 import random
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from itertools import combinations
 from typing import Any
 
@@ -23,17 +23,17 @@ def _target(label: str, *spans: Span) -> Target:
     return {**numbered, "label": label, "info": {}}
 
 
-def pos_targets(analysis: Analysis) -> list[list[Target]]:
+def pos(analysis: Analysis) -> list[list[Target]]:
     """The Penn Treebank tag of every word. Solved by context for that, her, and verb forms such as found."""
     return [[_target(token.xpos, (index, index + 1)) for index, token in enumerate(analysis.tokens)]]
 
 
-def ner_targets(analysis: Analysis) -> list[list[Target]]:
+def ner(analysis: Analysis) -> list[list[Target]]:
     """The type of every noun phrase. Solved by its head, which need not be its last noun: "the boy near the mill"."""
     return [[_target(label, span) for span, label in sorted(analysis.entities)]]
 
 
-def srl_targets(analysis: Analysis) -> list[list[Target]]:
+def srl(analysis: Analysis) -> list[list[Target]]:
     """Roles of each predicate's arguments. Solved by structure: the same phrases are ARG0 here and ARG1 there."""
     return [
         [_target(role, (frame.predicate, frame.predicate + 1), span) for span, role in sorted(frame.arguments)]
@@ -41,21 +41,13 @@ def srl_targets(analysis: Analysis) -> list[list[Target]]:
     ]
 
 
-def coreference_targets(analysis: Analysis) -> list[list[Target]]:
+def coref(analysis: Analysis) -> list[list[Target]]:
     """ "1" for two mentions of the same, "0" for others. Solved by gender, and by reflexive against plain pronoun."""
     mentions = sorted(analysis.mentions)
     if not any(analysis.tokens[start].upos == "PRON" for (start, _), _ in mentions):
         return []
     pairs = combinations(mentions, 2)
     return [[_target(str(int(one == other)), span, other_span) for (span, one), (other_span, other) in pairs]]
-
-
-JIANT_TASKS: dict[str, Callable[[Analysis], list[list[Target]]]] = {
-    "pos": pos_targets,
-    "ner": ner_targets,
-    "srl": srl_targets,
-    "coref": coreference_targets,
-}
 
 
 def _drawn(count: int, stream: str, taken: Container[str], seen: set[str]) -> list[Analysis]:
@@ -83,7 +75,7 @@ def analysed_files(count: int, stream: str, taken: Container[str]) -> Iterator[t
     seen: set[str] = set()
     for split, conllu_split, number in (("train", "train", count), ("development", "dev", count // 2)):
         analyses = _drawn(number, f"{stream}/{split}", taken, seen)
-        for task, targets_of in JIANT_TASKS.items():
+        for task in (pos, ner, srl, coref):
             # A sentence without targets has no record.
             records = [
                 {
@@ -92,10 +84,10 @@ def analysed_files(count: int, stream: str, taken: Container[str]) -> Iterator[t
                     "info": {"document_id": f"demo/{split}", "sentence_id": index},
                 }
                 for index, analysis in enumerate(analyses)
-                for targets in targets_of(analysis)
+                for targets in task(analysis)
                 if targets
             ]
-            yield f"edge_probing/{task}.{split}.json", json_lines(records)
+            yield f"edge_probing/{task.__name__}.{split}.json", json_lines(records)
         blocks = (
             f"# sent_id = demo-{conllu_split}-{index}\n# text = {text_of(analysis.words)}\n"
             + "".join("\t".join(row) + "\n" for row in _conllu_rows(analysis))

@@ -24,29 +24,31 @@ _SHORT = 5
 class RowTask:
     """`make` draws the rows of the group with this number; `fresh` names the fields whose texts must be new.
 
-    Fresh fields hold no sentence of the corpora beyond a few words, and those of two groups never agree.
+    Fresh fields hold no sentence of the corpora beyond a few words, and those of two groups never agree. Rows stand in
+    random order, most with their numbers; those that come numbered (of passages, of pairs) stay as they were drawn.
     """
 
-    make: Callable[[random.Random, int], list[Row]]
+    make: Callable[[Draw, int], list[Row]]
     fresh: tuple[str, ...]
     name: str = ""
+    numbers: bool = True
 
     def key(self, row: Row) -> tuple[str, ...]:
         """What makes two rows the same, in whatever order they name their texts."""
         return tuple(sorted(row[name] for name in self.fresh))
 
 
-def grouped(*fresh: str) -> Callable[[Callable[[Draw, int], list[Row]]], RowTask]:
+def grouped(*fresh: str, numbers: bool = True) -> Callable[[Callable[[Draw, int], list[Row]]], RowTask]:
     """The task of a function that makes the rows of a group; it is called like the function."""
-    return lambda make: RowTask(lambda rng, group: make(Draw(rng), group), fresh, make.__name__)
+    return lambda make: RowTask(make, fresh, make.__name__, numbers)
 
 
 def labelled(*fresh: str, labels: int = 2) -> Callable[[Callable[[Draw, int, int], Row]], RowTask]:
     """The same of a function that makes the row of one label, without the label; a group has one row for each."""
 
     def task(make: Callable[[Draw, int, int], Row]) -> RowTask:
-        def group_of(rng: random.Random, group: int) -> list[Row]:
-            return [{**make(Draw(rng), label, group), "label": label} for label in range(labels)]
+        def group_of(draw: Draw, group: int) -> list[Row]:
+            return [{**make(draw, label, group), "label": label} for label in range(labels)]
 
         return RowTask(group_of, fresh, make.__name__)
 
@@ -67,10 +69,9 @@ def _draw(stream: str, task: RowTask, count: int, taken: Container[str], seen: s
     rows: list[Row] = []
     groups = 0
     for _ in range(50 * count + 1000):
-        group = task.make(rng, groups)
+        group = task.make(Draw(rng), groups)
         if groups and len(rows) + len(group) > count:
-            # Rows that come numbered belong to passages; those of one passage stay together, as published.
-            return rows if "idx" in rows[0] else numbered(rng, rows)
+            return rows if rows[0].keys() & {"idx", "row"} else shuffled(rng, rows, task.numbers)
         keys = {task.key(row) for row in group}
         if not keys & seen and not any(_known(row[name], taken) for row in group for name in task.fresh):
             seen |= keys
@@ -79,10 +80,10 @@ def _draw(stream: str, task: RowTask, count: int, taken: Container[str], seen: s
     raise ConfigError(f"examples_per_suite_task: {stream} cannot make {count} different rows")
 
 
-def numbered(rng: random.Random, rows: list[Row]) -> list[Row]:
-    """The rows in random order, with their numbers."""
+def shuffled(rng: random.Random, rows: list[Row], numbers: bool = True) -> list[Row]:
+    """The rows in random order, with their numbers or without."""
     rng.shuffle(rows)
-    return [{**row, "idx": index} for index, row in enumerate(rows)]
+    return [{**row, "idx": index} if numbers else row for index, row in enumerate(rows)]
 
 
 def _known(text: str, taken: Container[str]) -> bool:

@@ -4,7 +4,6 @@ Pairs come as mirrored twins, as all minimal pairs of the language do: what stan
 in the bad text of its twin (evaluation.md 4.2). Question and answer are divided by a newline.
 """
 
-import random
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -14,45 +13,42 @@ from hatchery.embedded.lexicon import INTRANSITIVE, MOODS, NAMES, NUMBERS, PERSO
 from hatchery.embedded.rows import Row, RowTask
 from hatchery.embedded.scenes import GENERAL_VERBS, Words
 
+Texts = tuple[str, ...]
 # The fragment, the contrast, and the pairs of one group: good and bad text.
-Contrasts = tuple[str, str, list[tuple[str, str]]]
+Contrasts = tuple[str, str, list[Texts]]
+_WATCHING = tuple(verb for verb in PERSON_VERBS if verb.base in {"watch", "draw", "follow", "help", "visit"})
+# Question and answer of each kind; C and I are the copula and the pronoun of the things.
+_TURNS = {
+    "where": ("where C the Q T.n ?", "I C P"),
+    "whether": ("did A V.base B P ?", "yes"),
+    "who": ("who W the Q T.n ?", "B"),
+    "what": ("what did A W.base P ?", "the Q T.n"),
+}
+_EASY = tuple(pairwise(("where", "whether", "who", "where", "what", "whether")))
 
 
 def _adjectives(draw: Draw) -> Words:
     return pick_adjectives(draw.rng)
 
 
+def _exchanged(one: Texts, other: Texts) -> list[Texts]:
+    """Each of two questions with its answer, not with the other one's."""
+    return [(f"{ask}\n{its}", f"{ask}\n{others}") for (ask, its), (_, others) in ((one, other), (other, one))]
+
+
 def hypernym(draw: Draw, group: int) -> Contrasts:
     """ "Tom found a hammer, so Tom found a tool" and not the other way round; under a negation the other way round."""
     draw(A_=NAMES, V=GENERAL_VERBS, P=place, N=CLASSIFIED)
-    up, down = (
-        [draw.text(f"A {verb} a {one} P , so A {verb} a {other} P") for verb in ACTED]
-        for one, other in (("N", "N.category"), ("N.category", "N"))
-    )
-    return draw.slots["V"].base, "inclusion_direction", [(up[0], down[0]), (down[1], up[1])]
+    up, down = "A {0} a N P , so A {0} a N.category P", "A {0} a N.category P , so A {0} a N P"
+    plain, negated = (draw.each(up.format(verb), down.format(verb)) for verb in ACTED)
+    return draw.slots["V"].base, "inclusion_direction", [plain, negated[::-1]]
 
 
-def _exchanged(*turns: tuple[str, str]) -> list[tuple[str, str]]:
-    """Each of two questions with its answer, not with the other one's."""
-    (one, its), (other, others) = turns
-    return [(f"{one}\n{its}", f"{one}\n{others}"), (f"{other}\n{others}", f"{other}\n{its}")]
-
-
-def _turns(draw: Draw, kind: str) -> tuple[str, str]:
-    """A question of one kind, and an answer that fits."""
+def _turns(draw: Draw, kind: str) -> Texts:
     draw(A_B=NAMES, V=PERSON_VERBS, T=THINGS, n=NUMBERS, W=GENERAL_VERBS, Q=_adjectives, P=place)
     plural = draw.slots["n"] == "plural"
-    copula, pronoun = ("are", "they") if plural else ("is", "it")
-    question, answer = {
-        "where": (f"where {copula} the Q T.n ?", f"{pronoun} {copula} P"),
-        "whether": ("did A V.base B P ?", "yes"),
-        "who": ("who W the Q T.n ?", "B"),
-        "what": ("what did A W.base P ?", "the Q T.n"),
-    }[kind]
-    return draw.text(question), draw.text(answer)
-
-
-_EASY = tuple(pairwise(("where", "whether", "who", "where", "what", "whether")))
+    draw(C="are" if plural else "is", I="they" if plural else "it")
+    return draw.each(*_TURNS[kind])
 
 
 def qa_congruence_easy(draw: Draw, group: int) -> Contrasts:
@@ -64,26 +60,23 @@ def qa_congruence_easy(draw: Draw, group: int) -> Contrasts:
 def qa_congruence_tricky(draw: Draw, group: int) -> Contrasts:
     """The wrong answer repeats words of the question: "Where did Tom see the dog?" - "Near the lake." / "The dog."."""
     draw(A_=NAMES, V=GENERAL_VERBS, P=place, T=THINGS, n=NUMBERS)
-    where = draw.text("where did A V.base the T.n ?"), draw.text("P")
-    what = draw.text("what did A V.base P ?"), draw.text("the T.n")
+    where, what = draw.each("where did A V.base the T.n ?", "P"), draw.each("what did A V.base P ?", "the T.n")
     return "where_what", "answer_type_with_lure", _exchanged(where, what)
 
 
 def subject_aux_inversion(draw: Draw, group: int) -> Contrasts:
     """ "Has the boy that is watching the dog slept?", not "Is the boy that watching the dog has slept?": the auxiliary
     of the main clause comes first, not the nearer one."""
-    draw(N=PERSONS, Q=_adjectives, T=THINGS)
-    draw(V=[verb for verb in PERSON_VERBS if verb.base in {"watch", "draw", "follow", "help", "visit"}])
-    draw(W=INTRANSITIVE, P=place)
+    draw(N=PERSONS, Q=_adjectives, T=THINGS, V=_WATCHING, W=INTRANSITIVE, P=place)
     pairs = [
-        (
-            draw.text(f"{main} the Q N that {near} V.{inner} the T W.{outer} P ?"),
-            draw.text(f"{near} the Q N that V.{inner} the T {main} W.{outer} P ?"),
-        )
-        for near, inner, main, outer in (
-            ("is", "progressive", "has", "participle"),
-            ("has", "participle", "is", "progressive"),
-        )
+        draw.each(
+            "has the Q N that is V.progressive the T W.participle P ?",
+            "is the Q N that V.progressive the T has W.participle P ?",
+        ),
+        draw.each(
+            "is the Q N that has V.participle the T W.progressive P ?",
+            "has the Q N that V.participle the T is W.progressive P ?",
+        ),
     ]
     return draw.slots["W"].base, "main_or_embedded_auxiliary", pairs
 
@@ -93,20 +86,17 @@ def turn_taking(draw: Draw, group: int) -> Contrasts:
     draw(P=place, M=MOODS)
     if group % 2:
         draw(A_=MEN, B_=WOMEN, V=GENERAL_VERBS, T=THINGS)
-        he, she = (
-            (draw.text(f"did {name} V.base the T P ?"), draw.text(f"yes , {pronoun} was M"))
-            for name, pronoun in (("A", "he"), ("B", "she"))
-        )
+        he = draw.each("did A V.base the T P ?", "yes , he was M")
+        she = draw.each("did B V.base the T P ?", "yes , she was M")
         return "question_answer", "gender_of_pronoun", _exchanged(he, she)
     draw(T=THINGS, Q=_adjectives)
-    it = draw.text("where is the Q T ?"), draw.text("it is P")
-    they = draw.text("where are the Q T.plural ?"), draw.text("they are P")
+    it, they = draw.each("where is the Q T ?", "it is P"), draw.each("where are the Q T.plural ?", "they are P")
     return "question_answer", "number_of_pronoun", _exchanged(it, they)
 
 
 def _task(contrasts: Callable[[Draw, int], Contrasts]) -> RowTask:
-    def make(rng: random.Random, group: int) -> list[Row]:
-        fragment, contrast, pairs = contrasts(Draw(rng), group)
+    def make(draw: Draw, group: int) -> list[Row]:
+        fragment, contrast, pairs = contrasts(draw, group)
         fixed = {"fragment": fragment, "contrast": contrast}
         return [
             {"row": len(pairs) * group + index, **fixed, "sentence_good": good, "sentence_bad": bad}

@@ -12,7 +12,7 @@ from hatchery.embedded.draws import THINGS
 from hatchery.embedded.grammar import EVENT_TENSES, Clause, choose, noun_phrase, pick_adjectives, stated, text_of
 from hatchery.embedded.lexicon import NUMBERS
 from hatchery.embedded.paradigms import PARADIGMS
-from hatchery.embedded.rows import Row, numbered
+from hatchery.embedded.rows import Row, shuffled
 from hatchery.embedded.scenes import GENERAL_VERBS, Scene
 from hatchery.embedded.settings import LONG_TASKS
 
@@ -49,7 +49,7 @@ TASKS = dict(zip(LONG_TASKS, (acceptability, entailment), strict=True))
 
 
 def task_rows(name: str, count: int, seed: int, split: str, taken: Container[str]) -> list[Row]:
-    """`count` rows, both labels in turn, no first text of which is in `taken`, shuffled and numbered."""
+    """`count` rows, both labels in turn, no first text of which is in `taken`, shuffled and shuffled."""
     rng = random.Random(f"{seed}/{name}/{split}")
     rows: dict[str, Row] = {}
     while len(rows) < count:
@@ -58,4 +58,4 @@ def task_rows(name: str, count: int, seed: int, split: str, taken: Container[str
         text = next(iter(row.values()))
         if text not in taken:
             rows.setdefault(text, row)
-    return numbered(rng, [*rows.values()])
+    return shuffled(rng, [*rows.values()])
