@@ -92,6 +92,16 @@ def test_every_epoch_has_each_pair_once_in_batches_within_the_budget(
             assert len(chosen) == 1 or pairs.lengths[chosen, 1].sum() <= budget
 
 
+@pytest.mark.parametrize("count", [101, 103, 110])
+def test_batches_are_about_equally_large_so_none_is_left_with_a_pair_alone(make_traceable: Made, count: int) -> None:
+    # Ten tokens with the end: ten pairs in a batch of 100 tokens.
+    pairs = pairs_of(make_traceable([[9, 9]] * count, "roberta"))
+    sizes = [len(pairs.batch_at(0, step, 100)[1]) for step in range(pairs.batches_per_epoch(100))]
+    assert len(sizes) == 11
+    assert min(sizes) == pairs.smallest_batch(100) >= 9
+    assert max(sizes) <= 10
+
+
 def test_batches_are_a_function_of_seed_and_step_alone(make_collection: Made) -> None:
     collection = make_collection(LENGTHS * 20)
     forwards = [pairs_of(collection).batch_at(3, step, 40)[1].tolist() for step in range(40)]

@@ -72,11 +72,6 @@ class TranslationPairs:
         return self._documents.n_documents - len(self)
 
     @property
-    def pad_id(self) -> int:
-        """The id that fills both sides."""
-        return self._special.pad
-
-    @property
     def fillers(self) -> Mapping[str, int | bool]:
         """What fills each tensor of a batch on the right."""
         pad = self._special.pad
@@ -137,13 +132,25 @@ class TranslationPairs:
         chosen = int(shuffled[number])
         return epoch, order[cuts[chosen] : cuts[chosen + 1]]
 
+    def smallest_batch(self, budget: int) -> int:
+        """Pairs of the smallest batch of at most `budget` target tokens; 0 where there is no pair at all."""
+        return int(np.diff(self._cuts(budget)).min(initial=len(self)))
+
     def _batch_cuts(self, budget: int) -> np.ndarray:
-        """Where batches begin in the pairs by length, and the end: they depend on the lengths alone."""
-        until = np.cumsum(np.sort(self.lengths[:, 1]))
-        cuts = [0]
-        while cuts[-1] < len(until):
-            done = until[cuts[-1] - 1] if cuts[-1] else 0
-            cuts.append(max(cuts[-1] + 1, int(np.searchsorted(until, done + budget, side="right"))))
+        """Where batches begin in the pairs by length, and the end: they depend on the lengths alone.
+
+        There are as few batches as the budget allows, and they are about equally large, so that there is no small last
+        one: each cut is as near to an equal share as the budget of the batches before and behind it allows.
+        """
+        tokens = np.sort(self.lengths[:, 1])
+        until = np.concatenate([[0], np.cumsum(tokens)])
+        # The first batch of pairs from the longest on is the last one by length.
+        earliest = len(tokens) - _full_cuts(np.concatenate([[0], np.cumsum(tokens[::-1])]), budget)[::-1]
+        cuts, number = [0], len(earliest) - 1
+        for batch in range(1, number + 1):
+            equal = int(np.searchsorted(until, batch * until[-1] / number))
+            wanted = max(equal, int(earliest[batch]), cuts[-1] + 1)
+            cuts.append(min(wanted, _end_of_batch(until, cuts[-1], budget)))
         return np.array(cuts, dtype=np.int64)
 
     def _epoch_order(self, seed: int, epoch: int, budget: int) -> tuple[np.ndarray, np.ndarray]:
@@ -158,6 +165,19 @@ class TranslationPairs:
 def target_ids(pairs: TranslationPairs) -> Iterator[np.ndarray]:
     """The targets of all examples, without ends."""
     return (pairs.sides(index)[1] for index in range(len(pairs)))
+
+
+def _end_of_batch(until: np.ndarray, start: int, budget: int) -> int:
+    """The end of the largest batch from pair `start` on; `until` are the tokens before each pair, and all of them."""
+    return max(start + 1, int(np.searchsorted(until, until[start] + budget, side="right")) - 1)
+
+
+def _full_cuts(until: np.ndarray, budget: int) -> np.ndarray:
+    """Where batches begin that are as large as the budget allows, and the end."""
+    cuts = [0]
+    while cuts[-1] < len(until) - 1:
+        cuts.append(_end_of_batch(until, cuts[-1], budget))
+    return np.array(cuts, dtype=np.int64)
 
 
 def _side_lengths(documents: DocumentCollection) -> np.ndarray:
