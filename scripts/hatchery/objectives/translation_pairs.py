@@ -45,7 +45,7 @@ class TranslationPairs:
         """`longest` are the most tokens of a side, its end counted.
 
         With `filtered`, longer pairs and those of too different lengths are left out; else longer sides are cut. Raises
-        TrainingError for a document that is no pair.
+        TrainingError for a document that is no pair, and where the filter leaves none.
         """
         self._documents, self._special, self._longest = documents, special, longest
         self._backward = rules.direction == "backward"
@@ -58,6 +58,8 @@ class TranslationPairs:
             if rules.longest_ratio is not None:
                 kept &= lengths.max(axis=1) <= rules.longest_ratio * lengths.min(axis=1)
         self._numbers = np.flatnonzero(kept)
+        if filtered and not len(self._numbers):
+            raise TrainingError("the split holds no pair of sentences within the limits of length and ratio")
         self.lengths = np.minimum(lengths[kept] + 1, longest)
         """Tokens of source and target, their ends counted: int64 [pairs, 2]."""
         self._order = lru_cache(maxsize=2)(self._epoch_order)
@@ -78,10 +80,15 @@ class TranslationPairs:
         return {"input_ids": pad, "attention_mask": False, "target_ids": pad, "labels": UNLABELLED}
 
     def sides(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of source and target of a pair, without ends."""
+        """The ids of source and target of a pair, without ends, cut to the most tokens of a side."""
+        source, target = self.whole_sides(index)
+        return source[: self._longest - 1], target[: self._longest - 1]
+
+    def whole_sides(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of source and target of a pair, without ends, however many there are."""
         document = self._documents.document(int(self._numbers[index]))
         cut = int(document.sentence_starts[1])
-        first, second = document.ids[:cut][: self._longest - 1], document.ids[cut:][: self._longest - 1]
+        first, second = document.ids[:cut], document.ids[cut:]
         return (second, first) if self._backward else (first, second)
 
     def batch(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> dict[str, Tensor]:
@@ -121,11 +128,8 @@ class TranslationPairs:
     def batch_at(self, seed: int, step: int, budget: int) -> tuple[int, np.ndarray]:
         """Epoch and pairs (int64) of the batch of step number `step`, counted from 0: at most `budget` target tokens.
 
-        Pairs of the same lengths are shuffled anew in every epoch, and so are the batches. Raises TrainingError when
-        there is no pair at all.
+        Pairs of the same lengths are shuffled anew in every epoch, and so are the batches.
         """
-        if not len(self):
-            raise TrainingError("the training split holds no pair of sentences within the limits of length and ratio")
         cuts = self._cuts(budget)
         epoch, number = divmod(step, len(cuts) - 1)
         order, shuffled = self._order(seed, epoch, budget)
@@ -133,8 +137,8 @@ class TranslationPairs:
         return epoch, order[cuts[chosen] : cuts[chosen + 1]]
 
     def smallest_batch(self, budget: int) -> int:
-        """Pairs of the smallest batch of at most `budget` target tokens; 0 where there is no pair at all."""
-        return int(np.diff(self._cuts(budget)).min(initial=len(self)))
+        """Pairs of the smallest batch of at most `budget` target tokens."""
+        return int(np.diff(self._cuts(budget)).min())
 
     def _batch_cuts(self, budget: int) -> np.ndarray:
         """Where batches begin in the pairs by length, and the end: they depend on the lengths alone.

@@ -6,7 +6,7 @@ divided, what is measured beside it, and what development text is asked. The def
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -73,6 +73,14 @@ class Objective(ABC):
         Their number may differ from step to step, so that batches can be made by tokens.
         """
         return shuffled(examples, seed, step, batch_size)
+
+    def smallest_batch(self, make_examples: Callable[[], Examples], batch_size: int) -> int:
+        """Sequences of the smallest batch; `make_examples` gives those of training, and is called only if asked for."""
+        return batch_size
+
+    def measures(self, make_examples: Callable[[], Examples]) -> dict[str, Any]:
+        """What the run's manifest says of the training examples; `make_examples` gives them where that is asked for."""
+        return {}
 
     @abstractmethod
     def terms(self, output: Any) -> tuple[Term, ...]:
