@@ -86,10 +86,6 @@ class Objective(ABC):
     def terms(self, output: Any) -> tuple[Term, ...]:
         """The terms of the loss in what the model returns for a micro-batch, one for each number of `counted`."""
 
-    def early_evaluations(self, interval: int) -> tuple[int, ...]:
-        """Steps after which development text is scored besides those at the interval; 0 is before the first."""
-        return ()
-
     def development(
         self, examples: Examples, sequences: int, share: int, topology: Topology, tokenizer: Path | None = None
     ) -> Development:

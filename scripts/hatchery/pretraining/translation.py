@@ -74,11 +74,6 @@ class TranslationObjective(Objective):
             self._unigram, self._entropy = torch.from_numpy(unigram).float(), entropy(unigram)
         return shards
 
-    def early_evaluations(self, interval: int) -> tuple[int, ...]:
-        """Before the first step, and after the interval's half, its quarter and so on."""
-        halvings = self.settings.early_evaluations
-        return (0, *(interval >> times for times in range(1, halvings + 1) if interval >> times)) if halvings else ()
-
     def examples(self, shards: TokenShards, sequence_length: int) -> TranslationPairs:
         """The pairs of a split; of the training split, those within the limits of length and ratio."""
         return self._pairs(shards, sequence_length, filtered=shards.split == TRAINING_SPLIT)
