@@ -8,7 +8,12 @@ import pytest
 
 from hatchery.errors import ConfigError, EvaluationError, ManifestError
 from hatchery.evaluation.minimal_pairs.stage import score_minimal_pairs
-from hatchery.storage.manifests import read_manifest
+from hatchery.modeling.families import model_config
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.language_model import build_language_model
+from hatchery.modeling.store import save_model
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 SETTINGS = {
     "stage": "score_minimal_pairs",
@@ -36,6 +41,22 @@ def score(model, source, output, settings=SETTINGS, runtime=RUNTIME):
 
 def rows_of(folder):
     return {(row["paradigm"], row["pair_id"]): row for row in pq.read_table(folder / "scores.parquet").to_pylist()}
+
+
+def test_a_model_that_translates_is_refused(model_manifest, make_source, json_lines, tmp_path):
+    sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    tokenizer = model_manifest.parent / "tokenizer.json"
+    vocabulary = load_tokenizer(tokenizer).vocabulary_size
+    model = build_language_model(model_config({"family": "encoder_decoder", **sizes, "vocab_size": vocabulary}))
+    initialise_(model, seed=0)
+    copy = tmp_path / "model"
+    with stage_run(copy / "manifest.json", {"stage": "pretrain", "stage_version": 1}) as run:
+        (copy / "tokenizer.json").write_bytes(tokenizer.read_bytes())
+        for path in [*save_model(copy, model), copy / "tokenizer.json"]:
+            run.add_output(path)
+    source = make_source({"pairs.jsonl": json_lines(PAIRS)})
+    with pytest.raises(EvaluationError, match="this model translates, expected one that was trained with task masked"):
+        score(copy / "manifest.json", source, tmp_path / "out")
 
 
 def test_a_suite_is_scored_into_two_tables_that_agree(model_manifest, make_source, json_lines, tmp_path):

@@ -71,10 +71,9 @@ def test_a_document_that_is_no_pair_is_named(make_collection: Made) -> None:
         pairs_of(make_collection([[2, 2], [1, 2, 3]]))
 
 
-def test_no_pair_within_the_limits_is_an_error_at_the_first_batch(make_collection: Made) -> None:
-    pairs = pairs_of(make_collection([[2, 9]]), longest_ratio=1.5)
+def test_no_pair_within_the_limits_is_an_error(make_collection: Made) -> None:
     with pytest.raises(TrainingError, match="no pair of sentences within the limits"):
-        pairs.batch_at(0, 0, 100)
+        pairs_of(make_collection([[2, 9]]), longest_ratio=1.5)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -90,6 +89,16 @@ def test_every_epoch_has_each_pair_once_in_batches_within_the_budget(
         assert Counter(np.concatenate([chosen for _, chosen in drawn]).tolist()) == Counter(range(len(lengths)))
         for _, chosen in drawn:
             assert len(chosen) == 1 or pairs.lengths[chosen, 1].sum() <= budget
+
+
+@pytest.mark.parametrize("count", [101, 103, 110])
+def test_batches_are_about_equally_large_so_none_is_left_with_a_pair_alone(make_traceable: Made, count: int) -> None:
+    # Ten tokens with the end: ten pairs in a batch of 100 tokens.
+    pairs = pairs_of(make_traceable([[9, 9]] * count, "roberta"))
+    sizes = [len(pairs.batch_at(0, step, 100)[1]) for step in range(pairs.batches_per_epoch(100))]
+    assert len(sizes) == 11
+    assert min(sizes) == pairs.smallest_batch(100) >= 9
+    assert max(sizes) <= 10
 
 
 def test_batches_are_a_function_of_seed_and_step_alone(make_collection: Made) -> None:

@@ -240,6 +240,27 @@ def test_token_shards_count_when_they_are_there(token_data, tmp_path):
     assert shards_on_disk(tmp_path / "manifest.json") is None
 
 
+@pytest.mark.parametrize(("early", "more"), [(0, 0), (1, 2), (2, 3)])
+def test_translation_counts_both_sides_and_early_evaluations_and_says_what_is_left_out(pretrain_slice, early, more):
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2}
+    slice_ = pretrain_slice(
+        model={"family": "encoder_decoder", **sizes},
+        objective={"task": "translation", "early_evaluations": early},
+        long=None,
+        steps=100,
+        batch_size=6400,
+        sequence_length=64,
+        evaluation_interval_steps=20,
+        evaluation_sequences=50,
+    )
+    cost = cost_of(slice_)
+    assert (cost.sequences, cost.tokens) == (100 * 100, 2 * 100 * 6400)
+    # A forward pass of a pair is a third of training on it.
+    assert cost.development_flops == pytest.approx(cost.training_flops / 10_000 / 3 * 50 * (5 + more))
+    settings = settings_of([slice_])
+    assert "The beam search over development pairs and test sets is left out" in cost_markdown(settings, [cost])
+
+
 # The tables.
 
 

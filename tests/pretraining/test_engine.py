@@ -11,12 +11,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.pretraining.batches import TrainingBatches
 from hatchery.pretraining.data_order import Phase, epoch_permutation
-from hatchery.pretraining.engine import Engine, Update, deepspeed_configuration
+from hatchery.pretraining.engine import Engine, Update, deepspeed_configuration, recompute_layers_
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.precision import LossScaler, Precision, resolve_precision
 from hatchery.pretraining.processes import sum_over_processes
@@ -281,6 +282,56 @@ def test_compiling_keeps_the_names_of_the_parameters() -> None:
     Engine(model, build_optimizer(model, OPTIMIZER), 1.0, FP32, CPU, SINGLE_PROCESS, compiled=True)
     assert list(model.state_dict()) == names and not any("_orig_mod" in name for name in names)
     assert model._compiled_call_impl is not None
+
+
+def test_zero_gathers_the_state_on_the_cpu_and_takes_it_back() -> None:
+    model, again = make_model(), make_model()
+    optimizers = [build_optimizer(one, replace(OPTIMIZER, name="adamw")) for one in (model, again)]
+    with Engine(model, optimizers[0], 1.0, FP32, CPU, SINGLE_PROCESS, zero_stage=1) as engine:
+        one_step(engine, make_batch(6, 0))
+        state = engine.whole_optimizer().state
+        moments = {name: state[parameter] for name, parameter in model.named_parameters()}
+        assert all(tensor.device.type == "cpu" for found in moments.values() for tensor in found.values())
+        assert all(bool(found["exp_avg_sq"].any()) for name, found in moments.items() if name.endswith("weight"))
+    for name, parameter in again.named_parameters():
+        optimizers[1].state[parameter] = moments[name]
+    with Engine(again, optimizers[1], 1.0, FP32, CPU, SINGLE_PROCESS, zero_stage=1) as engine:
+        filled = engine.whole_optimizer().state
+        for name, parameter in again.named_parameters():
+            assert all(torch.equal(filled[parameter][key], moments[name][key]) for key in moments[name])
+
+
+def test_an_exception_that_passes_asks_no_other_process_for_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model()
+    engine = Engine(
+        model, build_optimizer(model, replace(OPTIMIZER, name="adamw")), 1.0, FP32, CPU, SINGLE_PROCESS, zero_stage=1
+    )
+
+    def asked() -> None:
+        raise AssertionError("other processes may be gone")
+
+    monkeypatch.setattr(engine, "whole_parameters", asked)
+    with pytest.raises(KeyboardInterrupt), engine:
+        raise KeyboardInterrupt
+
+
+def test_recomputed_decoder_layers_have_the_gradients_of_kept_ones() -> None:
+    sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+    model = build_language_model(model_config({"family": "encoder_decoder", **sizes, "vocab_size": 20}))
+    initialise_(model, 5)
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(7, 20, (3, 3, 6), generator=generator)
+    found = []
+    for recomputed in (False, True):
+        layers = recompute_layers_(model) if recomputed else []
+        assert len(layers) == (4 if recomputed else 0)
+        torch.manual_seed(1)
+        model.train()
+        model.zero_grad()
+        model(ids[0], torch.ones(3, 6, dtype=torch.bool), ids[1], ids[2]).loss_sum.backward()
+        found.append([parameter.grad for parameter in model.parameters() if parameter.grad is not None])
+    assert len(found[0]) == len(found[1]) > 0
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
 PROBE = """

@@ -253,11 +253,12 @@ def expected_of_adamw(make_command: Callable[..., Any]) -> list[float]:
     return losses(command)
 
 
-@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+@pytest.mark.parametrize(("stage", "micro_batch_size"), [(0, None), (1, None), (2, None), (3, None), (2, 8), (3, 8)])
 def test_two_processes_of_any_zero_stage_have_the_losses_of_one_and_give_a_whole_model(
-    make_command: Callable[..., Any], expected_of_adamw: list[float], stage: int
+    make_command: Callable[..., Any], expected_of_adamw: list[float], stage: int, micro_batch_size: int | None
 ) -> None:
-    command = make_command({"zero_stage": stage, "activation_checkpointing": stage == 3}, **ADAMW)
+    runtime = {"zero_stage": stage, "activation_checkpointing": stage == 3, "micro_batch_size": micro_batch_size}
+    command = make_command(runtime, **ADAMW)
     finish(command, 2)
     assert losses(command) == pytest.approx(expected_of_adamw, rel=0, abs=TOLERANCE)
     weights = load_file(command.output.with_name("model.safetensors"))

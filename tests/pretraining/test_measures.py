@@ -38,7 +38,7 @@ class Run:
 
     def __init__(self, folder: Path, token_data: Any, settings: Any, runtime: Any, interval: int) -> None:
         self.settings = pretrain_settings(settings)
-        options = runtime_settings(runtime, "lamb")
+        options = runtime_settings(runtime, self.settings)
         self.shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
         self.model = build_model(self.settings, self.shards.vocabulary_size, self.shards.special)
         self.optimizer = build_optimizer(self.model, self.settings.optimizer)

@@ -1,6 +1,7 @@
 """The prior of a run: from its settings and its own masked examples into models of both families."""
 
 import dataclasses
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_prior import SPARE_ROW_BIAS
 from hatchery.objectives.examples import Examples, build_examples
 from hatchery.objectives.settings import MaskingSettings
-from hatchery.pretraining.output_bias import prepare_output_
+from hatchery.pretraining.output_bias import larger_corpus_counts, prepare_output_
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
@@ -168,3 +169,19 @@ def test_impossible_settings_are_refused(changes: dict[str, Any], message: str) 
 def test_a_scale_may_be_a_name_or_a_number() -> None:
     scales = [build(OutputBiasSettings, {"weight_scale": scale}).weight_scale for scale in ("unit", 0.1, 1)]
     assert scales == ["unit", 0.1, 1.0]
+
+
+def test_a_larger_corpus_counts_what_targets_are_and_needs_training_text(token_data, tmp_path) -> None:
+    shards = TokenShards.open(token_data.tokens, "train")
+    special = shards.special
+    counts = larger_corpus_counts(token_data.tokens, token_data.tokenizer, special)
+    whole = sum(np.bincount(document.ids, minlength=shards.vocabulary_size) for document in shards)
+    end = special.ids[special.sep]
+    others = np.arange(len(counts)) != end
+    assert np.array_equal(counts[others], whole[others])
+    assert counts[end] == sum(len(document.sentence_starts) for document in shards)
+    manifest = json.loads(token_data.tokens.read_text())
+    del manifest["measures"]["splits"]["train"]
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ConfigError, match=r"has no split 'train', in which output_bias\.larger_corpus is counted"):
+        larger_corpus_counts(tmp_path / "manifest.json", token_data.tokenizer, special)

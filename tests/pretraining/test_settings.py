@@ -1,14 +1,26 @@
 """Settings that exclude each other are refused with the reason, and nothing unknown is accepted."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.pretraining.settings import pretrain_settings, runtime_settings
+from hatchery.objectives.settings import TranslationSettings
+from hatchery.pretraining.output_bias_settings import OutputBiasSettings
+from hatchery.pretraining.settings import (
+    LongSequenceSettings,
+    OptimizerSettings,
+    TrainingSettings,
+    pretrain_settings,
+    runtime_settings,
+)
+from hatchery.settings.base import RefusedError
 
 Factory = Callable[..., dict[str, Any]]
+LAMB = TrainingSettings(steps=4, batch_size=8)
+ADAMW = replace(LAMB, optimizer=OptimizerSettings(name="adamw"))
 
 
 def test_a_complete_slice_is_understood(pretrain_slice: Factory) -> None:
@@ -45,9 +57,35 @@ def test_impossible_settings_are_refused_with_the_key(
 @pytest.mark.parametrize("stage", [1, 2, 3])
 def test_lamb_is_refused_above_zero_stage_0_with_the_reason(runtime_slice: Factory, stage: int) -> None:
     with pytest.raises(ConfigError, match=rf"runtime.zero_stage: got {stage}, only 0 is possible: .*trust ratio"):
-        runtime_settings(runtime_slice(zero_stage=stage), "lamb")
-    assert runtime_settings(runtime_slice(zero_stage=stage), "adamw").zero_stage == stage
-    assert runtime_settings(runtime_slice(zero_stage=0), "lamb").zero_stage == 0
+        runtime_settings(runtime_slice(zero_stage=stage), LAMB)
+    assert runtime_settings(runtime_slice(zero_stage=stage), ADAMW).zero_stage == stage
+    assert runtime_settings(runtime_slice(zero_stage=0), LAMB).zero_stage == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"objective": TranslationSettings()}, "whose search needs whole layers"),
+        ({"divergences": True}, "which look at the whole output layer"),
+        ({"bias_drift": True}, "which look at the whole output layer"),
+    ],
+)
+def test_what_looks_at_whole_layers_is_refused_at_zero_stage_3(
+    runtime_slice: Factory, changes: dict[str, Any], reason: str
+) -> None:
+    settings = replace(ADAMW, **changes)
+    assert runtime_settings(runtime_slice(zero_stage=2), settings).zero_stage == 2
+    with pytest.raises(ConfigError, match=f"runtime.zero_stage: got 3, at most 2 is possible with .*{reason}"):
+        runtime_settings(runtime_slice(zero_stage=3), settings)
+
+
+def test_translation_has_no_phase_of_longer_sequences_and_alone_counts_in_a_larger_corpus() -> None:
+    larger = OutputBiasSettings(kind="unigram", counts="larger_corpus", larger_corpus="c")
+    assert replace(LAMB, objective=TranslationSettings(), output_bias=larger)
+    with pytest.raises(RefusedError, match="only the targets of task translation are counted in a larger corpus"):
+        replace(LAMB, output_bias=larger)
+    with pytest.raises(RefusedError, match="null with task translation"):
+        replace(LAMB, objective=TranslationSettings(), long_sequence=LongSequenceSettings(0.9, 2))
 
 
 @pytest.mark.parametrize(
@@ -68,4 +106,4 @@ def test_lamb_is_refused_above_zero_stage_0_with_the_reason(runtime_slice: Facto
 )
 def test_impossible_runtime_settings_are_refused(runtime_slice: Factory, changes: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(changes))):
-        runtime_settings(runtime_slice(**changes), "lamb")
+        runtime_settings(runtime_slice(**changes), LAMB)

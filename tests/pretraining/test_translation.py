@@ -16,11 +16,13 @@ from torch.nn import functional as F
 from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.embedded.parallel import parallel_files
-from hatchery.errors import ConfigError
+from hatchery.errors import ConfigError, TrainingError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import build_language_model
 from hatchery.objectives.settings import TranslationSettings
+from hatchery.pretraining.run import require_shares
+from hatchery.pretraining.topology import SINGLE_PROCESS
 from hatchery.pretraining.translation import TranslationObjective
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.sources import register_source
@@ -144,7 +146,7 @@ def test_the_loss_is_that_of_smoothed_labels_less_the_divergence_from_unigram(
     pair_data: PairData, smoothing: float, penalty: float
 ) -> None:
     objective = TranslationObjective(TranslationSettings(label_smoothing=smoothing, unigram_penalty=penalty))
-    shards = TokenShards.open(pair_data.tokens, "train")
+    shards = objective.open(pair_data.tokens, "train")
     batch = objective.examples(shards, 30).batch(0, 0, [0, 1, 2])
     model = build_language_model(model_config({**MODEL, "vocab_size": shards.vocabulary_size}))
     initialise_(model, 1)
@@ -182,9 +184,45 @@ def test_target_counts_have_the_end_of_every_pair_and_nothing_of_the_source(pair
 
 
 def test_a_tokenizer_that_marks_paragraphs_is_refused(token_data: Any) -> None:
-    shards = TokenShards.open(token_data.tokens, "train")
     with pytest.raises(ConfigError, match=r"ends paragraphs with \[PAR\].*special_tokens: roberta"):
-        TranslationObjective(TranslationSettings()).examples(shards, 30)
+        TranslationObjective(TranslationSettings()).open(token_data.tokens, "train")
+
+
+def test_more_processes_than_pairs_in_a_batch_are_refused_before_the_first_step(pair_data: PairData) -> None:
+    objective = TranslationObjective(TranslationSettings(longest_ratio=None))
+    shards = objective.open(pair_data.tokens, "train")
+    assert objective.smallest_batch(lambda: objective.examples(shards, 30), 200) > 4
+    smallest = objective.smallest_batch(lambda: objective.examples(shards, 30), 20)
+    require_shares(smallest, 20, 1)
+    with pytest.raises(ConfigError, match=r"batch_size: got 20, .* sequences? for 64 processes; raise batch_size"):
+        require_shares(smallest, 20, 64)
+
+
+def test_the_manifest_says_how_many_pairs_are_trained_on_and_how_many_are_not(pair_data: PairData) -> None:
+    objective = TranslationObjective(TranslationSettings(longest_ratio=1.0))
+    shards = objective.open(pair_data.tokens, "train")
+    found = objective.measures(lambda: objective.examples(shards, 30))
+    assert found["pairs"] > 0 and found["left_out"] > 0
+    assert found["pairs"] + found["left_out"] == shards.n_documents
+
+
+def test_development_references_are_whole_where_sources_are_cut(pair_data: PairData) -> None:
+    settings = TranslationSettings(development_translations=5)
+    objective, references = TranslationObjective(settings), []
+    tokenizer = read_manifest(pair_data.tokenizer).file("tokenizer.json")
+    for longest in (3, 200):
+        examples = objective.examples(objective.open(pair_data.tokens, "dev"), longest)
+        found = objective.development(examples, 5, 5, SINGLE_PROCESS, tokenizer)
+        references.append(found._references)  # type: ignore[attr-defined]
+    assert references[0] == references[1]
+
+
+def test_a_document_that_is_no_pair_is_told_with_its_shards(token_data: Any) -> None:
+    objective = TranslationObjective(TranslationSettings())
+    with pytest.raises(
+        TrainingError, match=rf"^{token_data.tokens}: document 1 of the split has \d+ sentences?, expected"
+    ):
+        objective.target_counts(TokenShards.open(token_data.tokens, "train"))
 
 
 @pytest.mark.slow

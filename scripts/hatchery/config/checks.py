@@ -143,9 +143,11 @@ def _check_run(experiment: dict[str, Any], run: str, model: Mapping[str, Any], w
             "experiment of their own"
         )
     stage = blocks.config["compute"]["zero_stage"]
-    require_zero_stage(f"{place}: compute.zero_stage", stage, pretraining["optimizer"]["name"])
+    require_zero_stage(f"{place}: compute.zero_stage", stage, build(PretrainingSettings, pretraining, place))
     micro = blocks.config["compute"]["micro_batch_size"]
-    if micro is not None and pretraining["batch_size"] % micro:
+    # A batch of translation has as many pairs as its tokens happen to be.
+    counts_sequences = pretraining["objective"]["task"] != "translation"
+    if micro is not None and counts_sequences and pretraining["batch_size"] % micro:
         raise ConfigError(
             f"{place}: batch_size: got {pretraining['batch_size']}, "
             f"expected a multiple of compute.micro_batch_size ({micro}) of {blocks.folder / 'config.yaml'}"

@@ -61,7 +61,7 @@ class RunCost:
     parameters: int
     steps: int
     sequences: int
-    # Positions of all sequences, padding included.
+    # Positions of all sequences, padding included; of pairs, of both sides.
     tokens: int
     # Forward and backward, over both sequence lengths.
     training_flops: float
@@ -145,7 +145,8 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     phases = phases_from(training_phases(run), planned.first_step)
     parameters = parameters_of(config)
     sequences = round(sum(_sequences(phase) for phase in phases))
-    tokens = round(sum(_sequences(phase) * phase.sequence_length for phase in phases))
+    texts = run.objective.texts_of_sequence
+    tokens = round(sum(_sequences(phase) * phase.sequence_length for phase in phases)) * texts
 
     def per_sequence(length: int, labelled_share: float) -> float:
         return training_flops_per_sequence(model, settings.vocabulary_size, length, labelled_share)
@@ -154,7 +155,7 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     training = sum(_sequences(phase) * per_sequence(phase.sequence_length, labelled) for phase in phases)
     # The development set keeps the short length, so that its curve is comparable over the whole run.
     development = (
-        _evaluations(run, planned.first_step)
+        evaluations(run, planned.first_step)
         * run.evaluation_sequences
         * per_sequence(run.sequence_length, labelled)
         / (1 + BACKWARD_FACTOR)
@@ -194,6 +195,12 @@ def _sequences(phase: Phase) -> float:
     return (phase.last_step - phase.first_step) * phase.sequences_per_step
 
 
-def _evaluations(run: PretrainSettings, first_step: int) -> int:
-    """Every interval and after the last step."""
-    return -(-run.steps // run.evaluation_interval_steps) - first_step // run.evaluation_interval_steps
+def evaluations(run: PretrainSettings, first_step: int = 0) -> int:
+    """How often development text is scored: early where the objective says so, every interval, after the last step."""
+    interval = run.evaluation_interval_steps
+    early = [
+        step
+        for step in run.objective.early_evaluations_at(interval)
+        if step < run.steps and (step > first_step or step == first_step == 0)
+    ]
+    return len(early) + -(-run.steps // interval) - first_step // interval

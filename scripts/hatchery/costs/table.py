@@ -181,6 +181,12 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
         f"{plan.keep_checkpoints} kept, {_count(len(plan.milestones), 'milestone')} and the one being written, until "
         "the run is over.",
     ]
+    if translating := [run for run in settings.runs if run.pretraining["objective"].get("task") == "translation"]:
+        notes.append(
+            f"{_names(translating)} learn to translate: batch_size are target tokens, and sources are taken to "
+            "be as long as targets. Tokens are those of both, FLOPs those of encoder and decoder, 6 N D counts one "
+            "side. The beam search over development pairs and test sets is left out."
+        )
     if continued := [run for run in settings.runs if run.pretraining.get("initialise_from")]:
         notes.append(
             f"{_names(continued)} start from a trained model; its steps, tokens and FLOPs are not counted here again."

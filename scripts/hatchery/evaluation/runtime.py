@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import load_language_model
 from hatchery.settings.base import DeviceName
@@ -17,16 +18,22 @@ from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 
 
-def load_pretrained(manifest_path: Path) -> tuple[LanguageModel, Tokenizer]:
+def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[LanguageModel, Tokenizer]:
     """The model in float32 on the CPU, and its tokenizer, which reads special tokens spelled out in a text as text.
 
     Raises ManifestError for a file that is not what the manifest says, ModelError and TokenizationError for damaged
-    ones, and EvaluationError when the tokenizer has ids that the model has no embedding for.
+    ones, and EvaluationError when the tokenizer has ids that the model has no embedding for, and for a model that
+    translates where none is asked for: a sentence by itself says nothing to it.
     """
     manifest = read_manifest(manifest_path)
     manifest.verify()
     tokenizer = load_tokenizer(manifest.folder / "tokenizer.json", recognise=())
     model = load_language_model(manifest.folder).float()
+    if isinstance(model.config, EncoderDecoderConfig) and not translates:
+        raise EvaluationError(
+            f"{manifest_path}: this model translates, expected one that was trained with task masked or causal; "
+            "translation_tests measure what it can do"
+        )
     if tokenizer.vocabulary_size > model.config.vocab_size:
         raise EvaluationError(
             f"{manifest.folder}: the tokenizer has {tokenizer.vocabulary_size} entries, "

@@ -38,6 +38,15 @@ class ObjectiveKeys(Settings):
         """How many sequences of that length a step has: as many as the batch size says, unless that counts tokens."""
         return batch_size
 
+    @property
+    def texts_of_sequence(self) -> int:
+        """How many texts of that length a sequence is made of: one, or a source and its target."""
+        return 1
+
+    def early_evaluations_at(self, interval: int) -> tuple[int, ...]:
+        """Steps after which development text is scored besides those at the interval; 0 is before the first."""
+        return ()
+
 
 @dataclass(frozen=True)
 class MaskingSettings(ObjectiveKeys):
@@ -177,6 +186,16 @@ class TranslationSettings(ObjectiveKeys):
     def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:
         """About how many full sequences a step of so many tokens is worth."""
         return batch_size / sequence_length
+
+    @property
+    def texts_of_sequence(self) -> int:
+        """Source and target."""
+        return 2
+
+    def early_evaluations_at(self, interval: int) -> tuple[int, ...]:
+        """Before the first step, and after the interval's half, its quarter and so on."""
+        halvings = self.early_evaluations
+        return (0, *(interval >> times for times in range(1, halvings + 1) if interval >> times)) if halvings else ()
 
 
 AnyObjective = MaskingSettings | CausalSettings | TranslationSettings

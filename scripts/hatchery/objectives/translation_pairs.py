@@ -45,7 +45,7 @@ class TranslationPairs:
         """`longest` are the most tokens of a side, its end counted.
 
         With `filtered`, longer pairs and those of too different lengths are left out; else longer sides are cut. Raises
-        TrainingError for a document that is no pair.
+        TrainingError for a document that is no pair, and where the filter leaves none.
         """
         self._documents, self._special, self._longest = documents, special, longest
         self._backward = rules.direction == "backward"
@@ -58,6 +58,8 @@ class TranslationPairs:
             if rules.longest_ratio is not None:
                 kept &= lengths.max(axis=1) <= rules.longest_ratio * lengths.min(axis=1)
         self._numbers = np.flatnonzero(kept)
+        if filtered and not len(self._numbers):
+            raise TrainingError("the split holds no pair of sentences within the limits of length and ratio")
         self.lengths = np.minimum(lengths[kept] + 1, longest)
         """Tokens of source and target, their ends counted: int64 [pairs, 2]."""
         self._order = lru_cache(maxsize=2)(self._epoch_order)
@@ -72,21 +74,21 @@ class TranslationPairs:
         return self._documents.n_documents - len(self)
 
     @property
-    def pad_id(self) -> int:
-        """The id that fills both sides."""
-        return self._special.pad
-
-    @property
     def fillers(self) -> Mapping[str, int | bool]:
         """What fills each tensor of a batch on the right."""
         pad = self._special.pad
         return {"input_ids": pad, "attention_mask": False, "target_ids": pad, "labels": UNLABELLED}
 
     def sides(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of source and target of a pair, without ends."""
+        """The ids of source and target of a pair, without ends, cut to the most tokens of a side."""
+        source, target = self.whole_sides(index)
+        return source[: self._longest - 1], target[: self._longest - 1]
+
+    def whole_sides(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of source and target of a pair, without ends, however many there are."""
         document = self._documents.document(int(self._numbers[index]))
         cut = int(document.sentence_starts[1])
-        first, second = document.ids[:cut][: self._longest - 1], document.ids[cut:][: self._longest - 1]
+        first, second = document.ids[:cut], document.ids[cut:]
         return (second, first) if self._backward else (first, second)
 
     def batch(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> dict[str, Tensor]:
@@ -126,24 +128,33 @@ class TranslationPairs:
     def batch_at(self, seed: int, step: int, budget: int) -> tuple[int, np.ndarray]:
         """Epoch and pairs (int64) of the batch of step number `step`, counted from 0: at most `budget` target tokens.
 
-        Pairs of the same lengths are shuffled anew in every epoch, and so are the batches. Raises TrainingError when
-        there is no pair at all.
+        Pairs of the same lengths are shuffled anew in every epoch, and so are the batches.
         """
-        if not len(self):
-            raise TrainingError("the training split holds no pair of sentences within the limits of length and ratio")
         cuts = self._cuts(budget)
         epoch, number = divmod(step, len(cuts) - 1)
         order, shuffled = self._order(seed, epoch, budget)
         chosen = int(shuffled[number])
         return epoch, order[cuts[chosen] : cuts[chosen + 1]]
 
+    def smallest_batch(self, budget: int) -> int:
+        """Pairs of the smallest batch of at most `budget` target tokens."""
+        return int(np.diff(self._cuts(budget)).min())
+
     def _batch_cuts(self, budget: int) -> np.ndarray:
-        """Where batches begin in the pairs by length, and the end: they depend on the lengths alone."""
-        until = np.cumsum(np.sort(self.lengths[:, 1]))
-        cuts = [0]
-        while cuts[-1] < len(until):
-            done = until[cuts[-1] - 1] if cuts[-1] else 0
-            cuts.append(max(cuts[-1] + 1, int(np.searchsorted(until, done + budget, side="right"))))
+        """Where batches begin in the pairs by length, and the end: they depend on the lengths alone.
+
+        There are as few batches as the budget allows, and they are about equally large, so that there is no small last
+        one: each cut is as near to an equal share as the budget of the batches before and behind it allows.
+        """
+        tokens = np.sort(self.lengths[:, 1])
+        until = np.concatenate([[0], np.cumsum(tokens)])
+        # The first batch of pairs from the longest on is the last one by length.
+        earliest = len(tokens) - _full_cuts(np.concatenate([[0], np.cumsum(tokens[::-1])]), budget)[::-1]
+        cuts, number = [0], len(earliest) - 1
+        for batch in range(1, number + 1):
+            equal = int(np.searchsorted(until, batch * until[-1] / number))
+            wanted = max(equal, int(earliest[batch]), cuts[-1] + 1)
+            cuts.append(min(wanted, _end_of_batch(until, cuts[-1], budget)))
         return np.array(cuts, dtype=np.int64)
 
     def _epoch_order(self, seed: int, epoch: int, budget: int) -> tuple[np.ndarray, np.ndarray]:
@@ -158,6 +169,19 @@ class TranslationPairs:
 def target_ids(pairs: TranslationPairs) -> Iterator[np.ndarray]:
     """The targets of all examples, without ends."""
     return (pairs.sides(index)[1] for index in range(len(pairs)))
+
+
+def _end_of_batch(until: np.ndarray, start: int, budget: int) -> int:
+    """The end of the largest batch from pair `start` on; `until` are the tokens before each pair, and all of them."""
+    return max(start + 1, int(np.searchsorted(until, until[start] + budget, side="right")) - 1)
+
+
+def _full_cuts(until: np.ndarray, budget: int) -> np.ndarray:
+    """Where batches begin that are as large as the budget allows, and the end."""
+    cuts = [0]
+    while cuts[-1] < len(until) - 1:
+        cuts.append(_end_of_batch(until, cuts[-1], budget))
+    return np.array(cuts, dtype=np.int64)
 
 
 def _side_lengths(documents: DocumentCollection) -> np.ndarray:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from hatchery.config.cluster import ClusterSettings
+from hatchery.costs.estimate import evaluations
 from hatchery.costs.evaluation import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
 from hatchery.costs.planned_device import PlannedDevice, PlanSettings, precision_and_peak
 from hatchery.errors import ConfigError
@@ -83,9 +84,9 @@ class PlannedWork:
             * self._per_sequence(run, phase.sequence_length, labelled)
             for phase in phases_from(training_phases(settings), self._first_steps[run])
         )
-        evaluations = -(-settings.steps // settings.evaluation_interval_steps)
+        times = evaluations(settings, self._first_steps[run])
         forward = self._per_sequence(run, settings.sequence_length, labelled) / (1 + BACKWARD_FACTOR)
-        return (training + evaluations * settings.evaluation_sequences * forward) / (peak * self._cluster.planned_mfu)
+        return (training + times * settings.evaluation_sequences * forward) / (peak * self._cluster.planned_mfu)
 
     def _per_sequence(self, run: str, length: int, labelled: float) -> float:
         key = (self._model_key[run], length, labelled)

@@ -9,7 +9,7 @@ know whether the gradients are finite.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from hatchery.modeling.encoder_decoder.layers import DecoderLayer, LayerCache
 from hatchery.modeling.encoder_layer import EncoderLayer
 from hatchery.modeling.language_model import LanguageModel, labelled_positions
 from hatchery.pretraining.precision import InPrecision, Precision
@@ -45,18 +46,25 @@ def deepspeed_configuration(zero_stage: int = 0, max_gradient_norm: float | None
 
 
 def recompute_layers_(model: nn.Module) -> list[Any]:
-    """Let the encoder's layers forget what they compute in training until the backward pass asks; returns the layers.
+    """Let all layers forget what they compute in training until the backward pass asks; returns the layers.
 
     Dropout is drawn again from the same state of the generator, so the numbers stay the same.
     """
-    layers: list[Any] = [module for module in model.modules() if isinstance(module, EncoderLayer)]
+    layers: list[Any] = [module for module in model.modules() if isinstance(module, EncoderLayer | DecoderLayer)]
     for layer in layers:
         layer.forward = partial(_recomputed, layer, layer.forward)
     return layers
 
 
 def _recomputed(layer: nn.Module, forward: Any, *inputs: Any) -> Any:
-    return checkpoint(forward, *inputs, use_reentrant=False) if layer.training else forward(*inputs)
+    if not layer.training:
+        return forward(*inputs)
+
+    def once(*given: Any) -> Any:
+        # A decoder's layer adds its keys and values to a cache, and it runs twice here.
+        return forward(*(replace(one) if isinstance(one, LayerCache) else one for one in given))
+
+    return checkpoint(once, *inputs, use_reentrant=False)
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,10 @@ class Engine:
         return self._update
 
     def whole_optimizer(self) -> HoldsState:
-        """The optimiser, or where its state is shared all of that by parameter; every process must ask."""
+        """The optimiser, or where its state is shared all of that by parameter; every process must ask.
+
+        A shared state is whole in the first process only, in the memory of its CPU.
+        """
         return self.optimizer if self._shards is None else self._shards.whole()
 
     @contextmanager
@@ -178,17 +189,23 @@ class Engine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Let go of DeepSpeed's objects, so that none of them outlives the process group; the model is whole again."""
-        with self.whole_parameters():
-            whole = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Let go of DeepSpeed's objects, so that none of them outlives the process group; the model is whole again.
+
+        While an exception passes the other processes may be gone: nobody waits for them, and a model whose parameters
+        are shared stays as it is.
+        """
+        whole: dict[str, Tensor] = {}
+        if self._shards is not None and kind is None:
+            with self.whole_parameters():
+                whole = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
         if self._hook is not None:
             self._hook.remove()
         self._engine.destroy()
         del self._engine
         if self._shards is not None:
             self._shards = None
-            for name, parameter in self.model.named_parameters():
+            for name, parameter in self.model.named_parameters() if whole else ():
                 parameter.data = whole[name]
         for layer in self._recomputed:
             del layer.forward

@@ -60,7 +60,7 @@ def train(
         record,
         loader.from_step(record.position.step) as batches,
     ):
-        early = objective.early_evaluations(settings.evaluation_interval_steps)
+        early = settings.objective.early_evaluations_at(settings.evaluation_interval_steps)
         measures = StepMeasures(settings.loss_average, engine.topology, engine.device, objective.columns)
         if record.position.step == 0:
             scored = development.score(engine).row() if development and 0 in early else {}

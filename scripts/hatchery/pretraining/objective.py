@@ -6,7 +6,7 @@ divided, what is measured beside it, and what development text is asked. The def
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -74,13 +74,17 @@ class Objective(ABC):
         """
         return shuffled(examples, seed, step, batch_size)
 
+    def smallest_batch(self, make_examples: Callable[[], Examples], batch_size: int) -> int:
+        """Sequences of the smallest batch; `make_examples` gives those of training, and is called only if asked for."""
+        return batch_size
+
+    def measures(self, make_examples: Callable[[], Examples]) -> dict[str, Any]:
+        """What the run's manifest says of the training examples; `make_examples` gives them where that is asked for."""
+        return {}
+
     @abstractmethod
     def terms(self, output: Any) -> tuple[Term, ...]:
         """The terms of the loss in what the model returns for a micro-batch, one for each number of `counted`."""
-
-    def early_evaluations(self, interval: int) -> tuple[int, ...]:
-        """Steps after which development text is scored besides those at the interval; 0 is before the first."""
-        return ()
 
     def development(
         self, examples: Examples, sequences: int, share: int, topology: Topology, tokenizer: Path | None = None

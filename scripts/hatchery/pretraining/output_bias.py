@@ -27,6 +27,7 @@ from hatchery.objectives.label_counts import LabelledExamples, counted_examples,
 from hatchery.pretraining.objectives import maskable_tokens
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
 from hatchery.storage.manifests import read_manifest
+from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_reader import TokenShards
 
@@ -89,14 +90,22 @@ def target_counts(
 def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) -> np.ndarray:
     """Tokens of the training text of another corpus, and the end of each of its sentences: int64 [V].
 
-    Raises ConfigError for token shards of another tokenizer than the run's; all paths are manifests.
+    As `next_token_counts` counts the targets of translation, which have unknown tokens, too, but no start. Raises
+    ConfigError for token shards of another tokenizer than the run's, and for a corpus without training text; all paths
+    are manifests.
     """
     tokens = read_manifest(counts)
     if tokens.inputs.get("tokenizer") != read_manifest(tokenizer).digest:
         raise ConfigError(f"{counts}: these shards were encoded with another tokenizer than {tokenizer}")
+    splits = tokens.measures.get("splits", {})
+    if TRAINING_SPLIT not in splits:
+        raise ConfigError(
+            f"{counts}: has no split {TRAINING_SPLIT!r}, in which output_bias.larger_corpus is counted; it has "
+            f"{', '.join(sorted(splits)) or 'none'}"
+        )
     found = np.array(json.loads(tokens.file("unigram.json").read_bytes())["counts"], dtype=np.int64)
-    found[: len(special.order)] = 0
-    found[special.ids[special.sep]] = tokens.measures["splits"]["train"]["sentences"]
+    found[special.ids[special.cls]] = 0
+    found[special.ids[special.sep]] = splits[TRAINING_SPLIT]["sentences"]
     return found
 
 

@@ -48,17 +48,21 @@ def select_device(requested: str, topology: Topology) -> torch.device:
     return torch.device("cuda", topology.local_rank % torch.cuda.device_count())
 
 
-def prepare_device(device: torch.device, threads: int | None) -> None:
+def prepare_device(device: torch.device, threads: int | None, compiled: bool = False) -> None:
     """Set the number of CPU threads and, on the CPU, torch's deterministic algorithms.
 
-    On CUDA determinism costs speed and is not promised. Filling fresh memory, which torch couples to determinism, is
-    switched off: it only helps to find uninitialised reads and costs a pass over every new tensor.
+    `compiled` tells the compiler of them, too. On CUDA determinism costs speed and is not promised. Filling fresh
+    memory, which torch couples to determinism, is switched off: it only helps to find uninitialised reads and costs a
+    pass over every new tensor.
     """
     if threads is not None:
         torch.set_num_threads(threads)
     if device.type == "cpu":
-        # As `use_deterministic_algorithms(True)`, which imports the compiler only to set an option of its: a second.
-        torch.set_deterministic_debug_mode("error")
+        if compiled:
+            torch.use_deterministic_algorithms(True)
+        else:
+            # The same, without importing the compiler only to set an option of its, which takes a second.
+            torch.set_deterministic_debug_mode("error")
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     else:
         torch.cuda.set_device(device)

@@ -97,7 +97,7 @@ class RunRecord:
             return
         folder = start if start and step < 0 else checkpoint_folder(self.folder, step)
         self._loaded_from = folder.parent
-        loaded = load_checkpoint(folder, model, optimizer)
+        loaded = load_checkpoint(folder, model, optimizer, state_on_cpu=self.runtime.zero_stage > 0)
         if self.topology.is_first and step >= 0:
             self.best.load(loaded.extra)
         self.precision.load(loaded.extra)

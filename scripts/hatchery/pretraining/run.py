@@ -5,7 +5,8 @@ Every process of a run does the same; only the first one has a lease of the run 
 
 import math
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,6 +86,8 @@ class Trained:
     record: RunRecord
     # Norms and divergences of the output layer at step 0, where the settings ask for them.
     output_layer: dict[str, Any]
+    # What the objective says of the training examples.
+    examples: Mapping[str, Any] = field(default_factory=dict)
     # How long the training stood still for batches.
     loader_wait_seconds: float = 0.0
     # None where the run has to do all its steps.
@@ -144,20 +147,20 @@ def train_run(
     deadline = None
     if topology.is_first:
         deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
-    _require_sharing(options.zero_stage, settings, precision)
-    prepare_device(device, options.threads)
-    loader = BatchLoader(
-        TrainingBatches(
-            training_phases(settings),
-            settings.seed,
-            topology,
-            options.micro_batch_size,
-            examples_of_length,
-            objective.order,
-        ),
-        options.workers,
-        pin_memory=device.type == "cuda",
+    _require_sharing(options.zero_stage, precision)
+    prepare_device(device, options.threads, options.compile)
+    batches = TrainingBatches(
+        training_phases(settings),
+        settings.seed,
+        topology,
+        options.micro_batch_size,
+        examples_of_length,
+        objective.order,
     )
+    trained_on = partial(batches.examples_at, 0)
+    require_shares(objective.smallest_batch(trained_on, settings.batch_size), settings.batch_size, topology.world_size)
+    measures = objective.measures(trained_on)
+    loader = BatchLoader(batches, options.workers, pin_memory=device.type == "cuda")
     held_out = _development_sets(settings, objective, options, inputs, topology)
     if settings.early_stopping is not None and held_out is None:
         raise ConfigError(
@@ -196,7 +199,7 @@ def train_run(
         with Engine(model, optimizer, clip, precision, device, topology, *chosen) as engine:
             train(settings, objective, engine, loader, held_out and held_out.scored, record, probes, deadline, stopping)
     record.best.restore_(model)
-    return Trained(model, record, start, loader.waited_seconds, stopping)
+    return Trained(model, record, start, measures, loader.waited_seconds, stopping)
 
 
 def _larger_counts(inputs: Inputs, shards: TokenShards) -> np.ndarray:
@@ -204,21 +207,22 @@ def _larger_counts(inputs: Inputs, shards: TokenShards) -> np.ndarray:
     return larger_corpus_counts(inputs.counts, inputs.tokenizer, shards.special)
 
 
-def _require_sharing(stage: int, settings: PretrainSettings, precision: Precision) -> None:
-    """Raise ConfigError for what cannot be had with this ZeRO stage."""
+def require_shares(smallest: int, batch_size: int, processes: int) -> None:
+    """Raise ConfigError, before the first step, where some batch has fewer sequences than there are processes."""
+    if smallest < processes:
+        raise ConfigError(
+            f"pretrain.batch_size: got {batch_size}, with which the smallest batch has {smallest} "
+            f"{'sequence' if smallest == 1 else 'sequences'} for {processes} processes; raise batch_size, or take "
+            "fewer processes"
+        )
+
+
+def _require_sharing(stage: int, precision: Precision) -> None:
+    """Raise ConfigError for a precision, which may be known here only, that cannot be had with this ZeRO stage."""
     if stage > 0 and precision.scaler is not None:
         raise ConfigError(
             f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale looks at whole gradients; "
             "expected precision bf16 or fp32"
-        )
-    if stage == 3 and settings.objective.task == "translation":
-        raise ConfigError(
-            "runtime.zero_stage: got 3, at most 2 is possible with translation, whose search needs whole layers"
-        )
-    if stage == 3 and (settings.divergences or settings.bias_drift):
-        raise ConfigError(
-            "runtime.zero_stage: got 3, at most 2 is possible with divergences and bias_drift, which look at the whole "
-            "output layer"
         )
 
 

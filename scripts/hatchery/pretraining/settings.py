@@ -91,7 +91,7 @@ class TrainingSettings(Settings):
     steps: Natural
     """Optimiser steps; 0 leaves the model randomly initialised, the baseline of every comparison."""
     batch_size: Count
-    """Sequences per step over all devices."""
+    """Sequences per step over all devices; with task translation target tokens, at most."""
     sequence_length: Annotated[int, Range(ge=8)] = 128
     """Tokens of a sequence with [CLS] and [SEP]."""
     long_sequence: LongSequenceSettings | None = None
@@ -121,14 +121,26 @@ class TrainingSettings(Settings):
     evaluation_interval_steps: Count = 500
     """Steps between two measurements of the development loss."""
     evaluation_sequences: Natural = 2048
-    """Development sequences with fixed masks; 0 measures no development loss."""
+    """Development sequences, with fixed masks where there are any, or pairs; 0 measures no development loss."""
 
     def __post_init__(self) -> None:
         has_bias = self.output_bias.kind != "none"
         require(
             has_bias or not self.bias_drift, "bias_drift", True, "false with output_bias.kind none: there is no bias"
         )
-        long = self.long_sequence
+        long, translates = self.long_sequence, self.objective.task == "translation"
+        require(
+            translates or self.output_bias.counts != "larger_corpus",
+            "output_bias.counts",
+            self.output_bias.counts,
+            "labels or corpus: only the targets of task translation are counted in a larger corpus",
+        )
+        require(
+            long is None or not translates,
+            "long_sequence",
+            long,
+            "null with task translation, whose batches are made of target tokens of sentences of any length",
+        )
         require(
             long is None or self.batch_size % long.factor == 0,
             "batch_size",
@@ -215,17 +227,23 @@ def pretrain_settings(settings: Mapping[str, Any]) -> PretrainSettings:
     return build(PretrainSettings, stage_body(settings), "pretrain")
 
 
-def runtime_settings(runtime: Mapping[str, Any], optimizer_name: str) -> RuntimeSettings:
-    """The typed runtime settings. Raises ConfigError, also for a ZeRO stage that would change the optimiser."""
+def runtime_settings(runtime: Mapping[str, Any], training: TrainingSettings) -> RuntimeSettings:
+    """The typed runtime settings. Raises ConfigError, also for a ZeRO stage that `training` cannot have."""
     result = build(RuntimeSettings, runtime, "runtime")
-    require_zero_stage("runtime.zero_stage", result.zero_stage, optimizer_name)
+    require_zero_stage("runtime.zero_stage", result.zero_stage, training)
     return result
 
 
-def require_zero_stage(key: str, stage: int, optimizer_name: str) -> None:
-    """Raise ConfigError, naming `key`, for a ZeRO stage that would change the optimiser."""
-    if stage != 0 and optimizer_name == "lamb":
+def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None:
+    """Raise ConfigError, naming `key`, for a ZeRO stage that changes the optimiser or takes apart what is measured."""
+    if stage != 0 and training.optimizer.name == "lamb":
         raise ConfigError(
             f"{key}: got {stage}, only 0 is possible: ZeRO flattens the parameters into one buffer, so LAMB would lose "
             "the norm of each tensor and with it the trust ratio; expected optimizer.name adamw"
+        )
+    if stage == 3 and training.objective.task == "translation":
+        raise ConfigError(f"{key}: got 3, at most 2 is possible with translation, whose search needs whole layers")
+    if stage == 3 and (training.divergences or training.bias_drift):
+        raise ConfigError(
+            f"{key}: got 3, at most 2 is possible with divergences and bias_drift, which look at the whole output layer"
         )

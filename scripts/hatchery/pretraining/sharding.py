@@ -39,7 +39,7 @@ class WholeState:
 
 
 class Shards:
-    """The shared state of one optimiser, whose whole state `before` was taken out of it before DeepSpeed got it."""
+    """The shared state of one optimiser, which was empty when DeepSpeed got it; `fill` gives it what it had before."""
 
     def __init__(self, stage: int, model: nn.Module, optimizer: torch.optim.Optimizer, zero: Any) -> None:
         self.stage, self.optimizer, self._zero = stage, optimizer, zero
@@ -54,7 +54,10 @@ class Shards:
         return list(pieces)
 
     def fill(self, states: Mapping[Any, Mapping[str, Tensor]]) -> None:
-        """Give every process its piece of these whole states; without any the optimiser starts from nothing."""
+        """Give every process its piece of these whole states, which may lie in the CPU's memory.
+
+        Without any the optimiser starts from nothing.
+        """
         if not states:
             return
         count = next(iter(states.values()))[COUNT]
@@ -66,24 +69,31 @@ class Shards:
                     own.copy_(states[parameter][key].flatten()[start:end])
 
     def whole(self) -> WholeState:
-        """All states, in every process."""
+        """All states in the memory of the first process's CPU; nothing in the others.
+
+        No device ever holds more than one whole tensor of them.
+        """
         counts = [self.optimizer.state[flat][COUNT] for flat in self._flat if flat in self.optimizer.state]
         states: dict[Any, dict[str, Tensor]] = {}
         for parameter in self._parameters if counts else ():
-            states[parameter] = {COUNT: counts[0].clone()}
+            state = {COUNT: counts[0].clone()}
             for key in MOMENTS:
-                states[parameter][key] = self._joined(parameter, key)
+                joined = self._joined(parameter, key)
+                if joined is not None:
+                    state[key] = joined
+            if torch.distributed.get_rank() == 0:
+                states[parameter] = state
         return WholeState(states)
 
-    def _joined(self, parameter: Any, key: str) -> Tensor:
+    def _joined(self, parameter: Any, key: str) -> Tensor | None:
         size, shape = (
             (parameter.ds_numel, parameter.ds_shape) if self.stage == 3 else (parameter.numel(), parameter.shape)
         )
         joined = torch.zeros(size, dtype=torch.float32, device=parameter.device)
         for own, (start, end) in self._pieces(parameter, key):
             joined[start:end] = own
-        torch.distributed.all_reduce(joined)
-        return joined.view(shape)
+        torch.distributed.reduce(joined, dst=0)
+        return joined.view(shape).cpu() if torch.distributed.get_rank() == 0 else None
 
     def _pieces(self, parameter: Any, key: str) -> Iterator[tuple[Tensor, tuple[int, int]]]:
         """What this process holds of a parameter's state, and from where to where of the flattened parameter it is."""

@@ -70,7 +70,7 @@ def pretrain(
     TrainingInterrupted after SIGTERM or Ctrl-C.
     """
     typed = pretrain_settings(settings)
-    options = runtime_settings(runtime, typed.optimizer.name)
+    options = runtime_settings(runtime, typed)
     inputs = Inputs(tokens, tokenizer, initial, counts)
     if (counts is not None) != (typed.output_bias.counts == "larger_corpus"):
         raise ConfigError(f"--counts is {counts}, but pretrain.output_bias.counts is {typed.output_bias.counts}")
@@ -140,6 +140,8 @@ def _export(run: StageRun, settings: PretrainSettings, trained: Trained, inputs:
     run.measures["steps"] = record.position.step
     run.measures["tokens"] = record.position.tokens
     run.measures["parameters"] = sum(parameter.numel() for parameter in model.parameters())
+    if trained.examples:
+        run.measures["examples"] = dict(trained.examples)
     if inputs.initial is not None:
         run.measures["initial_model"] = initial_measures(settings, inputs.initial)
     if trained.stopping is not None:

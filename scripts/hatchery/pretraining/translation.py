@@ -6,16 +6,17 @@ lambda times KL(omega || p) where predictions are kept away from the unigram dis
 it, and on development text, is the negative log-likelihood of the labels.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed
 from torch import Tensor
 
-from hatchery.errors import ConfigError
+from hatchery.errors import ConfigError, TrainingError
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.flops import PassShape
 from hatchery.modeling.language_model import LanguageModelOutput
@@ -24,6 +25,7 @@ from hatchery.objectives.label_counts import next_token_counts
 from hatchery.objectives.settings import TranslationSettings
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.objectives.translation_pairs import TranslationPairs, target_ids
+from hatchery.pretraining.batches import Examples
 from hatchery.pretraining.data_order import EpochSlice, epoch_permutation, share_of_process
 from hatchery.pretraining.development import EVALUATION_SEED, DevelopmentScore, DevelopmentSet
 from hatchery.pretraining.early_stopping import Criterion
@@ -56,24 +58,25 @@ class TranslationObjective(Objective):
         self._unigram: Tensor | None = None
         self._entropy = 0.0
 
-    def early_evaluations(self, interval: int) -> tuple[int, ...]:
-        """Before the first step, and after the interval's half, its quarter and so on."""
-        halvings = self.settings.early_evaluations
-        return (0, *(interval >> times for times in range(1, halvings + 1) if interval >> times)) if halvings else ()
+    def open(self, tokens: Path, split: str) -> TokenShards:
+        """The encoded text of a split. Of the training split it is counted what the loss keeps predictions away from.
 
-    def examples(self, shards: TokenShards, sequence_length: int) -> TranslationPairs:
-        """The pairs of a split; of the training split, those within the limits of length and ratio."""
+        Raises ConfigError for a tokenizer whose translations would all end with a paragraph.
+        """
+        shards = super().open(tokens, split)
         if shards.special.paragraph is not None:
             raise ConfigError(
                 f"{shards.manifest.path}: the tokenizer ends paragraphs with {shards.special.paragraph}, which would "
                 "end every translation; expected a tokenizer with `special_tokens: roberta`"
             )
-        training = shards.split == TRAINING_SPLIT
-        special = SpecialIds.of(shards.special)
-        if training and self.settings.unigram_penalty:
+        if split == TRAINING_SPLIT and self.settings.unigram_penalty:
             unigram = smoothed_distribution(self.target_counts(shards))
             self._unigram, self._entropy = torch.from_numpy(unigram).float(), entropy(unigram)
-        return TranslationPairs(shards, special, sequence_length, self.settings, filtered=training)
+        return shards
+
+    def examples(self, shards: TokenShards, sequence_length: int) -> TranslationPairs:
+        """The pairs of a split; of the training split, those within the limits of length and ratio."""
+        return self._pairs(shards, sequence_length, filtered=shards.split == TRAINING_SPLIT)
 
     def order(self, examples: TranslationPairs, seed: int, step: int, batch_size: int) -> list[EpochSlice]:  # type: ignore[override]
         """The pairs of a step: at most `batch_size` target tokens."""
@@ -86,7 +89,9 @@ class TranslationObjective(Objective):
         loss = output.loss_sum
         if smoothing:
             loss = (1 - smoothing) * loss - smoothing / len(sums) * sums.sum()
-        if self._unigram is not None:
+        if self.settings.unigram_penalty:
+            if self._unigram is None:
+                raise TrainingError("unigram_penalty: the targets of the training split have not been counted")
             self._unigram = self._unigram.to(sums.device)
             divergence = -(self._unigram @ sums[: len(self._unigram)]) - self._entropy * output.n_labelled
             loss = loss - self.settings.unigram_penalty * divergence
@@ -107,9 +112,26 @@ class TranslationObjective(Objective):
 
     def target_counts(self, shards: TokenShards) -> np.ndarray:
         """All tokens of the targets of a split, and the end of each."""
-        special = SpecialIds.of(shards.special)
-        pairs = TranslationPairs(shards, special, LONGEST, self.settings, filtered=False)
+        pairs, special = self._pairs(shards, LONGEST, filtered=False), SpecialIds.of(shards.special)
         return next_token_counts(target_ids(pairs), special.sep, special.cls, shards.vocabulary_size)
+
+    def smallest_batch(self, make_examples: Callable[[], Examples], batch_size: int) -> int:
+        """Pairs of the smallest batch of so many target tokens."""
+        pairs = make_examples()
+        assert isinstance(pairs, TranslationPairs)
+        return pairs.smallest_batch(batch_size)
+
+    def measures(self, make_examples: Callable[[], Examples]) -> dict[str, Any]:
+        """Pairs that are trained on, and those that are empty, too long or of too different lengths."""
+        pairs = make_examples()
+        assert isinstance(pairs, TranslationPairs)
+        return {"pairs": len(pairs), "left_out": pairs.left_out}
+
+    def _pairs(self, shards: TokenShards, longest: int, filtered: bool) -> TranslationPairs:
+        try:
+            return TranslationPairs(shards, SpecialIds.of(shards.special), longest, self.settings, filtered)
+        except TrainingError as error:
+            raise TrainingError(f"{shards.manifest.path}: {error}") from None
 
     def pass_shape(self, part: dict[str, Tensor], labelled_per_sequence: float) -> PassShape:
         """The forward pass of a micro-batch: sources and targets have lengths of their own."""
@@ -132,8 +154,9 @@ class TranslationScore:
 class TranslatedSet(DevelopmentSet):
     """Development pairs, some of which are translated as well, each process its share.
 
-    References are the decoded ids of the targets, since a run knows its text in tokens alone: characters that the
-    tokenizer does not know are missing from them. Test sets are compared with their text.
+    Sources are cut as in training. References are the decoded ids of the whole targets, since a run knows its text in
+    tokens alone: characters that the tokenizer does not know are missing from them. Test sets are compared with their
+    text.
     """
 
     def __init__(
@@ -149,7 +172,8 @@ class TranslatedSet(DevelopmentSet):
         self._search, self._tokenizer = settings.search, tokenizer
         chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[: settings.development_translations])
         pairs = [examples.sides(int(index)) for index in chosen]
-        self._references = [tokenizer.decode(target.tolist(), skip_special_tokens=True).strip() for _, target in pairs]
+        targets = [examples.whole_sides(int(index))[1] for index in chosen]
+        self._references = [tokenizer.decode(target.tolist(), skip_special_tokens=True).strip() for target in targets]
         own: list[EpochSlice] = []
         if len(chosen) >= topology.world_size:
             own = share_of_process([EpochSlice(0, np.arange(len(chosen)))], topology.rank, topology.world_size)

@@ -192,9 +192,12 @@ def verify_checkpoint(folder: Path) -> None:
         raise CheckpointError(f"{folder / STATE}: it tells step {step}, expected that of the folder's name")
 
 
-def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Loaded:
+def load_checkpoint(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state_on_cpu: bool = False
+) -> Loaded:
     """Fill `model` and `optimizer` from a verified checkpoint; returns everything else that it holds.
 
+    The optimiser's state goes where its parameters are, or stays in the CPU's memory for somebody to share it out.
     Raises CheckpointError when the tensors do not fit the model; the model is then unchanged.
     """
     states, extra = _read_tensors(folder / OPTIMIZER), _read_tensors(folder / EXTRA)
@@ -210,7 +213,8 @@ def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optim
     for key, tensor in states.items():
         name, _, state = key.rpartition(SEPARATOR)
         # Step counts stay on the CPU, as both optimisers keep them there.
-        device = torch.device("cpu") if tensor.ndim == 0 and state == "step" else parameters[name].device
+        stays = state_on_cpu or (tensor.ndim == 0 and state == "step")
+        device = torch.device("cpu") if stays else parameters[name].device
         optimizer.state[parameters[name]][state] = tensor.to(device)
     return Loaded(position, metrics, extra)
 

@@ -52,7 +52,7 @@ def translate_tests(
     with stage_run(output, settings, inputs, keep=True) as run:
         trained = pretrain_settings(read_manifest(model).settings)
         objective = trained.objective
-        network, tokenizer = load_pretrained(model)
+        network, tokenizer = load_pretrained(model, translates=True)
         if not isinstance(network, TranslationModel) or not isinstance(objective, TranslationSettings):
             raise EvaluationError(f"{model}: this model does not translate: it was not trained with task translation")
         pairs = {name: read_pairs(corpora[name], test, objective.direction) for name, test in typed.tests.items()}
