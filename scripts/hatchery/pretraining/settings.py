@@ -30,7 +30,7 @@ from hatchery.settings.base import (
     ShareBelowOne,
     require,
 )
-from hatchery.settings.fields import Unique
+from hatchery.settings.fields import ABSENT, Unique
 from hatchery.typed import build, stage_body
 
 
@@ -72,6 +72,17 @@ class ScheduleSettings(Settings):
     """The last rate as a share of the peak."""
     warmup_steps_limit: Count | None = None
     """At most so many warm-up steps; null is no limit."""
+    warmup_steps: Count = ABSENT
+    """So many warm-up steps, instead of a share of the steps. The rates of inverse_square_root and constant are then
+    the same in a run of any length."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.warmup_steps is ABSENT or self.warmup_steps_limit is None,
+            "warmup_steps_limit",
+            self.warmup_steps_limit,
+            "null with warmup_steps, which says exactly how many",
+        )
 
 
 @dataclass(frozen=True)
