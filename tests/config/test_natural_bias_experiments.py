@@ -11,6 +11,7 @@ from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.stages.registry import stage_settings
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
+ALL = [name for name in PROJECT.names("experiment") if name.startswith("natural_bias")]
 EXPERIMENTS = ("natural_bias_iwslt14_de_en", "natural_bias_mini")
 
 
@@ -52,7 +53,9 @@ def test_every_strength_and_length_of_the_appendix_is_there_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("experiment", [name for name in PROJECT.names("experiment") if name.startswith("natural_bias")])
+@pytest.mark.parametrize(
+    "experiment", [name for name in PROJECT.names("experiment") if name.startswith("natural_bias")]
+)
 def test_the_warm_up_does_not_depend_on_the_length_of_a_run(experiment: str) -> None:
     chosen = typed(experiment, "zero")
     expected = 15 if experiment == "natural_bias_mini" else 4000
