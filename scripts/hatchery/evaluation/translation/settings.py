@@ -13,11 +13,8 @@ from hatchery.typed import build, stage_body
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestSet(Settings):
+class HeldOutPairs(Settings):
     """Pairs that are translated and compared with their references."""
-
-    # pytest looks for classes called Test.
-    __test__ = False
 
     corpus: CorpusName
     """A parallel corpus of the same two languages; the model segments it with its own tokenizer."""
@@ -29,7 +26,7 @@ class TestSet(Settings):
 class TranslationChoice(Settings):
     """The test sets of an experiment."""
 
-    tests: dict[BlockName, TestSet] = field(default_factory=dict)
+    tests: dict[BlockName, HeldOutPairs] = field(default_factory=dict)
     """Test sets by the names that the tables show; none measures no translation."""
 
 
@@ -37,7 +34,7 @@ class TranslationChoice(Settings):
 class TranslationTests(TranslationChoice):
     """The settings of the stage."""
 
-    tests: Annotated[dict[BlockName, TestSet], MinLen(1)]
+    tests: Annotated[dict[BlockName, HeldOutPairs], MinLen(1)]
     """Test sets by the names that the tables show."""
 
 
