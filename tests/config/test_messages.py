@@ -257,7 +257,7 @@ MISTAKES = {
         "{corpus: demo_parallel_other}",
         "{corpus: demo_parallel_other, split: dev}",
         "translation.tests.other_domain.split: got 'dev', a split that the corpus 'demo_parallel_other' does not have; "
-        "allowed are: train, test",
+        "allowed are: test",
     ),
     "too few absolute positions": (
         DEMO,

@@ -97,11 +97,10 @@ def check_translation(experiment: Mapping[str, Any], where: str, blocks: Blocks)
         place, corpus = f"{where}: translation.tests.{name}", test["corpus"]
         if not _holds_pairs(blocks, corpus):
             problems.add(f"{place}.corpus: {_no_pairs(corpus)}")
-        elif test["split"] != "train" and test["split"] not in (there := held_out_splits(blocks, corpus)):
-            allowed = ", ".join(("train", *sorted(there)))
+        elif test["split"] not in (there := _splits_of_pairs(blocks, corpus)):
             problems.add(
                 f"{place}.split: got {test['split']!r}, a split that the corpus {corpus!r} does not have; "
-                f"allowed are: {allowed}"
+                f"allowed are: {', '.join(there)}"
             )
     problems.raise_any()
 
@@ -137,6 +136,15 @@ def _holds_pairs(blocks: Blocks, name: str) -> bool:
     if "sample" in block:
         return _holds_pairs(blocks, block["sample"]["corpus"])
     return "sources" in block and all(source["reader"] == "parallel_text" for source in block["sources"])
+
+
+def _splits_of_pairs(blocks: Blocks, name: str) -> list[str]:
+    """The splits that a corpus of pairs may have."""
+    block = blocks.block("corpus", name)
+    if "sample" in block:
+        return _splits_of_pairs(blocks, block["sample"]["corpus"])
+    has_training = any(source["options"]["files"].keys() & {"train", "any"} for source in block["sources"])
+    return [*(["train"] if has_training else []), *sorted(held_out_splits(blocks, name))]
 
 
 def _no_pairs(corpus: str) -> str:
