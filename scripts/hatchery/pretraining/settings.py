@@ -118,7 +118,7 @@ class TrainingSettings(Settings):
     initialise_from: InitialModelSettings | None = None
     """The model that training starts from; null starts from random weights."""
     early_stopping: EarlyStoppingSettings | None = None
-    """End when the development loss does not fall any more; null does all steps."""
+    """End when development text is not predicted or translated better any more; null does all steps."""
     keep_training_state: bool = False
     """Keep the optimiser beside the model, so that another run can `take: training`; three times the model's disk."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"

@@ -11,6 +11,9 @@ from hatchery.settings.base import Count, DeviceName, Settings
 from hatchery.settings.fields import BlockName, CorpusName
 from hatchery.typed import build, stage_body
 
+ALC_STEPS = 20_000
+"""Updates over which the study takes the area under a learning curve (section 4.1)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutPairs(Settings):
@@ -28,10 +31,13 @@ class TranslationChoice(Settings):
 
     tests: dict[BlockName, HeldOutPairs] = field(default_factory=dict)
     """Test sets by the names that the tables show; none measures no translation."""
+    alc_steps: Count = ALC_STEPS
+    """The area under the learning curve of development text (alc_bleu, alc_chrf) is that of the first so many steps;
+    models that did not train so long have none."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationTests(TranslationChoice):
+class TranslationTests(Settings):
     """The settings of the stage."""
 
     tests: Annotated[dict[BlockName, HeldOutPairs], MinLen(1)]
