@@ -17,6 +17,7 @@ def edit(folder: Path, name: str, old: str, new: str) -> None:
 
 
 DEMO = "experiments/demo.yaml"
+MINI = "experiments/natural_bias_mini.yaml"
 
 MISTAKES = {
     "unknown key": (DEMO, "batch_size: 32", "batchsize: 32\n  batch_size: 32", "pretraining.batchsize: unknown key"),
@@ -199,6 +200,64 @@ MISTAKES = {
         "perplexity: {splits: [dev]}",
         "perplexity: {splits: [dev, test]}",
         "perplexity.splits: got 'test', a split that the corpus 'my_text' does not have; see split.test_fraction in",
+    ),
+    "translation by a model that is not trained for it": (
+        MINI,
+        "zero: {model: nmt_demo, seeds: [0, 1]}",
+        "zero: {model: ltg_demo, pretraining: {objective: {task: causal}}}",
+        "runs.zero.pretraining.objective.task: got 'causal', expected translation in an experiment with "
+        "translation.tests; put other models in an experiment of their own",
+    ),
+    "an encoder and a decoder that does not translate": (
+        DEMO,
+        "{model: elc_demo}",
+        "{model: nmt_demo}",
+        "runs.elc_bert.pretraining.objective.task: got 'masked', expected translation for the model 'nmt_demo' of the "
+        "family encoder_decoder",
+    ),
+    "an encoder alone that translates": (
+        MINI,
+        "zero: {model: nmt_demo,",
+        "zero: {model: ltg_demo,",
+        "runs.zero.model: got 'ltg_demo' of the family ltg, expected a model of the family encoder_decoder",
+    ),
+    "minimal pairs of translating models": (
+        MINI,
+        "translation:\n",
+        "minimal_pairs: [demo_pairs]\ntranslation:\n",
+        "minimal_pairs: got demo_pairs, expected none in an experiment with objective.task translation",
+    ),
+    "perplexity of translating models": (
+        MINI,
+        "translation:\n",
+        "perplexity: {splits: [dev]}\ntranslation:\n",
+        "perplexity.splits: got dev, expected none in an experiment with objective.task translation",
+    ),
+    "fine-tuning of translating models": (
+        MINI,
+        "translation:\n",
+        "finetuning: {tasks: {demo_entailment: {}}}\ntranslation:\n",
+        "finetuning.tasks: got demo_entailment, expected none in an experiment with objective.task translation",
+    ),
+    "translation of text without pairs": (
+        MINI,
+        "test: {corpus: demo_parallel}",
+        "test: {corpus: demo}",
+        "translation.tests.test.corpus: got 'demo', which holds no pairs of sentences; expected a corpus whose sources "
+        "have reader parallel_text",
+    ),
+    "learning to translate from text without pairs": (
+        MINI,
+        "\ncorpus: demo_parallel",
+        "\ncorpus: demo",
+        ": corpus: got 'demo', which holds no pairs of sentences",
+    ),
+    "translation of a split that is not there": (
+        MINI,
+        "{corpus: demo_parallel_other}",
+        "{corpus: demo_parallel_other, split: dev}",
+        "translation.tests.other_domain.split: got 'dev', a split that the corpus 'demo_parallel_other' does not have; "
+        "allowed are: test",
     ),
     "too few absolute positions": (
         DEMO,

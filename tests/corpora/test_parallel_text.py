@@ -78,6 +78,13 @@ def test_files_say_their_splits_and_the_partner_of_each_is_known(source_of: Sour
     assert beside(source, "dev.de", build(ParallelTextOptions, {"files": named})) == ["dev.en"]
 
 
+def test_files_are_paired_by_what_the_wildcards_stand_for(source_of: Sources) -> None:
+    # In the order of their names, the second files would be swapped.
+    texts = {"de__a": "a\n", "de__b": "b\n", "en__b": "B\n", "en__a": "A\n", "x-de__c": "c\n"}
+    documents = documents_of(source_of(**texts), files={"any": ["de.?", "en.[!x]"]})
+    assert [document.text for document in documents] == ["a\nA", "b\nB"]
+
+
 def test_white_space_of_any_kind_becomes_one_space_and_never_a_line(source_of: Sources) -> None:
     source = source_of(t__de=" Ein\tHund \u2028 bellt \r\n".encode(), t__en="A  dog\u00a0barks\r\n".encode())
     assert documents_of(source, files={"any": ["t.de", "t.en"]})[0].text == "Ein Hund bellt\nA dog barks"
@@ -108,7 +115,31 @@ def test_a_missing_translation_is_told_with_both_files_and_the_line(source_of: S
             {"files": {"any": ["t.parquet"]}, "columns": ["id", "translation.en"]},
             "row 1: 'id' holds a number, expected a text",
         ),
-        ({"a__de": "x\n", "a__en": "x\n", "b__de": "x\n"}, {"files": {"any": ["*.de", "*.en"]}}, "2 files match"),
+        (
+            {"a__de": "x\n", "a__en": "x\n", "b__de": "x\n"},
+            {"files": {"any": ["*.de", "*.en"]}},
+            r"files\.any: b\.de has no partner among the files that \*\.en matches",
+        ),
+        (
+            {"a__de": "x\n", "b__de": "x\n", "a__en": "x\n", "c__en": "x\n"},
+            {"files": {"any": ["*.de", "*.en"]}},
+            r"b\.de has no partner among the files that \*\.en matches",
+        ),
+        (
+            {"train__de": "x\n", "test__de": "x\n", "train__en": "x\n", "test__en": "x\n"},
+            {"files": {"test": ["test.de", "test.en"], "train": ["*.de", "*.en"]}},
+            r"test\.de is matched by files\.test: test\.de and by files\.train: \*\.de; expected every file in",
+        ),
+        (
+            {"t__de": "x\n"},
+            {"files": {"any": ["t.de", "*.de"]}},
+            r"t\.de is matched by files\.any: t\.de and by files\.any: \*\.de",
+        ),
+        (
+            {"a__tsv": BARE},
+            {"files": {"train": ["*.tsv"], "dev": ["a.tsv"]}, "columns": ["2", "3"]},
+            r"a\.tsv is matched by files\.train: \*\.tsv and by files\.dev: a\.tsv",
+        ),
         ({"t__de": "x\n"}, {"files": {"any": ["t.fr", "t.de"]}}, r"no file matches t\.fr"),
     ],
 )
@@ -124,6 +155,11 @@ def test_what_does_not_fit_is_named(
     [
         ({"files": {"any": ["a", "b", "c"]}}, "files.any: got 3 patterns"),
         ({"files": {"any": ["a"]}, "columns": ["1", "2", "3"]}, "columns: got 3"),
+        ({"files": {"any": ["a"]}, "columns": ["0", "1"]}, "columns: got '0', expected numbers from 1"),
+        (
+            {"files": {"dev": ["a", "b"]}, "columns": ["1", "2"]},
+            "columns: got columns, expected none beside the two text files of files.dev",
+        ),
         ({"files": {}}, "files"),
     ],
 )

@@ -54,7 +54,9 @@ class Checkout:
     def surroundings(self, **more: str) -> dict[str, str]:
         """The environment variables of a command: pip sees the wheels of this checkout and nothing else."""
         kept = {
-            name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "VIRTUAL_ENV", "MAKE"))
+            name: value
+            for name, value in os.environ.items()
+            if name != "PYTHON" and not name.startswith(("PIP_", "VIRTUAL_ENV", "MAKE"))
         }
         return {**kept, "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheels), **more}
 

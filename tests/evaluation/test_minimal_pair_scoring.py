@@ -1,8 +1,8 @@
 import csv
 import json
-import runpy
 import sys
 
+import forked
 import pyarrow.parquet as pq
 import pytest
 
@@ -161,7 +161,7 @@ def test_weights_that_differ_from_their_manifest_are_refused(
 
 
 def test_the_command_scores_and_names_a_mistake_in_one_line(
-    repository, model_manifest, make_source, json_lines, tmp_path, monkeypatch, capsys
+    repository, model_manifest, make_source, json_lines, tmp_path
 ):
     source = make_source({"pairs.jsonl": json_lines(PAIRS)})
 
@@ -173,15 +173,13 @@ def test_the_command_scores_and_names_a_mistake_in_one_line(
             "--source": str(source.manifest),
             "--output": str(tmp_path / "out" / "manifest.json"),
         }
-        script = str(repository / "scripts" / "score_minimal_pairs.py")
-        monkeypatch.setattr(sys, "argv", [script, *(part for pair in arguments.items() for part in pair)])
-        with pytest.raises(SystemExit) as left:
-            runpy.run_path(script, run_name="__main__")
-        return left.value.code
+        words = [part for pair in arguments.items() for part in pair]
+        command = [sys.executable, "scripts/score_minimal_pairs.py", *words]
+        return forked.run(command, cwd=repository, capture_output=True, text=True)
 
-    assert run(SETTINGS) == 0
+    assert run(SETTINGS).returncode == 0
     assert (tmp_path / "out" / "accuracy.csv").exists()
-    capsys.readouterr()
-    assert run({**SETTINGS, "files": "*.xml"}) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    wrong = run({**SETTINGS, "files": "*.xml"})
+    assert wrong.returncode == 1
+    (line,) = wrong.stderr.splitlines()
     assert line.startswith("error: ") and "no file matches '*.xml'" in line

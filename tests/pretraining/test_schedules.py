@@ -136,3 +136,13 @@ def test_every_rate_is_a_share_of_the_peak_in_runs_of_any_length(name: str, warm
     schedule = ScheduleSettings(name, warmup, 0.1)
     for steps in (1, 2, 7, 400):
         assert all(0 <= learning_rate_factor(schedule, step, steps) <= 1 for step in range(steps + 1))
+
+
+@pytest.mark.parametrize("name", ["inverse_square_root", "constant"])
+def test_a_warm_up_in_steps_gives_a_beginning_the_rates_of_the_whole_run(name: str) -> None:
+    schedule = ScheduleSettings(name, warmup_steps=40)
+    whole = [learning_rate(0.01, schedule, step, 500) for step in range(500)]
+    beginning = [learning_rate(0.01, schedule, step, 20) for step in range(20)]
+    continuation = [learning_rate(0.01, schedule, step, 500) for step in range(20, 500)]
+    assert beginning + continuation == whole
+    assert warmup_steps(schedule, 20) == warmup_steps(schedule, 500) == 40

@@ -36,6 +36,16 @@ def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | N
     return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
+def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean of at least one value, and its standard error: the sample deviation over the root of their number.
+
+    The error is None with one value.
+    """
+    mean, deviation = mean_and_deviation(values)
+    assert mean is not None
+    return mean, None if deviation is None else deviation / math.sqrt(len(values))
+
+
 def aggregate_runs(runs: Iterable[Measurement]) -> Aggregate:
     """Mean and deviation of one metric over runs; failed runs are counted, not averaged."""
     runs = list(runs)

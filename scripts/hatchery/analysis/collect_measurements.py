@@ -71,7 +71,7 @@ def collect_measurements(settings: Mapping[str, Any], inputs: Inputs, output: Pa
             curves.add([place | row for row in run.curve])
             layers += [place | row for row in _own_layers(run)]
             measurements += development_measurements(named[name], manifest, run.curve)
-            measurements += learning_measurements(named[name], manifest, run.curve)
+            measurements += learning_measurements(named[name], manifest, run.curve, chosen.alc_steps)
         evaluated, probes = _evaluations(chosen, inputs, trained)
         measurements += evaluated
         layers += [_place(chosen.experiment, named[name]) | row for name, rows in probes.items() for row in rows]

@@ -18,7 +18,10 @@ from hatchery.analysis.measurements import (
 from hatchery.analysis.summary import FinetunedTask, Summary
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
+from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
+from hatchery.translation.metrics import BLEU, CHRF, METRICS
 
+SHOWN_METRICS = {BLEU: "BLEU", CHRF: "chrF"}
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
 
 
@@ -51,6 +54,7 @@ def sections(summary: Summary) -> list[Section]:
     candidates = [
         Section("Overview", "Averages in percent; perplexity per masked token.", _overview(summary)),
         _perplexity_section(summary),
+        _translation_section(summary),
         *(_suite_section(summary, suite) for suite in summary.suites),
     ]
     for suite in dict.fromkeys(task.suite for task in summary.finetuned):
@@ -132,6 +136,31 @@ def _perplexity_section(summary: Summary) -> Section:
         "Fixed masks; common ones are the same for every model with a tokenizer. Accuracy in percent of masked tokens."
     )
     return Section("Perplexity on held-out text", note, measures)
+
+
+def _translation_section(summary: Summary) -> Section:
+    """Scores of every test set, then those of development text while training."""
+    tests = sorted({row.task for row in summary.rows if row.suite == TRANSLATION_SUITE})
+    measures = [
+        Measure(f"{readable(test)} {SHOWN_METRICS[metric]}", TRANSLATION_SUITE, test, metric)
+        for test in tests
+        for metric in METRICS
+    ]
+    training = {(row.task, row.metric) for row in summary.rows if row.suite == PRETRAINING_SUITE}
+    for kind, label in (("best", "highest {metric} of {task}"), ("alc", "area of {metric}, {task}")):
+        measures += [
+            Measure(
+                label.format(metric=SHOWN_METRICS[metric], task=readable(task)),
+                *(PRETRAINING_SUITE, task, f"{kind}_{metric}"),
+            )
+            for metric in METRICS
+            for task in sorted(task for task, name in training if name == f"{kind}_{metric}")
+        ]
+    note = (
+        "Points, over pretraining seeds; of development text the highest score while training, and the area under its "
+        "learning curve divided by the number of steps."
+    )
+    return Section("Translation", note, measures)
 
 
 def _suite_section(summary: Summary, suite: str) -> Section:

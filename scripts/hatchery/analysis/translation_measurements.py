@@ -1,7 +1,7 @@
 """Measurements of models that translate: scores of test sets, and how early in training they are good.
 
 Source: "A Natural Bias for Language Generation Models", section 4.1: BLEU and chrF of test sets, and the area under the
-learning curve (ALC) of development text over the first 20,000 updates, divided by its span, in points.
+learning curve (ALC) of development text over the first updates, divided by their number, in points.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,8 +16,7 @@ from hatchery.translation.metrics import METRICS, area_under_curve
 
 TRANSLATION_SUITE = "translation"
 SCORES_FILE = "scores.csv"
-ALC_STEPS = 20_000
-"""Updates over which the area under a learning curve is taken (section 4.1)."""
+DEVELOPMENT = "development"
 
 
 @dataclass(frozen=True)
@@ -44,26 +43,43 @@ def translation_measurements(run: SeededRun, manifest: Manifest) -> list[Measure
     ]
 
 
-def learning_measurements(run: SeededRun, manifest: Manifest, curve: Iterable[Mapping[str, Any]]) -> list[Measurement]:
-    """Highest development score, and the area under its curve over the first updates; none without such scores.
+def learning_measurements(
+    run: SeededRun, manifest: Manifest, curve: Iterable[Mapping[str, Any]], alc_steps: int
+) -> list[Measurement]:
+    """Highest development score, and the area under its curve over the first steps; none without such scores.
 
-    `curve` are the rows of the run's `metrics.jsonl`.
+    `curve` are the rows of the run's `metrics.jsonl`. The area is given where the curve goes from the model before its
+    first step to `alc_steps` or beyond, and its task says how many steps they are, as in `first_20000_steps`.
     """
     rows, found = list(curve), []
     for metric in METRICS:
         points = [
             (row["step"], row[f"development_{metric}"]) for row in rows if row.get(f"development_{metric}") is not None
         ]
-        early = [point for point in points if point[0] <= ALC_STEPS]
-        values = {f"best_{metric}": max(score for _, score in points)} if points else {}
-        if len(early) > 1:
-            values[f"alc_{metric}"] = area_under_curve(early)
+        values = {(DEVELOPMENT, f"best_{metric}"): max(score for _, score in points)} if points else {}
+        if early := _first_steps(points, alc_steps):
+            values[early_task(alc_steps), f"alc_{metric}"] = area_under_curve(early)
         found += [
             Measurement(
-                *(run, PRETRAINING_SUITE, "development", name, value, manifest.digest),
-                kind="pretraining",
-                level="split",
+                *(run, PRETRAINING_SUITE, task, name, value, manifest.digest), kind="pretraining", level="split"
             )
-            for name, value in values.items()
+            for (task, name), value in values.items()
         ]
     return found
+
+
+def early_task(steps: int) -> str:
+    """What stands in the tables for the first so many steps of a training."""
+    return f"first_{steps}_steps"
+
+
+def _first_steps(points: Iterable[tuple[int, float]], last: int) -> list[tuple[float, float]]:
+    """The points from step 0 to exactly the step `last`, between two measurements on the line; none if not reached."""
+    ordered = sorted(points)
+    if not ordered or ordered[0][0] > 0 or ordered[-1][0] < last:
+        return []
+    kept: list[tuple[float, float]] = [point for point in ordered if point[0] <= last]
+    if kept[-1][0] < last:
+        (before, low), (after, high) = kept[-1], ordered[len(kept)]
+        kept.append((last, low + (high - low) * (last - before) / (after - before)))
+    return kept

@@ -13,6 +13,7 @@ from hatchery.analysis.published_values import check_choice, read_numbers
 from hatchery.config.block_bodies import task_body
 from hatchery.config.blocks import Blocks
 from hatchery.config.continuation import check_continuation
+from hatchery.config.held_out_text import check_perplexity_splits, check_translation
 from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.own_text import check_own_text
@@ -67,45 +68,6 @@ def _corpora_in(kind: str, name: str, blocks: Blocks) -> Iterator[str]:
             yield from _corpora_in("selection", reference.name, blocks)
 
 
-def held_out_splits(blocks: Blocks, name: str) -> set[str]:
-    """The splits `dev` and `test` that a corpus may have; one that is not here is surely empty."""
-    block = blocks.block("corpus", name)
-    if "sample" in block:
-        # Drawn documents keep their splits.
-        return held_out_splits(blocks, block["sample"]["corpus"])
-    if "sequences" in block:
-        return _of_sequences(blocks, block["sequences"])
-    split = block["split"]
-    development = split["development_documents"]
-    wanted = {
-        "dev": split["development_fraction"] if development is None else development,
-        "test": split["test_fraction"],
-    }
-    drawn = {name for name, share in wanted.items() if share > 0}
-    return {name for source in block["sources"] for name in _of_source(source, drawn)}
-
-
-def _of_source(source: Mapping[str, Any], drawn: set[str]) -> set[str]:
-    """The held-out splits that a source may have, of documents that are drawn or of files that name them."""
-    if source["reader"] == "babylm":
-        return {"dev", "test"}
-    if source["reader"] == "parallel_text":
-        named = set(source["options"]["files"])
-        return (drawn if "any" in named else set()) | (named & {"dev", "test"})
-    return drawn
-
-
-def _of_sequences(blocks: Blocks, sequences: Mapping[str, Any]) -> set[str]:
-    other = sequences["held_out_from"]
-    if other is not None:
-        return held_out_splits(blocks, other)
-    keys = {"dev": "development", "test": "test"}
-    return {name for name, key in keys.items() if any(group[key] > 0 for group in sequences["groups"])}
-
-
-_SPLIT_KEYS = {"dev": "split.development_fraction", "test": "split.test_fraction"}
-
-
 def check_experiment(experiment: dict[str, Any], where: str, blocks: Blocks) -> None:
     """The settings of every run fit each other, their model, their corpus and their paper. Raises ConfigError."""
     problems = Problems()
@@ -119,7 +81,7 @@ def check_experiment(experiment: dict[str, Any], where: str, blocks: Blocks) -> 
             with problems.collecting():
                 _check_run(experiment, run, model, where, blocks)
             check_positions(experiment, run, model, lengths, where)
-    for check in (check_published_rows, check_published, check_perplexity_splits):
+    for check in (check_published_rows, check_published, check_perplexity_splits, check_translation):
         with problems.collecting():
             check(experiment, where, blocks)
     with problems.collecting():
@@ -152,23 +114,6 @@ def _check_run(experiment: dict[str, Any], run: str, model: Mapping[str, Any], w
             f"{place}: batch_size: got {pretraining['batch_size']}, "
             f"expected a multiple of compute.micro_batch_size ({micro}) of {blocks.folder / 'config.yaml'}"
         )
-
-
-def check_perplexity_splits(experiment: Mapping[str, Any], where: str, blocks: Blocks) -> None:
-    """Raise ConfigError for a split to measure perplexity on that the experiment's corpus surely has not."""
-    chosen = experiment["perplexity"]["splits"]
-    if not chosen:
-        return
-    name = experiment["corpus"]
-    there = held_out_splits(blocks, name)
-    file = blocks.folder / "corpora" / f"{name}.yaml"
-    problems = Problems()
-    for split in chosen:
-        if split not in there:
-            key = _SPLIT_KEYS[split] if "sources" in blocks.block("corpus", name) else "what it holds out"
-            lacks = f"got {split!r}, a split that the corpus {name!r} does not have"
-            problems.add(f"{where}: perplexity.splits: {lacks}; see {key} in {file}")
-    problems.raise_any()
 
 
 def check_positions(

@@ -6,7 +6,8 @@ two sentences, and which side is translated is a matter of the objective. White 
 so nothing in a text can pass for the end of a line.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -26,8 +27,8 @@ Pairs = Iterator[tuple[str, ...]]
 def files(source: RawSource, options: ParallelTextOptions) -> list[str]:
     """The files of the first language, or the tables, split by split.
 
-    Raises SourceError when a pattern matches nothing or the two sides have different numbers of files, and ConfigError
-    for a table without `columns`.
+    Raises SourceError when a pattern matches nothing, a file is matched twice, or a file has no partner, and
+    ConfigError for a table without `columns`.
     """
     return [file for _, file, _ in _listed(source, options)]
 
@@ -56,18 +57,60 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 def _listed(source: RawSource, options: ParallelTextOptions) -> Iterator[tuple[Split | None, str, str | None]]:
     """Split, file and partner of everything that is read."""
+    matched_by: dict[str, str] = {}
     for split, patterns in options.files.items():
         known: Split | None = None if split == "any" else split
-        first, *second = (matching_names(source, (pattern,)) for pattern in patterns)
-        if second and len(first) != len(second[0]):
-            raise SourceError(
-                f"{source.root}: files.{split}: {len(first)} files match {patterns[0]}, but {len(second[0])} match "
-                f"{patterns[1]}; expected a file of the second language for each of the first"
-            )
-        if not second and options.columns is None:
+        sides = [matching_names(source, (pattern,)) for pattern in patterns]
+        for pattern, names in zip(patterns, sides, strict=True):
+            place = f"files.{split}: {pattern}"
+            for name in names:
+                if name in matched_by:
+                    raise SourceError(
+                        f"{source.root}: {name} is matched by {matched_by[name]} and by {place}; expected every file "
+                        "in one split and on one side, or held-out text becomes training text: make the patterns "
+                        "narrower"
+                    )
+                matched_by[name] = place
+        if len(sides) == 1 and options.columns is None:
             raise ConfigError(f"files.{split}: one table, {patterns[0]}, needs `columns`, the two columns of the pairs")
-        for file, partner in zip(first, second[0] if second else [None] * len(first), strict=True):
-            yield known, file, partner
+        if len(sides) == 1:
+            yield from ((known, file, None) for file in sides[0])
+        else:
+            yield from ((known, *pair) for pair in _partners(source, split, patterns, sides))
+
+
+def _partners(
+    source: RawSource, split: str, patterns: Sequence[str], sides: Sequence[Sequence[str]]
+) -> Iterator[tuple[str, str]]:
+    """The files of both languages, paired by what their pattern's wildcards stand for.
+
+    One file on each side is a pair whatever they are called.
+    """
+    if [len(names) for names in sides] == [1, 1]:
+        yield sides[0][0], sides[1][0]
+        return
+    first, second = (
+        {_shared(pattern, name): name for name in names} for pattern, names in zip(patterns, sides, strict=True)
+    )
+    for these, others, other in ((first, second, patterns[1]), (second, first, patterns[0])):
+        if alone := next((name for shared, name in these.items() if shared not in others), None):
+            raise SourceError(
+                f"{source.root}: files.{split}: {alone} has no partner among the files that {other} "
+                "matches; expected one in which the wildcards stand for the same"
+            )
+    yield from ((name, second[shared]) for shared, name in first.items())
+
+
+def _shared(pattern: str, name: str) -> tuple[str, ...]:
+    """What the wildcards of a pattern stand for in a name that it matches: `a` of `a.de` with `*.de`."""
+    parts = re.split(r"(\*+|\?|\[[^\]]+\])", pattern)
+    groups = {"*": "(.*)", "?": "(.)", "[": "({})"}
+    text = "".join(
+        groups[part[0]].format(part.replace("[!", "[^")) if index % 2 else re.escape(part)
+        for index, part in enumerate(parts)
+    )
+    found = re.fullmatch(text, name, re.DOTALL)
+    return found.groups() if found else (name,)
 
 
 def _entry(source: RawSource, file: str, options: ParallelTextOptions) -> tuple[Split | None, str, str | None]:

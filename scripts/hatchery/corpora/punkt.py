@@ -20,17 +20,18 @@ def _without_initialising(*packages: str) -> Iterator[None]:
 
     NLTK's loads SciPy, scikit-learn and pandas, of which Punkt needs nothing: a second and a half, in every process.
     """
-    shells = []
+    outermost = packages[0]
+    before = {name for name in sys.modules if name.partition(".")[0] == outermost}
     for name in packages:
         if name not in sys.modules and (spec := importlib.util.find_spec(name)) is not None:
             sys.modules[name] = importlib.util.module_from_spec(spec)
-            shells.append(name)
     try:
         yield
     finally:
         # Whoever imports them later gets the whole packages.
-        for name in shells:
-            del sys.modules[name]
+        for name in [name for name in sys.modules if name.partition(".")[0] == outermost]:
+            if name not in before:
+                del sys.modules[name]
 
 
 with _without_initialising("nltk", "nltk.tokenize"):

@@ -117,7 +117,8 @@ class ParallelTextOptions(Settings):
 
     files: Annotated[dict[Literal["train", "dev", "test", "any"], Annotated[tuple[str, ...], MinLen(1)]], MinLen(1)]
     """Shell patterns by split: two text files with a sentence per line, first language first, or one table (.tsv, .csv,
-    .jsonl, .parquet). Pairs of `any` are held out as `split` says."""
+    .jsonl, .parquet). Of several files, those belong together for which the wildcards stand for the same: `a.de` and
+    `a.en` with `*.de` and `*.en`. Pairs of `any` are held out as `split` says."""
     columns: Annotated[tuple[str, ...], MinLen(2), Unique()] | None = None
     """Of a table: the two columns or fields, first language first; `translation.de` is a field of an object. Numbers,
     such as ["1", "2"], are columns of a text with tabs and without a header. Text files have none."""
@@ -130,6 +131,14 @@ class ParallelTextOptions(Settings):
                 raise RefusedError(f"files.{split}", f"got {len(patterns)} patterns, expected two files or one table")
         if self.columns is not None and len(self.columns) != 2:
             raise RefusedError("columns", f"got {len(self.columns)}, expected two, one for each language")
+        for number in self.columns or ():
+            if number.isdigit() and int(number) == 0:
+                raise RefusedError("columns", f'got {number!r}, expected numbers from 1: the first column is "1"')
+        for split, patterns in self.files.items():
+            if self.columns is not None and len(patterns) == 2:
+                raise RefusedError(
+                    "columns", f"got columns, expected none beside the two text files of files.{split}, or one table"
+                )
 
 
 @dataclass(frozen=True)

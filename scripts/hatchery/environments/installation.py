@@ -30,7 +30,18 @@ OWN_ENTRIES = {"bin", "include", "lib", "lib64", "share", "etc", LOG, STAMP}
 
 # The lock is complete and its hashes are checked, so pip has nothing to resolve. Source archives are built with the
 # locked setuptools instead of one that pip would fetch unchecked. Bytecode is compiled later, on all processors.
-PIP_OPTIONS = ("--require-hashes", "--no-deps", "--no-build-isolation", "--no-compile", "--no-user", "--no-input")
+# Packages without a wheel are built by PEP 517: what older versions of pip do otherwise leaves no record of the files.
+PIP_OPTIONS = (
+    *(
+        "--require-hashes",
+        "--no-deps",
+        "--no-build-isolation",
+        "--use-pep517",
+        "--no-compile",
+        "--no-user",
+        "--no-input",
+    ),
+)
 
 
 class InstallationError(HatcheryError):

@@ -1,4 +1,4 @@
-"""Where a pretraining starts and when it may end: from another model, and early on the development loss."""
+"""Where a pretraining starts and when it may end: from another model, and early on development text."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -35,11 +35,12 @@ class InitialModelChoice(InitialModelSettings):
 
 @dataclass(frozen=True)
 class EarlyStoppingSettings(Settings):
-    """End after so many evaluations in a row whose development loss is no new lowest by more than the minimum."""
+    """End after so many evaluations in a row that are no new best by more than the minimum: the lowest development
+    loss, or the highest BLEU of development text where the objective is translation."""
 
     patience_evaluations: Count
     """Stop after so many evaluations in a row without improvement."""
     minimum_improvement: NonNegative = 0.0
-    """Nats per labelled token by which the lowest loss has to fall to count."""
+    """By how much the best has to be bettered to count: nats per labelled token, or points of BLEU."""
     export: Literal["best", "last"] = "best"
-    """Weights of the lowest development loss (of equal ones the first), or of the last step."""
+    """Weights of the best evaluation (of equal ones the first), or of the last step."""

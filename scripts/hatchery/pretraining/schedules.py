@@ -9,6 +9,7 @@ that fp16 skips included, as in LTG-BERT's BNC code.
 import math
 
 from hatchery.pretraining.settings import ScheduleSettings
+from hatchery.settings.fields import ABSENT
 
 # Where torch's linear schedulers, which `linear_as_published` is made of, start and end instead of at 0.
 NEARLY_ZERO = 1e-9
@@ -45,7 +46,9 @@ def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> f
 
 
 def warmup_steps(schedule: ScheduleSettings, steps: int) -> int:
-    """Updates of the warm-up: `int(warmup_fraction * steps)`, at most `warmup_steps_limit`."""
+    """Updates of the warm-up: `warmup_steps`, else `int(warmup_fraction * steps)`, at most `warmup_steps_limit`."""
+    if schedule.warmup_steps is not ABSENT:
+        return schedule.warmup_steps
     warmup = int(schedule.warmup_fraction * steps)
     return warmup if schedule.warmup_steps_limit is None else min(schedule.warmup_steps_limit, warmup)
 

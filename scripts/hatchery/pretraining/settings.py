@@ -30,7 +30,7 @@ from hatchery.settings.base import (
     ShareBelowOne,
     require,
 )
-from hatchery.settings.fields import Unique
+from hatchery.settings.fields import ABSENT, Unique
 from hatchery.typed import build, stage_body
 
 
@@ -72,6 +72,17 @@ class ScheduleSettings(Settings):
     """The last rate as a share of the peak."""
     warmup_steps_limit: Count | None = None
     """At most so many warm-up steps; null is no limit."""
+    warmup_steps: Count = ABSENT
+    """So many warm-up steps, instead of a share of the steps. The rates of inverse_square_root and constant are then
+    the same in a run of any length."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.warmup_steps is ABSENT or self.warmup_steps_limit is None,
+            "warmup_steps_limit",
+            self.warmup_steps_limit,
+            "null with warmup_steps, which says exactly how many",
+        )
 
 
 @dataclass(frozen=True)
@@ -107,7 +118,7 @@ class TrainingSettings(Settings):
     initialise_from: InitialModelSettings | None = None
     """The model that training starts from; null starts from random weights."""
     early_stopping: EarlyStoppingSettings | None = None
-    """End when the development loss does not fall any more; null does all steps."""
+    """End when development text is not predicted or translated better any more; null does all steps."""
     keep_training_state: bool = False
     """Keep the optimiser beside the model, so that another run can `take: training`; three times the model's disk."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"

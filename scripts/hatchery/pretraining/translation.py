@@ -9,7 +9,7 @@ it, and on development text, is the negative log-likelihood of the labels.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -36,9 +36,9 @@ from hatchery.pretraining.processes import gathered
 from hatchery.pretraining.topology import Topology
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
-from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
-from hatchery.translation.metrics import scores
-from hatchery.translation.translate import translate_ids
+
+if TYPE_CHECKING:
+    from hatchery.tokenization.tokenizer_file import Tokenizer
 
 HIGHEST_BLEU = Criterion("development_bleu", "development BLEU", higher_is_better=True)
 LONGEST = 1_000_000
@@ -108,6 +108,9 @@ class TranslationObjective(Objective):
         """Pairs whose loss is measured and, with a tokenizer, pairs that are translated."""
         if tokenizer is None or not self.settings.development_translations:
             return DevelopmentSet(examples, sequences, share, topology)
+        # Here and below: runs for other objectives start sooner without the library of tokenizers.
+        from hatchery.tokenization.tokenizer_file import load_tokenizer
+
         return TranslatedSet(examples, sequences, share, topology, self.settings, load_tokenizer(tokenizer))
 
     def target_counts(self, shards: TokenShards) -> np.ndarray:
@@ -166,7 +169,7 @@ class TranslatedSet(DevelopmentSet):
         share: int,
         topology: Topology,
         settings: TranslationSettings,
-        tokenizer: Tokenizer,
+        tokenizer: "Tokenizer",
     ) -> None:
         super().__init__(examples, sequences, share, topology)
         self._search, self._tokenizer = settings.search, tokenizer
@@ -184,6 +187,9 @@ class TranslatedSet(DevelopmentSet):
     @torch.no_grad()
     def score(self, engine: Engine) -> TranslationScore:  # type: ignore[override]
         """Score the model as it is now, without dropout; every process gets the same."""
+        from hatchery.translation.metrics import scores
+        from hatchery.translation.translate import translate_ids
+
         loss = super().score(engine)
         model = engine.model
         assert isinstance(model, TranslationModel)

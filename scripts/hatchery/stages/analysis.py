@@ -9,6 +9,7 @@ from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
 from hatchery.config.raw_inputs import raw_inputs
 from hatchery.errors import ConfigError
+from hatchery.evaluation.translation.settings import ALC_STEPS
 from hatchery.stages.record import Stage
 
 MOST_BY_NAME = 12
@@ -60,6 +61,7 @@ def _names_of(run: SeededRun) -> dict[str, Any]:
 def collect_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The tidy tables of an experiment."""
     block = project.experiment(experiment)
+    alc_steps = block["translation"]["alc_steps"]
     return {
         "experiment": experiment,
         "runs": runs_of(project, experiment),
@@ -69,6 +71,7 @@ def collect_settings(project: Project, experiment: str) -> dict[str, Any]:
         "baselines": block["baselines"],
         # Only where there are such, so that other experiments stay as they are.
         **({"translation": True} if block["translation"]["tests"] else {}),
+        **({"alc_steps": alc_steps} if alc_steps != ALC_STEPS else {}),
     }
 
 

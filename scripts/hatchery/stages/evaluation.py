@@ -33,7 +33,7 @@ def perplexity_settings(project: Project, experiment: str) -> dict[str, Any]:
 
 def translation_settings(project: Project, experiment: str) -> dict[str, Any]:
     """Which test sets are translated."""
-    return dict(project.experiment(experiment)["translation"])
+    return {"tests": project.experiment(experiment)["translation"]["tests"]}
 
 
 def finetuning_settings(project: Project, experiment: str, task: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from hatchery.analysis.figures.registry import NEEDS, declared_figures
 from hatchery.analysis.msgs_features import bias_features
+from hatchery.config.overrides import pretraining_of
 from hatchery.config.project import Project
 from hatchery.stages.analysis import published_of, runs_of, sets_of_many
 from hatchery.stages.record import Stage
@@ -25,7 +26,10 @@ def drawable(project: Project, experiment: str) -> list[str]:
             key: not any(run["pretraining"].get(key, shared[key]) for run in runs)
             for key in ("divergences", "bias_drift")
         },
-        **dict.fromkeys(("translations", "translated_tests"), not block["translation"]["tests"]),
+        "translations": not any(
+            pretraining_of(block, run)["objective"]["task"] == "translation" for run in block["runs"]
+        ),
+        "translated_tests": not block["translation"]["tests"],
         "minimal_pairs": not block["minimal_pairs"],
         "tasks": not tasks,
         "ambiguous_tasks": all(bias_features(task) is None for task in tasks),

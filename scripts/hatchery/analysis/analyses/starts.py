@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
 from hatchery.analysis.settings import models_in_order
 from hatchery.errors import ConfigError
@@ -54,8 +55,8 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
         groups.append(Group(lines, model))
     notes = [
         "Points, mean \u00b1 standard error over seeds; `alc` is the area under the learning curve of development text "
-        f"over the first 20,000 updates, divided by its span. Differences are to `{settings.against}` of the same "
-        "experiment, with the root of the sum of the squared standard errors. "
+        "over the first steps, as many as its line says, divided by their number. Differences are to "
+        f"`{settings.against}` of the same experiment, with the root of the sum of the squared standard errors. "
         "The paper prints no numbers to compare them with."
     ]
     return Findings(rows, [Table(columns, groups, "Starts of the output bias")] if groups else [], notes)
@@ -69,11 +70,11 @@ def _rows(
         for (of, suite, task, metric), found in sorted(values.items()):
             if of != model:
                 continue
-            mean, error = _mean(found)
+            mean, error = mean_and_error(found)
             others = values.get((reference, suite, task, metric))
             difference = spread = None
             if others and reference != model:
-                base, base_error = _mean(others)
+                base, base_error = mean_and_error(others)
                 difference = round(mean - base, 4) + 0.0
                 if error is not None and base_error is not None:
                     spread = round((error**2 + base_error**2) ** 0.5, 4)
@@ -88,13 +89,6 @@ def _rows(
                 "difference": difference,
                 "difference_error": spread,
             }
-
-
-def _mean(values: list[float]) -> tuple[float, float | None]:
-    """Mean, and the standard error; None with one value."""
-    from statistics import fmean, stdev
-
-    return fmean(values), stdev(values) / len(values) ** 0.5 if len(values) > 1 else None
 
 
 def _line(row: dict[str, Any]) -> list[Any]:

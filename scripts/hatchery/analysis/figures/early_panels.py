@@ -1,6 +1,5 @@
 """Panels of what was measured of the output layer at doubling steps: a line per model, the mean of its seeds."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.figures.registry import Tables
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
 from hatchery.analysis.tidy_tables import CURVES, read_frame
@@ -73,11 +73,8 @@ def points_by_model(rows: Sequence[tuple[str, int, float | None]]) -> dict[str, 
 
 
 def _point(step: int, values: Sequence[float]) -> Point:
-    mean = math.fsum(values) / len(values)
-    if len(values) == 1:
-        return step, mean, 0.0
-    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    return step, mean, math.sqrt(variance / len(values))
+    mean, error = mean_and_error(values)
+    return step, mean, error or 0.0
 
 
 def _draw_line(axes: Axes, points: Sequence[Point], look: ModelStyle, size: float, marks_minimum: bool) -> None:

@@ -18,7 +18,8 @@ FIGURE = Declaration(
     explanation="""
 The same development sentences are translated by beam search at every evaluation, the first one before the first step. A
 line is the mean over the seeds of a model, its band the standard error. The metrics ``alc_bleu`` and ``alc_chrf`` of
-``summary.csv`` are the areas under these curves over the first 20,000 steps, divided by their span.
+``summary.csv`` are the areas under these curves over the first steps (``translation.alc_steps``), divided by their
+number.
 
 Source: ``curves.parquet``.
 """,

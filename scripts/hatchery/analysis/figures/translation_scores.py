@@ -3,13 +3,13 @@
 Source: "A Natural Bias for Language Generation Models", Figures 2, 5, 7, 10, 13 and 14.
 """
 
-import math
 from collections.abc import Sequence
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.figures.registry import Tables
 from hatchery.analysis.settings import FigureSettings, labels_of, models_in_order, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
@@ -63,8 +63,5 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 def _draw_mean(axes: Axes, place: int, values: Sequence[float], colour: str, size: float) -> None:
     if not values:
         return
-    mean = math.fsum(values) / len(values)
-    error = 0.0
-    if len(values) > 1:
-        error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
-    axes.errorbar([mean], [place], xerr=[error], fmt="o", color=colour, markersize=size * 0.5, capsize=2)
+    mean, error = mean_and_error(values)
+    axes.errorbar([mean], [place], xerr=[error or 0.0], fmt="o", color=colour, markersize=size * 0.5, capsize=2)

@@ -18,9 +18,11 @@ from hatchery.analysis.measurements import (
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.summary_rows import PROVENANCE_ROWS, NumberedRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC
+from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
 from hatchery.rendering.escaping import breakable
 from hatchery.rendering.table import Column, Content, Group, Table, divided
 from hatchery.rendering.templates import render
+from hatchery.translation.metrics import BLEU, METRICS
 
 VERDICTS = ("within", "above", "below", "not comparable")
 # Models side by side in one table.
@@ -82,7 +84,9 @@ class Numbers:
                 found.append((suite, PARADIGM_AVERAGE, ACCURACY))
         for suite in suites:
             averages = [key for key in self.keys if key[0] == suite and key[2] == AVERAGE_METRIC]
-            if not averages and suite not in pairs:
+            if suite == TRANSLATION_SUITE:
+                averages = [key for key in self.keys if key[0] == suite and key[2] == BLEU]
+            elif not averages and suite not in pairs:
                 # What is not averaged, a suite of one task say, stands for itself.
                 averages = [key for key in self.keys if key[0] == suite][:1]
             found += averages
@@ -202,7 +206,7 @@ def direction(metric: str) -> int:
     """1 where more is better, -1 where less is, 0 where neither is known."""
     if metric == PERPLEXITY or metric.endswith("_nats"):
         return -1
-    return 1 if metric.endswith("_percent") else 0
+    return 1 if metric.endswith(("_percent", *METRICS)) else 0
 
 
 def decimals_of(metric: str) -> int:

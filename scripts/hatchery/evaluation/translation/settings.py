@@ -11,13 +11,13 @@ from hatchery.settings.base import Count, DeviceName, Settings
 from hatchery.settings.fields import BlockName, CorpusName
 from hatchery.typed import build, stage_body
 
+ALC_STEPS = 20_000
+"""Updates over which the study takes the area under a learning curve (section 4.1)."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class TestSet(Settings):
+class HeldOutPairs(Settings):
     """Pairs that are translated and compared with their references."""
-
-    # pytest looks for classes called Test.
-    __test__ = False
 
     corpus: CorpusName
     """A parallel corpus of the same two languages; the model segments it with its own tokenizer."""
@@ -29,15 +29,18 @@ class TestSet(Settings):
 class TranslationChoice(Settings):
     """The test sets of an experiment."""
 
-    tests: dict[BlockName, TestSet] = field(default_factory=dict)
+    tests: dict[BlockName, HeldOutPairs] = field(default_factory=dict)
     """Test sets by the names that the tables show; none measures no translation."""
+    alc_steps: Count = ALC_STEPS
+    """The area under the learning curve of development text (alc_bleu, alc_chrf) is that of the first so many steps;
+    models that did not train so long have none."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationTests(TranslationChoice):
+class TranslationTests(Settings):
     """The settings of the stage."""
 
-    tests: Annotated[dict[BlockName, TestSet], MinLen(1)]
+    tests: Annotated[dict[BlockName, HeldOutPairs], MinLen(1)]
     """Test sets by the names that the tables show."""
 
 

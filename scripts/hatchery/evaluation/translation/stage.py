@@ -10,7 +10,7 @@ from typing import Any
 
 from hatchery.errors import ConfigError, CorpusError, EvaluationError
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
-from hatchery.evaluation.translation.settings import TestSet, translation_runtime, translation_tests
+from hatchery.evaluation.translation.settings import HeldOutPairs, translation_runtime, translation_tests
 from hatchery.harmless_text import csv_text
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.objectives.settings import TranslationSettings
@@ -83,7 +83,7 @@ def translate_tests(
         run.volatile["device"] = str(device)
 
 
-def read_pairs(corpus: Path, test: TestSet, direction: str) -> tuple[list[str], list[str]]:
+def read_pairs(corpus: Path, test: HeldOutPairs, direction: str) -> tuple[list[str], list[str]]:
     """Sources and references of a test set, as they were written. Raises CorpusError where there are none."""
     manifest = read_manifest(corpus)
     manifest.verify()
