@@ -252,6 +252,19 @@ MISTAKES = {
         "\ncorpus: demo",
         ": corpus: got 'demo', which holds no pairs of sentences",
     ),
+    "leaving out a run that is not there": (
+        MINI,
+        "leave_out: [away_begins]",
+        "leave_out: [away_begin]",
+        "translation.leave_out: got 'away_begin', no such run; there are: no_bias, zero, unigram, "
+        "unigram_as_published, unigram_larger, away_begins, away; did you mean 'away_begins'?",
+    ),
+    "leaving out everything": (
+        MINI,
+        "leave_out: [away_begins]",
+        'leave_out: ["*"]',
+        "translation.leave_out: leaves no run that translates, expected one at least",
+    ),
     "translation of a split that is not there": (
         MINI,
         "{corpus: demo_parallel_other}",

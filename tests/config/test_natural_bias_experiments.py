@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.config.project import Project
+from hatchery.planning.layout import Layout
 from hatchery.pretraining.schedules import learning_rate, warmup_steps
 from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
 from hatchery.stages.registry import stage_settings
@@ -60,3 +61,17 @@ def test_the_warm_up_does_not_depend_on_the_length_of_a_run(experiment: str) -> 
     chosen = typed(experiment, "zero")
     expected = 15 if experiment == "natural_bias_mini" else 4000
     assert warmup_steps(chosen.schedule, chosen.steps) == warmup_steps(chosen.schedule, 1) == expected
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_a_beginning_is_not_translated_and_what_goes_on_from_it_is(experiment: str) -> None:
+    translated = {name.rpartition("-s")[0] for name in Layout(PROJECT).translated(experiment)}
+    beginnings = {beginning for beginning, _ in parts_of(experiment)}
+    assert translated == set(PROJECT.experiment(experiment)["runs"]) - beginnings
+    collected = json.loads(stage_settings(PROJECT, "collect_measurements", experiment=experiment))
+    assert set(collected["untranslated"]) == beginnings
+
+
+def test_an_experiment_that_translates_nothing_has_no_such_key() -> None:
+    collected = json.loads(stage_settings(PROJECT, "collect_measurements", experiment="demo"))
+    assert not collected.keys() & {"translation", "untranslated", "alc_steps"}

@@ -6,7 +6,7 @@ reads with its checksum. Curves are written run by run, so memory grows with the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +109,10 @@ def _evaluations(
     scored = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
     named = runs_by_name(scored)
     measurements: list[Measurement] = []
+    translating = replace(settings, runs=tuple(run for run in settings.runs if run.model not in settings.untranslated))
     for name, path in _of_every_run(settings.perplexity, inputs.perplexity, settings, "--perplexity").items():
         measurements += perplexity_measurements(named[name], _evaluation_of(path, trained[name]))
-    for name, path in _of_every_run(settings.translation, inputs.translation, settings, "--translation").items():
+    for name, path in _of_every_run(settings.translation, inputs.translation, translating, "--translation").items():
         measurements += translation_measurements(named[name], _evaluation_of(path, trained[name]))
     pairs = match_evaluations(inputs.minimal_pairs, scored, settings.suites, "--minimal-pairs")
     for (name, suite), path in pairs.items():

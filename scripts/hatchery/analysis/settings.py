@@ -63,9 +63,9 @@ class CollectSettings(Settings):
     """What the tidy tables of an experiment cover.
 
     `suites` are those of minimal pairs, `tasks` what is fine-tuned (the suites of tasks stand in the results). With
-    `perplexity`, every model has been measured on held-out text, with `translation` on test sets; `alc_steps` is
-    the span of the area under learning curves. `baselines` name models from elsewhere that are scored on the minimal
-    pairs alone.
+    `perplexity`, every model has been measured on held-out text, with `translation` on test sets, apart from the models
+    in `untranslated`; `alc_steps` is the span of the area under learning curves. `baselines` name models from elsewhere
+    that are scored on the minimal pairs alone.
     """
 
     experiment: str
@@ -74,6 +74,7 @@ class CollectSettings(Settings):
     tasks: tuple[str, ...] = ()
     perplexity: bool = False
     translation: bool = False
+    untranslated: tuple[str, ...] = ()
     alc_steps: int = ALC_STEPS
     baselines: tuple[str, ...] = ()
 

@@ -3,13 +3,15 @@
 Of a corpus it is known before it is made which splits it may have, and whether it holds pairs of sentences.
 """
 
+import fnmatch
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hatchery.config.blocks import Blocks
 from hatchery.config.overrides import pretraining_of
 from hatchery.errors import ConfigError
-from hatchery.settings.problems import Problems
+from hatchery.evaluation.translation.settings import translated_runs
+from hatchery.settings.problems import Problems, nearest
 
 TRANSLATION, TRANSLATING_FAMILY = "translation", "encoder_decoder"
 
@@ -93,6 +95,15 @@ def check_translation(experiment: Mapping[str, Any], where: str, blocks: Blocks)
             )
         if not _holds_pairs(blocks, experiment["corpus"]):
             problems.add(f"{where}: corpus: {_no_pairs(experiment['corpus'])}")
+    runs = list(experiment["runs"])
+    for pattern in experiment["translation"]["leave_out"]:
+        if not fnmatch.filter(runs, pattern):
+            problems.add(
+                f"{where}: translation.leave_out: got {pattern!r}, no such run; there are: {', '.join(runs)}"
+                f"{nearest(pattern, runs)}"
+            )
+    if tests and not translated_runs(experiment):
+        problems.add(f"{where}: translation.leave_out: leaves no run that translates, expected one at least")
     for name, test in tests.items():
         place, corpus = f"{where}: translation.tests.{name}", test["corpus"]
         if not _holds_pairs(blocks, corpus):

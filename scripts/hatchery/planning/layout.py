@@ -15,6 +15,7 @@ from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.paper_tables import paper_of_tables
 from hatchery.config.study_file import published_tables, study_entry, sweeps_read
+from hatchery.evaluation.translation.settings import translated_runs
 from hatchery.planning.data_layout import DataLayout, sweep_manifest
 from hatchery.rendering.figures import Declaration
 from hatchery.settings.fields import NAME
@@ -114,11 +115,11 @@ class Layout(DataLayout):
 
     def translated(self, experiment: str) -> dict[str, str]:
         """Manifests of translated test sets by run and seed; none where no test set is asked for."""
-        if not self.project.experiment(experiment)["translation"]["tests"]:
-            return {}
+        translated = translated_runs(self.project.experiment(experiment))
         return {
             run.name: f"results/{experiment}/translation/{run.name}/manifest.json"
             for run in self.project.seeded_runs(experiment)
+            if run.model in translated
         }
 
     def translation_corpora(self, experiment: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
 from hatchery.config.raw_inputs import raw_inputs
 from hatchery.errors import ConfigError
-from hatchery.evaluation.translation.settings import ALC_STEPS
+from hatchery.evaluation.translation.settings import ALC_STEPS, translated_runs
 from hatchery.stages.record import Stage
 
 MOST_BY_NAME = 12
@@ -61,7 +61,8 @@ def _names_of(run: SeededRun) -> dict[str, Any]:
 def collect_settings(project: Project, experiment: str) -> dict[str, Any]:
     """The tidy tables of an experiment."""
     block = project.experiment(experiment)
-    alc_steps = block["translation"]["alc_steps"]
+    alc_steps, translated = block["translation"]["alc_steps"], translated_runs(block)
+    untranslated = [run for run in block["runs"] if run not in translated]
     return {
         "experiment": experiment,
         "runs": runs_of(project, experiment),
@@ -71,6 +72,7 @@ def collect_settings(project: Project, experiment: str) -> dict[str, Any]:
         "baselines": block["baselines"],
         # Only where there are such, so that other experiments stay as they are.
         **({"translation": True} if block["translation"]["tests"] else {}),
+        **({"untranslated": untranslated} if block["translation"]["tests"] and untranslated else {}),
         **({"alc_steps": alc_steps} if alc_steps != ALC_STEPS else {}),
     }
 

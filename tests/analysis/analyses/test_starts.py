@@ -24,8 +24,14 @@ def study(tmp_path: Path) -> Study:
         for seed, value in enumerate(values)
         for metric in ("bleu", "loss_nats")
     ]
+    # A beginning has scores of development text alone.
+    begins = {**rows[0], "model": "one/begins", "run": "one/begins-s0", "suite": "pretraining", "task": "development"}
+    rows.append({**begins, "kind": "pretraining"})
     write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, rows)
-    runs = tuple(SeededRun(f"{model}-s{seed}", model, seed) for model in SCORES for seed in range(len(SCORES[model])))
+    runs = (
+        *(SeededRun(f"{model}-s{seed}", model, seed) for model in SCORES for seed in range(len(SCORES[model]))),
+        SeededRun("one/begins-s0", "one/begins", 0),
+    )
     return Study("both", runs, tables={"measurements": tmp_path / "measurements.parquet"})
 
 
@@ -38,6 +44,7 @@ def test_the_standard_error_is_the_deviation_over_the_root_of_the_number_of_seed
 def test_scores_are_compared_with_the_start_of_the_same_experiment(study: Study) -> None:
     found = {row["model"]: row for row in ANALYSIS.run(StartsSettings(), study).rows}
     assert {row["metric"] for row in found.values()} == {"bleu"}
+    assert list(found) == list(SCORES)
     # Deviation of 10 and 14: the root of 8, over the root of 2.
     assert (found["one/zero"]["mean"], found["one/zero"]["standard_error"]) == (12.0, 2.0)
     assert found["one/zero"]["difference"] is None

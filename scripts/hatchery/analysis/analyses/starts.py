@@ -35,10 +35,14 @@ def check(settings: StartsSettings, study: Study) -> None:
 
 
 def compare(settings: StartsSettings, study: Study) -> Findings:
-    """A row for each model and score in points, with the difference to the reference start and its standard error."""
+    """A row for each model that translates test sets and each score in points.
+
+    It has the difference to the reference start and its standard error.
+    """
     import polars as pl
 
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+    from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
 
     frame = read_frame(study.tables["measurements"], MEASUREMENTS)
     points = pl.col("metric").str.contains("bleu|chrf") & pl.col("value").is_not_null()
@@ -47,7 +51,10 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
         frame.filter(points).select("model", "suite", "task", "metric", "value").iter_rows()
     ):
         values.setdefault((model, suite, task, metric), []).append(value)
-    rows = list(_rows(values, settings.against, models_in_order(study.runs)))
+    # What translates no test set is a part of a run that goes on from it.
+    translating = {model for model, suite, _, _ in values if suite == TRANSLATION_SUITE}
+    models = [model for model in models_in_order(study.runs) if model in translating]
+    rows = list(_rows(values, settings.against, models))
     columns = [Column("score", words=True), Column("mean"), Column("difference"), Column("seeds")]
     groups = []
     for model in dict.fromkeys(row["model"] for row in rows):

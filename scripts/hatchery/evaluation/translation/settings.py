@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 from annotated_types import MinLen
 
 from hatchery.corpora.settings import SplitName
 from hatchery.settings.base import Count, DeviceName, Settings
-from hatchery.settings.fields import BlockName, CorpusName
+from hatchery.settings.fields import BlockName, CorpusName, Names
 from hatchery.typed import build, stage_body
 
 ALC_STEPS = 20_000
@@ -31,9 +32,18 @@ class TranslationChoice(Settings):
 
     tests: dict[BlockName, HeldOutPairs] = field(default_factory=dict)
     """Test sets by the names that the tables show; none measures no translation."""
+    leave_out: Names = ()
+    """Runs that translate no test sets, such as those that another run goes on from; `*` stands for any text."""
     alc_steps: Count = ALC_STEPS
     """The area under the learning curve of development text (alc_bleu, alc_chrf) is that of the first so many steps;
     models that did not train so long have none."""
+
+
+def translated_runs(experiment: Mapping[str, Any]) -> list[str]:
+    """The runs of an experiment that translate its test sets, in the order of the configuration."""
+    chosen = experiment["translation"]
+    runs = list(experiment["runs"]) if chosen["tests"] else []
+    return [run for run in runs if not any(fnmatchcase(run, pattern) for pattern in chosen["leave_out"])]
 
 
 @dataclass(frozen=True, kw_only=True)
