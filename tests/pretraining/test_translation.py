@@ -1,6 +1,7 @@
 """Training to translate through the one engine: the loss, kills, several processes, and the starts of the bias."""
 
 import json
+import re
 import signal
 import socket
 from collections.abc import Callable, Mapping
@@ -11,12 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from faults import DAMAGE, damaged
 from torch.nn import functional as F
 
 from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.embedded.parallel import parallel_files
-from hatchery.errors import ConfigError, TrainingError
+from hatchery.errors import ConfigError, HatcheryError, TrainingError
+from hatchery.evaluation.translation.stage import translate_tests
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import build_language_model
@@ -60,6 +63,7 @@ CHANGES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class PairData:
+    corpus: Path
     tokens: Path
     tokenizer: Path
 
@@ -80,7 +84,7 @@ def pair_data(tmp_path_factory: pytest.TempPathFactory) -> PairData:
     joint = {"kind": "bpe", "vocabulary_size": 160, "special_tokens": "roberta", "pre_tokenizer": "metaspace"}
     train_tokenizer({"stage": "train_tokenizer", "normalizer": "nmt_nfkc", **joint}, corpus, tokenizer)
     encode_corpus({"stage": "encode_corpus"}, corpus, tokenizer, tokens)
-    return PairData(tokens, tokenizer)
+    return PairData(corpus, tokens, tokenizer)
 
 
 @pytest.fixture
@@ -124,6 +128,33 @@ def test_a_killed_translation_run_goes_on_to_the_same_bits(translation_command: 
     )
     assert stopping["best_development_bleu"] == best["development_bleu"]
     assert stopping["exported_step"] == best["step"]
+
+
+@pytest.mark.slow
+def test_altered_models_and_test_sets_are_named(
+    translation_command: Callable[..., Any], pair_data: PairData, tmp_path: Path
+) -> None:
+    command = translation_command(steps=1)
+    command.finish()
+    settings = {"stage": "translate_tests", "tests": {"held_out": {"corpus": "pairs", "split": "dev"}}}
+    output = tmp_path / "translations/manifest.json"
+
+    def translated() -> None:
+        translate_tests(settings, {}, command.output, {"held_out": pair_data.corpus}, output)
+
+    model = [file.path for file in read_manifest(command.output).outputs]
+    read = {path for path in model if path.name in ("model.safetensors", "config.json")}
+    read |= {path for path in model if path.name.startswith("tokenizer")}
+    read |= {file.path for file in read_manifest(pair_data.corpus).listed(".parquet", "dev-")}
+    assert len(read) >= 3
+    for path in sorted(read):
+        for damage in DAMAGE:
+            with damaged(path, damage), pytest.raises(HatcheryError, match=re.escape(path.name)) as caught:
+                translated()
+            assert str(caught.value).count("\n") == 0
+            assert not output.exists()
+    translated()
+    assert output.exists()
 
 
 @pytest.mark.slow
