@@ -158,7 +158,8 @@ def train_run(
         objective.order,
     )
     trained_on = partial(batches.examples_at, 0)
-    require_shares(objective.smallest_batch(trained_on, settings.batch_size), settings.batch_size, topology.world_size)
+    smallest = objective.smallest_batch(trained_on, min(phase.batch_size for phase in batches.phases))
+    require_shares(smallest, settings.batch_size, topology.world_size)
     measures = objective.measures(trained_on)
     loader = BatchLoader(batches, options.workers, pin_memory=device.type == "cuda")
     held_out = _development_sets(settings, objective, options, inputs, topology)
