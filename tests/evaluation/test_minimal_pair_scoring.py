@@ -164,8 +164,6 @@ def test_the_command_scores_and_names_a_mistake_in_one_line(
     repository, model_manifest, make_source, json_lines, tmp_path
 ):
     source = make_source({"pairs.jsonl": json_lines(PAIRS)})
-    # A command ends its process without ado, and here that is the tests' own.
-    monkeypatch.setattr("hatchery.command._leave", lambda: None)
 
     def run(settings):
         arguments = {
