@@ -27,6 +27,7 @@ SENTENCES = st.lists(st.lists(st.integers(7, 50), min_size=1, max_size=9), min_s
 class Framed(HatcheryModel):
     """A model of ours but for the tokenizer: its sentences are ids already."""
 
+    architecture = "masked"
     device = CPU
     frame = FRAME
     mask_id = MASK
