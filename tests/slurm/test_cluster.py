@@ -118,7 +118,7 @@ def test_stop_leaves_no_process_even_of_a_stubborn_job_and_the_accounting_surviv
     stopped = cluster_command("stop")
     assert stopped.returncode == 0, stopped.stderr
     assert cluster.leftovers() == []
-    assert "4321" not in ask("ps", "-eo", "args").replace(stubborn, "")
+    assert "sleep 4321" not in ask("ps", "-eo", "args").replace(stubborn, "")
     assert not (cluster_files.SETTINGS / "slurm.conf").exists()
     assert cluster_files.HOSTS_MARK not in cluster_files.HOSTS.read_text(encoding="utf-8")
     started = cluster_command("start")
