@@ -9,6 +9,7 @@ import re
 import subprocess
 import tempfile
 import tomllib
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,9 @@ MACOS = "14.0"
 # For each of PLATFORMS, the packages of its pylock.toml (PEP 751) by name and version.
 Listed = dict[str, dict[tuple[str, str], dict[str, Any]]]
 
+# Which packages need a package on one of PLATFORMS. What uv says of all platforms counts others in, as Windows.
+Reasons = dict[str, set[str]]
+
 
 @dataclass(frozen=True)
 class Locks:
@@ -68,14 +72,20 @@ def resolve(requirements: Path, previous: list[Path], uv: str) -> Locks:
         pins.write_text(
             "".join(path.read_text(encoding="utf-8") for path in previous if path.exists()), encoding="utf-8"
         )
-        _run_uv(uv, requirements, pins, "--universal", "--no-header", "--annotation-style", "line")
+        as_text = ("--no-header", "--annotation-style", "line")
+        _run_uv(uv, requirements, pins, "--universal", *as_text)
+        resolved = pins.read_text(encoding="utf-8")
         listed: Listed = {}
+        needed_by: Reasons = defaultdict(set)
         for platform in PLATFORMS:
+            pins.write_text(resolved, encoding="utf-8")
+            _run_uv(uv, requirements, pins, "--python-platform", platform, *as_text)
+            add_reasons(needed_by, pins.read_text(encoding="utf-8"))
             files.unlink(missing_ok=True)
             _run_uv(uv, pins, files, "--python-platform", platform, "--format", "pylock.toml")
             packages = tomllib.loads(files.read_text(encoding="utf-8"))["packages"]
             listed[platform] = {(canonical_name(item["name"]), item["version"]): item for item in packages}
-        return split_packages(pins.read_text(encoding="utf-8"), listed)
+        return split_packages(resolved, listed, needed_by)
 
 
 def _run_uv(uv: str, source: Path, output: Path, *options: str) -> None:
@@ -91,23 +101,28 @@ def _run_uv(uv: str, source: Path, output: Path, *options: str) -> None:
         raise ConfigError(f"{source.name}: uv finds no solution: {' '.join(outcome.stderr.split())}")
 
 
-def split_packages(pins: str, listed: Listed) -> Locks:
-    """Join uv's pins (versions, markers, reasons) with the files of every platform; sort the packages into the locks.
+def add_reasons(needed_by: Reasons, pins: str) -> None:
+    """Add to `needed_by` what a requirements file with one `# via` comment per line says."""
+    for line in pins.splitlines():
+        pin, _, reasons = line.partition("# via ")
+        names = ("requirements.in" if reason.startswith("-r ") else reason for reason in reasons.split(", "))
+        needed_by[pin.partition("==")[0]].update(names)
 
-    `pins` is a requirements file with one `# via` comment per line.
-    """
+
+def split_packages(pins: str, listed: Listed, needed_by: Reasons) -> Locks:
+    """Join uv's pins (versions, markers) with the files of every platform; sort the packages into the locks."""
     packages = []
     for line in pins.splitlines():
-        requirement, _, reasons = line.partition("# via ")
-        pin, _, marker = (part.strip() for part in requirement.partition(";"))
+        pin, _, marker = (part.strip() for part in line.partition("#")[0].partition(";"))
         name, _, version = pin.partition("==")
         found = {platform: files[name, version] for platform, files in listed.items() if (name, version) in files}
         if not found:
             continue
-        needed_by = tuple("requirements.in" if reason.startswith("-r ") else reason for reason in reasons.split(", "))
         if len(found) == len(listed):
             marker = ""
-        packages.append(LockedPackage(name, version, marker, _hashes(name, version, found), needed_by))
+        packages.append(
+            LockedPackage(name, version, marker, _hashes(name, version, found), tuple(sorted(needed_by[name])))
+        )
     _check_cpu_build(packages)
     return Locks(
         build=[package for package in packages if package.name in BUILD_PACKAGES],
