@@ -41,6 +41,20 @@ def test_outputs_and_gradients_of_attention_are_those_of_full_precision(monkeypa
     assert max(errors(results, expected).values()) < 0.03
 
 
+def test_a_sequence_without_tokens_stays_finite_and_leaves_no_gradient_in_its_keys() -> None:
+    case = Case(17, "padded")
+    case.inputs.mask[1] = False
+    case.weights[1] = 0
+    case.hidden.grad = None
+    case.weights[1, 3] = 1
+    with torch.autocast("cpu", torch.bfloat16):
+        output = case.fast(case.hidden, case.inputs)
+        (output * case.weights).sum().backward()
+    assert torch.isfinite(output).all() and torch.isfinite(case.hidden.grad).all()
+    # One query asks: in full precision it reads all values alike, here none, and in neither do scores learn from it.
+    assert not case.hidden.grad[1].any()
+
+
 @pytest.mark.parametrize("block", [1, 7 * 40, 2**18])
 def test_outputs_and_gradients_of_the_feed_forward_block_are_those_of_full_precision(monkeypatch, block) -> None:
     monkeypatch.setattr("hatchery.modeling.bf16_on_cpu.BLOCK", block)

@@ -150,7 +150,7 @@ class _Attention(torch.autograd.Function):
             query, key = _heads(query_key[block], n_heads, 2)
             query *= scale
             scores = torch.bmm(query, key.transpose(1, 2)).float()
-            if indices is not None:
+            if indices is not None and position_key is not None and position_query is not None:
                 # Looked up in fp32, which the processor does several times as fast.
                 flat = scores.view(len(scores), -1)
                 by_bucket = _times_table(query, position_key).float().view(len(flat), -1)
@@ -162,6 +162,9 @@ class _Attention(torch.autograd.Function):
                 scores.view(n_heads, -1, length, length).masked_fill_(hidden, torch.finfo(torch.float32).min)
             found = probabilities[block.start * n_heads : block.stop * n_heads]
             found.copy_(torch.softmax(scores, dim=-1))
+            if mask is not None and bool(hidden.all(dim=-1).any()):
+                # Of a query that may attend to nothing: no gradient reaches what is hidden.
+                found.view(n_heads, -1, length, length).masked_fill_(hidden, 0)
             weighted = torch.bmm(_where_kept(found, kept, block), _heads(value[block], n_heads)[0])
             _join([weighted], context[block], kept_scale)
         ctx.save_for_backward(query_key, value, position_key, position_query, probabilities, kept)
@@ -174,7 +177,7 @@ class _Attention(torch.autograd.Function):
         n_heads, scale, indices = ctx.n_heads, ctx.scale, ctx.indices
         batch, length, _ = value.shape
         query_key_gradient, value_gradient = torch.empty_like(query_key), torch.empty_like(value)
-        table_gradients = [
+        table_gradients: list[Any] = [
             None if table is None else torch.zeros(table.shape) for table in (position_key, position_query)
         ]
         for block in _blocks(batch, n_heads * length**2):
