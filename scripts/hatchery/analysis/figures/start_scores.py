@@ -47,7 +47,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     style, labels, size = settings.style, labels_of(settings.runs), settings.style.font_size
     columns = 1 if is_narrow(style) else len(METRICS)
     lines = [max(2, *(len(found) for *_, found in panels[at : at + columns])) for at in range(0, len(panels), columns)]
-    heights = [(3.2 + 1.5 * count) * size / 72 for count in lines or [8]]
+    heights = [(4.6 + 1.5 * count) * size / 72 for count in lines or [8]]
     figure = Figure(figsize=(style.width_inches, sum(heights)), layout="constrained")
     grid = figure.subplots(len(heights), columns, squeeze=False, gridspec_kw={"height_ratios": heights})
     if not panels:
@@ -85,7 +85,7 @@ def panels_of(rows: Rows) -> Iterator[Panel]:
         tasks = dict.fromkeys(task for name, task, _ in found if name == experiment)
         for task in sorted(tasks, key=lambda task: task.startswith("area, ")):
             for metric in METRICS:
-                yield f"{experiment}: {task}", SHOWN_METRICS[metric], found.get((experiment, task, metric), {})
+                yield f"{experiment}\n{task}", SHOWN_METRICS[metric], found.get((experiment, task, metric), {})
 
 
 def _widen(axes: Axes) -> None:
