@@ -23,8 +23,8 @@ _BUFFER_BYTES = 1 << 20
 def read(lines: Lines, field: str) -> Iterator[RawText]:
     """The texts in the column `field`, in the order of the rows; a null is an empty text.
 
-    `a.b` is the field `b` of the objects in `a`. The encoding is of no meaning here: Parquet text is UTF-8. Raises SourceError for a damaged file, a missing column,
-    or a column of something else than text.
+    `a.b` is the field `b` of the objects in `a`. The encoding is of no meaning here: Parquet text is UTF-8. Raises
+    SourceError for a damaged file, a missing column, or a column of something else than text.
     """
     done = lines.first
     last = None if lines.piece is None else done + lines.piece.count
