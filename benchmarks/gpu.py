@@ -66,7 +66,7 @@ def main() -> None:
         found = measured_apart(name, arguments.device, arguments.sizes, limit)
         rows += found
         print("\n".join(f"{row['part']}: {row['what']}: {row['remark'] or 'measured'}" for row in found), flush=True)
-    table = table_of(rows, surroundings(arguments.device, arguments.sizes))
+    table = f"{table_of(rows, surroundings(arguments.device, arguments.sizes))}\n\n{aims(rows)}"
     print(f"\n{table}")
     if page is not None:
         replace_table(page, table)
@@ -152,6 +152,28 @@ def table_of(rows: list[Row], title: str) -> str:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def aims(rows: list[Row]) -> str:
+    """One line: what was aimed at, and what the rows say of it."""
+    found = {(row["part"], row["what"]): row for row in rows}
+    ours = found.get(("ltg_short", "as it runs (fused attention)"), {})
+    plain = found.get(("ltg_short", "plain definition (the authors' form)"), {})
+    scored = found.get(("score", "fp32, as the stage"), {}).get("milliseconds")
+    large = next((row.get("flops_per_second") for row in rows if row["part"] == "product"), None)
+    ratio = share = None
+    if ours.get("tokens_per_second") and plain.get("tokens_per_second"):
+        ratio = ours["tokens_per_second"] / plain["tokens_per_second"]
+    if ours.get("flops_per_second") and large:
+        share = 100 * ours["flops_per_second"] / large
+    return (
+        f"Aims, at the short length as it runs: {_or_not(ratio, '.2f')} times the plain definition (3), "
+        f"{_or_not(share, '.0f')} % MFU (50); the pairs in {_or_not(scored and scored / 1000, '.0f')} s (60)."
+    )
+
+
+def _or_not(value: float | None, form: str) -> str:
+    return _number(value, form) or "unmeasured"
 
 
 def _number(value: float | None, form: str) -> str:

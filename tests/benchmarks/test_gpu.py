@@ -108,6 +108,21 @@ def test_operations_are_a_share_of_those_of_the_product_of_the_same_run() -> Non
     ]
 
 
+def test_aims_are_answered_by_the_rows_or_called_unmeasured() -> None:
+    rows = [
+        {"part": "product", "what": "large", "flops_per_second": 4e12},
+        {
+            "part": "ltg_short",
+            "what": "as it runs (fused attention)",
+            "tokens_per_second": 50.0,
+            "flops_per_second": 3e12,
+        },
+        {"part": "ltg_short", "what": "plain definition (the authors' form)", "tokens_per_second": 20.0},
+    ]
+    assert "2.50 times the plain definition (3), 75 % MFU (50); the pairs in unmeasured s (60)" in gpu.aims(rows)
+    assert gpu.aims([]).count("unmeasured") == 3
+
+
 def test_only_the_table_of_the_page_is_replaced(tmp_path: Path) -> None:
     page = tmp_path / "gpu.md"
     page.write_text(f"before\n{gpu.BEGIN}\n\nold\n\n{gpu.END}\nafter\n")
