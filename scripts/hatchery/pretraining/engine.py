@@ -21,6 +21,7 @@ from torch.utils.checkpoint import checkpoint
 from hatchery.modeling.encoder_decoder.layers import DecoderLayer, LayerCache
 from hatchery.modeling.encoder_layer import EncoderLayer
 from hatchery.modeling.language_model import LanguageModel, labelled_positions
+from hatchery.modeling.moving import moved
 from hatchery.pretraining.precision import InPrecision, Precision
 from hatchery.pretraining.processes import import_deepspeed
 from hatchery.pretraining.sharding import Shards, zero_configuration
@@ -223,10 +224,7 @@ class Engine:
             return batch
         # Found here and not by the model: a GPU would have to be waited for to learn how many there are.
         batch = {**batch, "labelled": labelled_positions(batch["labels"])}
-        return {
-            key: (value if value.is_pinned() else value.pin_memory()).to(self.device, non_blocking=True)
-            for key, value in batch.items()
-        }
+        return {key: moved(value, self.device) for key, value in batch.items()}
 
     def _before_update(self, *_: Any) -> None:
         parameters = list(self.model.parameters())

@@ -23,6 +23,7 @@ import torch.distributed
 from torch import Tensor
 
 from hatchery.errors import ConfigError, HatcheryError, TrainingError, first_line
+from hatchery.modeling.moving import moved
 from hatchery.pretraining.topology import Topology
 
 # Long enough for the first process to verify or write a large checkpoint while the others wait, and no longer: where a
@@ -215,8 +216,7 @@ def _leave_process_group() -> None:
 
 def on_device(values: list[float] | list[list[float]], device: torch.device) -> Tensor:
     """The numbers as an fp64 tensor on `device`, copied there without waiting for what the device does."""
-    tensor = torch.tensor(values, dtype=torch.float64)
-    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
+    return moved(torch.tensor(values, dtype=torch.float64), device)
 
 
 def sum_tensor_over_processes(tensor: Tensor) -> Tensor:
