@@ -131,9 +131,7 @@ class HatcheryModel(HatcheryPreTrainedModel):
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
         self.encoder = self.encoder_class(config.architecture())
-        norms = {name.rpartition(".")[2] for name, module in self.named_modules() if isinstance(module, LayerNorm)}
-        # They compute in fp32, and on the CPU their parameters have to be of that type, too.
-        self._keep_in_fp32_modules_strict = sorted(norms)
+        self._keep_in_fp32_modules_strict = norm_names(self)
         self.post_init()
 
     def forward(
@@ -150,15 +148,15 @@ class HatcheryModel(HatcheryPreTrainedModel):
         layer, and with the layer weighting "weighted_output" the mixture of all as the last.
         """
         states = self.hidden_states(input_ids, attention_mask, output_attentions)
-        kept = states if _chosen(self, "output_hidden_states", output_hidden_states) else None
+        kept = states if chosen(self, "output_hidden_states", output_hidden_states) else None
         output = BaseModelOutput(last_hidden_state=states[-1], hidden_states=kept)
-        return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
+        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
     def hidden_states(
         self, input_ids: Tensor, attention_mask: Tensor | None, output_attentions: bool | None = None
     ) -> tuple[Tensor, ...]:
         """All states [B, T, D]. Raises ValueError when attention probabilities are asked for."""
-        if _chosen(self, "output_attentions", output_attentions):
+        if chosen(self, "output_attentions", output_attentions):
             raise ValueError("output_attentions: the attention probabilities are never held as a whole")
         with working_precision(self):
             return tuple(self.encoder(input_ids, None if attention_mask is None else attention_mask.bool()))
@@ -194,9 +192,9 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
         with working_precision(self):
             logits = full_precision(self.head(states[-1], self.get_input_embeddings().weight))
         loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1), labels.flatten())
-        kept = states if _chosen(self, "output_hidden_states", output_hidden_states) else None
+        kept = states if chosen(self, "output_hidden_states", output_hidden_states) else None
         output = MaskedLMOutput(loss=loss, logits=logits, hidden_states=kept)
-        return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
+        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
     def sentence_pair_logits(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Log-odds [B] that the two texts of each input belong together. Raises ModelError without such a head."""
@@ -241,9 +239,9 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         loss = None
         if labels is not None:
             loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
-        kept = states if _chosen(self, "output_hidden_states", output_hidden_states) else None
+        kept = states if chosen(self, "output_hidden_states", output_hidden_states) else None
         output = CausalLMOutput(loss=loss, logits=logits, hidden_states=kept)
-        return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
+        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
     def prepare_inputs_for_generation(
         self,
@@ -292,9 +290,9 @@ class HatcheryForSequenceClassification(HatcheryPreTrainedModel):
         with working_precision(self):
             logits = full_precision(self.classifier(states[-1][:, 0]))
         loss = None if labels is None else classification_loss(logits, labels, self.config)
-        kept = states if _chosen(self, "output_hidden_states", output_hidden_states) else None
+        kept = states if chosen(self, "output_hidden_states", output_hidden_states) else None
         output = SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=kept)
-        return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
+        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
 
 def classification_loss(logits: Tensor, labels: Tensor, config: PretrainedConfig) -> Tensor:
@@ -313,6 +311,11 @@ def classification_loss(logits: Tensor, labels: Tensor, config: PretrainedConfig
     return F.cross_entropy(logits, labels.flatten())
 
 
+def norm_names(model: nn.Module) -> list[str]:
+    """The names of the layer norms: they compute in fp32, and on the CPU their parameters have to be of that type."""
+    return sorted({name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, LayerNorm)})
+
+
 def working_precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[Any]:
     """Autocast to the type of the parameters where that is a half-precision one.
 
@@ -324,7 +327,7 @@ def working_precision(model: PreTrainedModel) -> contextlib.AbstractContextManag
     return contextlib.nullcontext()
 
 
-def _chosen(model: PreTrainedModel, name: str, value: bool | None) -> bool:
+def chosen(model: PreTrainedModel, name: str, value: bool | None) -> bool:
     """The argument of the call, or the configuration's where there is none."""
     return bool(getattr(model.config, name)) if value is None else value
 
