@@ -70,7 +70,7 @@ def model_card(
     scores: Sequence[SummaryRow],
     written: Sentences = NOTHING_WRITTEN,
 ) -> str:
-    """The text of README.md; `written` are sentences of the corpus that the model filled in, continued or translated."""
+    """The text of README.md; `written` are sentences of the corpus that the model filled in, continued, translated."""
     return render(
         "model_card.md.j2",
         front_matter=_front_matter(settings, scores, facts),

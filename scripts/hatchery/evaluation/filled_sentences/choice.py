@@ -29,8 +29,8 @@ def candidates(
 ) -> tuple[str, list[str]]:
     """The split that is taken, and at most `number` different sentences of it, in the order of their hashes.
 
-    `sentences_of` gives those of a document, by default the `suitable` ones. The split is `dev`; the first shard of `train` where there is no such split. Raises CorpusError for shards that are
-    missing or damaged.
+    `sentences_of` gives those of a document, by default the `suitable` ones. The split is `dev`; the first shard of
+    `train` where there is no such split. Raises CorpusError for shards that are missing or damaged.
     """
     splits = shards_by_split(corpus)
     split = "dev" if "dev" in splits else "train"

@@ -1,4 +1,4 @@
-"""The file `sentences.json` of the stage `fill_sentences`: sentences, and what a model wrote where they lack something."""
+"""The file `sentences.json` of the stage `fill_sentences`: sentences of a corpus, and what a model made of them."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
