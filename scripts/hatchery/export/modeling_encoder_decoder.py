@@ -15,6 +15,7 @@ from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from hatchery.export.transformers_classes import (
     HatcheryConfig,
     HatcheryPreTrainedModel,
+    HubTokenCache,
     chosen,
     norm_names,
     working_precision,
@@ -127,21 +128,9 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
                 source.update(*layer.source_attention.keys_and_values(memory), index)
                 cache.is_updated[index] = True
             kept = source.layers[index]
-            layers.append(HubLayerCache((kept.keys, kept.values), cache.self_attention_cache, index))
+            own = HubTokenCache(cache.self_attention_cache, index)
+            layers.append(LayerCache((kept.keys, kept.values), own))
         return DecoderState(layers, mask, 0 if cache is None else int(cache.get_seq_length()))
-
-
-class HubLayerCache(LayerCache):
-    """Keys and values of one layer that lie in a cache of `transformers`, which reorders them for a beam search."""
-
-    def __init__(self, source: tuple[Tensor, Tensor], cache: DynamicCache, index: int) -> None:
-        super().__init__(source)
-        self.cache, self.index = cache, index
-
-    def extended(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Own keys and values with those of the next tokens behind them, which are kept."""
-        extended: tuple[Tensor, Tensor] = self.cache.update(keys, values, self.index)
-        return extended
 
 
 class SourceReader:
