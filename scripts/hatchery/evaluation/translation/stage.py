@@ -1,6 +1,7 @@
 """The stage `translate_tests`: one model translates test sets of raw text; BLEU and chrF of each, and the translations.
 
-Writes scores.csv, `<test>.txt` with a translation per line, and the manifest. The text of the test sets is segmented
+Writes scores.csv, `<test>.txt` with a translation per line, `<test>.reference.txt` with what it is compared with, and
+the manifest. The text of the test sets is segmented
 with the model's own tokenizer, also that of other corpora, and the references are compared as they were written.
 """
 
@@ -25,6 +26,7 @@ from hatchery.translation.metrics import scores
 from hatchery.translation.translate import translate
 
 SCORES_FILE = "scores.csv"
+TRANSLATIONS, REFERENCES = ".txt", ".reference.txt"
 COLUMNS = ("test", "corpus", "split", "pairs", "metric", "score", "signature")
 _DOCUMENTS_PER_BATCH = 1000
 _DECIMALS = 6
@@ -71,8 +73,9 @@ def translate_tests(
                     options.tokens_per_batch,
                     progress.update,
                 )
-            write_text(run.folder / f"{name}.txt", "".join(f"{line}\n" for line in translations))
-            run.add_output(run.folder / f"{name}.txt")
+            for ending, lines in ((TRANSLATIONS, translations), (REFERENCES, references)):
+                path = run.add_output(run.folder / f"{name}{ending}")
+                write_text(path, "".join(f"{line}\n" for line in lines))
             test = typed.tests[name]
             found = scores(translations, references)
             for metric, score in found.items():
