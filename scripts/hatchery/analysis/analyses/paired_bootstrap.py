@@ -13,6 +13,7 @@ from typing import Any
 from hatchery.analysis.analyses.analysis import TRANSLATION, TRANSLATIONS, Analysis, Findings, Study
 from hatchery.analysis.analyses.starts import StartsSettings, check
 from hatchery.analysis.settings import SeededRun
+from hatchery.evaluation.translation.settings import REFERENCE_LINES, TRANSLATED_LINES
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.base import Count, Natural
 
@@ -36,10 +37,10 @@ def compare(settings: BootstrapSettings, study: Study) -> Findings:
         for run in dict.fromkeys(row["run"] for row in rows)
     ]
     notes = [
-        f"Points. The sentences of a test set were drawn with replacement {settings.samples:,} times, the same ones for "
-        f"both models: a run and the run `{settings.against}` of the same experiment and pretraining seed. The interval "
-        "holds 95 % of the differences; p is how often chance alone would give so large a one, as sacreBLEU reckons it. "
-        "Neither knows of other seeds of training."
+        f"Points. The sentences of a test set were drawn with replacement {settings.samples:,} times, the same ones "
+        f"for both models: a run and the run `{settings.against}` of the same experiment and pretraining seed. The "
+        "interval holds 95 % of the differences; p is how often chance alone would give so large a one, as sacreBLEU "
+        "reckons it. Neither knows of other seeds of training."
     ]
     return Findings(rows, [Table(columns, groups, "Differences on the test sentences")] if groups else [], notes)
 
@@ -68,12 +69,11 @@ def _reference(run: SeededRun, against: str) -> str:
 
 def _texts(manifest: Path) -> Mapping[str, tuple[list[str], list[str]]]:
     """Translations and references by test set."""
-    from hatchery.evaluation.translation.stage import REFERENCES, TRANSLATIONS as TRANSLATED
     from hatchery.storage.manifests import read_manifest
 
     made = read_manifest(manifest)
     return {
-        test: (_lines(made.file(f"{test}{TRANSLATED}")), _lines(made.file(f"{test}{REFERENCES}")))
+        test: (_lines(made.file(f"{test}{TRANSLATED_LINES}")), _lines(made.file(f"{test}{REFERENCE_LINES}")))
         for test in made.settings["tests"]
     }
 

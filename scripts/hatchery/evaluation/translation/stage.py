@@ -11,7 +11,13 @@ from typing import Any
 
 from hatchery.errors import ConfigError, CorpusError, EvaluationError
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
-from hatchery.evaluation.translation.settings import HeldOutPairs, translation_runtime, translation_tests
+from hatchery.evaluation.translation.settings import (
+    REFERENCE_LINES,
+    TRANSLATED_LINES,
+    HeldOutPairs,
+    translation_runtime,
+    translation_tests,
+)
 from hatchery.harmless_text import csv_text
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.objectives.settings import TranslationSettings
@@ -26,7 +32,6 @@ from hatchery.translation.metrics import scores
 from hatchery.translation.translate import translate
 
 SCORES_FILE = "scores.csv"
-TRANSLATIONS, REFERENCES = ".txt", ".reference.txt"
 COLUMNS = ("test", "corpus", "split", "pairs", "metric", "score", "signature")
 _DOCUMENTS_PER_BATCH = 1000
 _DECIMALS = 6
@@ -73,7 +78,7 @@ def translate_tests(
                     options.tokens_per_batch,
                     progress.update,
                 )
-            for ending, lines in ((TRANSLATIONS, translations), (REFERENCES, references)):
+            for ending, lines in ((TRANSLATED_LINES, translations), (REFERENCE_LINES, references)):
                 path = run.add_output(run.folder / f"{name}{ending}")
                 write_text(path, "".join(f"{line}\n" for line in lines))
             test = typed.tests[name]
