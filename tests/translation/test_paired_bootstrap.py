@@ -15,7 +15,7 @@ from hatchery.errors import EvaluationError
 from hatchery.storage.manifests import stage_run
 from hatchery.translation.metrics import paired_differences, scores
 
-WORDS = "a cat sees the old dog near our house while two birds sing".split()
+WORDS = ["a", "cat", "sees", "the", "old", "dog", "near", "our", "house", "while", "two", "birds", "sing"]
 
 
 def sentences(count: int, seed: int) -> list[str]:
