@@ -92,17 +92,21 @@ def test_the_most_probable_tokens_are_ours_one_by_one(translation, use_cache):
 def test_a_beam_finds_no_better_translation_than_ours_and_its_scores_are_true(translation):
     ours, tokenizer, theirs, their_tokenizer = translation
     inputs = their_tokenizer(SOURCES, return_tensors="pt", padding=True)
+    with torch.no_grad():
+        for model in (ours, theirs):
+            if model.head.vocabulary_bias is not None:
+                # Ends are likely, so that the library finds translations that have one, and not what was cut off.
+                model.head.vocabulary_bias[tokenizer.sep_id] += 5
     limits = SearchSettings(beam=5, length_factor=1e-6, extra_length=12)
     mask = inputs["attention_mask"].bool()
     best = [found[0] for found in beam_search(ours, inputs["input_ids"], mask, limits, never_written(tokenizer))]
     found = theirs.generate(**inputs, max_new_tokens=12, return_dict_in_generate=True, output_scores=True)
-    ended = 0
     scored = zip(found.sequences.tolist(), found.sequences_scores.tolist(), strict=True)
+    equal = 0
     for index, ((row, score), mine) in enumerate(zip(scored, best, strict=True)):
-        ids = row[1 : row.index(tokenizer.sep_id) + 1] if tokenizer.sep_id in row else None
-        if ids is None:
-            continue  # the library also takes what was cut off
-        ended += 1
+        if tokenizer.sep_id not in row:
+            continue
+        ids = row[1 : row.index(tokenizer.sep_id) + 1]
         reads = torch.tensor([[tokenizer.cls_id, *ids[:-1]]])
         with torch.no_grad():
             state = ours.begin(inputs["input_ids"][index : index + 1], mask[index : index + 1])
@@ -111,7 +115,8 @@ def test_a_beam_finds_no_better_translation_than_ours_and_its_scores_are_true(tr
         assert mine.score >= score - 1e-5
         if mine.score == pytest.approx(score, abs=1e-6):
             assert [*mine.ids, tokenizer.sep_id] == ids
-    assert ended or theirs.config.tie_word_embeddings
+            equal += 1
+    assert equal or ours.head.vocabulary_bias is None
 
 
 def test_it_is_saved_and_loaded_again_with_the_same_logits(translation, hub, tmp_path):

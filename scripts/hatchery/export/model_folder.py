@@ -65,9 +65,9 @@ def exported_config(config: ModelConfig, special: SpecialTokens) -> dict[str, An
     if config.causal or _translates(config):
         # What `generate` looks for: where a text begins and where it ends.
         ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
-    role: dict[str, Any] = {"is_decoder": True, "use_cache": True} if config.causal else {}
+    role: dict[str, Any] = {"is_decoder": True} if config.causal else {}
     if _translates(config):
-        role = {"is_encoder_decoder": True, "use_cache": True, "decoder_start_token_id": ids["bos_token_id"]}
+        role = {"is_encoder_decoder": True, "decoder_start_token_id": ids["bos_token_id"]}
     return {
         **config.to_dict(),
         **ids,

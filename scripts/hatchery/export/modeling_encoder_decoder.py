@@ -54,6 +54,8 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         super().__init__(config)
         architecture = config.architecture()
         self.encoder = SourceEncoder(architecture)
+        # `generate` asks the encoder for it.
+        self.encoder.main_input_name = self.main_input_name
         self.decoder = nn.ModuleList(DecoderLayer(architecture) for _ in range(architecture.decoder_layers))
         self.decoder_norm = norm(architecture) if architecture.normalisation == "pre_norm" else None
         self.head = OutputLayer(architecture)
@@ -72,7 +74,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         encoder_outputs: BaseModelOutput | tuple[Tensor, ...] | None = None,
         past_key_values: EncoderDecoderCache | None = None,
         labels: Tensor | None = None,
-        use_cache: bool | None = None,
+        use_cache: bool = False,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
@@ -93,7 +95,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
                 raise ValueError("input_ids: expected the source, or encoder_outputs")
             encoder_outputs = self.get_encoder()(input_ids, attention_mask, output_attentions, output_hidden_states)
         cache = past_key_values
-        if cache is None and labels is None and chosen(self, "use_cache", use_cache):
+        if cache is None and use_cache:
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         with working_precision(self):
             mask = with_all_tokens(None if attention_mask is None else attention_mask.bool())

@@ -254,7 +254,7 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         attention_mask: Tensor | None = None,
         past_key_values: Cache | None = None,
         labels: Tensor | None = None,
-        use_cache: bool | None = None,
+        use_cache: bool = False,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
@@ -263,10 +263,11 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
 
         With `labels` int64 [B, T], mostly `input_ids` themselves (-100: nothing to predict), the mean cross-entropy of
         each given those before it. With `past_key_values`, `input_ids` are still the whole text, since positions may
-        depend on it; logits are those of the tokens behind what is kept there. Raises ValueError where there are none.
+        depend on it; logits are those of the tokens behind what is kept there, to which
+        they are added; `use_cache` begins to keep. Raises ValueError where there are none behind.
         """
         cache = past_key_values
-        if cache is None and labels is None and chosen(self, "use_cache", use_cache):
+        if cache is None and use_cache:
             cache = DynamicCache()
         states = self.model.hidden_states(input_ids, attention_mask, output_attentions, cache)
         with working_precision(self):
