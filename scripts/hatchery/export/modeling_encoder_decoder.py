@@ -123,7 +123,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         layers: list[LayerCache] = []
         for index, layer in enumerate(self.decoder_layers):
             if cache is None:
-                layers.append(LayerCache(layer.source_attention.keys_and_values(memory)))
+                layers.append(layer.begun(memory))
                 continue
             source = cache.cross_attention_cache
             if not cache.is_updated.get(index):

@@ -39,13 +39,16 @@ _GROUPS = {
 def overview_section(run: RunFacts, seed: int) -> Section:
     """What was trained, for how long, and how well."""
     settings, measures = run.manifest.settings, run.manifest.measures
+    batch, length = "sequences per step", "tokens per sequence"
+    if settings.get("objective", {}).get("task") == "translation":
+        batch, length = "target tokens per step, at most", "tokens of a sentence with its end, at most"
     rows = [
         ("seed", str(seed)),
         ("parameters", count(measures["parameters"])),
         ("optimiser steps", count(measures["steps"])),
         ("tokens seen", count(measures["tokens"])),
-        ("sequences per step", _setting(settings.get("batch_size"))),
-        ("tokens per sequence", _setting(settings.get("sequence_length"))),
+        (batch, _setting(settings.get("batch_size"))),
+        (length, _setting(settings.get("sequence_length"))),
     ]
     rows += continuation_rows(run.manifest)
     names = {

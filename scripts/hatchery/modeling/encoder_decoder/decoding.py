@@ -113,8 +113,7 @@ class Decoding:
         """Read the source: int64 [B, S], and bool [B, S] with True at tokens (None: all are)."""
         mask = with_all_tokens(attention_mask)
         memory = self.remembered(self.encoder(input_ids, mask)[-1])
-        layers = [LayerCache(layer.source_attention.keys_and_values(memory)) for layer in self.decoder_layers]
-        return DecoderState(layers, mask)
+        return DecoderState([layer.begun(memory) for layer in self.decoder_layers], mask)
 
     def remembered(self, last: Tensor) -> Tensor:
         """What the decoder sees of the source, [B, S, D]: the encoder's `last` states, normalised if norms precede."""
@@ -129,7 +128,7 @@ class Decoding:
             # Token i sees what was there before, itself, and the tokens before it.
             mask = torch.ones(1, length, state.length + length, dtype=torch.bool, device=target_ids.device)
             mask = mask.tril(diagonal=state.length)
-        for layer, cache in zip(self.decoder_layers, state.layers, strict=True):
-            hidden = layer(hidden, cache, mask, state.source_mask)
+        for layer, kept in zip(self.decoder_layers, state.layers, strict=True):
+            hidden = layer(hidden, kept, mask, state.source_mask)
         state.length += length
         return hidden if self.decoder_norm is None else self.decoder_norm(hidden)

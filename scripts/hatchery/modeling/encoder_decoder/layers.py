@@ -5,7 +5,7 @@ has a third block, which attends to the encoded source. Keys and values are kept
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -101,7 +101,7 @@ class LayerCache:
     """Keys and values [B, H, ., d] that one layer of the decoder has computed: of the source, and of its own tokens."""
 
     source: tuple[Tensor, Tensor]
-    own: TokenCache = field(default_factory=TokenCache)
+    own: TokenCache
 
     def rows(self, chosen: Tensor) -> "LayerCache":
         """The rows `chosen` int64 [B'] of the batch."""
@@ -120,6 +120,10 @@ class DecoderLayer(nn.Module):
         self.source_attention_norm = norm_behind(config)
         self.feed_forward = feed_forward(config)
         self.feed_forward_norm = norm_behind(config)
+
+    def begun(self, memory: Tensor) -> LayerCache:
+        """The cache before the first token, of the encoded source [B, S, D]."""
+        return LayerCache(self.source_attention.keys_and_values(memory), TokenCache())
 
     def forward(self, hidden: Tensor, cache: LayerCache, own_mask: Tensor | None, source_mask: Tensor | None) -> Tensor:
         """Transform `hidden` [B, T, D], the states of the tokens that follow those in `cache`, which grows by them."""
