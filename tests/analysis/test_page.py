@@ -3,12 +3,13 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from page_links import link_problems, read_page
-from page_site import Site
+from page_site import NOTES, Site
 
 from hatchery.analysis.figures.registry import declared_figures
 from hatchery.analysis.page import PageInputs, write_page
@@ -197,6 +198,22 @@ def test_the_best_number_of_a_row_is_bold_and_ties_and_single_models_are_not(sit
         "row-ltg-blimp-islands-accuracy_percent",
         "row-ltg-pretraining-development-perplexity",
     }
+
+
+def test_perplexities_of_different_objectives_are_not_compared(site: Site) -> None:
+    rows = [
+        "gpt,perplexity,dev,perplexity,4.0000,,1,0,,,,,",
+        "gpt,perplexity,dev,word_perplexity,40.0000,,1,0,,,,,",
+        "gpt_two,perplexity,dev,perplexity,3.0000,,1,0,,,,,",
+        "ltg,perplexity,dev,perplexity,9.0000,,1,0,,,,,",
+        "ltg_two,perplexity,dev,perplexity,8.0000,,1,0,,,,,",
+    ]
+    text = site.write(rows, replace(NOTES, objectives={"gpt": "causal", "gpt_two": "causal"}))
+    best = set(re.findall(r'<strong class="best"><a href="provenance\.html#(row-[^"]+)"', text))
+    assert best == {"row-gpt_two-perplexity-dev-perplexity", "row-ltg_two-perplexity-dev-perplexity"}
+    named = re.findall(r'scope="row">([^<]+)<', text)
+    assert {"dev perplexity, causal", "dev perplexity, masked"} <= set(named)
+    assert "dev perplexity" not in named
 
 
 def test_averages_stand_apart_from_what_they_average(written: Site) -> None:

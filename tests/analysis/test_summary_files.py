@@ -21,12 +21,19 @@ CHOICE = {"paper": "elc_bert", "rows": {"plain": "published"}}
 NAMES = ("summary.csv", "summary.parquet", "summary.md", "summary.txt")
 
 
-def write(experiment: Any, folder: Path, published: Path | None = None, backwards: bool = False) -> list[Path]:
+def write(
+    experiment: Any,
+    folder: Path,
+    published: Path | None = None,
+    backwards: bool = False,
+    objectives: dict[str, str] | None = None,
+) -> list[Path]:
     if backwards:
         for kind in ("pretraining", "minimal_pairs", "finetuning", "perplexity"):
             setattr(experiment, kind, dict(reversed(getattr(experiment, kind).items())))
     paths = [folder / name for name in NAMES]
     settings = experiment.summary_settings(None if published is None else CHOICE)
+    settings |= {"objectives": objectives} if objectives else {}
     csv_path, parquet, markdown, text = paths
     write_summary(settings, experiment.collected(), [published] if published else [], csv_path, parquet, markdown, text)
     return paths
@@ -92,6 +99,49 @@ def test_markdown_has_models_as_rows_and_says_what_a_reader_must_know(
     tables = [block for block in text.split("\n\n") if block.startswith("|")]
     for table in tables:
         assert len({line.count("|") for line in table.splitlines()}) == 1
+
+
+@pytest.fixture
+def two_objectives(experiment: Any) -> Any:
+    """A masked and a causal model, measured on held-out text and on minimal pairs."""
+    for model, loss in (("hidden", 2.0), ("next", 1.0)):
+        run = experiment.add_model(model, 1, [])
+        experiment.add_perplexity(run, {"dev": (loss, 2.718**loss, 0.5)})
+        experiment.add_minimal_pairs(run, "blimp", {"agreement": {"gender": (60, 100)}})
+    return experiment
+
+
+def test_perplexities_of_different_objectives_stand_apart_and_say_what_they_are(
+    two_objectives: Any, tmp_path: Path
+) -> None:
+    paths = write(two_objectives, tmp_path, objectives={"next": "causal"})
+    markdown, text = (path.read_text(encoding="utf-8") for path in paths[2:])
+    assert "| model | dev perplexity, masked | dev perplexity, causal | blimp, phenomena |" in markdown
+    assert "| hidden | 7.39 (n=1) | - | 60.0 (n=1) |" in markdown
+    assert "| next | - | 2.72 (n=1) | 60.0 (n=1) |" in markdown
+    assert (
+        "perplexity per masked token of masked models, per token of causal models; those of different objectives are "
+        "not comparable."
+    ) in markdown
+    assert "Causal models are asked for every token" in markdown and "Fixed masks" in markdown
+    assert next(line.split() for line in text.splitlines() if "dev perplexity, causal" in line)[-2:] == ["-", "2.72"]
+
+
+@pytest.mark.parametrize(
+    ("objectives", "said"),
+    [
+        (None, "perplexity per masked token."),
+        ({"hidden": "causal", "next": "causal"}, "perplexity per token."),
+        ({"hidden": "translation", "next": "translation"}, "perplexity per target token."),
+    ],
+)
+def test_models_of_one_objective_share_a_column_that_is_named_plainly(
+    two_objectives: Any, tmp_path: Path, objectives: dict[str, str] | None, said: str
+) -> None:
+    markdown = write(two_objectives, tmp_path, objectives=objectives)[2].read_text(encoding="utf-8")
+    assert "| model | dev perplexity | blimp, phenomena |" in markdown
+    assert f"Averages in percent; {said}" in markdown
+    assert ("Fixed masks" in markdown) == (objectives is None)
 
 
 def test_markdown_keeps_bars_in_names_out_of_its_columns(experiment: Any, tmp_path: Path) -> None:

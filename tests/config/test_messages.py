@@ -227,12 +227,6 @@ MISTAKES = {
         "minimal_pairs: [demo_pairs]\ntranslation:\n",
         "minimal_pairs: got demo_pairs, expected none in an experiment with objective.task translation",
     ),
-    "perplexity of translating models": (
-        MINI,
-        "translation:\n",
-        "perplexity: {splits: [dev]}\ntranslation:\n",
-        "perplexity.splits: got dev, expected none in an experiment with objective.task translation",
-    ),
     "fine-tuning of translating models": (
         MINI,
         "translation:\n",

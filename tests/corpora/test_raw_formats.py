@@ -88,6 +88,16 @@ def texts_of(source: RawSource, format_name: str, file: str = "a", **options: An
     return list(raw_texts(source, file, RawTextOptions(format_name, **options)))
 
 
+def test_a_parquet_text_may_be_a_field_of_an_object(source_of: Sources) -> None:
+    pairs = [{"de": "Eins", "en": "One"}, None, {"de": "Zwei", "en": None}, {"de": "Drei", "en": "Three"}]
+    content = parquet({"id": [1, 2, 3, 4], "translation": pairs})
+    found = texts_of(source_of(a=content), "parquet", field="translation.en")
+    assert [text.text for text in found] == ["One", "", "", "Three"]
+    for field, complaint in (("translation.fr", "there is no 'fr', only: de, en"), ("id.en", "no 'en', only: int64")):
+        with pytest.raises(SourceError, match=rf"a: column '{field}': .*{complaint}"):
+            texts_of(source_of(a=content), "parquet", field=field)
+
+
 def test_every_registered_format_has_an_example() -> None:
     assert {name for name, _, _ in EXAMPLES} == set(FORMATS)
 

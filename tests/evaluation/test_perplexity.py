@@ -17,7 +17,7 @@ import torch
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError, TokenizationError
 from hatchery.evaluation.minimal_pairs.scoring import scoring_name, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
-from hatchery.evaluation.perplexity.held_out import batches, chosen_sequences, held_out_examples
+from hatchery.evaluation.perplexity.held_out import asked_objective, batches, chosen_sequences, held_out_examples
 from hatchery.evaluation.perplexity.scoring import drawn_sentences
 from hatchery.evaluation.perplexity.settings import PerplexitySettings, perplexity_settings
 from hatchery.evaluation.perplexity.stage import measure_perplexity
@@ -94,12 +94,22 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Text:
 def make_model(text: Text, small_model: Callable[..., LanguageModel], tmp_path: Path) -> ModelMaker:
     """A model as pretraining leaves it."""
 
-    def make(name: str = "model", objective: Any = OBJECTIVE, damaged: bool = False, tokenizer: Any = None) -> Path:
+    def make(
+        name: str = "model",
+        objective: Any = OBJECTIVE,
+        damaged: bool = False,
+        tokenizer: Any = None,
+        biased: bool = False,
+    ) -> Path:
         folder = tmp_path / name
         folder.mkdir()
         tokenizer = tokenizer or text.tokenizer
         causal = (objective or {}).get("task") == "causal"
         model = small_model(int(read_manifest(text.tokens).measures["vocabulary_size"]), causal)
+        if biased:
+            with torch.no_grad():
+                bias = model.output_layer[1]
+                bias.copy_(torch.linspace(-3.0, 2.0, len(bias)))
         if damaged:
             with torch.no_grad():
                 model.encoder.word_embedding.weight[:] = math.nan
@@ -131,7 +141,8 @@ def measure(
 
 def examples_of(text: Text, model: Path, **changes: Any) -> Any:
     typed = perplexity_settings(settings(**changes))
-    return held_out_examples(TokenShards.open(text.tokens, "dev"), typed, read_manifest(model)), typed
+    objective = asked_objective(typed, read_manifest(model), load_pretrained(model)[0].config.causal)
+    return held_out_examples(TokenShards.open(text.tokens, "dev"), typed, objective), typed
 
 
 def one_at_a_time(model: Path, examples: Any, typed: PerplexitySettings) -> tuple[float, int, int]:
@@ -343,6 +354,7 @@ def test_a_model_without_a_recorded_objective_cannot_be_judged_by_its_own(
         ({"mask_probability": 0}, "mask_probability"),
         ({"random_probability": 0.7, "keep_probability": 0.4}, "random_probability and keep_probability"),
         ({"pseudo_perplexity_sentences": -1}, "pseudo_perplexity_sentences"),
+        ({"frequency_bin_nats": 0}, "frequency_bin_nats"),
         ({"masks": 1}, "masks"),
     ],
 )
@@ -423,3 +435,63 @@ def test_a_causal_model_reads_a_sentence_from_left_to_right(text: Text, make_mod
         assert scores.tolist() == pytest.approx([-loss for loss in expected], rel=1e-5)
     with pytest.raises(ConfigError, match="'pll' needs a masked language model, this one is causal; use left_to_right"):
         token_scores(model, sentences, "pll")
+
+
+def tokens_of(model: Path, examples: Any, typed: PerplexitySettings) -> list[tuple[int, float, float]]:
+    """Every labelled token with its log-probability, and that without the bias: one sequence at a time."""
+    network = load_pretrained(model)[0].eval()
+    bias = network.output_layer[1]
+    own, found = bias.detach().clone(), []
+    for index in chosen_sequences(examples, typed):
+        batch = examples.batch(typed.seed, 0, [int(index)])
+        labels = batch["labels"][0]
+        asked = (labels != UNLABELLED).nonzero()[:, 0]
+        values = []
+        with torch.no_grad():
+            hidden = network.encoder(batch["input_ids"], batch["attention_mask"])[-1][0, asked]
+            for used in (own, torch.zeros_like(own)):
+                bias.copy_(used)
+                log_probabilities = torch.log_softmax(network.logits_at(hidden).double(), dim=-1)
+                values.append(log_probabilities[torch.arange(len(asked)), labels[asked]].tolist())
+        found += list(zip(labels[asked].tolist(), *values, strict=True))
+    return found
+
+
+@pytest.mark.parametrize("objective", [OBJECTIVE, {"task": "causal", "segments": "documents"}])
+def test_bins_of_frequency_and_slopes_are_those_of_a_plain_computation(
+    text: Text, make_model: ModelMaker, tmp_path: Path, objective: Any
+) -> None:
+    model = make_model(objective=objective, biased=True)
+    plain = measure(model, text, tmp_path / "plain")["dev"]
+    assert measure(model, text, tmp_path, frequency_bin_nats=0.5)["dev"] == plain
+    assert not (tmp_path / "plain/frequency.csv").exists()
+    examples, typed = examples_of(text, model)
+    types, with_bias, without = map(np.array, zip(*tokens_of(model, examples, typed), strict=True))
+    shards = TokenShards.open(text.tokens, "train")
+    counts = np.ones(shards.vocabulary_size)
+    for document in shards:
+        ids = document.ids[document.ids >= len(shards.special.order)] if objective is OBJECTIVE else document.ids
+        np.add.at(counts, ids, 1)
+        counts[shards.special.ids[shards.special.sep]] += objective is not OBJECTIVE
+    x = np.log(counts / counts.sum())[types]
+    with read_manifest(tmp_path / "manifest.json").file("frequency.csv").open(newline="") as handle:
+        rows = {(row["lowest"], row["metric"]): row for row in csv.DictReader(handle) if row["split"] == "dev"}
+    bins = sorted(set(np.floor(x / 0.5)))
+    assert len(bins) > 3
+    named = {"log_frequency_nats": x, "log_probability_nats": with_bias, "log_probability_without_bias_nats": without}
+    for place in bins:
+        among = np.floor(x / 0.5) == place
+        for metric, values in named.items():
+            row = rows.pop((str(place * 0.5), metric))
+            assert int(row["tokens"]) == among.sum()
+            assert float(row["value"]) == pytest.approx(values[among].mean(), rel=1e-5)
+            if among.sum() > 1:
+                error = values[among].std(ddof=1) / among.sum() ** 0.5
+                assert float(row["standard_error"]) == pytest.approx(error, rel=1e-4, abs=1e-6)
+    for metric, values in (("frequency_slope", with_bias), ("frequency_slope_without_bias", without)):
+        (slope, _), spread = np.polyfit(x, values, 1, cov=True)
+        row = rows.pop(("", metric))
+        assert float(row["value"]) == pytest.approx(slope, rel=1e-4)
+        assert float(row["standard_error"]) == pytest.approx(spread[0, 0] ** 0.5, rel=1e-4)
+    assert not rows
+    assert abs(with_bias.mean() - without.mean()) > 0.01

@@ -1,5 +1,6 @@
 """Training to translate through the one engine: the loss, kills, several processes, and the starts of the bias."""
 
+import csv
 import json
 import re
 import signal
@@ -19,10 +20,12 @@ from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.embedded.parallel import parallel_files
 from hatchery.errors import ConfigError, HatcheryError, TrainingError
+from hatchery.evaluation.perplexity.stage import measure_perplexity
 from hatchery.evaluation.translation.stage import translate_tests
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import build_language_model
+from hatchery.modeling.store import save_model
 from hatchery.objectives.settings import TranslationSettings
 from hatchery.pretraining.run import require_shares
 from hatchery.pretraining.topology import SINGLE_PROCESS
@@ -217,6 +220,43 @@ def test_target_counts_have_the_end_of_every_pair_and_nothing_of_the_source(pair
 def test_a_tokenizer_that_marks_paragraphs_is_refused(token_data: Any) -> None:
     with pytest.raises(ConfigError, match=r"ends paragraphs with \[PAR\].*special_tokens: roberta"):
         TranslationObjective(TranslationSettings()).open(token_data.tokens, "train")
+
+
+def test_the_perplexity_of_a_model_that_translates_is_that_of_every_target_token(
+    pair_data: PairData, tmp_path: Path
+) -> None:
+    model_file, output = tmp_path / "model/manifest.json", tmp_path / "perplexity/manifest.json"
+    dev = TokenShards.open(pair_data.tokens, "dev")
+    network = build_language_model(model_config({**MODEL, "vocab_size": dev.vocabulary_size}))
+    initialise_(network, 1)
+    with torch.no_grad():
+        network.head.vocabulary_bias.copy_(torch.linspace(-2, 2, dev.vocabulary_size))
+    model_file.parent.mkdir()
+    inputs = {"tokens": pair_data.tokens, "tokenizer": pair_data.tokenizer}
+    with stage_run(model_file, {"stage": "pretrain", "stage_version": 1, "objective": OBJECTIVE}, inputs) as run:
+        for path in save_model(model_file.parent, network):
+            run.add_output(path)
+        tokenizer = model_file.with_name("tokenizer.json")
+        tokenizer.write_bytes(read_manifest(pair_data.tokenizer).file("tokenizer.json").read_bytes())
+        run.add_output(tokenizer)
+    settings = {"splits": ["dev"], "sequence_length": 40, "frequency_bin_nats": 20.0}
+    measure_perplexity(
+        {"stage": "measure_perplexity", **settings},
+        {"tokens_per_batch": 100},
+        *(model_file, pair_data.tokens, output),
+    )
+    pairs = TranslationObjective(TranslationSettings(longest_ratio=None)).examples(dev, 40)
+    losses: list[float] = []
+    for index in range(len(pairs)):
+        hidden, targets = network.eval().labelled_hidden(pairs.batch(0, 0, [index]))
+        losses += F.cross_entropy(network.logits_at(hidden).double(), targets, reduction="none").tolist()
+    (row,) = csv.DictReader((output.parent / "perplexity.csv").open())
+    assert (int(row["sequences"]), int(row["labelled_tokens"])) == (len(pairs), len(losses))
+    assert float(row["loss_nats"]) == pytest.approx(sum(losses) / len(losses), rel=1e-5)
+    bins = {row["metric"]: row for row in csv.DictReader((output.parent / "frequency.csv").open()) if row["lowest"]}
+    # All frequencies are in one bin of twenty nats.
+    assert float(bins["log_probability_nats"]["value"]) == pytest.approx(-float(row["loss_nats"]), rel=1e-6)
+    assert not (output.parent / "words.csv").exists()
 
 
 def test_more_processes_than_pairs_in_a_batch_are_refused_before_the_first_step(pair_data: PairData) -> None:

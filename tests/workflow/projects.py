@@ -10,7 +10,10 @@ from pathlib import Path
 
 from forked import run, surroundings
 
-TINY = ("results/tiny/index.html", "results/tiny/export/README.md")
+TINY, CAUSAL = (
+    tuple(f"results/{name}/{file}" for file in ("index.html", "export/README.md")) for name in ("tiny", "tiny_causal")
+)
+"""What is made of the tiny experiments of masked models and of a causal one."""
 LINKED = ("Snakefile", "scripts", "workflow", "envs", "profiles", "slurm", "gpus")
 EMBEDDED = "embedded: {documents: 60, pairs_per_paradigm: 10, examples_per_task: 40, examples_per_suite_task: 12}\n"
 

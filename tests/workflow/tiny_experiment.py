@@ -4,13 +4,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-EXPERIMENT = "config/experiments/tiny.yaml"
+EXPERIMENT, CAUSAL_EXPERIMENT = "config/experiments/tiny.yaml", "config/experiments/tiny_causal.yaml"
 FIGURES = {
     "draw_figure learning_curves",
     "draw_figure layer_weights",
     "draw_figure phenomena",
     "draw_figure task_scores",
     "draw_figure layer_contributions",
+}
+CAUSAL_FIGURES = {
+    "draw_figure learning_curves",
+    "draw_figure layer_weights",
+    "draw_figure output_divergences",
+    "draw_figure bias_drift",
+    "draw_figure token_frequency",
 }
 
 COPY = "config/experiments/second.yaml"

@@ -25,10 +25,11 @@ ACCURACY = "accuracy_percent"
 ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
 ACCURACY_LEVELS: tuple[Literal["paradigm", "phenomenon", "suite"], ...] = ("paradigm", "phenomenon", "suite")
 ACCURACY_COLUMNS = {ACCURACY: "accuracy", ACCURACY_TIES_CORRECT: "accuracy_ties_correct"}
+_BIN = "_from_"
 
 Perplexity = Annotated[float, Range(ge=1.0), Infinite()]
 Kind = Literal["pretraining", "perplexity", "translation", "minimal_pairs", "finetuning"]
-Level = Literal["split", "paradigm", "phenomenon", "suite", "average", "task"]
+Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "task"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,21 @@ class _WordRow(Record):
 
 
 @dataclass(frozen=True)
+class _FrequencyRow(Record):
+    split: str
+    lowest: float | None
+    tokens: int
+    metric: str
+    value: float
+    standard_error: float | None
+
+    @property
+    def task(self) -> str:
+        """What the tables call the split, or a bin of it: `dev_from_-7.5`."""
+        return self.split if self.lowest is None else f"{self.split}{_BIN}{self.lowest:g}"
+
+
+@dataclass(frozen=True)
 class _AccuracyRow(Record):
     level: Literal["paradigm", "phenomenon", "suite"]
     name: str
@@ -127,7 +143,8 @@ def development_measurements(
 def perplexity_measurements(run: SeededRun, manifest: Manifest) -> list[Measurement]:
     """Loss (nats per predicted token), perplexity and accuracy of every held-out split, from `perplexity.csv`.
 
-    A perplexity beyond float64 is None and failed; so is nothing else here.
+    A perplexity beyond float64 is None and failed; so is nothing else here. Where it was asked for, also the
+    log-probability of tokens by their frequency: bins and slopes.
     """
     measurements = []
     words = {}
@@ -151,7 +168,25 @@ def perplexity_measurements(run: SeededRun, manifest: Manifest) -> list[Measurem
                     items=row.labelled_tokens,
                 )
             )
+    if manifest.listed("frequency.csv"):
+        found_bins = read_records(manifest.file("frequency.csv"), _FrequencyRow, ("split", "lowest", "metric"))
+        measurements += [_of_frequency(run, row, manifest) for row in found_bins]
     return measurements
+
+
+def split_of_bin(task: str) -> str:
+    """The split that a bin of tokens is of."""
+    return task.partition(_BIN)[0]
+
+
+def _of_frequency(run: SeededRun, row: _FrequencyRow, manifest: Manifest) -> Measurement:
+    return Measurement(
+        *(run, PERPLEXITY_SUITE, row.task, row.metric, row.value, manifest.digest),
+        sampling_deviation=row.standard_error,
+        kind="perplexity",
+        level="split" if row.lowest is None else "bin",
+        items=row.tokens,
+    )
 
 
 def minimal_pair_measurements(run: SeededRun, suite: str, manifest: Manifest) -> list[Measurement]:

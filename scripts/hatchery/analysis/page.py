@@ -122,8 +122,9 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
     is missing or damaged, naming the file; then no page is written.
     """
     chosen = build(PageSettings, stage_body(settings))
-    numbers = Numbers(numbered_rows(inputs.summary), address(inputs.provenance, output), labels_of(chosen.runs))
     notes = read_notes(inputs.notes)
+    rows, labels = numbered_rows(inputs.summary), labels_of(chosen.runs)
+    numbers = Numbers(rows, address(inputs.provenance, output), labels, notes.objectives)
     pretrained = [] if inputs.runs is None else read_runs(inputs.runs)
     keys = numbers.headline()
     paper_tables, paper_files = _paper_tables(inputs.tables)

@@ -83,7 +83,8 @@ class CollectSettings(Settings):
 class SummarySettings(Settings):
     """What an experiment's summary covers: models, suites and tasks in the order of the configuration.
 
-    `published` is what is repeated of a paper, if anything is.
+    `published` is what is repeated of a paper, if anything is. `objectives` has the task of every model that was
+    trained for another objective than a masked one.
     """
 
     experiment: str
@@ -92,6 +93,7 @@ class SummarySettings(Settings):
     tasks: tuple[str, ...] = ()
     published: Published = None
     baselines: tuple[str, ...] = ()
+    objectives: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

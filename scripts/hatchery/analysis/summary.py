@@ -15,11 +15,12 @@ from hatchery.analysis.read_tables import measurements_of
 from hatchery.analysis.settings import SummarySettings, baseline_runs, labels_of, models_in_order, runs_by_name
 from hatchery.analysis.summary_rows import SELECTORS, SummaryRow
 from hatchery.analysis.task_averages import task_averages
+from hatchery.objectives.settings import DEFAULT_TASK
 
 DECIMALS = 4
 DIGEST_LENGTH = 12
 SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
-"""Paradigms and whole suites of minimal pairs stand in the tidy table alone."""
+"""Paradigms and whole suites of minimal pairs, and bins of a split, stand in the tidy table alone."""
 ORDER = ("seed", "finetuning_seed", "learning_rate")
 Key = tuple[str, str, str, str]
 
@@ -45,7 +46,7 @@ class Summary:
     `models`, `suites` (of minimal pairs) and `finetuned` keep the order of the configuration; baselines come after the
     experiment's own models. `failures` are the runs that were left out, `unmatched` the published values that no row
     of ours answers, `published_notes` the remarks that the published table makes on its values. `labels` are the
-    names that people read for models.
+    names that people read for models, `objectives` the tasks of those that were not trained on masked text.
     """
 
     experiment: str
@@ -57,6 +58,7 @@ class Summary:
     unmatched: list[Key]
     published_notes: dict[Key, str]
     labels: dict[str, str] = field(default_factory=dict)
+    objectives: dict[str, str] = field(default_factory=dict)
     by_key: dict[Key, SummaryRow] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -66,6 +68,10 @@ class Summary:
     def label(self, model: str) -> str:
         """What people read for a model."""
         return self.labels.get(model, model)
+
+    def objective(self, model: str) -> str:
+        """The task that a model was trained for."""
+        return self.objectives.get(model, DEFAULT_TASK)
 
     def row(self, model: str, suite: str, task: str, metric: str) -> SummaryRow | None:
         """The row of one number, or None."""
@@ -101,6 +107,7 @@ def summarise(settings: SummarySettings, measured: pl.DataFrame, published: Mapp
         unmatched=sorted(set(published) - set(rows)),
         published_notes={key: value.note for key, value in published.items() if value.note},
         labels=labels_of(settings.runs),
+        objectives=settings.objectives,
     )
 
 

@@ -5,7 +5,7 @@ A section is a list of measures, and a measure picks one row of the summary per 
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hatchery.analysis.measurements import (
     ACCURACY,
@@ -19,20 +19,44 @@ from hatchery.analysis.summary import FinetunedTask, Summary
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
+from hatchery.evaluation.perplexity.settings import LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
+from hatchery.objectives.settings import DEFAULT_TASK
 from hatchery.translation.metrics import BLEU, CHRF, METRICS
 
 SHOWN_METRICS = {BLEU: "BLEU", CHRF: "chrF"}
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
+WORD_PERPLEXITY = "word_perplexity"
+ASKED = {"masked": "per masked token", "causal": "per token", "translation": "per target token"}
+"""What the perplexity of the models of an objective is per."""
+ASKED_OF = {
+    "masked": "Fixed masks; common ones are the same for every model with a tokenizer. Accuracy in percent of masked "
+    "tokens.",
+    "causal": "Causal models are asked for every token and every end of a document. Their accuracy is in percent of "
+    "these.",
+    "translation": "Models that translate are asked for every token and the end of the target, after its source and "
+    "the right tokens before. Their accuracy is in percent of these.",
+}
+"""What models are asked for on held-out text."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One number per model: the row of `suite`, `task` and `metric`, shown as `label`."""
+    """One number per model: the row of `suite`, `task` and `metric`, shown as `label`.
+
+    With `objective`, it is shown of the models that were trained for that alone.
+    """
 
     label: str
     suite: str
     task: str
     metric: str
+    objective: str = ""
+
+    def row(self, summary: Summary, model: str) -> SummaryRow | None:
+        """The number of a model, or None."""
+        if self.objective not in ("", summary.objective(model)):
+            return None
+        return summary.row(model, self.suite, self.task, self.metric)
 
 
 @dataclass(frozen=True)
@@ -50,9 +74,8 @@ def sections(summary: Summary) -> list[Section]:
 
     Measures without any row are left out, and so are sections without measures.
     """
-    present = {(row.suite, row.task, row.metric) for row in summary.rows}
     candidates = [
-        Section("Overview", "Averages in percent; perplexity per masked token.", _overview(summary)),
+        Section("Overview", f"Averages in percent; perplexity {_asked(summary)}.", _overview(summary)),
         _perplexity_section(summary),
         _translation_section(summary),
         *(_suite_section(summary, suite) for suite in summary.suites),
@@ -60,19 +83,46 @@ def sections(summary: Summary) -> list[Section]:
     for suite in dict.fromkeys(task.suite for task in summary.finetuned):
         candidates += _finetuning_sections(summary, suite)
     kept = [
-        Section(s.title, s.note, [m for m in s.measures if (m.suite, m.task, m.metric) in present], s.detail)
-        for s in candidates
+        replace(section, measures=[one for measure in section.measures for one in _present(summary, measure)])
+        for section in candidates
     ]
     return [section for section in kept if section.measures]
 
 
+def _present(summary: Summary, measure: Measure) -> list[Measure]:
+    """The measure, if any model has it; one for each objective where those of several have, and guess other things."""
+    objectives = [summary.objective(model) for model in summary.models if measure.row(summary, model)]
+    found = list(dict.fromkeys(objectives))
+    if not depends_on_objective(measure.suite, measure.metric):
+        return [measure] if found else []
+    if len(found) < 2:
+        return [measure] * len(found)
+    return [replace(measure, label=f"{measure.label}, {task}", objective=task) for task in found]
+
+
+def depends_on_objective(suite: str, metric: str) -> bool:
+    """Whether a number says how well a model guesses what its objective asks for: those of others are no measure."""
+    return suite in (PRETRAINING_SUITE, PERPLEXITY_SUITE) and metric != WORD_PERPLEXITY
+
+
+def _objectives(summary: Summary) -> list[str]:
+    """What the models that guess something on held-out text were trained for."""
+    guessing = {summary.objective(row.model) for row in summary.rows if depends_on_objective(row.suite, row.metric)}
+    return [task for task in ASKED if task in guessing] or [DEFAULT_TASK]
+
+
+def _asked(summary: Summary) -> str:
+    """What the perplexity of the models is per."""
+    objectives = _objectives(summary)
+    if len(objectives) == 1:
+        return ASKED[objectives[0]]
+    each = ", ".join(f"{ASKED[task]} of {task} models" for task in objectives)
+    return f"{each}; those of different objectives are not comparable"
+
+
 def models_of(summary: Summary, section: Section) -> list[str]:
     """The models that have a number in the section: baselines are scored on minimal pairs alone."""
-    return [
-        model
-        for model in summary.models
-        if any(summary.row(model, m.suite, m.task, m.metric) for m in section.measures)
-    ]
+    return [model for model in summary.models if any(measure.row(summary, model) for measure in section.measures)]
 
 
 def _overview(summary: Summary) -> list[Measure]:
@@ -124,18 +174,25 @@ def _perplexity_section(summary: Summary) -> Section:
     shown = (
         ("perplexity", "perplexity"),
         ("pseudo-perplexity", "pseudo_perplexity"),
-        ("perplexity per word", "word_perplexity"),
+        ("perplexity per word", WORD_PERPLEXITY),
         ("accuracy", ACCURACY),
+        ("slope by log-frequency", SLOPES[LOG_PROBABILITY]),
+        ("slope without bias", SLOPES[WITHOUT_BIAS]),
     )
     measures = [
         Measure(f"{split} {label}", PERPLEXITY_SUITE, split, metric)
         for split in _splits(summary)
         for label, metric in shown
     ]
-    note = (
-        "Fixed masks; common ones are the same for every model with a tokenizer. Accuracy in percent of masked tokens."
-    )
-    return Section("Perplexity on held-out text", note, measures)
+    asked = [ASKED_OF[task] for task in _objectives(summary)]
+    if len(asked) > 1:
+        asked.append("Numbers of models with different objectives are not comparable.")
+    if any(row.metric in SLOPES.values() for row in summary.rows):
+        asked.append(
+            "The slopes are those of the log-probability of right tokens on the logarithm of their frequency in the "
+            "training text, from the whole model and without the bias of its output layer."
+        )
+    return Section("Perplexity on held-out text", " ".join(asked), measures)
 
 
 def _translation_section(summary: Summary) -> Section:

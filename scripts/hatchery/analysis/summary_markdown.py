@@ -36,10 +36,7 @@ def _section_tables(summary: Summary, section: Section) -> list[str]:
     return [
         table(
             ["model", *(measure.label for measure in measures)],
-            [
-                [summary.label(model), *(_cell(summary.row(model, m.suite, m.task, m.metric)) for m in measures)]
-                for model in models
-            ],
+            [[summary.label(model), *(_cell(measure.row(summary, model)) for measure in measures)] for model in models],
         ).markdown()
         for measures in divided(section.measures, COLUMNS_SHOWN)
     ]

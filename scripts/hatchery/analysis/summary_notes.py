@@ -26,12 +26,13 @@ class SectionNote:
 class SummaryNotes:
     """Notes on all numbers, on the sections (suites), and the remarks of a published table on its values.
 
-    In notes, `this` is code.
+    In notes, `this` is code. `objectives` are the tasks of the models that were not trained on masked text.
     """
 
     notes: tuple[str, ...] = ()
     suites: tuple[SectionNote, ...] = ()
     remarks: Mapping[Key, str] = field(default_factory=dict)
+    objectives: Mapping[str, str] = field(default_factory=dict)
 
 
 def notes_of(summary: Summary) -> SummaryNotes:
@@ -40,6 +41,7 @@ def notes_of(summary: Summary) -> SummaryNotes:
         notes=tuple(general_notes(summary)),
         suites=tuple(SectionNote(section.title, section.note) for section in sections(summary)),
         remarks={key: note for key, note in summary.published_notes.items() if summary.row(*key) is not None},
+        objectives=summary.objectives,
     )
 
 
@@ -49,6 +51,7 @@ def notes_json(notes: SummaryNotes) -> str:
         "notes": notes.notes,
         "suites": [[suite.title, suite.note] for suite in notes.suites],
         "remarks": [[*key, note] for key, note in sorted(notes.remarks.items())],
+        **({"objectives": notes.objectives} if notes.objectives else {}),
     }
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
@@ -63,6 +66,7 @@ def read_notes(path: Path) -> SummaryNotes:
             notes=tuple(value["notes"]),
             suites=tuple(SectionNote(title, note) for title, note in value["suites"]),
             remarks={(model, suite, task, metric): note for model, suite, task, metric, note in value["remarks"]},
+            objectives=dict(value.get("objectives", {})),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise EvaluationError(f"{path}: not the notes on a summary: {error}") from error

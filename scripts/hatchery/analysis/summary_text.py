@@ -67,7 +67,7 @@ def _heads(title: str, label_width: int, names: Sequence[str]) -> list[list[str]
 
 
 def _cell(summary: Summary, measure: Measure, model: str, starred: bool) -> str:
-    text = cell_text(summary.row(model, measure.suite, measure.task, measure.metric), "+-")
+    text = cell_text(measure.row(summary, model), "+-")
     # Room for the star of other cells keeps the digits below each other.
     return text + " " if starred and not text.endswith("*") else text
 

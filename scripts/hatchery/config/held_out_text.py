@@ -135,7 +135,6 @@ def _other_evaluations(experiment: Mapping[str, Any]) -> Iterator[tuple[str, lis
     """The keys of evaluations that no translating model has, with what they name."""
     asked = {
         "minimal_pairs": experiment["minimal_pairs"],
-        "perplexity.splits": experiment["perplexity"]["splits"],
         "finetuning.tasks": experiment["finetuning"]["tasks"],
     }
     return ((key, list(names)) for key, names in asked.items() if names)

@@ -152,7 +152,8 @@ class RawTextOptions(Settings):
     exclude: tuple[str, ...] = ()
     """Shell patterns of files that are left out."""
     field: str = "text"
-    """Field or column with the text, for json_lines and parquet."""
+    """Field or column with the text, for json_lines and parquet; in the latter, `translation.en` is a field of an
+    object."""
     encoding: str = "utf-8"
     """Encoding of the files; Parquet is UTF-8 always."""
 

@@ -18,8 +18,11 @@ from hatchery.errors import TrainingError
 from hatchery.objectives.segments import DocumentCollection
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import UNLABELLED
+from hatchery.tokenization.token_reader import TokenShards
 
 LINES_OF_A_PAIR = 2
+WHOLE = 1_000_000
+"""More tokens than a side has: nothing is cut."""
 
 
 class PairRules(Protocol):
@@ -164,6 +167,14 @@ class TranslationPairs:
         order = np.lexsort((keys, self.lengths[:, 0], self.lengths[:, 1]))
         batches = np.argsort(np.random.Philox(of_batches).random_raw(self.batches_per_epoch(budget)), kind="stable")
         return order, batches
+
+
+def pairs_of(shards: TokenShards, longest: int, rules: PairRules, filtered: bool) -> TranslationPairs:
+    """The pairs of a split, as `TranslationPairs` are made; its TrainingError names the shards."""
+    try:
+        return TranslationPairs(shards, SpecialIds.of(shards.special), longest, rules, filtered)
+    except TrainingError as error:
+        raise TrainingError(f"{shards.manifest.path}: {error}") from None
 
 
 def target_ids(pairs: TranslationPairs) -> Iterator[np.ndarray]:

@@ -17,7 +17,7 @@ from hatchery.errors import TrainingError
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.numerics import full_precision
 from hatchery.objectives.label_counts import LabelledExamples
-from hatchery.pretraining.objectives import maskable_tokens
+from hatchery.objectives.target_counts import maskable_tokens
 from hatchery.pretraining.output_bias import prior_distribution, target_counts
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
 from hatchery.pretraining.precision import Precision

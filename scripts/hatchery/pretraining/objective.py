@@ -15,6 +15,7 @@ from torch import Tensor
 
 from hatchery.modeling.flops import PassShape
 from hatchery.objectives.examples import build_examples
+from hatchery.objectives.target_counts import target_counts
 from hatchery.pretraining.batches import Examples, shuffled
 from hatchery.pretraining.data_order import EpochSlice
 from hatchery.pretraining.development import DevelopmentSet
@@ -95,9 +96,9 @@ class Objective(ABC):
         """
         return DevelopmentSet(examples, sequences, share, topology)
 
-    @abstractmethod
     def target_counts(self, shards: TokenShards) -> np.ndarray:
         """How often each type of the vocabulary can be a target in a split: int64 [V]."""
+        return target_counts(shards, self.settings)
 
     def pass_shape(self, part: dict[str, Tensor], labelled_per_sequence: float) -> PassShape:
         """The forward pass of a micro-batch, whose operations are counted."""

@@ -2,20 +2,10 @@
 
 from typing import Any
 
-import numpy as np
-
 from hatchery.modeling.language_model import LanguageModelOutput
-from hatchery.objectives.label_counts import corpus_counts, next_token_counts
-from hatchery.objectives.special_ids import SpecialIds
 from hatchery.pretraining.measures import Term
 from hatchery.pretraining.objective import Objective
 from hatchery.pretraining.translation import TranslationObjective
-from hatchery.tokenization.token_reader import TokenShards
-
-
-def maskable_tokens(shards: TokenShards) -> np.ndarray:
-    """The tokens of a split that masking can choose: int64 [V]."""
-    return corpus_counts(shards, SpecialIds.of(shards.special), shards.vocabulary_size)
 
 
 class MaskedObjective(Objective):
@@ -30,10 +20,6 @@ class MaskedObjective(Objective):
             return (tokens,)
         return tokens, Term(output.pair_loss_sum, (output.n_pairs_correct,))
 
-    def target_counts(self, shards: TokenShards) -> np.ndarray:
-        """Tokens that masking can choose."""
-        return maskable_tokens(shards)
-
 
 class CausalObjective(Objective):
     """The next token, everywhere in a document and at its end."""
@@ -43,12 +29,6 @@ class CausalObjective(Objective):
     def terms(self, output: LanguageModelOutput) -> tuple[Term, ...]:
         """Tokens."""
         return (Term(output.loss_sum, (output.n_correct,)),)
-
-    def target_counts(self, shards: TokenShards) -> np.ndarray:
-        """All tokens, and the end of every document; its start is none."""
-        special = SpecialIds.of(shards.special)
-        documents = (document.ids for document in shards if len(document.ids))
-        return next_token_counts(documents, special.sep, special.cls, shards.vocabulary_size)
 
 
 OBJECTIVES: dict[str, type[Objective]] = {

@@ -24,7 +24,7 @@ from hatchery.modeling.output_bias import (
 from hatchery.modeling.output_prior import label_smoothed_distribution, log_prior, smoothed_distribution
 from hatchery.modeling.output_report import language_model_measures, output_matrix
 from hatchery.objectives.label_counts import LabelledExamples, counted_examples, label_counts
-from hatchery.pretraining.objectives import maskable_tokens
+from hatchery.objectives.target_counts import maskable_tokens
 from hatchery.pretraining.output_bias_settings import OutputBiasSettings
 from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.shards import TRAINING_SPLIT

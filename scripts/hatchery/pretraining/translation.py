@@ -21,10 +21,8 @@ from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.flops import PassShape
 from hatchery.modeling.language_model import LanguageModelOutput
 from hatchery.modeling.output_prior import entropy, smoothed_distribution
-from hatchery.objectives.label_counts import next_token_counts
 from hatchery.objectives.settings import TranslationSettings
-from hatchery.objectives.special_ids import SpecialIds
-from hatchery.objectives.translation_pairs import TranslationPairs, target_ids
+from hatchery.objectives.translation_pairs import TranslationPairs, pairs_of
 from hatchery.pretraining.batches import Examples
 from hatchery.pretraining.data_order import EpochSlice, epoch_permutation, share_of_process
 from hatchery.pretraining.development import EVALUATION_SEED, DevelopmentScore, DevelopmentSet
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
     from hatchery.tokenization.tokenizer_file import Tokenizer
 
 HIGHEST_BLEU = Criterion("development_bleu", "development BLEU", higher_is_better=True)
-LONGEST = 1_000_000
-"""More tokens than a side has: targets are counted whole."""
 
 
 class TranslationObjective(Objective):
@@ -76,7 +72,7 @@ class TranslationObjective(Objective):
 
     def examples(self, shards: TokenShards, sequence_length: int) -> TranslationPairs:
         """The pairs of a split; of the training split, those within the limits of length and ratio."""
-        return self._pairs(shards, sequence_length, filtered=shards.split == TRAINING_SPLIT)
+        return pairs_of(shards, sequence_length, self.settings, filtered=shards.split == TRAINING_SPLIT)
 
     def order(self, examples: TranslationPairs, seed: int, step: int, batch_size: int) -> list[EpochSlice]:  # type: ignore[override]
         """The pairs of a step: at most `batch_size` target tokens."""
@@ -113,11 +109,6 @@ class TranslationObjective(Objective):
 
         return TranslatedSet(examples, sequences, share, topology, self.settings, load_tokenizer(tokenizer))
 
-    def target_counts(self, shards: TokenShards) -> np.ndarray:
-        """All tokens of the targets of a split, and the end of each."""
-        pairs, special = self._pairs(shards, LONGEST, filtered=False), SpecialIds.of(shards.special)
-        return next_token_counts(target_ids(pairs), special.sep, special.cls, shards.vocabulary_size)
-
     def smallest_batch(self, make_examples: Callable[[], Examples], batch_size: int) -> int:
         """Pairs of the smallest batch of so many target tokens."""
         pairs = make_examples()
@@ -129,12 +120,6 @@ class TranslationObjective(Objective):
         pairs = make_examples()
         assert isinstance(pairs, TranslationPairs)
         return {"pairs": len(pairs), "left_out": pairs.left_out}
-
-    def _pairs(self, shards: TokenShards, longest: int, filtered: bool) -> TranslationPairs:
-        try:
-            return TranslationPairs(shards, SpecialIds.of(shards.special), longest, self.settings, filtered)
-        except TrainingError as error:
-            raise TrainingError(f"{shards.manifest.path}: {error}") from None
 
     def pass_shape(self, part: dict[str, Tensor], labelled_per_sequence: float) -> PassShape:
         """The forward pass of a micro-batch: sources and targets have lengths of their own."""

@@ -5,11 +5,13 @@ from functools import partial
 from typing import Any
 
 from hatchery.analysis.settings import SeededRun
+from hatchery.config.overrides import pretraining_of
 from hatchery.config.paper_tables import paper_tables
 from hatchery.config.project import Project
 from hatchery.config.raw_inputs import raw_inputs
 from hatchery.errors import ConfigError
 from hatchery.evaluation.translation.settings import ALC_STEPS, translated_runs
+from hatchery.objectives.settings import DEFAULT_TASK
 from hatchery.stages.record import Stage
 
 MOST_BY_NAME = 12
@@ -90,7 +92,20 @@ def summary_settings(project: Project, experiment: str) -> dict[str, Any]:
         if project.is_study(experiment)
         else baselines[experiment],
         "published": published_of(project, experiment),
+        **({"objectives": objectives} if (objectives := _other_objectives(project, experiment)) else {}),
     }
+
+
+def _other_objectives(project: Project, experiment: str) -> dict[str, str]:
+    """The task of every model that was not trained on masked text."""
+    found = {}
+    for part in project.parts(experiment):
+        block = project.experiment(part)
+        for run in block["runs"]:
+            task = pretraining_of(block, run)["objective"]["task"]
+            if task != DEFAULT_TASK:
+                found[f"{part}/{run}" if project.is_study(experiment) else run] = task
+    return found
 
 
 def _each_once(lists: Iterable[Iterable[str]]) -> list[str]:

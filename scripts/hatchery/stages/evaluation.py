@@ -7,6 +7,7 @@ from typing import Any
 from hatchery.config.block_bodies import task_body, without
 from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.project import Project
+from hatchery.evaluation.perplexity.settings import OPTIONAL
 from hatchery.stages.record import Kept, Stage
 
 # Heads that `finetuning.head_options` of an experiment speaks of.
@@ -27,7 +28,7 @@ def baseline_settings(project: Project, baseline: str, suite: str) -> dict[str, 
 def perplexity_settings(project: Project, experiment: str) -> dict[str, Any]:
     """On which splits perplexity is measured, and with which masks."""
     block = project.experiment(experiment)
-    chosen = block["perplexity"]
+    chosen = {key: value for key, value in block["perplexity"].items() if value is not None or key != OPTIONAL}
     return {**chosen, "sequence_length": chosen["sequence_length"] or block["pretraining"]["sequence_length"]}
 
 

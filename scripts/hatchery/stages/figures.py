@@ -7,6 +7,7 @@ from hatchery.analysis.figures.registry import NEEDS, declared_figures
 from hatchery.analysis.msgs_features import bias_features
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.project import Project
+from hatchery.evaluation.perplexity.settings import OPTIONAL
 from hatchery.stages.analysis import published_of, runs_of, sets_of_many
 from hatchery.stages.record import Stage
 
@@ -26,6 +27,7 @@ def drawable(project: Project, experiment: str) -> list[str]:
             key: not any(run["pretraining"].get(key, shared[key]) for run in runs)
             for key in ("divergences", "bias_drift")
         },
+        "frequencies": not (block["perplexity"]["splits"] and block["perplexity"][OPTIONAL]),
         "translations": not any(
             pretraining_of(block, run)["objective"]["task"] == "translation" for run in block["runs"]
         ),

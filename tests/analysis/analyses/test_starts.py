@@ -7,6 +7,7 @@ import pytest
 from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.analyses.analysis import Study
 from hatchery.analysis.analyses.starts import ANALYSIS, StartsSettings
+from hatchery.analysis.figures.start_scores import panels_of
 from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.tidy_tables import MEASUREMENTS, write_rows
 from hatchery.errors import ConfigError
@@ -63,3 +64,24 @@ def test_one_seed_has_a_difference_without_an_error(study: Study) -> None:
 def test_a_start_that_no_experiment_has_is_refused_with_the_nearest(study: Study) -> None:
     with pytest.raises(ConfigError, match=r"against: got 'zeros', no run of this study; .*did you mean 'zero'"):
         ANALYSIS.check(StartsSettings(against="zeros"), study)
+
+
+def test_the_figure_has_a_row_of_panels_for_every_test_set_and_area_of_an_experiment() -> None:
+    def row(model: str, task: str, metric: str, mean: str, error: str = "") -> dict[str, str]:
+        return {"model": model, "task": task, "metric": metric, "mean": mean, "standard_error": error}
+
+    rows = [
+        row("one/zero", "first_9_steps", "alc_bleu", "30.0", "0.5"),
+        row("one/zero", "development", "best_bleu", "36.0"),
+        row("one/zero", "test", "bleu", "35.0", "0.25"),
+        row("one/unigram", "test", "bleu", "36.0"),
+        row("two/zero", "test", "chrf", "50.0"),
+    ]
+    assert list(panels_of(rows)) == [
+        ("one\ntest", "BLEU", {"one/zero": (35.0, 0.25), "one/unigram": (36.0, 0.0)}),
+        ("one\ntest", "chrF", {}),
+        ("one\narea, first 9 steps", "BLEU", {"one/zero": (30.0, 0.5)}),
+        ("one\narea, first 9 steps", "chrF", {}),
+        ("two\ntest", "BLEU", {}),
+        ("two\ntest", "chrF", {"two/zero": (50.0, 0.0)}),
+    ]

@@ -1,18 +1,18 @@
-"""The tiny experiment, run once for all tests that look at its files or ask what would run again."""
+"""The tiny experiments, run once for all tests that look at its files or ask what would run again."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from projects import TINY, make_project, planned_rules, snakemake
+from projects import CAUSAL, TINY, make_project, planned_rules, snakemake
 from tiny_experiment import COPY, PAGE, STUDY, TEXT
 
 
 @pytest.fixture(scope="session")
 def finished_project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """A project folder in which the tiny experiment ran to its page and its exported models."""
+    """A project folder in which the tiny experiments ran to their pages and their exported models."""
     folder = make_project(tmp_path_factory.mktemp("workflow") / "project", repository)
-    result = snakemake(folder, "--cores", "2", *TINY)
+    result = snakemake(folder, "--cores", "2", *TINY, *CAUSAL)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
 
@@ -25,7 +25,7 @@ def second_project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -
     """
     folder = make_project(tmp_path_factory.mktemp("another place") / "project", repository)
     told = {"PYTHONPROFILEIMPORTTIME": "1"}
-    result = snakemake(folder, "--cores", "2", *TINY, forked=False, environment=told)
+    result = snakemake(folder, "--cores", "2", *TINY, *CAUSAL, forked=False, environment=told)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
 

@@ -4,6 +4,7 @@ The stages are those of the registry and their commands those that the workflow 
 itself, or fails it. What a stage reads is found by watching it once; each cell then runs in a process of its own.
 """
 
+import json
 import os
 import re
 import shlex
@@ -18,7 +19,7 @@ from subprocess import PIPE, STDOUT, TimeoutExpired
 import pytest
 from faults import DAMAGE, damaged
 from forked import WATCH, run
-from projects import TINY, snakemake
+from projects import CAUSAL, TINY, snakemake
 from tiny_experiment import PAGE as STUDY_PAGE
 
 from hatchery.stages.registry import own_commands
@@ -86,38 +87,47 @@ class Command:
             flag = argument
 
 
-def commands_of(project: Path) -> dict[str, Command]:
-    """The first command of every stage, as dry runs of everything show them; those of the study come last."""
-    shown = ""
-    for targets in (TINY, (STUDY_PAGE,)):
+def commands_of(project: Path) -> dict[str, list[Command]]:
+    """The commands of every stage, as dry runs of everything show them.
+
+    The first of the masked models, the first of the causal one where it is another, and where there is neither, that of
+    the study.
+    """
+    found: dict[str, list[Command]] = {}
+    for targets in (TINY, CAUSAL, (STUDY_PAGE,)):
         planned = snakemake(project, "--dry-run", "--forceall", "--printshellcmds", *targets)
         assert planned.returncode == 0, planned.stdout + planned.stderr
-        shown += planned.stdout + planned.stderr
-    found: dict[str, Command] = {}
-    for line in re.findall(r"^Shell command: (.*)$", shown, flags=re.MULTILINE):
-        words = shlex.split(line.split(" 2>&1")[0].split(" > logs/")[0])
-        at = max((i for i, word in enumerate(words) if re.fullmatch(r"scripts/\w+\.py", word)), default=None)
-        if at is not None:
-            stage = Path(words[at]).stem
-            found.setdefault(stage, Command(stage, tuple(words[at + 1 :])))
+        first: dict[str, Command] = {}
+        for line in re.findall(r"^Shell command: (.*)$", planned.stdout + planned.stderr, flags=re.MULTILINE):
+            words = shlex.split(line.split(" 2>&1")[0].split(" > logs/")[0])
+            at = max((i for i, word in enumerate(words) if re.fullmatch(r"scripts/\w+\.py", word)), default=None)
+            if at is not None:
+                stage = Path(words[at]).stem
+                first.setdefault(stage, Command(stage, tuple(words[at + 1 :])))
+        for stage, command in first.items():
+            known = found.setdefault(stage, [])
+            if command not in known and (targets == CAUSAL or not known):
+                known.append(command)
     return found
 
 
 def kind_of(path: Path) -> str:
-    """Files of one kind differ in their numbers only."""
+    """Files of one kind differ in their numbers only; sentences were filled in or continued."""
+    if path.name == "sentences.json" and "continued" in json.loads(path.read_bytes()):
+        return "continued sentences.json"
     return re.sub(r"\d+", "#", path.name) if "results" in path.parts else path.suffix or path.name
 
 
-def files_read(project: Path, watched: Path) -> list[Path]:
-    """One file of each kind that was opened below results/ and resources/."""
+def files_read(project: Path, watched: Path) -> dict[tuple[str, str], Path]:
+    """One file of each kind that was opened below results/ and resources/, by kind."""
     kinds: dict[tuple[str, str], Path] = {}
     for line in watched.read_text(encoding="utf-8", errors="replace").splitlines():
         path = Path(os.path.normpath(project / line))
         below = path.relative_to(project).parts if path.is_relative_to(project) else ("",)
         # Frozen settings are compared with their own name: see the tests of the configuration.
         if below[0] in ("results", "resources") and below[1] != "settings" and path.is_file() and path.stat().st_size:
-            kinds.setdefault((below[1], kind_of(path)), path)
-    return list(kinds.values())
+            kinds.setdefault((below[1].removesuffix("_causal"), kind_of(path)), path)
+    return kinds
 
 
 def is_told(outcome: Outcome, path: Path) -> bool:
@@ -138,7 +148,9 @@ def may_be_gone(path: Path, damage: str, outcome: Outcome) -> bool:
     return path.name == "provenance.json" and damage in ("deleted", "unreadable") and outcome.status == 0
 
 
-def test_every_stage_is_in_the_matrix_or_has_a_test_of_its_own(commands: dict[str, Command], repository: Path) -> None:
+def test_every_stage_is_in_the_matrix_or_has_a_test_of_its_own(
+    commands: dict[str, list[Command]], repository: Path
+) -> None:
     assert set(commands) & set(VERSIONS) | set(ELSEWHERE) == set(VERSIONS)
     for place in ELSEWHERE.values():
         file, _, name = place.partition("::")
@@ -147,29 +159,33 @@ def test_every_stage_is_in_the_matrix_or_has_a_test_of_its_own(commands: dict[st
 
 @pytest.mark.parametrize("stage", sorted(set(VERSIONS) - set(ELSEWHERE)))
 def test_no_damage_to_what_a_stage_reads_is_used_silently(
-    stage: str, finished_project: Path, tmp_path: Path, commands: dict[str, Command]
+    stage: str, finished_project: Path, tmp_path: Path, commands: dict[str, list[Command]]
 ) -> None:
-    command = commands[stage]
-    watched = tmp_path / "opened.txt"
-    watched.write_text("", encoding="utf-8")
-    sound = command.run(finished_project, tmp_path / "sound", watched)
-    assert sound.status == 0, sound.said
     silent, cells, named = [], 0, 0
-    for path in files_read(finished_project, watched):
-        for damage in DAMAGE:
-            with damaged(path, damage):
-                outcome = command.run(finished_project, tmp_path / "sound")
-            cells += 1
-            is_named = is_told(outcome, path) or is_on_page(stage, outcome, sound)
-            named += is_named
-            unchanged = (outcome.status, outcome.wrote) == (0, sound.wrote)
-            if not is_named and not unchanged and not may_be_gone(path, damage, outcome):
-                last = outcome.said.strip().splitlines()[-1:] or [""]
-                silent.append(f"{path.relative_to(finished_project)}, {damage}: {outcome.status}, {last[0][:200]}")
+    kinds: set[tuple[str, str]] = set()
+    for command in commands[stage]:
+        watched = tmp_path / "opened.txt"
+        watched.write_text("", encoding="utf-8")
+        sound = command.run(finished_project, tmp_path / "sound", watched)
+        assert sound.status == 0, sound.said
+        read = files_read(finished_project, watched)
+        # Of a second command, what the first one has not read.
+        for path in [path for kind, path in read.items() if kind not in kinds]:
+            for damage in DAMAGE:
+                with damaged(path, damage):
+                    outcome = command.run(finished_project, tmp_path / "sound")
+                cells += 1
+                is_named = is_told(outcome, path) or is_on_page(stage, outcome, sound)
+                named += is_named
+                unchanged = (outcome.status, outcome.wrote) == (0, sound.wrote)
+                if not is_named and not unchanged and not may_be_gone(path, damage, outcome):
+                    last = outcome.said.strip().splitlines()[-1:] or [""]
+                    silent.append(f"{path.relative_to(finished_project)}, {damage}: {outcome.status}, {last[0][:200]}")
+        kinds |= read.keys()
     print(f"{stage}: {cells} cells, {named} named, {cells - named - len(silent)} without influence")
     assert not silent, "\n".join(silent)
 
 
 @pytest.fixture(scope="module")
-def commands(study: Path) -> dict[str, Command]:
+def commands(study: Path) -> dict[str, list[Command]]:
     return commands_of(study)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from projects import TINY, planned_rules
-from tiny_experiment import EXPERIMENT, FIGURES, changed
+from projects import CAUSAL, TINY, planned_rules
+from tiny_experiment import CAUSAL_EXPERIMENT, CAUSAL_FIGURES, EXPERIMENT, FIGURES, changed
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,12 @@ AFTER_PRETRAINING = {
     *(*FIGURES, *SUMMARY),
 }
 AFTER_TOKENS = {"pretrain", *AFTER_PRETRAINING}
-AFTER_TOKENIZER = {"encode_corpus", *AFTER_TOKENS}
+AFTER_TOKENIZER = {"encode_corpus", *AFTER_TOKENS, *CAUSAL_FIGURES}
+AFTER_CAUSAL_PERPLEXITY = {*CAUSAL_FIGURES, *SUMMARY}
+AFTER_CAUSAL = {
+    *("pretrain", "write_run_card", "fill_sentences", "measure_perplexity"),
+    *AFTER_CAUSAL_PERPLEXITY,
+}
 CARD = {"describe_corpus", "write_page"}
 AFTER_CORPUS = {"train_tokenizer", *AFTER_TOKENIZER, *CARD}
 AFTER_SELECTION = {"group_sequences", *CARD}
@@ -81,6 +86,21 @@ CHANGES = {
     "a task of another experiment": Change("config/tasks/rte.yaml", "[accuracy, f1]", "[accuracy]", set()),
     "masks of the perplexity": Change(
         EXPERIMENT, "splits: [dev]", "splits: [dev], mask_probability: 0.2", {"measure_perplexity", *FIGURES, *SUMMARY}
+    ),
+    "bins of the frequency": Change(
+        CAUSAL_EXPERIMENT, "nats: 1.0", "nats: 2.0", {"measure_perplexity", *AFTER_CAUSAL_PERPLEXITY}
+    ),
+    "the frequency no longer asked for": Change(
+        CAUSAL_EXPERIMENT,
+        ", frequency_bin_nats: 1.0",
+        "",
+        {"measure_perplexity", *SUMMARY, *CAUSAL_FIGURES} - {"draw_figure token_frequency"},
+    ),
+    "packing of a causal model": Change(
+        CAUSAL_EXPERIMENT, "{task: causal}", "{task: causal, segments: documents}", {*AFTER_CAUSAL, *COST}
+    ),
+    "the objective of a causal model": Change(
+        CAUSAL_EXPERIMENT, "  objective: {task: causal}\n", "", {*AFTER_CAUSAL, *COST}
     ),
     "pairs per paradigm": Change(
         "config/suites/tiny_pairs.yaml",
@@ -187,7 +207,7 @@ def test_one_change_reruns_exactly_the_stages_that_depend_on_it(
     change = CHANGES[name]
     path = finished_project / change.file
     with own_copy_of_code(finished_project, change.file), changed(path, change.old, change.new):
-        assert set(planned_rules(finished_project, *TINY)) == change.expected
+        assert set(planned_rules(finished_project, *TINY, *CAUSAL)) == change.expected
 
 
 @contextmanager

@@ -31,6 +31,7 @@ Need = Literal[
     "probes",
     "divergences",
     "bias_drift",
+    "frequencies",
     "translations",
     "translated_tests",
 ]
@@ -44,6 +45,7 @@ NEEDS: Mapping[Need, tuple[str, str]] = {
     "probes": ("layers", "edge probing tasks"),
     "divergences": ("curves", "runs with `divergences: true`"),
     "bias_drift": ("curves", "runs with `bias_drift: true`"),
+    "frequencies": ("measurements", "splits with `perplexity.frequency_bin_nats`"),
     "translations": ("curves", "models that translate"),
     "translated_tests": ("measurements", "test sets under `translation`"),
 }

@@ -5,7 +5,8 @@ to the row on the page of provenance, and from there to the manifests.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import quote
 
 from hatchery.analysis.measurements import (
@@ -15,10 +16,11 @@ from hatchery.analysis.measurements import (
     PHENOMENON_AVERAGE,
     PRETRAINING_SUITE,
 )
-from hatchery.analysis.summary_layout import readable
+from hatchery.analysis.summary_layout import depends_on_objective, readable
 from hatchery.analysis.summary_rows import PROVENANCE_ROWS, NumberedRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC
 from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
+from hatchery.objectives.settings import DEFAULT_TASK
 from hatchery.rendering.escaping import breakable
 from hatchery.rendering.table import Column, Content, Group, Table, divided
 from hatchery.rendering.templates import render
@@ -34,15 +36,33 @@ PERPLEXITY = "perplexity"
 Key = tuple[str, str, str]
 
 
+@dataclass(frozen=True)
+class _Line:
+    """A number, the models that it is shown of, and those of them that are best."""
+
+    name: str
+    key: Key
+    models: frozenset[str]
+    best: set[str]
+
+
 class Numbers:
     """The rows of a summary by model and (suite, task, metric), with the page on which each of them has an anchor."""
 
-    def __init__(self, rows: Sequence[NumberedRow], provenance: str, labels: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        rows: Sequence[NumberedRow],
+        provenance: str,
+        labels: Mapping[str, str] | None = None,
+        objectives: Mapping[str, str] | None = None,
+    ) -> None:
         """`provenance` is the address of that page, relative to the page of the tables.
 
-        `labels` are what people read for the models, in the order in which they are shown.
+        `labels` are what people read for the models, in the order in which they are shown, `objectives` the tasks of
+        those that were not trained on masked text.
         """
         self._labels = order = dict(labels or {})
+        self._objectives = objectives or {}
         self._rows = {(row.values["model"], _key(row)): row for row in rows}
         self._provenance = provenance
         named = dict.fromkeys(model for model, _ in self._rows)
@@ -99,10 +119,13 @@ class Numbers:
             for one, other in both
         )
 
-    def best(self, key: Key) -> set[str]:
-        """The models with the best number as it is shown; none where all look the same, or nothing is compared."""
+    def best(self, key: Key, among: Collection[str] | None = None) -> set[str]:
+        """The models with the best number as it is shown; none where all look the same, or nothing is compared.
+
+        `among` are the models that are compared (None: all).
+        """
         sign = direction(key[2])
-        rows = [(model, self.row(model, key)) for model in self.models]
+        rows = [(model, self.row(model, key)) for model in (self.models if among is None else among)]
         shown = {
             model: round(float(row.values["mean"]), decimals_of(key[2])) * sign
             for model, row in rows
@@ -111,6 +134,22 @@ class Numbers:
         best = max(shown.values(), default=0.0)
         found = {model for model, value in shown.items() if value == best}
         return found if sign and len(found) < len(shown) else set()
+
+    def _lines(self, keys: Sequence[Key], names: Sequence[str]) -> Iterator["_Line"]:
+        """A line for each number; for each objective, where models of several have one that depends on it."""
+        for key, name in zip(keys, names, strict=True):
+            by_task: dict[str, list[str]] = {}
+            for model in self.models:
+                if self.row(model, key):
+                    by_task.setdefault(self._objectives.get(model, DEFAULT_TASK), []).append(model)
+            if len(by_task) > 1 and depends_on_objective(key[0], key[2]):
+                for task, models in by_task.items():
+                    yield _Line(f"{name}, {task}", key, frozenset(models), self.best(key, models))
+            else:
+                yield _Line(name, key, frozenset(self.models), self.best(key))
+
+    def _cell_of(self, line: "_Line", model: str) -> str:
+        return self.cell(self.row(model, line.key) if model in line.models else None, model in line.best)
 
     def tables(
         self, label: str, keys: Sequence[Key], names: Sequence[str], caption: bool = True, averages: int = 0
@@ -123,14 +162,11 @@ class Numbers:
         models = [model for model in self.models if any(self.row(model, key) for key in keys)]
         if len(self.models) > MOST_MODELS:
             models = models[:MODELS_OF_MANY]
-        best = {key: self.best(key) for key in keys}
+        lines = list(self._lines(keys, names))
         blocks = divided(models, MODELS_SHOWN)
         made = []
         for shown in blocks:
-            rows = [
-                [name, *(self.cell(self.row(model, key), model in best[key]) for model in shown)]
-                for name, key in zip(names, keys, strict=True)
-            ]
+            rows = [[line.name, *(self._cell_of(line, model) for model in shown)] for line in lines]
             groups = [Group(group) for group in (rows[:averages], rows[averages:]) if group]
             text = label if len(blocks) == 1 else f"{label}: {self.label(shown[0])} to {self.label(shown[-1])}"
             # A long name may break where its words end; otherwise it would push the last columns out of sight.
@@ -148,17 +184,16 @@ class Numbers:
         """
         if len(self.models) <= MOST_MODELS:
             return self.tables(label, keys, names)
-        best = {key: self.best(key) for key in keys}
         made = []
-        for shown in divided(list(zip(keys, names, strict=True)), MODELS_SHOWN):
+        for shown in divided(list(self._lines(keys, names)), MODELS_SHOWN):
             groups: dict[str, list[list[Content]]] = {}
             for model in self.models[:ROWS_SHOWN]:
-                cells = [self.cell(self.row(model, key), model in best[key]) for key, _ in shown]
+                cells = [self._cell_of(line, model) for line in shown]
                 # The heading stands for the experiment of a study, too.
                 group = (sets or {}).get(model, "")
                 name = self.label(model).rpartition("/")[2] if group else self.label(model)
                 groups.setdefault(group, []).append([breakable(name), *cells])
-            columns = [Column("model", words=True), *(Column(name) for _, name in shown)]
+            columns = [Column("model", words=True), *(Column(line.name) for line in shown)]
             made.append(Table(columns, [Group(rows, name) for name, rows in groups.items()], label, kind="scores"))
         return made
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hatchery.corpora.cutting import Piece
@@ -22,8 +23,8 @@ _BUFFER_BYTES = 1 << 20
 def read(lines: Lines, field: str) -> Iterator[RawText]:
     """The texts in the column `field`, in the order of the rows; a null is an empty text.
 
-    The encoding is of no meaning here: Parquet text is UTF-8. Raises SourceError for a damaged file, a missing column,
-    or a column of something else than text.
+    `a.b` is the field `b` of the objects in `a`. The encoding is of no meaning here: Parquet text is UTF-8. Raises
+    SourceError for a damaged file, a missing column, or a column of something else than text.
     """
     done = lines.first
     last = None if lines.piece is None else done + lines.piece.count
@@ -36,7 +37,8 @@ def read(lines: Lines, field: str) -> Iterator[RawText]:
             before += rows
         row = groups[0][0] if groups else 0
         for batch in table.iter_batches(_ROWS_PER_BATCH, [group for _, group in groups], [field], use_threads=False):
-            wanted = batch.column(0)[max(0, done - row) : None if last is None else max(0, last - row)]
+            texts = _text_column(batch.column(0), field)
+            wanted = texts[max(0, done - row) : None if last is None else max(0, last - row)]
             # Through NumPy the conversion is several times faster than with to_pylist.
             for text in wanted.to_numpy(zero_copy_only=False):
                 yield RawText(index_key(done), text or "")
@@ -71,10 +73,21 @@ def _readable(lines: Lines, field: str) -> Iterator[pq.ParquetFile]:
         raise SourceError(f"{lines.where}: after row {lines.line}: not readable as Parquet: {reason}") from error
 
 
+def _text_column(column: pa.Array, field: str) -> pa.Array:
+    """The texts of a column, which may be a field of its objects."""
+    return pc.struct_field(column, field.split(".")[1:]) if pa.types.is_struct(column.type) else column
+
+
 def _check_column(schema: pa.Schema, field: str, where: str) -> None:
-    if field not in schema.names:
+    top, *below = [field] if field in schema.names else field.split(".")
+    if top not in schema.names:
         raise SourceError(f"{where}: there is no column {field!r}; there are: {', '.join(sorted(schema.names))}")
-    kind = schema.field(field).type
+    kind = schema.field(top).type
+    for part in below:
+        there = [kind.field(place).name for place in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+        if part not in there:
+            raise SourceError(f"{where}: column {field!r}: there is no {part!r}, only: {', '.join(there) or kind}")
+        kind = kind.field(part).type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):

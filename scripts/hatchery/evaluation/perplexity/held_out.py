@@ -1,11 +1,11 @@
 """The masked sequences that a model is judged by: which, and in which batches.
 
 A pure function of the token shards, the settings and, with masking "own", the run's objective (reference
-reduced-vocabulary.md 5.3 to 5.6: common masks leave padding out of the loss whatever a run was trained with). A causal
-model, which no mask means anything to, is asked for every token of the split.
+reduced-vocabulary.md 5.3 to 5.6: common masks leave padding out of the loss whatever a run was trained with). Models
+that no mask means anything to are asked for every token: causal ones of the split, those that translate of its targets.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from hatchery.objectives.settings import (
     TranslationSettings,
     objective_settings,
 )
+from hatchery.objectives.translation_pairs import TranslationPairs, pairs_of
 from hatchery.pretraining.data_order import epoch_permutation
 from hatchery.storage.manifests import Manifest
 from hatchery.tokenization.special_tokens import UNLABELLED
@@ -52,22 +53,23 @@ def objective_of(model: Manifest) -> AnyObjective:
 
 
 def held_out_examples(
-    shards: TokenShards, settings: PerplexitySettings, model: Manifest, causal: bool = False
-) -> PaddedExamples:
-    """The examples of a split, for a `causal` model or a masked one. Raises EvaluationError when it holds none."""
-    examples = build_examples(shards, settings.sequence_length, _objective(settings, model, causal))
+    shards: TokenShards, settings: PerplexitySettings, objective: AnyObjective
+) -> PaddedExamples | TranslationPairs:
+    """The examples of a split. Raises EvaluationError when it holds none."""
+    examples: PaddedExamples | TranslationPairs
+    if isinstance(objective, TranslationSettings):
+        examples = pairs_of(shards, settings.sequence_length, objective, filtered=False)
+    else:
+        examples = build_examples(shards, settings.sequence_length, objective)
     if len(examples) == 0:
         raise EvaluationError(f"{shards.manifest.path}: the split {shards.split!r} holds no text to measure on")
     return examples
 
 
-def _objective(settings: PerplexitySettings, model: Manifest, causal: bool) -> MaskingSettings | CausalSettings:
+def asked_objective(settings: PerplexitySettings, model: Manifest, causal: bool = False) -> AnyObjective:
+    """What the model of a pretraining run, a `causal` one or not, is asked for."""
     own = objective_of(model) if settings.masking == "own" or "objective" in model.settings else None
-    if isinstance(own, TranslationSettings):
-        raise EvaluationError(
-            f"{model.path}: this model translates, so text alone has no perplexity; see its development loss"
-        )
-    if settings.masking == "own" and own is not None:
+    if own is not None and (settings.masking == "own" or isinstance(own, TranslationSettings)):
         return own
     if causal:
         return CausalSettings()
@@ -81,19 +83,22 @@ def _objective(settings: PerplexitySettings, model: Manifest, causal: bool) -> M
     )
 
 
-def chosen_sequences(examples: PaddedExamples, settings: PerplexitySettings) -> np.ndarray:
+def chosen_sequences(examples: Sized, settings: PerplexitySettings) -> np.ndarray:
     """Indices of the sequences that are scored, int64, ascending, each once."""
     return np.sort(epoch_permutation(settings.seed, 0, len(examples))[: settings.sequences])
 
 
 def batches(
-    examples: PaddedExamples, chosen: np.ndarray, seed: int, tokens_per_batch: int
+    examples: PaddedExamples | TranslationPairs, chosen: np.ndarray, seed: int, tokens_per_batch: int
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
     """Number of sequences and batch (`input_ids`, `labels` [B, T], `attention_mask`) until all `chosen` have come.
 
     A batch holds at most `tokens_per_batch` tokens with its padding, but always one sequence. Sequences of similar
     length share one, and columns in which none of them attends or is labelled are cut off.
     """
+    if isinstance(examples, TranslationPairs):
+        yield from _batches_of_pairs(examples, chosen, tokens_per_batch)
+        return
     for start in range(0, len(chosen), _DRAWN_AT_ONCE):
         drawn = examples.batch(seed, 0, chosen[start : start + _DRAWN_AT_ONCE])
         lengths = _used_lengths(drawn)
@@ -105,6 +110,20 @@ def batches(
             rows = order[first : first + max(1, int(np.searchsorted(sizes, tokens_per_batch, side="right")))]
             first += len(rows)
             yield len(rows), {key: _cut(values[rows], int(lengths[rows[-1]])) for key, values in drawn.items()}
+
+
+def _batches_of_pairs(
+    pairs: TranslationPairs, chosen: np.ndarray, tokens_per_batch: int
+) -> Iterator[tuple[int, dict[str, Tensor]]]:
+    """The same of sources and targets, whose lengths are known: tokens are those of both sides."""
+    order = chosen[np.argsort(pairs.lengths[chosen].sum(axis=1), kind="stable")]
+    first = 0
+    while first < len(order):
+        widths = np.maximum.accumulate(pairs.lengths[order[first : first + tokens_per_batch]], axis=0).sum(axis=1)
+        sizes = widths * np.arange(1, len(widths) + 1)
+        rows = order[first : first + max(1, int(np.searchsorted(sizes, tokens_per_batch, side="right")))]
+        first += len(rows)
+        yield len(rows), pairs.batch(0, 0, rows)
 
 
 def _used_lengths(batch: dict[str, Tensor]) -> np.ndarray:

@@ -20,8 +20,10 @@ from torch import Tensor
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.scoring import token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, SentenceModel
+from hatchery.evaluation.perplexity.frequency import FrequencyTally
 from hatchery.evaluation.seeds import generator
-from hatchery.modeling.language_model import LanguageModel, labelled_positions
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 
 # Labelled positions whose logits are in memory together: the widest product of the model.
@@ -75,30 +77,35 @@ def word_score(score: SplitScore, shards: TokenShards) -> WordScore | None:
 
 @torch.inference_mode()
 def score_batches(
-    model: LanguageModel, batches: Iterable[tuple[int, dict[str, Tensor]]], split: str, device: torch.device
+    model: LanguageModel,
+    batches: Iterable[tuple[int, dict[str, Tensor]]],
+    split: str,
+    device: torch.device,
+    tally: FrequencyTally | None = None,
 ) -> SplitScore:
     """Score `batches` of (number of sequences, tensors). The loss is NaN where the model gives no finite numbers.
 
-    Without a labelled token, `labelled_tokens` is 0 and the other numbers are NaN.
+    Without a labelled token, `labelled_tokens` is 0 and the other numbers are NaN. `tally` hears of every token.
     """
+    bias = model.output_layer[1]
     sequences = labelled = 0
     loss_sum = torch.zeros((), dtype=torch.float64, device=device)
     correct = torch.zeros((), dtype=torch.int64, device=device)
     for rows, batch in batches:
         sequences += rows
-        labels = batch["labels"]
-        positions = labelled_positions(labels)
-        if not len(positions):
+        if not (batch["labels"] != UNLABELLED).any():
             continue
-        labelled += len(positions)
-        hidden = model.encoder.hidden_at(
-            batch["input_ids"].to(device), batch["attention_mask"].to(device), positions.to(device)
-        )
-        targets = labels.flatten()[positions].to(device)
+        hidden, targets = model.labelled_hidden(batch, device)
+        labelled += len(targets)
         for part, wanted in zip(hidden.split(_ROWS_AT_ONCE), targets.split(_ROWS_AT_ONCE), strict=True):
             logits = model.logits_at(part).float()
-            loss_sum += F.cross_entropy(logits, wanted, reduction="none").double().sum()
+            losses = F.cross_entropy(logits, wanted, reduction="none")
+            loss_sum += losses.double().sum()
             correct += (logits.argmax(dim=-1) == wanted).sum()
+            if tally is not None:
+                # Nothing but their bias keeps spare rows of the vocabulary from taking a share.
+                free = logits if bias is None else (logits - bias)[:, : tally.types]
+                tally.add(wanted, -losses, -F.cross_entropy(free, wanted, reduction="none"))
     loss = float(loss_sum) / labelled if labelled else math.nan
     return SplitScore(
         split, sequences, labelled, loss, exponential(loss), int(correct) / labelled if labelled else math.nan

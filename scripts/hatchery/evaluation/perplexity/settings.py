@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import MinLen
 
 from hatchery.objectives.settings import SegmentsName
-from hatchery.settings.base import Count, DeviceName, Natural, Range, Settings, Share, ShareAboveZero, require
+from hatchery.settings.base import Count, DeviceName, Natural, Positive, Range, Settings, Share, ShareAboveZero, require
 from hatchery.settings.fields import Unique
 from hatchery.typed import build, stage_body
 
@@ -18,6 +18,17 @@ from hatchery.typed import build, stage_body
 TOKENS_PER_BATCH = 16384
 
 HeldOut = Literal["dev", "test"]
+OPTIONAL = "frequency_bin_nats"
+"""A key that the settings of a job have only where it is set: what was measured before keeps its address."""
+
+LOG_FREQUENCY, LOG_PROBABILITY, WITHOUT_BIAS = (
+    "log_frequency_nats",
+    "log_probability_nats",
+    "log_probability_without_bias_nats",
+)
+"""What is measured of right tokens that are about equally frequent."""
+SLOPES = {LOG_PROBABILITY: "frequency_slope", WITHOUT_BIAS: "frequency_slope_without_bias"}
+"""What the slope of each log-probability on the log-frequency is called."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +57,9 @@ class PerplexityChoice(Settings):
     """Draws sequences, masks and the sentences of the pseudo-perplexity."""
     pseudo_perplexity_sentences: Natural = 0
     """Also mask every token of so many sentences alone; 0 leaves it out."""
+    frequency_bin_nats: Positive | None = None
+    """Also the mean log-probability of tokens by the logarithm of their frequency in the training text, with the bias
+    of the output layer and without it, in bins of so many nats; null leaves it out."""
 
     def __post_init__(self) -> None:
         visible = self.random_probability + self.keep_probability

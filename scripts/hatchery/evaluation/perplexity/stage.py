@@ -1,8 +1,8 @@
 """The stage `measure_perplexity`: one pretrained model on the held-out splits of token shards.
 
 Writes perplexity.csv (a row per split) and the manifest; of a causal model words.csv
-too, since its loss adds up to that of the text. The model is scored without dropout in float32; the runtime
-values change the speed and, at most, the last bits of a loss.
+too, since its loss adds up to that of the text; where asked for, frequency.csv. The model is scored without dropout in
+float32; the runtime values change the speed and, at most, the last bits of a loss.
 """
 
 import dataclasses
@@ -16,7 +16,14 @@ from torch import Tensor
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
-from hatchery.evaluation.perplexity.held_out import batches, check_tokenizer, chosen_sequences, held_out_examples
+from hatchery.evaluation.perplexity.frequency import FREQUENCY_FILE, FrequencyRow, FrequencyTally
+from hatchery.evaluation.perplexity.held_out import (
+    asked_objective,
+    batches,
+    check_tokenizer,
+    chosen_sequences,
+    held_out_examples,
+)
 from hatchery.evaluation.perplexity.scoring import (
     WORDS_FILE,
     SplitScore,
@@ -35,10 +42,13 @@ from hatchery.evaluation.perplexity.settings import (
 )
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
 from hatchery.harmless_text import csv_text
+from hatchery.objectives.settings import AnyObjective, CausalSettings, MaskingSettings
+from hatchery.objectives.target_counts import target_counts
 from hatchery.progress import Progress
 from hatchery.storage.atomic import write_text
 from hatchery.storage.finished import take_finished
-from hatchery.storage.manifests import Manifest, read_manifest, stage_run
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 
 
@@ -61,15 +71,24 @@ def measure_perplexity(
         # All splits are opened before the first is scored: an absent one should not be found out in the end.
         splits = [TokenShards.open(tokens, split) for split in typed.splits]
         device = prepare_device(options.device, options.threads)
-        network = HatcheryModel(*load_pretrained(model), device)
+        network = HatcheryModel(*load_pretrained(model, translates=True), device)
+        objective = asked_objective(typed, trained, network.architecture == "causal")
+        tallies = _tallies(tokens, splits, typed, objective)
         started = time.monotonic()
-        scores = [_score_split(shards, network, trained, typed, options) for shards in splits]
+        scores = [
+            _score_split(shards, network, objective, typed, options, tally, model)
+            for shards, tally in zip(splits, tallies, strict=True)
+        ]
         seconds = max(time.monotonic() - started, 1e-9)
-        write_text(run.add_output(run.folder / "perplexity.csv"), perplexity_csv(scores))
-        if network.architecture == "causal":
+        write_text(run.add_output(run.folder / "perplexity.csv"), _csv(SplitScore, scores))
+        if isinstance(objective, CausalSettings):
             pairs = zip(scores, splits, strict=True)
             words = [found for score, shards in pairs if (found := word_score(score, shards)) is not None]
-            write_text(run.add_output(run.folder / WORDS_FILE), words_csv(words))
+            write_text(run.add_output(run.folder / WORDS_FILE), _csv(WordScore, words))
+        if width := typed.frequency_bin_nats:
+            told = zip(splits, tallies, strict=True)
+            rows = [row for shards, tally in told if tally is not None for row in tally.rows(shards.split, width)]
+            write_text(run.add_output(run.folder / FREQUENCY_FILE), _csv(FrequencyRow, rows))
         for score in scores:
             run.measures[score.split] = {"sequences": score.sequences, "labelled_tokens": score.labelled_tokens}
         sequences = sum(score.sequences for score in scores)
@@ -79,16 +98,18 @@ def measure_perplexity(
 def _score_split(
     shards: TokenShards,
     model: HatcheryModel,
-    trained: Manifest,
+    objective: AnyObjective,
     settings: PerplexitySettings,
     options: PerplexityRuntime,
+    tally: FrequencyTally | None,
+    trained: Path,
 ) -> SplitScore:
     if shards.vocabulary_size > model.vocabulary_size:
         raise EvaluationError(
             f"{shards.manifest.path}: the shards have ids up to {shards.vocabulary_size - 1}, the model only "
             f"{model.vocabulary_size} embeddings: they do not belong together"
         )
-    examples = held_out_examples(shards, settings, trained, model.architecture == "causal")
+    examples = held_out_examples(shards, settings, objective)
     chosen = chosen_sequences(examples, settings)
     budget = options.tokens_per_batch or TOKENS_PER_BATCH
     where = f"{shards.manifest.path}: the split {shards.split!r}"
@@ -99,13 +120,13 @@ def _score_split(
             progress.update(rows)
 
     with Progress(len(chosen), f"perplexity, {shards.split}", "sequences") as progress:
-        score = score_batches(model.network, counted(progress), shards.split, model.device)
+        score = score_batches(model.network, counted(progress), shards.split, model.device, tally)
     if score.labelled_tokens == 0:
         raise EvaluationError(f"{where}: none of the {score.sequences:,} sequences has a masked token; take more")
     if not math.isfinite(score.loss_nats):
-        raise EvaluationError(f"{where}: the loss of {trained.path} is not finite: its weights are damaged")
-    # A causal model gives every token its probability as it is.
-    if settings.pseudo_perplexity_sentences == 0 or model.architecture == "causal":
+        raise EvaluationError(f"{where}: the loss of {trained} is not finite: its weights are damaged")
+    # Other models give every token its probability as it is.
+    if settings.pseudo_perplexity_sentences == 0 or not isinstance(objective, MaskingSettings):
         return score
     longest = settings.sequence_length - 2
     sentences = drawn_sentences(shards, settings.pseudo_perplexity_sentences, settings.seed, longest)
@@ -113,11 +134,16 @@ def _score_split(
     return dataclasses.replace(score, pseudo_perplexity=value)
 
 
-def perplexity_csv(scores: Sequence[SplitScore]) -> str:
-    """The text of perplexity.csv; its columns are the fields of SplitScore, and None is an empty field."""
-    return csv_text([field.name for field in dataclasses.fields(SplitScore)], map(dataclasses.astuple, scores))
+def _tallies(
+    tokens: Path, splits: Sequence[TokenShards], settings: PerplexitySettings, objective: AnyObjective
+) -> list[FrequencyTally | None]:
+    """A tally for each split, by the frequencies in the training text; None where it is not asked for."""
+    if settings.frequency_bin_nats is None:
+        return [None] * len(splits)
+    counts = target_counts(TokenShards.open(tokens, TRAINING_SPLIT), objective)
+    return [FrequencyTally(counts) for _ in splits]
 
 
-def words_csv(scores: Sequence[WordScore]) -> str:
-    """The text of words.csv; its columns are the fields of WordScore."""
-    return csv_text([field.name for field in dataclasses.fields(WordScore)], map(dataclasses.astuple, scores))
+def _csv(schema: type, rows: Sequence[Any]) -> str:
+    """The text of a table; its columns are the fields of a dataclass, and None is an empty field."""
+    return csv_text([field.name for field in dataclasses.fields(schema)], map(dataclasses.astuple, rows))
