@@ -88,6 +88,12 @@ test-fast: env ## run the tests that take seconds
 test-cluster: env ## run the Slurm tests; they start a two-node Slurm on this machine (root, Debian)
 	@$(IN_ENVIRONMENT) pytest -m slurm $(PYTEST_OPTIONS)
 
+BENCH_OPTIONS ?=
+.PHONY: bench-gpu
+bench-gpu: ## measure a GPU in nine minutes (docs/gpu.md); uses .venv, or PYTHON=name with what PYTHONPATH=folder holds
+	@python=.venv/bin/python; [ -x "$$python" ] || python="$(or $(PYTHON),python3)"; \
+	  PYTHONPATH="$(PYTHONPATH)" "$$python" benchmarks/gpu.py $(BENCH_OPTIONS)
+
 .PHONY: lint
 lint: env ## check style, types and the workflow; changes nothing
 	@$(IN_ENVIRONMENT) ruff check

@@ -38,7 +38,18 @@ VOCABULARY = 2048
 
 
 def make_model(device: torch.device) -> LanguageModel:
-    config = LtgBertConfig(VOCABULARY, 128, 344, 4, 4, 128, 16, 0.0, 0.0, layer_weighting="biased")
+    config = LtgBertConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=128,
+        intermediate_size=344,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        max_position_embeddings=128,
+        position_bucket_size=16,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        layer_weighting="biased",
+    )
     model = LanguageModel(config).to(device)
     initialise_(model, 42)
     return model

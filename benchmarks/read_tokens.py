@@ -11,7 +11,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +34,19 @@ SPECIAL = SPECIAL_SETS["babylm"]
 PAD = SPECIAL.ids[SPECIAL.pad]
 
 
-def write_shards(folder: Path, tokens: int, median: int) -> Path:
-    """Shards of documents of 10 to 20,000 tokens, half of them below `median`, with sentences of 1 to 30 tokens."""
+def write_shards(
+    folder: Path,
+    tokens: int,
+    median: int,
+    vocabulary_size: int = VOCABULARY_SIZE,
+    inputs: Mapping[str, Path] | None = None,
+) -> Path:
+    """Shards of documents of 10 to 20,000 tokens, half of them below `median`, with sentences of 1 to 30 tokens.
+
+    `inputs` are manifests that the one of the shards names.
+    """
     random = np.random.default_rng(0)
-    with stage_run(folder / "manifest.json", {"stage": "encode_corpus"}) as run:
+    with stage_run(folder / "manifest.json", {"stage": "encode_corpus"}, inputs) as run:
         for number in range(SHARDS):
             drawn = random.lognormal(np.log(median), 1.0, size=tokens // SHARDS // median + 1)
             lengths = np.clip(drawn, 10, 20_000).astype(int)
@@ -46,16 +55,16 @@ def write_shards(folder: Path, tokens: int, median: int) -> Path:
             kept = [part[part < length] for part, length in zip(starts, lengths, strict=True)]
             table = TokenTable(
                 doc_ids=[f"{number}/{index}" for index in range(len(lengths))],
-                ids=random.integers(len(SPECIAL.order), VOCABULARY_SIZE, size=bounds[-1]).astype(np.uint16),
+                ids=random.integers(len(SPECIAL.order), vocabulary_size, size=bounds[-1]).astype(np.uint16),
                 word_starts=random.random(bounds[-1]) < 0.8,
                 document_starts=bounds,
                 sentence_starts=np.concatenate(kept),
                 sentence_bounds=np.cumsum([0, *map(len, kept)]),
             )
             path = folder / f"train-{number:05}-of-{SHARDS:05}.arrow"
-            write_shard(path, table, VOCABULARY_SIZE)
+            write_shard(path, table, vocabulary_size)
             run.add_output(path)
-        run.measures.update(vocabulary_size=VOCABULARY_SIZE, special_tokens=SPECIAL.record())
+        run.measures.update(vocabulary_size=vocabulary_size, special_tokens=SPECIAL.record())
     return folder / "manifest.json"
 
 

@@ -51,6 +51,7 @@ Pair = tuple[list[int], list[int]]
 class Framed(HatcheryModel):
     """The model that the workflow scores with, but for the tokenizer: its sentences are ids already."""
 
+    architecture = "masked"
     frame = Frame((CLS,), (SEP,))
     mask_id = MASK
 

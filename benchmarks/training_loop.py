@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 import torch
 
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.language_model import LanguageModel, labelled_positions
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.objectives.examples import build_examples
 from hatchery.objectives.settings import MaskingSettings
@@ -61,17 +61,21 @@ OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
 
 def make_model(vocabulary_size: int, device: torch.device) -> LanguageModel:
     """LTG-BERT of the size `ltg_mini` (config/models)."""
-    model = LanguageModel(
-        LtgBertConfig(
-            vocab_size=vocabulary_size,
-            hidden_size=128,
-            intermediate_size=344,
-            num_hidden_layers=6,
-            num_attention_heads=4,
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-        )
+    config = LtgBertConfig(
+        vocab_size=vocabulary_size,
+        hidden_size=128,
+        intermediate_size=344,
+        num_hidden_layers=6,
+        num_attention_heads=4,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
     )
+    return initialised(config, device)
+
+
+def initialised(config: LtgBertConfig, device: torch.device) -> LanguageModel:
+    """The model with weights of seed 42, on `device`."""
+    model = LanguageModel(config)
     initialise_(model, 42)
     return model.to(device)
 
@@ -108,6 +112,8 @@ class Turns(BatchLoader):
         assert model is not None
         device, precision = self.engine.device, self.engine.precision
         for part in batch.micro_batches:
+            # Found before the batch is moved, as in the engine: a GPU would have to be waited for.
+            part = {**part, "labelled": labelled_positions(part["labels"])}
             with precision.autocast(device.type):
                 output = model(**{key: value.to(device, non_blocking=True) for key, value in part.items()})
             (output.loss_sum / batch.labelled).backward()
@@ -121,8 +127,17 @@ class Turns(BatchLoader):
         return time.process_time()
 
 
-def run(arguments: argparse.Namespace, topology: Topology, folder: Path) -> dict[str, float]:
-    """Tokens per second of this process in the loop and, with one process, of the bare model."""
+def run(
+    arguments: argparse.Namespace,
+    topology: Topology,
+    folder: Path,
+    model_of: Callable[[int, torch.device], LanguageModel] = make_model,
+    beside_bare: bool = True,
+) -> dict[str, float]:
+    """Tokens per second of this process in the loop and, with one process and `beside_bare`, of the bare model.
+
+    Without the bare model the loop is as fast as it can be, and `waited` is what a run waits for its batches.
+    """
     shards = TokenShards.open(arguments.tokens, TRAINING_SPLIT)
     device = select_device(arguments.device, topology)
     prepare_device(device, 1)
@@ -142,15 +157,23 @@ def run(arguments: argparse.Namespace, topology: Topology, folder: Path) -> dict
         evaluation_sequences=0,
         seed=42,
     )
-    runtime = RuntimeSettings(10**6, 1, arguments.micro_batch, 10, arguments.device, 1, background_checkpoints=False)
+    runtime = RuntimeSettings(
+        device=arguments.device,
+        micro_batch_size=arguments.micro_batch,
+        checkpoint_interval_steps=10**6,
+        keep_checkpoints=1,
+        background_checkpoints=False,
+        threads=1,
+    )
     phase = Phase(0, arguments.steps, arguments.length, arguments.sequences)
     examples = build_examples(shards, arguments.length, MASKING)
     batches = TrainingBatches([phase], 42, topology, arguments.micro_batch, lambda length: examples)
     with process_group(topology, device):
-        model = make_model(shards.vocabulary_size, device)
+        model = model_of(shards.vocabulary_size, device)
         optimizer = build_optimizer(model, OPTIMIZER)
         with Engine(model, optimizer, 2.0, precision, device, topology) as engine:
-            bare = make_model(shards.vocabulary_size, device).train() if topology.world_size == 1 else None
+            has_bare = beside_bare and topology.world_size == 1
+            bare = model_of(shards.vocabulary_size, device).train() if has_bare else None
             loader = Turns(batches, arguments.workers, bare, engine)
             record = RunRecord(folder, topology, settings.steps, "training_loop", runtime, device, precision)
             started = time.perf_counter()

@@ -27,12 +27,21 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from hatchery.modeling import layered_encoder
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import UNLABELLED, LanguageModel
+from hatchery.modeling.language_model import UNLABELLED, LanguageModel, labelled_positions
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 
 LIMITS = {128: 1.5, 512: 12.0}
 """Least speed-up over the plain definition, by sequence length."""
-VOCABULARY, HIDDEN, HEADS, INTERMEDIATE = 16384, 768, 12, 2048
+
+
+@dataclass(frozen=True)
+class Width:
+    """The sizes of a model that are the same in all its layers; by default those of base."""
+
+    vocabulary: int = 16384
+    hidden: int = 768
+    heads: int = 12
+    intermediate: int = 2048
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,9 @@ class Setting:
     tokens: int
     padding: float
     threads: int
+    width: Width = Width()
+    layer_weighting: str = "none"
+    attention_dropout: float = 0.1
 
     @property
     def sequences(self) -> int:
@@ -61,7 +73,7 @@ def make_batch(setting: Setting) -> tuple[Tensor, Tensor, Tensor]:
     """Ids, mask and labels: 15 % of the tokens labelled, sequences shortened evenly up to twice the padding."""
     generator = torch.Generator().manual_seed(0)
     shape = (setting.sequences, setting.length)
-    ids = torch.randint(5, VOCABULARY, shape, generator=generator)
+    ids = torch.randint(5, setting.width.vocabulary, shape, generator=generator)
     shares = 1 - 2 * setting.padding * (torch.arange(setting.sequences) + 0.5) / setting.sequences
     mask = torch.arange(setting.length) < (shares * setting.length).round().clamp(min=1)[:, None]
     labelled = (torch.rand(shape, generator=generator) < 0.15) & mask
@@ -70,7 +82,16 @@ def make_batch(setting: Setting) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def ours(setting: Setting) -> nn.Module:
-    config = LtgBertConfig(VOCABULARY, HIDDEN, INTERMEDIATE, setting.layers, HEADS)
+    width = setting.width
+    config = LtgBertConfig(
+        vocab_size=width.vocabulary,
+        hidden_size=width.hidden,
+        intermediate_size=width.intermediate,
+        num_hidden_layers=setting.layers,
+        num_attention_heads=width.heads,
+        layer_weighting=setting.layer_weighting,
+        attention_probs_dropout_prob=setting.attention_dropout,
+    )
     model = LanguageModel(config)
     initialise_(model, 1)
     return model.to(setting.device)
@@ -89,11 +110,11 @@ def bert(setting: Setting) -> nn.Module:
 
     # A width of 3/2 without the gate makes as many parameters as ours with it.
     config = BertConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=HIDDEN,
+        vocab_size=setting.width.vocabulary,
+        hidden_size=setting.width.hidden,
         num_hidden_layers=setting.layers,
-        num_attention_heads=HEADS,
-        intermediate_size=3 * INTERMEDIATE // 2,
+        num_attention_heads=setting.width.heads,
+        intermediate_size=3 * setting.width.intermediate // 2,
     )
     return BertForMaskedLM(config).to(setting.device)
 
@@ -101,11 +122,12 @@ def bert(setting: Setting) -> nn.Module:
 MODELS = {"ours": ours, "plain": plain, "bert": bert}
 
 
-def make_step(name: str, setting: Setting) -> Callable[[], None]:
-    """A function that does one forward and backward pass."""
-    model = MODELS[name](setting).train()
+def make_step(name: str, setting: Setting, model: nn.Module | None = None) -> Callable[[], None]:
+    """A function that does one forward and backward pass, of `model` or of a new one of that name."""
+    model = (model or MODELS[name](setting)).train()
     ids, mask, labels = make_batch(setting)
-    n_labelled = int((labels != UNLABELLED).sum())
+    # Found beforehand, as the engine finds them for a GPU.
+    labelled = labelled_positions(labels)
 
     def step() -> None:
         model.zero_grad(set_to_none=True)
@@ -113,7 +135,7 @@ def make_step(name: str, setting: Setting) -> Callable[[], None]:
             if name == "bert":
                 loss = model(input_ids=ids, attention_mask=mask.long(), labels=labels).loss
             else:
-                loss = model(ids, mask, labels).loss_sum / n_labelled
+                loss = model(ids, mask, labels, labelled=labelled).loss_sum / len(labelled)
         loss.backward()
 
     return step
@@ -232,8 +254,10 @@ def main() -> None:
     if importlib.util.find_spec("transformers") is None:
         names.remove("bert")
         print("bert is left out: transformers is not installed here")
+    base = Width()
     print(
-        f"base width ({HIDDEN}, {HEADS} heads, feed-forward {INTERMEDIATE}), {VOCABULARY} subwords, {arguments.layers} "
+        f"base width ({base.hidden}, {base.heads} heads, feed-forward {base.intermediate}), {base.vocabulary} "
+        f"subwords, {arguments.layers} "
         f"layers: the ratios hold per layer, and embedding and head, the same on both sides, pull those of few layers "
         f"towards 1; {arguments.device}, {arguments.threads} thread(s)"
     )

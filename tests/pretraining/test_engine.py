@@ -4,12 +4,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
@@ -124,6 +125,65 @@ def test_bf16_autocast_keeps_parameters_and_optimizer_in_fp32_and_comes_close() 
         assert other.dtype == torch.float32
         difference = max(difference, float((parameter - other).detach().abs().max()))
     assert 0 < difference < 0.05
+
+
+def losses_of(precision: str, steps: int) -> list[float]:
+    """The mean loss of every step of a small model with dropout, on the same batches over and over."""
+    model, losses = make_model(dropout=0.1), []
+    optimizer = build_optimizer(model, OPTIMIZER)
+    with Engine(model, optimizer, 0.5, resolve_precision(precision, CPU), CPU, SINGLE_PROCESS) as engine:
+        for step in range(steps):
+            batch = make_batch(6, step % 3)
+            labelled = int((batch["labels"] != UNLABELLED).sum())
+            engine.begin_step(3, step, learning_rate=0.02)
+            total = 0.0
+            for piece in cut(batch, 3):
+                loss = engine.forward(piece).loss_sum / labelled
+                engine.backward(loss)
+                total += loss.item()
+            engine.step()
+            losses.append(total)
+    return losses
+
+
+def test_the_losses_of_30_steps_in_bf16_are_those_of_fp32_to_one_hundredth() -> None:
+    expected = losses_of("fp32", 30)
+    assert expected[-1] < 0.8 * expected[0], "nothing was learnt"
+    assert losses_of("bf16", 30) == pytest.approx(expected, rel=0.01)
+
+
+class CountsCasts(TorchDispatchMode):
+    """Counts the tensors of a shape that are cast to bf16."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.shape, self.number = shape, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten._to_copy.default and result.dtype == torch.bfloat16:
+            self.number += tuple(result.shape) == self.shape
+        return result
+
+
+def test_weights_are_cast_to_bf16_once_per_update_and_anew_after_it() -> None:
+    model = make_model()
+    optimizer, precision = build_optimizer(model, OPTIMIZER), resolve_precision("bf16", CPU)
+    # Only the feed-forward blocks have matrices of this shape: one in each of two layers.
+    with (
+        Engine(model, optimizer, 0.5, precision, CPU, SINGLE_PROCESS) as engine,
+        CountsCasts((96, 32)) as casts,
+    ):
+        for step, pieces in enumerate((1, 3)):
+            engine.begin_step(3, step, learning_rate=0.02)
+            for piece in cut(make_batch(6, step), 6 // pieces):
+                engine.backward(engine.forward(piece).loss_sum)
+            engine.step()
+            assert casts.number == 2 * (step + 1)
+        assert not torch.is_autocast_enabled("cpu")
+        # No step is open: evaluation sees the weights as they are now.
+        engine.evaluate(make_batch(6, 0))
+        assert casts.number > 4
 
 
 @pytest.mark.parametrize("rank", [0, 1])

@@ -33,8 +33,8 @@ LOADED = (
     *("hatchery.corpora.punkt", "hatchery.modeling.language_model", "hatchery.planning.planned_work"),
     *("hatchery.planning.workflow", "hatchery.running.call"),
 )
-# Settings of Python that change nothing that a test sees.
-HARMLESS = {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
+# Settings of Python that change nothing that a test sees, and the Makefile's variable, which is none.
+HARMLESS = {"PYTHON", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 
 
 def can_be_forked(arguments: list[str], folder: str, environment: dict[str, str]) -> bool:

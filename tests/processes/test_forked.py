@@ -65,7 +65,7 @@ def test_a_signal_reaches_the_process_and_is_its_status(repository: Path) -> Non
 
 
 def test_other_scripts_and_settings_of_python_are_real_processes(repository: Path, tmp_path: Path) -> None:
-    assert can_be_forked([SCRIPT], str(repository), {})
+    assert can_be_forked([SCRIPT], str(repository), {"PYTHON": "python3.11", "PYTHONUNBUFFERED": "1"})
     assert not can_be_forked([SCRIPT], str(tmp_path), {})
     assert not can_be_forked([SCRIPT], str(repository), {"PYTHONHASHSEED": "1"})
     assert not can_be_forked(["-c", "1"], str(repository), {})

@@ -1,7 +1,8 @@
 """The attention itself, between the projections: scores, mask, softmax, dropout and the weighted sum of the values.
 
-Every model family goes through `attend`, which takes torch's fused kernel where that was measured to be faster and
-writes the steps out elsewhere (benchmarks/attention.py). Rows that may attend to nothing stay finite.
+Every model family goes through `attend`, except LTG-BERT's under bf16 on the CPU (`bf16_on_cpu`). It takes torch's
+fused kernel where that was measured to be faster and writes the steps out elsewhere (benchmarks/attention.py). Rows
+that may attend to nothing stay finite.
 """
 
 import torch

@@ -7,6 +7,7 @@ RoBERTa-like models use the plain form with biases. No form has a residual insid
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hatchery.modeling.bf16_on_cpu import gated_norm, in_bf16_on_cpu, norm_for_product
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.numerics import Dropout, LayerNorm
 
@@ -39,11 +40,21 @@ class FeedForward(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         """Transform `hidden` [..., D] position by position."""
         if self.pre_layer_norm is not None:
-            hidden = self.pre_layer_norm(hidden)
-        inner = self._activation(self.input_projection(hidden))
-        if self.inner_layer_norm is not None:
-            inner = self.inner_layer_norm(inner)
+            hidden = norm_for_product(self.pre_layer_norm, hidden)
+        projected = self.input_projection(hidden)
+        norm = self.inner_layer_norm
+        if norm is not None and self._is_gated_norm and in_bf16_on_cpu(projected):
+            return self.dropout(self.output_projection(gated_norm(projected, norm.eps)))
+        inner = self._activation(projected)
+        if norm is not None:
+            inner = norm(inner)
         return self.dropout(self.output_projection(inner))
+
+    @property
+    def _is_gated_norm(self) -> bool:
+        """Whether activation and inner norm are those of LTG-BERT, which `gated_norm` computes at once."""
+        norm = self.inner_layer_norm
+        return norm is not None and norm.weight is None and self.gated and self.approximate == "tanh"
 
     def _activation(self, projected: Tensor) -> Tensor:
         if self.relu:

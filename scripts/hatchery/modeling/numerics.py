@@ -57,9 +57,21 @@ class Dropout(nn.Module):
 
 
 def _cpu_dropout(tensor: Tensor, probability: float) -> Tensor:
-    """Dropout from 16 bits per element of torch's default generator (the probability is rounded to 1 / 65536)."""
-    dropped = round(probability * 2**16)
-    words = torch.empty((tensor.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    bits = words.view(torch.int16)[: tensor.numel()].view(tensor.shape)
-    kept = (bits >= dropped - 2**15).to(tensor.dtype)
-    return tensor * kept.mul_(2**16 / (2**16 - dropped))
+    kept = kept_by_dropout(tensor.shape, probability)
+    return tensor * kept.to(tensor.dtype).mul_(1 / (1 - rounded_probability(probability)))
+
+
+def kept_by_dropout(shape: torch.Size, probability: float) -> Tensor:
+    """What dropout on the CPU keeps: int16 of `shape`, 1 or, with the probability, 0.
+
+    Drawn from 16 bits per element of torch's default generator.
+    """
+    size = shape.numel()
+    words = torch.empty((size + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    # In place and as integers: torch compares many of them at a time, and turns Booleans into numbers one by one.
+    return words.view(torch.int16)[:size].view(shape).ge_(round(probability * 2**16) - 2**15)
+
+
+def rounded_probability(probability: float) -> float:
+    """`probability` as dropout on the CPU has it: a multiple of 1 / 65536."""
+    return round(probability * 2**16) / 2**16

@@ -8,7 +8,7 @@ know whether the gradients are finite.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -21,6 +21,7 @@ from torch.utils.checkpoint import checkpoint
 from hatchery.modeling.encoder_decoder.layers import DecoderLayer, LayerCache
 from hatchery.modeling.encoder_layer import EncoderLayer
 from hatchery.modeling.language_model import LanguageModel, labelled_positions
+from hatchery.modeling.moving import moved
 from hatchery.pretraining.precision import InPrecision, Precision
 from hatchery.pretraining.processes import import_deepspeed
 from hatchery.pretraining.sharding import Shards, zero_configuration
@@ -106,6 +107,9 @@ class Engine:
         self._update = Update(torch.zeros((), device=device))
         # Seed and number of the step, and where its next micro-batch begins in the global batch.
         self._step_key, self._next_sequence = (0, 0), 0
+        # Open from the beginning of a step to its update. At stage 3 nobody keeps whole weights that long.
+        self._casts = ExitStack()
+        self._casts_once = precision.name != "fp32" and zero_stage < 3
         self._recomputed = recompute_layers_(model) if recomputed else []
         if compiled:
             model.compile()
@@ -135,6 +139,9 @@ class Engine:
         `first_sequence` is the number, from 0, that the first sequence of this process has in the global batch.
         """
         self._step_key, self._next_sequence = (seed, step), first_sequence
+        self._casts.close()
+        if self._casts_once:
+            self._casts.enter_context(self.precision.one_cast(self.device.type))
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
 
@@ -155,6 +162,7 @@ class Engine:
 
     def step(self) -> Update:
         """Sum gradients over processes, unscale, clip, update, clear; in fp16 an overflow leaves out the update."""
+        self._casts.close()
         self._engine.step()
         if self._shards is not None:
             norm = torch.as_tensor(self._engine.get_global_grad_norm(), device=self.device)
@@ -199,6 +207,7 @@ class Engine:
         if self._shards is not None and kind is None:
             with self.whole_parameters():
                 whole = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
+        self._casts.close()
         if self._hook is not None:
             self._hook.remove()
         self._engine.destroy()
@@ -215,10 +224,7 @@ class Engine:
             return batch
         # Found here and not by the model: a GPU would have to be waited for to learn how many there are.
         batch = {**batch, "labelled": labelled_positions(batch["labels"])}
-        return {
-            key: (value if value.is_pinned() else value.pin_memory()).to(self.device, non_blocking=True)
-            for key, value in batch.items()
-        }
+        return {key: moved(value, self.device) for key, value in batch.items()}
 
     def _before_update(self, *_: Any) -> None:
         parameters = list(self.model.parameters())

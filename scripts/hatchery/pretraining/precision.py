@@ -106,6 +106,14 @@ class Precision:
         # A dtype must be given even where autocast stays off, or torch asks the device for its favourite.
         return torch.autocast(device_type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
+    def one_cast(self, device_type: str) -> AbstractContextManager[Any]:
+        """The context in which all `autocast` share one half-precision copy of each weight; off by itself.
+
+        It must end before the weights change.
+        """
+        # Torch forgets its copies when the outermost context ends.
+        return torch.autocast(device_type, dtype=torch.bfloat16, enabled=False)
+
     def scaled(self, loss: Tensor) -> Tensor:
         """What the backward pass starts from: `loss`, scaled in fp16."""
         return loss if self.scaler is None else self.scaler.scaled(loss)

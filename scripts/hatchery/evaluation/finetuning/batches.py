@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from hatchery.evaluation.seeds import generator
+from hatchery.modeling.moving import moved
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,11 @@ class Batch:
     units: np.ndarray
 
     def to(self, device: torch.device) -> "Batch":
-        """The same on a device."""
-        moved = {key: value.to(device) if isinstance(value, Tensor) else value for key, value in self.inputs.items()}
-        return Batch(moved, self.labels.to(device), self.units)
+        """The same on a device; to a GPU the copy runs beside the computation."""
+        inputs = {
+            key: moved(value, device) if isinstance(value, Tensor) else value for key, value in self.inputs.items()
+        }
+        return Batch(inputs, moved(self.labels, device), self.units)
 
 
 class EncodedData(Protocol):

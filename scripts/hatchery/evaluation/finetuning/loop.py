@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.finetuning.batches import EncodedData, batches_per_epoch, training_batches
-from hatchery.evaluation.finetuning.predicting import NotFiniteError, Predicted, on_device, predict
+from hatchery.evaluation.finetuning.predicting import NotFiniteError, Predicted, predict
 from hatchery.evaluation.finetuning.selection import BestState, TrainedModel
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.seeds import derived_seed
@@ -105,7 +105,7 @@ def train_model(
         for items in batches:
             model.train()
             set_rates(optimizer, protocol, step, steps)
-            batch = on_device(train.batch(items), device)
+            batch = train.batch(items).to(device)
             scores = model(**batch.inputs)
             if step == 0:
                 _check_pretrained(scores)

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hatchery.evaluation.finetuning.batches import Batch, EncodedData, prediction_batches
+from hatchery.evaluation.finetuning.batches import EncodedData, prediction_batches
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 from hatchery.modeling.heads.task_model import TaskModel
 
@@ -32,18 +32,6 @@ class Predicted(NamedTuple):
     scores: np.ndarray
 
 
-def on_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch on `device`; to a GPU the copy runs beside the computation."""
-    if device.type == "cpu":
-        return batch.to(device)
-
-    def moved(value: Tensor) -> Tensor:
-        return value if value.device == device else value.pin_memory().to(device, non_blocking=True)
-
-    inputs = {key: moved(value) if isinstance(value, Tensor) else value for key, value in batch.inputs.items()}
-    return Batch(inputs, moved(batch.labels), batch.units)
-
-
 # Not inference mode: a tensor that the model kept from here could not take part in the next epoch's gradients.
 @torch.no_grad()
 def predict(model: TaskModel, data: EncodedData, device: torch.device) -> Predicted:
@@ -51,7 +39,7 @@ def predict(model: TaskModel, data: EncodedData, device: torch.device) -> Predic
     model.eval()
     units, scores, predictions = list[np.ndarray](), list[Tensor](), list[Tensor]()
     for items in prediction_batches(data.lengths, TOKENS_PER_BATCH):
-        batch = on_device(data.batch(items), device)
+        batch = data.batch(items).to(device)
         found = model(**batch.inputs)
         units.append(batch.units)
         scores.append(found.float())

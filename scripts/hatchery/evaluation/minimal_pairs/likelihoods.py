@@ -21,6 +21,7 @@ from itertools import groupby
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from hatchery.evaluation.minimal_pairs.sentence_model import (
     EncodedSentence,
@@ -29,6 +30,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
     target_log_probabilities,
 )
 from hatchery.evaluation.minimal_pairs.target_scores import TargetScores
+from hatchery.modeling.moving import moved
 
 
 def token_left_to_right_likelihoods(
@@ -43,7 +45,8 @@ def token_left_to_right_likelihoods(
     sentence; `on_tokens` is told the tokens that are done, context included.
     """
     context = np.array(model.frame.before, dtype=np.int64)
-    scores: list[np.ndarray] = []
+    found: list[Tensor] = []
+    lengths: list[int] = []
     for length, bucket in groupby(sentences, key=lambda sentence: len(sentence.ids)):
         ids = np.array([sentence.ids for sentence in bucket], dtype=np.int64)
         # The last token is predicted and conditions nothing, so it is no input.
@@ -54,10 +57,14 @@ def token_left_to_right_likelihoods(
             batch = inputs[start : start + rows_per_batch]
             flat = (np.arange(len(batch))[:, None] * batch.shape[1] + columns).ravel()
             asked = (np.arange(len(flat)), ids[start : start + len(batch)].ravel())
-            tensors = [torch.from_numpy(array).to(model.device) for array in (batch, flat, *asked)]
-            scores.extend(target_log_probabilities(model, *tensors).reshape(len(batch), length))
+            tensors = [moved(torch.from_numpy(array), model.device) for array in (batch, flat, *asked)]
+            found.append(target_log_probabilities(model, *tensors))
+            lengths += [length] * len(batch)
             on_tokens(len(batch) * (len(context) + length))
-    return scores
+    if not found:
+        return []
+    # Read in one go, after all batches were handed to the device.
+    return np.split(torch.cat(found).cpu().numpy(), np.cumsum(lengths)[:-1])
 
 
 # Rows are compared in blocks, so that memory stays bounded whatever the size of a suite.
@@ -142,8 +149,8 @@ def token_pseudo_log_likelihoods(
             order = np.argsort(rows.of, axis=None, kind="stable")
             of = rows.of.ravel()[order]
             targets = np.array([sentence.ids for sentence in block], dtype=np.int64).ravel()[order]
-            ids = torch.from_numpy(rows.ids).to(model.device)
-            positions = torch.from_numpy(rows.positions).to(model.device)
+            ids = moved(torch.from_numpy(rows.ids), model.device)
+            positions = moved(torch.from_numpy(rows.positions), model.device)
             rows_per_batch = max(1, tokens_per_batch // length)
             for start in range(0, len(ids), rows_per_batch):
                 batch = ids[start : start + rows_per_batch]

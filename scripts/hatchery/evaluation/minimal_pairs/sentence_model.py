@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -104,13 +103,12 @@ def word_numbers(word_ids: Sequence[int | None]) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def target_log_probabilities(
-    model: SentenceModel, ids: Tensor, rows: Tensor, of: Tensor, targets: Tensor
-) -> np.ndarray:
+def target_log_probabilities(model: SentenceModel, ids: Tensor, rows: Tensor, of: Tensor, targets: Tensor) -> Tensor:
     """Float32 [K]: log p(targets[k]) at the position `rows[of[k]]` of `ids` int64 [B, T]; softmax in float32.
 
-    `of` and `targets` are int64 [K]: several tokens may be asked of one position.
+    `of` and `targets` are int64 [K]: several tokens may be asked of one position. All are on the model's device, and
+    so is what is returned: who reads it makes the host wait for a GPU.
     """
     with torch.inference_mode():
         log_probabilities = torch.log_softmax(model.logits_at(ids, rows).float(), dim=-1)
-        return log_probabilities[of, targets].cpu().numpy()
+        return log_probabilities[of, targets]

@@ -1,0 +1,78 @@
+"""The disentangled attention as FlexAttention, whose `score_mod` looks the two position tables up.
+
+Source: LTG-BERT section 3.1, with the parameters and the tables of `hatchery.modeling.ltg.attention`. Compiled for a
+GPU, nothing of the size T x T reaches its memory, and no bias has to be written before the kernel starts. It stands
+here and not in the library because it cannot do all that `attend` does: FlexAttention drops no probabilities, has no
+gradients on a CPU, and needs a compiler. The promise is equal output (tests/modeling/test_flex_attention.py);
+benchmarks/gpu.py measures what it saves.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention.flex_attention import flex_attention
+
+from hatchery.modeling.attention_core import join_heads, split_heads
+from hatchery.modeling.attention_inputs import AttentionInputs
+from hatchery.modeling.ltg.attention import DisentangledSelfAttention
+from hatchery.modeling.numerics import full_precision
+
+ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+class FlexSelfAttention(nn.Module):
+    """Computes what `attention` computes, from its parameters, except that no probability is dropped."""
+
+    def __init__(self, attention: DisentangledSelfAttention, function: Callable[..., Tensor] = flex_attention) -> None:
+        """`function` is torch's `flex_attention`, compiled or not."""
+        super().__init__()
+        self.attention, self.function = attention, function
+
+    def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
+        """Attend from every token of `hidden` [B, T, D] to the tokens of its sequence; returns [B, T, D].
+
+        There is no packing: what computes padding like text is a GPU.
+        """
+        attention = self.attention
+        if attention.pre_layer_norm is not None:
+            hidden = attention.pre_layer_norm(hidden)
+        query, key = attention._query_key(hidden, inputs)
+        value = split_heads(attention.value_projection(hidden), attention.n_heads)
+        score_mod = self._score_mod(query, key, inputs)
+        context = self.function(query, key, value, score_mod=score_mod, scale=attention.scale)
+        return attention._closed(join_heads(context))
+
+    def _score_mod(self, query: Tensor, key: Tensor, inputs: AttentionInputs) -> ScoreMod:
+        """Adds the position scores of a pair, and hides the pairs that the mask hides."""
+        attention, positions, length = self.attention, inputs.positions, query.shape[2]
+        assert inputs.relative_embedding is not None and positions is not None
+        table = attention.dropout(positions.reached(inputs.relative_embedding))
+        position_query, position_key = attention._position_vectors(table)
+        # [B, H, T, rows], in fp32: the gradients of many pairs are added up in one entry.
+        by_query = full_precision(query @ (position_key * attention.scale))
+        by_key = full_precision(key @ (position_query * attention.scale))
+        columns = positions.columns(length)
+        of_distance = torch.cat([columns[0].flip(0), columns[1:, 0]])
+        mask = visible_pairs(inputs.mask, length)
+
+        def score_mod(score: Tensor, batch: Tensor, head: Tensor, query_at: Tensor, key_at: Tensor) -> Tensor:
+            row = of_distance[query_at - key_at + length - 1]
+            score = score + by_query[batch, head, query_at, row] + by_key[batch, head, key_at, row]
+            if mask is None:
+                return score
+            # The lowest finite score, as in `attend`: a query that may attend to nothing stays finite.
+            return torch.where(mask(batch, query_at, key_at), score, torch.finfo(torch.float32).min)
+
+        return score_mod
+
+
+def visible_pairs(mask: Tensor | None, length: int) -> Callable[[Tensor, Tensor, Tensor], Tensor] | None:
+    """Whether a query may attend to a key, of a mask as `AttentionInputs` holds it; None hides nothing."""
+    if mask is None:
+        return None
+    if mask.dim() == 2:
+        return lambda batch, query_at, key_at: mask[batch, key_at]
+    if len(mask) == 1:
+        return lambda batch, query_at, key_at: mask[0, query_at, key_at]
+    return lambda batch, query_at, key_at: mask[batch, query_at, key_at]

@@ -1,0 +1,194 @@
+"""What a GPU makes of Hatchery, in one table and under nine minutes: `make bench-gpu`.
+
+Every part of benchmarks/gpu_parts.py runs in a process of its own with a time limit. A part that fails or runs out of
+time is a row with the reason, and the others go on. On a GPU the table goes into docs/gpu.md, with device and date.
+
+    python benchmarks/gpu.py [--parts loop score] [--seconds 520] [--page docs/gpu.md]
+    python benchmarks/gpu.py --device cpu --sizes tiny      # proves the parts, measures nothing
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import datetime
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+PAGE = ROOT / "docs" / "gpu.md"
+BEGIN, END = "<!-- table of benchmarks/gpu.py -->", "<!-- end of the table -->"
+SECONDS = 520.0
+"""Most seconds of all parts together: under nine minutes with what starts and ends them."""
+LEAST_SECONDS = 5.0
+"""With less there is no use in starting a part."""
+
+ROW = "row of the table: "
+"""Begins the lines of a part that are rows; libraries print lines, too."""
+
+Row = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--sizes", choices=("base", "tiny"), default="base")
+    parser.add_argument("--parts", nargs="+", help="only these parts")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="most seconds of all parts together")
+    parser.add_argument("--page", type=Path, help="page whose table is replaced; on a GPU docs/gpu.md by default")
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.part:
+        measure(arguments.part, arguments.device, arguments.sizes)
+        return
+    import torch
+
+    from benchmarks.gpu_parts import PARTS
+
+    if arguments.device == "cuda" and not torch.cuda.is_available():
+        parser.error("torch finds no GPU here; --device cpu --sizes tiny proves the parts and measures nothing")
+    names = arguments.parts or list(PARTS)
+    if unknown := [name for name in names if name not in PARTS]:
+        parser.error(f"--parts: {unknown[0]!r} is none of {', '.join(PARTS)}")
+    page = arguments.page or (PAGE if arguments.device == "cuda" else None)
+    until = time.monotonic() + arguments.seconds
+    rows: list[Row] = []
+    for name in names:
+        limit = min(PARTS[name].seconds, until - time.monotonic())
+        found = measured_apart(name, arguments.device, arguments.sizes, limit)
+        rows += found
+        print("\n".join(f"{row['part']}: {row['what']}: {row['remark'] or 'measured'}" for row in found), flush=True)
+    table = f"{table_of(rows, surroundings(arguments.device, arguments.sizes))}\n\n{aims(rows)}"
+    print(f"\n{table}")
+    if page is not None:
+        replace_table(page, table)
+
+
+def measure(part: str, device: str, sizes: str) -> None:
+    """Print the rows of a part as lines of JSON, each as soon as it is there."""
+    import torch
+
+    from benchmarks.gpu_parts import PARTS, SIZES, Bench
+
+    for row in PARTS[part].rows(Bench(torch.device(device), SIZES[sizes])):
+        print(ROW + json.dumps(dataclasses.asdict(row)), flush=True)
+
+
+def measured_apart(part: str, device: str, sizes: str, seconds: float) -> list[Row]:
+    """The rows of a part from a process of its own, and one more where it does not come to its end."""
+    if seconds < LEAST_SECONDS:
+        return [_no_row(part, "all", "left out: the time of all parts was over")]
+    command = [sys.executable, str(Path(__file__).resolve())]
+    command += ["--part", part, "--device", device, "--sizes", sizes]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as log:
+        # A session of its own, so that what the part has started ends with it.
+        process = subprocess.Popen(command, stdout=out, stderr=log, start_new_session=True)
+        try:
+            status: int | None = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            _end_session(process)
+        texts = []
+        for file in (out, log):
+            file.seek(0)
+            texts.append(file.read())
+    # A killed process may leave half a line.
+    said = [line.removeprefix(ROW) for line in texts[0].splitlines() if line.startswith(ROW) and line.endswith("}")]
+    rows = [json.loads(line) for line in said]
+    if status is None:
+        rows.append(_no_row(part, "rest", f"left out: the {seconds:.0f} s of this part were over"))
+    elif status:
+        last = (texts[1].strip().splitlines() or [f"status {status}"])[-1]
+        rows.append(_no_row(part, "rest", f"failed: {last[:200]}"))
+    return rows
+
+
+def _end_session(process: "subprocess.Popen[str]") -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _no_row(part: str, what: str, reason: str) -> Row:
+    return {"part": part, "what": what, "remark": reason}
+
+
+def surroundings(device: str, sizes: str) -> str:
+    """One line: device, versions, sizes and the date."""
+    import platform
+
+    import torch
+
+    name = torch.cuda.get_device_name() if device == "cuda" and torch.cuda.is_available() else device
+    date = datetime.datetime.now(datetime.UTC).date()
+    return f"{name}, PyTorch {torch.__version__}, Python {platform.python_version()}, sizes {sizes}, {date}"
+
+
+def table_of(rows: list[Row], title: str) -> str:
+    """The rows as Markdown. Operations are given as a share of those of the large product."""
+    rates = [row["flops_per_second"] for row in rows if row["part"] == "product" and row.get("flops_per_second")]
+    lines = [f"Measured on: {title}.", ""]
+    lines += ["| part | what | tokens/s | ms | MFU | GiB | remark |", "|---|---|---:|---:|---:|---:|---|"]
+    for row in rows:
+        flops = row.get("flops_per_second")
+        share = 100 * flops / rates[0] if flops and rates else None
+        cells = [
+            row["part"],
+            row["what"],
+            _number(row.get("tokens_per_second"), ",.0f"),
+            _number(row.get("milliseconds"), ",.2f"),
+            "" if share is None else f"{share:.0f} %",
+            _number(row.get("peak_gib"), ".1f"),
+            row.get("remark", "").replace("|", "/").replace("\n", " "),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def aims(rows: list[Row]) -> str:
+    """One line: what was aimed at, and what the rows say of it."""
+    found = {(row["part"], row["what"]): row for row in rows}
+    ours = found.get(("ltg_short", "as it runs (fused attention)"), {})
+    plain = found.get(("ltg_short", "plain definition (the authors' form)"), {})
+    scored = found.get(("score", "fp32, as the stage"), {}).get("milliseconds")
+    large = next((row.get("flops_per_second") for row in rows if row["part"] == "product"), None)
+    ratio = share = None
+    if ours.get("tokens_per_second") and plain.get("tokens_per_second"):
+        ratio = ours["tokens_per_second"] / plain["tokens_per_second"]
+    if ours.get("flops_per_second") and large:
+        share = 100 * ours["flops_per_second"] / large
+    return (
+        f"Aims, at the short length as it runs: {_or_not(ratio, '.2f')} times the plain definition (3), "
+        f"{_or_not(share, '.0f')} % MFU (50); the pairs in {_or_not(scored and scored / 1000, '.0f')} s (60)."
+    )
+
+
+def _or_not(value: float | None, form: str) -> str:
+    return _number(value, form) or "unmeasured"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def replace_table(page: Path, table: str) -> None:
+    """Write `table` between the two marks of `page`. Raises ValueError where they are missing."""
+    text = page.read_text(encoding="utf-8")
+    before, begun, rest = text.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not (begun and ended):
+        raise ValueError(f"{page}: expected the lines {BEGIN} and {END} around the table")
+    page.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

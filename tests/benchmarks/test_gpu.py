@@ -1,0 +1,132 @@
+"""`make bench-gpu` with tiny sizes on a CPU: every part runs, with nothing but what a machine for deep learning has."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import gpu
+
+ROOT = Path(__file__).parents[2]
+# What docs/gpu.md promises to be enough, with what these need themselves.
+ALLOWED = (
+    *("torch", "torchgen", "functorch", "numpy", "safetensors", "tokenizers", "pyarrow", "psutil", "tqdm"),
+    *("deepspeed", "hjson", "cpuinfo", "einops", "msgpack", "ninja", "packaging"),
+    *("pydantic", "pydantic_core", "annotated_types", "typing_inspection", "typing_extensions"),
+    # Requirements of PyTorch and of tokenizers.
+    *("sympy", "mpmath", "networkx", "jinja2", "markupsafe", "filelock", "fsspec", "huggingface_hub", "setuptools"),
+)
+BLOCKING = f"""
+import sys
+from importlib.machinery import PathFinder
+
+ALLOWED = {ALLOWED!r}
+OWN = ("hatchery", "benchmarks", "plain_attention")
+
+class Fewer(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        first = name.partition(".")[0]
+        if first in ALLOWED + OWN or first in sys.stdlib_module_names or first.startswith("_"):
+            return super().find_spec(name, path, target)
+        return None
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Fewer
+"""
+
+
+@pytest.mark.slow
+def test_every_kind_of_part_runs_on_a_cpu_without_the_packages_of_the_workflow(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BLOCKING, encoding="utf-8")
+    page = tmp_path / "gpu.md"
+    page.write_text(gpu.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), "--device", "cpu", "--sizes", "tiny"]
+    # The two other kinds of steps are these with a length or a layer weighting exchanged.
+    parts = ["product", "ltg_short", "elc_long", "score", "loop", "resume", "finetune"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*command, "--page", str(page), "--parts", *parts],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line.strip("|").split(" | ") for line in page.read_text().splitlines() if line.count("|") == 8][2:]
+    reasons = {row[1].strip(): row[-1].strip() for row in rows if "failed" in row[-1] or "left out" in row[-1]}
+    expected = {
+        "BERT of transformers": "left out: transformers is not installed here",
+        "no attention dropout, FlexAttention": "FlexAttention does not support backward on CPU",
+        "no attention dropout, FlexAttention, layers compiled": "FlexAttention does not support backward on CPU",
+        "waits for the device": "left out: nobody waits for a CPU",
+    }
+    assert reasons.keys() == expected.keys(), reasons
+    assert all(text in reasons[what] for what, text in expected.items()), reasons
+    assert list(dict.fromkeys(row[0].strip() for row in rows)) == parts
+    text = page.read_text()
+    assert "the same weights bit for bit" in text and "two whole runs differ by: the same" in text
+    assert "Unmeasured" not in text
+
+
+def test_a_part_that_ends_early_leaves_its_rows_and_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "part.py"
+    row = gpu.ROW + json.dumps({"part": "a", "what": "b", "remark": "measured"})
+    program.write_text(f"import sys\nprint({row!r})\nsys.exit('it broke')\n")
+    monkeypatch.setattr(gpu, "__file__", str(program))
+    rows = gpu.measured_apart("a", "cpu", "tiny", 30)
+    assert [row["remark"] for row in rows] == ["measured", "failed: it broke"]
+
+
+def test_a_part_that_takes_too_long_is_ended_and_keeps_its_rows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "part.py"
+    row = gpu.ROW + json.dumps({"part": "a", "what": "b", "remark": "measured"})
+    program.write_text(f"import time\nprint({row!r}, flush=True)\ntime.sleep(60)\n")
+    monkeypatch.setattr(gpu, "__file__", str(program))
+    monkeypatch.setattr(gpu, "LEAST_SECONDS", 0.1)
+    rows = gpu.measured_apart("a", "cpu", "tiny", 0.5)
+    assert [row["remark"] for row in rows] == ["measured", "left out: the 0 s of this part were over"]
+    assert gpu.measured_apart("a", "cpu", "tiny", 0.0)[0]["remark"] == "left out: the time of all parts was over"
+
+
+def test_operations_are_a_share_of_those_of_the_product_of_the_same_run() -> None:
+    rows = [
+        {"part": "product", "what": "large", "flops_per_second": 4e12, "milliseconds": 2.0},
+        {"part": "steps", "what": "ours", "flops_per_second": 2e12, "tokens_per_second": 1234.5, "peak_gib": 1.25},
+        {"part": "steps", "what": "plain", "remark": "failed: a | b"},
+    ]
+    table = gpu.table_of(rows, "a device").splitlines()
+    assert table[4:] == [
+        "| product | large |  | 2.00 | 100 % |  |  |",
+        "| steps | ours | 1,234 |  | 50 % | 1.2 |  |",
+        "| steps | plain |  |  |  |  | failed: a / b |",
+    ]
+
+
+def test_aims_are_answered_by_the_rows_or_called_unmeasured() -> None:
+    rows = [
+        {"part": "product", "what": "large", "flops_per_second": 4e12},
+        {
+            "part": "ltg_short",
+            "what": "as it runs (fused attention)",
+            "tokens_per_second": 50.0,
+            "flops_per_second": 3e12,
+        },
+        {"part": "ltg_short", "what": "plain definition (the authors' form)", "tokens_per_second": 20.0},
+    ]
+    assert "2.50 times the plain definition (3), 75 % MFU (50); the pairs in unmeasured s (60)" in gpu.aims(rows)
+    assert gpu.aims([]).count("unmeasured") == 3
+
+
+def test_only_the_table_of_the_page_is_replaced(tmp_path: Path) -> None:
+    page = tmp_path / "gpu.md"
+    page.write_text(f"before\n{gpu.BEGIN}\n\nold\n\n{gpu.END}\nafter\n")
+    gpu.replace_table(page, "new")
+    gpu.replace_table(page, "newer")
+    assert page.read_text() == f"before\n{gpu.BEGIN}\n\nnewer\n\n{gpu.END}\nafter\n"
+    assert gpu.BEGIN in gpu.PAGE.read_text() and gpu.END in gpu.PAGE.read_text()
