@@ -47,7 +47,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
     config_class = HatcheryEncoderDecoderConfig
     encoder_class: ClassVar[Any] = SourceEncoder
     head_class: ClassVar[Any] = OutputLayer
-    _keys_to_ignore_on_load_unexpected = None
+    _keys_to_ignore_on_load_unexpected = []  # noqa: RUF012
     _no_split_modules = ["EncoderLayer", "DecoderLayer"]  # noqa: RUF012
 
     def __init__(self, config: HatcheryEncoderDecoderConfig) -> None:
@@ -55,7 +55,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         architecture = config.architecture()
         self.encoder = SourceEncoder(architecture)
         # `generate` asks the encoder for it.
-        self.encoder.main_input_name = self.main_input_name
+        self.encoder.main_input_name = self.main_input_name  # type: ignore[assignment]
         self.decoder = nn.ModuleList(DecoderLayer(architecture) for _ in range(architecture.decoder_layers))
         self.decoder_norm = norm(architecture) if architecture.normalisation == "pre_norm" else None
         self.head = OutputLayer(architecture)
@@ -129,7 +129,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
             if not cache.is_updated.get(index):
                 source.update(*layer.source_attention.keys_and_values(memory), index)
                 cache.is_updated[index] = True
-            kept = source.layers[index]
+            kept: Any = source.layers[index]
             own = HubTokenCache(cache.self_attention_cache, index)
             layers.append(LayerCache((kept.keys, kept.values), own))
         return DecoderState(layers, mask, 0 if cache is None else int(cache.get_seq_length()))
