@@ -112,3 +112,16 @@ def test_a_public_model_is_scored_like_ours_with_its_own_entry(repository: Path,
         "model_kind": "transformers",
         "external": {"architecture": "causal", "leading_blank": None},
     }
+
+
+def test_objectives_are_told_of_models_that_were_not_trained_on_masked_text_alone(project: Project) -> None:
+    causal = slice_of(project, "summarise", experiment="causal_mini")["objectives"]
+    assert causal == dict.fromkeys(("causal_zero", "causal_unigram", "causal_documents"), "causal")
+    study = slice_of(project, "summarise", experiment="natural_bias_demo")["objectives"]
+    assert study["natural_bias_mini/zero"] == "translation"
+    assert "objectives" not in slice_of(project, "summarise", experiment="demo")
+
+
+def test_what_is_not_asked_of_held_out_text_changes_no_address(project: Project) -> None:
+    assert slice_of(project, "measure_perplexity", experiment="causal_mini")["frequency_bin_nats"] == 0.75
+    assert "frequency_bin_nats" not in slice_of(project, "measure_perplexity", experiment="strict")
