@@ -1,8 +1,8 @@
-"""The attention of LTG-BERT as its formula is printed: one position vector for every pair of tokens.
+"""The blocks of LTG-BERT as their formulas are printed: one position vector for every pair of tokens.
 
-Source: LTG-BERT section 3.1, in the shape of the papers' code, which writes T x T x 2D position values. It is the
+Source: LTG-BERT section 3.1, in the shape of the papers' code, which writes T x T x 2D position values. They are the
 readable reference of the tests and the baseline of benchmarks/training_step.py; only parameters are shared with the
-fast attention, no code.
+fast blocks, no code.
 """
 
 import torch
@@ -83,3 +83,23 @@ class PlainAttention(nn.Module):
     def drop(self, values: Tensor) -> Tensor:
         """Torch's own dropout."""
         return F.dropout(values, self.config.attention_probs_dropout_prob, self.training)
+
+
+class PlainFeedForward(nn.Module):
+    """Computes what `feed_forward`, LTG-BERT's gated block between two norms, computes, from its parameters."""
+
+    def __init__(self, feed_forward: nn.Module, config: LtgBertConfig) -> None:
+        super().__init__()
+        self.input_projection, self.output_projection = feed_forward.input_projection, feed_forward.output_projection
+        self.config = config
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Transform `hidden` [..., D] position by position."""
+        value, gate = self.input_projection(self.norm(hidden)).chunk(2, dim=-1)
+        output = self.output_projection(self.norm(value * F.gelu(gate, approximate="tanh")))
+        return F.dropout(output, self.config.hidden_dropout_prob, self.training)
+
+    def norm(self, values: Tensor) -> Tensor:
+        """Layer norm in fp32 at least."""
+        values = values.float() if values.dtype == torch.bfloat16 else values
+        return F.layer_norm(values, values.shape[-1:], eps=self.config.layer_norm_eps)
