@@ -13,7 +13,13 @@ from hatchery.analysis.paper_tables.views import PaperTableView, views_json
 from hatchery.analysis.run_cards.stage import write_run_card
 from hatchery.analysis.summary_notes import SectionNote, SummaryNotes, notes_json
 from hatchery.analysis.tidy_tables import RUNS, write_rows
-from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, FilledSentence, Guess, write_sentences
+from hatchery.evaluation.filled_sentences.results import (
+    SENTENCES_FILE,
+    FilledSentence,
+    Guess,
+    Sentences,
+    write_sentences,
+)
 from hatchery.provenance.page import write_provenance
 from hatchery.rendering.drawing import is_narrow, save_figure
 from hatchery.rendering.style import Style
@@ -126,7 +132,7 @@ class Site:
         with stage_run(output, {}) as run:
             sentence = FilledSentence("The dogs ", "sleep", " near <the> house.")
             ranked = guesses if name.startswith("ltg") else guesses[::-1]
-            write_sentences(run.folder / SENTENCES_FILE, [replace(sentence, guesses=tuple(ranked))])
+            write_sentences(run.folder / SENTENCES_FILE, Sentences((replace(sentence, guesses=tuple(ranked)),)))
             run.add_output(run.folder / SENTENCES_FILE)
             run.measures["split"] = "dev"
         return output

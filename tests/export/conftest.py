@@ -12,7 +12,7 @@ import torch
 from hatchery.export.stage import export_model
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
-from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.modeling.store import save_model
 from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
@@ -57,6 +57,33 @@ CAUSAL: dict[str, dict[str, Any]] = {
     "causal_elc": {**LTG, "layer_weighting": "weighted_output", "causal": True},
     "causal_roberta": {**ROBERTA, "tie_word_embeddings": False, "causal": True},
 }
+TRANSLATION: dict[str, dict[str, Any]] = {
+    name: {
+        "vocab_size": 52,
+        "hidden_size": 24,
+        "intermediate_size": 40,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "family": "encoder_decoder",
+        **changes,
+    }
+    for name, changes in {
+        "translation": {},
+        "translation_post_norm_tied": {"normalisation": "post_norm", "tie_word_embeddings": True},
+        "translation_deeper_decoder": {"num_decoder_layers": 3, "vocabulary_bias": False},
+    }.items()
+}
+TRANSLATION_SETTINGS: dict[str, Any] = {
+    "stage": "pretrain",
+    "stage_version": 1,
+    "objective": {"task": "translation"},
+    "model": {},
+    "optimizer": {"name": "adamw", "learning_rate": 0.01, "weight_decay": 0.0},
+    "steps": 5,
+    "batch_size": 200,
+    "sequence_length": 30,
+    "seed": 7,
+}
 SENTENCES = ("The old dogs near the house sleep.", "A cat chases the dogs.", "She likes old houses, and sleeps.")
 EXPORT_SETTINGS: dict[str, Any] = {
     "stage": "export_model",
@@ -96,8 +123,15 @@ def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A tokenizer.json per family."""
     folder = tmp_path_factory.mktemp("tokenizers")
     paths = {}
-    for family, special in (("ltg", "babylm"), ("roberta", "roberta")):
-        settings = TokenizerSettings("byte_bpe", vocabulary_size=320, min_frequency=2, special_tokens=special)
+    byte_bpe = {"kind": "byte_bpe", "vocabulary_size": 320, "min_frequency": 2}
+    joint = {"kind": "bpe", "vocabulary_size": 52, "normalizer": "nmt_nfkc", "pre_tokenizer": "metaspace"}
+    kinds = {
+        "ltg": {**byte_bpe, "special_tokens": "babylm"},
+        "roberta": {**byte_bpe, "special_tokens": "roberta"},
+        "encoder_decoder": {**joint, "special_tokens": "roberta"},
+    }
+    for family, kind in kinds.items():
+        settings = TokenizerSettings(**kind)
         paths[family] = folder / f"{family}.json"
         train(iter([*SENTENCES] * 20), settings).save(str(paths[family]))
     return paths
@@ -111,7 +145,7 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory, tokenizers: dict[str, P
     def make(variant: str) -> Path:
         if variant not in made:
             folder = tmp_path_factory.mktemp(variant)
-            model = LanguageModel(model_config({**VARIANTS, **CAUSAL}[variant]))
+            model = build_language_model(model_config({**VARIANTS, **CAUSAL, **TRANSLATION}[variant]))
             initialise_(model, seed=3)
             generator = torch.Generator().manual_seed(5)
             for parameter in model.parameters():
@@ -119,6 +153,8 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory, tokenizers: dict[str, P
             tokenizer = tokenizers[model.config.family]
             (folder / "tokenizer.json").write_bytes(tokenizer.read_bytes())
             settings = {"stage": "pretrain", "stage_version": 1, "steps": 5, "objective": {"kind": "span"}, "seed": 7}
+            if variant in TRANSLATION:
+                settings = TRANSLATION_SETTINGS
             with stage_run(folder / "manifest.json", settings, {"tokenizer": tokenizer}) as run:
                 for path in [*save_model(folder, model), folder / "tokenizer.json"]:
                     run.add_output(path)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, read_filled_sentences
+from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, read_sentences
 from hatchery.evaluation.filled_sentences.stage import fill_sentences
 from hatchery.export.stage import export_model
 from hatchery.storage.manifests import read_manifest, stage_run
@@ -40,7 +40,7 @@ def test_the_example_says_what_the_model_says_of_a_sentence_masked_as_in_pretrai
 ):
     filled = tmp_path / "filled" / "manifest.json"
     fill_sentences(STAGE, pretrained(variant), corpus, filled)
-    sentences = read_filled_sentences(filled)
+    sentences = read_sentences(filled).sentences
     assert sentences and all(len(sentence.guesses) == 5 for sentence in sentences)
     export_model(export_settings, pretrained(variant), None, tmp_path / "out" / "manifest.json", filled)
     card = (tmp_path / "out" / "README.md").read_text()
@@ -72,7 +72,7 @@ def test_the_command_writes_the_sentences(pretrained, corpus, tmp_path, reposito
     command = [sys.executable, str(repository / "scripts" / "fill_sentences.py"), "--settings", json.dumps(STAGE)]
     command += ["--pretraining", str(pretrained("ltg")), "--corpus", str(corpus), "--output", str(output)]
     forked.run(command, check=True, capture_output=True, text=True)
-    assert read_manifest(output).measures["sentences"] == len(read_filled_sentences(output)) > 0
+    assert read_manifest(output).measures["sentences"] == len(read_sentences(output).sentences) > 0
     assert read_manifest(output).file(SENTENCES_FILE).is_file()
 
 

@@ -54,6 +54,31 @@ def test_generate_goes_on_with_the_most_probable_tokens_as_we_do(causal):
         assert row[: len(ids)] == ids
 
 
+@pytest.mark.parametrize("choice", [{"num_beams": 1}, {"num_beams": 3, "num_return_sequences": 2}])
+def test_what_is_kept_of_earlier_tokens_changes_no_text(causal, choice):
+    *_, theirs, their_tokenizer = causal
+    together = their_tokenizer(["The old dogs", "A", "She likes old houses"], return_tensors="pt", padding=True)
+    options = {"max_new_tokens": 9, "do_sample": False, "return_dict_in_generate": True, "output_scores": True}
+    kept, anew = (theirs.generate(**together, **options, **choice, use_cache=use) for use in (True, False))
+    assert torch.equal(kept.sequences, anew.sequences)
+    assert anew.past_key_values is None
+    assert kept.past_key_values.get_seq_length() == kept.sequences.shape[1] - 1
+    for found, expected in zip(kept.scores, anew.scores, strict=True):
+        torch.testing.assert_close(found, expected, **TOLERANCE)
+
+
+@torch.no_grad()
+def test_with_earlier_tokens_kept_the_whole_text_is_still_asked_for(causal):
+    *_, theirs, their_tokenizer = causal
+    ids = their_tokenizer("The old dogs", return_tensors="pt")["input_ids"]
+    first = theirs(ids[:, :-1], use_cache=True)
+    torch.testing.assert_close(
+        theirs(ids, past_key_values=first.past_key_values).logits, theirs(ids).logits[:, -1:], **TOLERANCE
+    )
+    with pytest.raises(ValueError, match="input_ids: got 1 tokens, and past_key_values hold"):
+        theirs(ids[:, -1:], past_key_values=first.past_key_values)
+
+
 def test_the_card_shows_how_to_generate(exported):
     folder = exported("causal_ltg")
     card = (folder / "README.md").read_text(encoding="utf-8")

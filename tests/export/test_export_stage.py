@@ -12,7 +12,7 @@ from tokenizers import Tokenizer as Backend
 
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.errors import ConfigError, EvaluationError, ManifestError, ModelError
-from hatchery.evaluation.filled_sentences.results import FilledSentence
+from hatchery.evaluation.filled_sentences.results import FilledSentence, Sentences
 from hatchery.export.card import ModelFacts, licence_id, licence_statement, model_card
 from hatchery.export.listing import list_exported_models
 from hatchery.export.model_folder import write_model_folder
@@ -129,7 +129,7 @@ def test_a_sentence_of_the_corpus_steers_no_editor_and_ends_no_example(export_se
     settings = build(ExportSettings, stage_body(export_settings))
     facts = ModelFacts("tiny", 1, {}, {}, {}, {}, None, "[MASK]")
     sentence = FilledSentence('"); import os\n```\n\x1b[2J\u202e(', "dogs", " near\x9b")
-    code = model_card(settings, facts, [], [sentence]).split("```python\n")[1].split("\n```\n")[0]
+    code = model_card(settings, facts, [], Sentences((sentence,))).split("```python\n")[1].split("\n```\n")[0]
     (loop,) = [line for line in code.splitlines() if line.startswith("for guess in fill(")]
     text = json.loads(loop.removeprefix("for guess in fill(").removesuffix("):"))
     assert text == '"); import os\n```\n\ufffd[2J\ufffd([MASK] near\ufffd'

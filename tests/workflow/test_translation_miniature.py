@@ -19,7 +19,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     """A project folder in which the study ran to its table and its analysis."""
     folder = make_project(tmp_path_factory.mktemp("translation") / "project", repository)
     (folder / "config/config.yaml").write_bytes((repository / "config/config.yaml").read_bytes())
-    targets = (f"results/{STUDY}/summary.csv", f"results/{STUDY}/analyses/starts/manifest.json")
+    analyses = [f"results/{STUDY}/analyses/{name}/manifest.json" for name in ("starts", "paired_bootstrap")]
+    targets = (f"results/{STUDY}/summary.csv", *analyses, f"results/{EXPERIMENT}/run_cards/zero-s0.md")
     result = snakemake(folder, "--cores", "2", *targets, timeout=1200)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
@@ -65,3 +66,15 @@ def test_a_run_that_was_kept_away_from_unigram_goes_on_with_the_usual_loss(folde
     assert manifest.measures["initial_model"]["take"] == "training"
     assert manifest.measures["initial_model"]["earlier_steps"] == 20
     assert manifest.settings["objective"]["unigram_penalty"] == 0
+
+
+def test_differences_on_drawn_sentences_are_those_of_pairs_of_runs(folder: Path) -> None:
+    rows = rows_of(folder / f"results/{STUDY}/analyses/paired_bootstrap/numbers.csv")
+    models = {row["model"] for row in rows}
+    assert f"{EXPERIMENT}/zero" not in models and f"{EXPERIMENT}/unigram" in models
+    assert all(float(row["low"]) <= float(row["value"]) <= float(row["high"]) for row in rows)
+
+
+def test_the_run_card_shows_translated_sentences(folder: Path) -> None:
+    card = (folder / f"results/{EXPERIMENT}/run_cards/zero-s0.md").read_text(encoding="utf-8")
+    assert "## Translated sentences" in card and "target tokens per step, at most" in card

@@ -21,7 +21,7 @@ from hatchery.analysis.measurements import (
 )
 from hatchery.analysis.pages.corpora import corpora
 from hatchery.analysis.pages.figures import figure_of
-from hatchery.analysis.pages.filled import filled_in
+from hatchery.analysis.pages.filled import FILLED, written_sentences
 from hatchery.analysis.pages.links import address
 from hatchery.analysis.pages.numbers import (
     MOST_MODELS,
@@ -59,7 +59,7 @@ SECTIONS = (
     "Analyses",
     "Tables of the paper",
     "Figures",
-    "Masked-word predictions",
+    FILLED,
     "All results",
     "Metrics and notes",
     "Corpora",
@@ -128,12 +128,13 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
     pretrained = [] if inputs.runs is None else read_runs(inputs.runs)
     keys = numbers.headline()
     paper_tables, paper_files = _paper_tables(inputs.tables)
+    written = written_sentences(inputs.filled, chosen.runs)
     shown = {
         "headline": numbers.overview("Suite averages", keys, list(map(name_of, keys)), chosen.sets),
         "analyses": [read_findings(path) for path in inputs.analyses.values()],
         "paper_tables": paper_tables,
         "figures": [figure_of(path) for path in inputs.figures],
-        "filled": filled_in(inputs.filled, chosen.runs),
+        "filled": written.html,
         "suites": _suites(numbers),
         "notes": notes,
         "corpora": corpora(inputs.cards, output) if inputs.cards else None,
@@ -144,7 +145,7 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
         title=f"Hatchery: {chosen.experiment}",
         experiment=chosen.experiment,
         description=chosen.description,
-        contents=list(zip(_sections(chosen), [True, *map(bool, shown.values()), True], strict=True)),
+        contents=list(zip(_sections(chosen, written.title), [True, *map(bool, shown.values()), True], strict=True)),
         parts=_parts(chosen, inputs, output) if chosen.parts else None,
         question=_question(chosen, numbers, inputs, pretrained),
         verdicts={name: count for name in VERDICTS if (count := numbers.verdicts()[name])},
@@ -184,8 +185,9 @@ def _question(
     return sentences
 
 
-def _sections(settings: PageSettings) -> tuple[str, ...]:
-    return ("Study" if settings.parts else "Experiment", *SECTIONS[1:])
+def _sections(settings: PageSettings, written: str) -> list[str]:
+    names = {SECTIONS[0]: "Study" if settings.parts else SECTIONS[0], FILLED: written}
+    return [names.get(section, section) for section in SECTIONS]
 
 
 def _parts(settings: PageSettings, inputs: PageInputs, page: Path) -> Table:

@@ -168,7 +168,7 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
     notes = [
         f"The vocabulary has {settings.vocabulary_size:,} entries, as its tokenizer asks. Tokens are positions, "
         "padding included. FLOPs are the model's matrix products, forward and backward, over both sequence lengths; "
-        "only masked positions meet the vocabulary. Development FLOPs are forward passes at the evaluations.",
+        "only positions with a label meet the vocabulary. Development FLOPs are forward passes at the evaluations.",
         "Paper's count: 6 N D is six times parameters and tokens, without attention scores (LTG-BERT); study is the "
         "formula by which the reduced-vocabulary study counted, with the vocabulary at every position.",
         f"Time is FLOPs / (devices x peak x MFU); the peak is {_peak(costs, plan)}. What a run really reaches stands "

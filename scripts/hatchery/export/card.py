@@ -10,12 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from hatchery.analysis.summary_rows import SummaryRow
-from hatchery.evaluation.filled_sentences.results import ContinuedSentence, FilledSentence
+from hatchery.evaluation.filled_sentences.results import (
+    ContinuedSentence,
+    FilledSentence,
+    Sentences,
+    TranslatedSentence,
+)
 from hatchery.export.settings import DataSource, ExportSettings
 from hatchery.harmless_text import visible
+from hatchery.modeling.encoder_decoder.family import ENCODER_DECODER
 from hatchery.rendering.table import Cell, Table, table
 from hatchery.rendering.templates import render
 
+NOTHING_WRITTEN = Sentences(())
 ENGLISH_EXAMPLE = FilledSentence("The dogs ", "sleep", " near the house.")
 HIDDEN = ("stage", "stage_version", "model")
 UNKNOWN_LICENCES = ("", "none", "not stated", "unknown")
@@ -25,6 +32,8 @@ HUB_METRICS = {
     "macro_f1_percent": "f1",
     "mcc_percent": "matthews_correlation",
     "perplexity": "perplexity",
+    "bleu": "bleu",
+    "chrf": "chrf",
 }
 
 
@@ -49,25 +58,31 @@ class ModelFacts:
         """Whether the model predicts the next token, and not masked ones."""
         return bool(self.config.get("causal"))
 
+    @property
+    def translates(self) -> bool:
+        """Whether the model writes a text in another language."""
+        return self.config.get("family") == ENCODER_DECODER.name
+
 
 def model_card(
     settings: ExportSettings,
     facts: ModelFacts,
     scores: Sequence[SummaryRow],
-    filled: Sequence[FilledSentence] = (),
-    continued: Sequence[ContinuedSentence] = (),
+    written: Sentences = NOTHING_WRITTEN,
 ) -> str:
-    """The text of README.md; sentences of the corpus are those that the model filled in, or that it continued."""
+    """The text of README.md; `written` are sentences of the corpus that the model filled in, continued, translated."""
     return render(
         "model_card.md.j2",
-        front_matter=_front_matter(settings, scores, facts.causal),
+        front_matter=_front_matter(settings, scores, facts),
         settings=settings,
         facts=facts,
         never_trained=facts.measures.get("steps") == 0,
         causal=facts.causal,
-        example=json.dumps(_example(facts, filled, continued), ensure_ascii=False),
-        filled=_filled_in(filled),
-        continued=_continued(continued),
+        direction=_direction(settings, facts),
+        example=json.dumps(_example(facts, written), ensure_ascii=False),
+        filled=_filled_in(written.sentences),
+        continued=_continued(written.continued),
+        translated=_translated(written.translated),
         sources=_sources(settings.sources),
         licence=licence_statement(settings.sources),
         scores=_scores(scores),
@@ -115,21 +130,34 @@ def _is_unknown(licence: str) -> bool:
     return words in UNKNOWN_LICENCES or words.startswith(("none;", "not stated", "that of each"))
 
 
-def _example(facts: ModelFacts, filled: Sequence[FilledSentence], continued: Sequence[ContinuedSentence]) -> str:
+def _example(facts: ModelFacts, written: Sentences) -> str:
     """A text to try the model on: of the corpus, so in the language of the model, where there is one."""
+    if facts.translates:
+        return visible(written.translated[0].source if written.translated else "...")
     if facts.causal:
-        return visible(continued[0].before if continued else ENGLISH_EXAMPLE.before.strip())
-    return visible((filled or [ENGLISH_EXAMPLE])[0].with_gap(facts.mask_token))
+        return visible(written.continued[0].before if written.continued else ENGLISH_EXAMPLE.before.strip())
+    return visible((written.sentences or (ENGLISH_EXAMPLE,))[0].with_gap(facts.mask_token))
 
 
-def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow], causal: bool) -> list[str]:
+def _direction(settings: ExportSettings, facts: ModelFacts) -> tuple[str, str] | None:
+    """Languages of source and target of a model that translates, as far as the corpus names two."""
+    if not facts.translates or len(settings.languages) != 2:
+        return None
+    first, second = settings.languages
+    return (first, second) if facts.training["objective"].get("direction") != "backward" else (second, first)
+
+
+def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow], facts: ModelFacts) -> list[str]:
     licence = licence_id(settings.sources)
     entries: dict[str, Any] = {"language": list(settings.languages), "license": licence}
     if licence == "other":
         entries["license_name"] = "terms-of-the-training-data"
         entries["license_link"] = "README.md"
     entries["library_name"] = "transformers"
-    task, kind = ("text-generation", "causal-lm") if causal else ("fill-mask", "masked-lm")
+    if facts.translates:
+        task, kind = "translation", "encoder-decoder"
+    else:
+        task, kind = ("text-generation", "causal-lm") if facts.causal else ("fill-mask", "masked-lm")
     entries["pipeline_tag"] = task
     entries["tags"] = [task, kind, "custom_code", "hatchery"]
     entries["datasets"] = sorted({source.dataset for source in settings.sources if source.dataset})
@@ -156,6 +184,11 @@ def _filled_in(filled: Sequence[FilledSentence]) -> Table | None:
 def _continued(continued: Sequence[ContinuedSentence]) -> Table | None:
     rows = [(sentence.before, sentence.greedy, sentence.sampled) for sentence in continued]
     return table(("beginning", "most probable", "drawn"), rows, words=3, foreign=True) if rows else None
+
+
+def _translated(translated: Sequence[TranslatedSentence]) -> Table | None:
+    rows = [(each.source, each.reference, each.translation) for each in translated]
+    return table(("sentence", "the corpus", "the model"), rows, words=3, foreign=True) if rows else None
 
 
 def _sources(sources: Sequence[DataSource]) -> Table:

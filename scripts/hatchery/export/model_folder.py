@@ -5,6 +5,7 @@ is that of pretraining, frames its inputs itself and has a mask that fits into a
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from hatchery.errors import ModelError
 from hatchery.export.bundle import bundle
 from hatchery.export.mask_token import with_mask_in_text
 from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.families import family_of
-from hatchery.modeling.family import Exported
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import CONFIG_FILE, WEIGHTS_FILE
 from hatchery.storage.atomic import atomic_path, write_json, write_text
@@ -25,49 +26,52 @@ from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
 
+GENERATION_FILE = "generation_config.json"
+GENERATION_IDS = ("bos_token_id", "decoder_start_token_id", "eos_token_id", "pad_token_id")
 
-def write_model_folder(folder: Path, model: LanguageModel, tokenizer: Path) -> list[Path]:
+
+def write_model_folder(
+    folder: Path, model: LanguageModel, tokenizer: Path, generation: Mapping[str, Any] | None = None
+) -> list[Path]:
     """Write everything but the model card; returns the paths.
 
-    `tokenizer` is a tokenizer.json. Raises TokenizationError when it is unusable, and ModelError when it has ids that
-    the model has no embedding for, or pads with another id than the model was made for.
+    `tokenizer` is a tokenizer.json, `generation` what `generate` does if it is told nothing else. Raises
+    TokenizationError when the tokenizer is unusable, and ModelError when it has ids that the model has no embedding
+    for, or pads with another id than the model was made for.
     """
     names, special = _write_tokenizer(folder, model.config, tokenizer)
-    exported = _exported(model.config)
-    write_json(folder / CONFIG_FILE, exported_config(model.config, special))
+    exported = family_of(model.config).exported
+    config = exported_config(model.config, special)
+    write_json(folder / CONFIG_FILE, config)
     write_text(folder / f"{exported.module}.py", bundle(f"hatchery.export.{exported.module}"))
-    tensors = {exported_name(name): tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    if generation is not None:
+        write_json(folder / GENERATION_FILE, {**{key: config[key] for key in GENERATION_IDS}, **generation})
+        names.append(GENERATION_FILE)
+    # The encoder is inside the base model, where there is one.
+    inside = "model." if exported.bare else ""
+    tensors = {
+        f"{inside}{name}" if name.startswith("encoder.") else name: tensor.detach().cpu().contiguous()
+        for name, tensor in model.state_dict().items()
+    }
     with atomic_path(folder / WEIGHTS_FILE) as partial:
         save_file(dict(sorted(tensors.items())), partial, metadata={"format": "pt"})
     return [folder / name for name in (CONFIG_FILE, WEIGHTS_FILE, f"{exported.module}.py", *names)]
 
 
-def _exported(config: ModelConfig) -> Exported:
-    """How the family of a configuration is called there. Raises ModelError for one that has no such form."""
-    family = family_of(config)
-    if family.exported is None:
-        raise ModelError(
-            f"models of the family {family.name!r} have no form for transformers, so they are not exported"
-        )
-    return family.exported
-
-
-def exported_name(name: str) -> str:
-    """The name of our parameter `name` in the exported file: the encoder is inside the base model."""
-    return f"model.{name}" if name.startswith("encoder.") else name
-
-
 def exported_config(config: ModelConfig, special: SpecialTokens) -> dict[str, Any]:
     """The content of config.json: our configuration, what finds the classes, and the ids of the special tokens."""
-    exported = _exported(config)
+    exported = family_of(config).exported
     ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
-    if config.causal:
+    if config.causal or _translates(config):
         # What `generate` looks for: where a text begins and where it ends.
         ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
+    role: dict[str, Any] = {"is_decoder": True} if config.causal else {}
+    if _translates(config):
+        role = {"is_encoder_decoder": True, "decoder_start_token_id": ids["bos_token_id"]}
     return {
         **config.to_dict(),
         **ids,
-        **({"is_decoder": True, "use_cache": False} if config.causal else {}),
+        **role,
         "architectures": [f"{exported.classes}{exported.architecture_of(config)}"],
         "auto_map": {
             auto: f"{exported.module}.{exported.classes}{name}" for auto, name in exported.auto_classes(config).items()
@@ -75,6 +79,10 @@ def exported_config(config: ModelConfig, special: SpecialTokens) -> dict[str, An
         "dtype": "float32",
         "model_type": f"hatchery_{exported.module.removeprefix('modeling_')}",
     }
+
+
+def _translates(config: ModelConfig) -> bool:
+    return isinstance(config, EncoderDecoderConfig)
 
 
 def _write_tokenizer(folder: Path, config: ModelConfig, path: Path) -> tuple[list[str], SpecialTokens]:
@@ -90,10 +98,13 @@ def _write_tokenizer(folder: Path, config: ModelConfig, path: Path) -> tuple[lis
         raise ModelError(f"{path}: the tokenizer pads with the id {tokenizer.pad_id}, the model expects {pad}")
     # The published tokenizers add nothing, so every program that used them framed their ids itself.
     if config.causal:
-        backend.post_processor = post_processor(special, open_end=True)
+        backend.post_processor = post_processor(special, "begun")
+    elif _translates(config):
+        backend.post_processor = post_processor(special, "ended")
     elif backend.encode("").ids != [tokenizer.cls_id, tokenizer.sep_id]:
         backend.post_processor = post_processor(special)
-    backend = Backend.from_str(json.dumps(with_mask_in_text(json.loads(backend.to_str()), special.mask)))
+    if not _translates(config):
+        backend = Backend.from_str(json.dumps(with_mask_in_text(json.loads(backend.to_str()), special.mask)))
     with atomic_path(folder / "tokenizer.json") as partial:
         backend.save(str(partial), pretty=True)
     settings = tokenizer_config(backend, special)

@@ -5,17 +5,22 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.summary_rows import SummaryRow
-from hatchery.evaluation.filled_sentences.results import read_continued_sentences, read_filled_sentences
+from hatchery.errors import ModelError
+from hatchery.evaluation.filled_sentences.results import Sentences, read_sentences
 from hatchery.export.card import ModelFacts, licence_id, model_card
 from hatchery.export.listing import CARD
 from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import ExportSettings
+from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.store import WEIGHTS_FILE, load_language_model
+from hatchery.objectives.settings import TranslationSettings
+from hatchery.pretraining.settings import pretrain_settings
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 from hatchery.storage.records import read_records
 from hatchery.storage.verified import vouched
-from hatchery.tokenization.tokenizer_file import load_tokenizer
+from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.translation.translate import never_written
 from hatchery.typed import build, stage_body
 
 # Averages over tasks and suites, and the perplexity; `summary_layout` shows the same in its overview.
@@ -39,7 +44,9 @@ def export_model(
         manifest = read_manifest(pretraining)
         manifest.verify()
         model = load_language_model(manifest.folder)
-        for path in write_model_folder(output.parent, model, manifest.file("tokenizer.json")):
+        tokenizer = load_tokenizer(manifest.file("tokenizer.json"))
+        generation = _generation(manifest, tokenizer) if isinstance(model, TranslationModel) else None
+        for path in write_model_folder(output.parent, model, manifest.file("tokenizer.json"), generation):
             run.add_output(path)
         scores = [] if summary is None else read_scores(summary, typed.run.model)
         facts = ModelFacts(
@@ -50,17 +57,32 @@ def export_model(
             measures=manifest.measures,
             digests=_digests(manifest),
             position_limit=model.config.position_limit,
-            mask_token=load_tokenizer(manifest.file("tokenizer.json")).special.mask,
+            mask_token=tokenizer.special.mask,
         )
-        sentences = [] if filled is None else read_filled_sentences(filled)
-        continued = [] if filled is None else read_continued_sentences(filled)
-        write_text(output.parent / CARD, model_card(typed, facts, scores, sentences, continued))
+        sentences = Sentences(()) if filled is None else read_sentences(filled)
+        write_text(output.parent / CARD, model_card(typed, facts, scores, sentences))
         run.add_output(output.parent / CARD)
         run.measures["parameters"] = facts.parameters
         run.measures["licence"] = licence_id(typed.sources)
         run.measures["scores"] = {
             f"{s.suite}: {s.task}, {s.metric}": s.mean for s in scores if s.task in MAIN_TASKS and s.mean is not None
         }
+
+
+def _generation(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, Any]:
+    """What `generate` does by itself: our beam search, as closely as the library's comes to it."""
+    settings = pretrain_settings(manifest.settings)
+    objective = settings.objective
+    if not isinstance(objective, TranslationSettings):
+        raise ModelError(f"{manifest.path}: a model that translates was not trained with task translation")
+    search = objective.search
+    return {
+        "num_beams": search.beam,
+        "length_penalty": 1.0,
+        "early_stopping": "never",
+        "max_new_tokens": search.longest(settings.sequence_length - 1),
+        "suppress_tokens": sorted(never_written(tokenizer)),
+    }
 
 
 def read_scores(summary: Path, model: str) -> list[SummaryRow]:

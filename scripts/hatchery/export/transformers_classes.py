@@ -14,9 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
+from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_outputs import (
     BaseModelOutput,
-    CausalLMOutput,
+    CausalLMOutputWithPast,
     MaskedLMOutput,
     SequenceClassifierOutput,
 )
@@ -27,6 +28,7 @@ from hatchery.modeling.layer_weighting import LayerMixture
 from hatchery.modeling.layered_encoder import LayeredEncoder, set_dropout
 from hatchery.modeling.numerics import LayerNorm, full_precision
 from hatchery.modeling.sentence_pair_head import SentencePairHead
+from hatchery.modeling.token_cache import TokenCache
 
 
 class HatcheryConfig(PretrainedConfig):
@@ -131,9 +133,7 @@ class HatcheryModel(HatcheryPreTrainedModel):
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
         self.encoder = self.encoder_class(config.architecture())
-        norms = {name.rpartition(".")[2] for name, module in self.named_modules() if isinstance(module, LayerNorm)}
-        # They compute in fp32, and on the CPU their parameters have to be of that type, too.
-        self._keep_in_fp32_modules_strict = sorted(norms)
+        self._keep_in_fp32_modules_strict = norm_names(self)
         self.post_init()
 
     def forward(
@@ -150,18 +150,35 @@ class HatcheryModel(HatcheryPreTrainedModel):
         layer, and with the layer weighting "weighted_output" the mixture of all as the last.
         """
         states = self.hidden_states(input_ids, attention_mask, output_attentions)
-        kept = states if _chosen(self, "output_hidden_states", output_hidden_states) else None
+        kept = states if chosen(self, "output_hidden_states", output_hidden_states) else None
         output = BaseModelOutput(last_hidden_state=states[-1], hidden_states=kept)
-        return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
+        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
     def hidden_states(
-        self, input_ids: Tensor, attention_mask: Tensor | None, output_attentions: bool | None = None
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        output_attentions: bool | None = None,
+        cache: Cache | None = None,
     ) -> tuple[Tensor, ...]:
-        """All states [B, T, D]. Raises ValueError when attention probabilities are asked for."""
-        if _chosen(self, "output_attentions", output_attentions):
+        """All states [B, T, D], with a `cache` of a causal model those of the tokens behind it.
+
+        Raises ValueError when attention probabilities are asked for, and when the cache holds all tokens.
+        """
+        if chosen(self, "output_attentions", output_attentions):
             raise ValueError("output_attentions: the attention probabilities are never held as a whole")
+        mask = None if attention_mask is None else attention_mask.bool()
         with working_precision(self):
-            return tuple(self.encoder(input_ids, None if attention_mask is None else attention_mask.bool()))
+            if cache is None:
+                return tuple(self.encoder(input_ids, mask))
+            before = int(cache.get_seq_length())
+            if input_ids.shape[1] <= before:
+                raise ValueError(
+                    f"input_ids: got {input_ids.shape[1]} tokens, and past_key_values hold {before}; expected the "
+                    "whole text, whose tokens behind those are computed"
+                )
+            caches = [HubTokenCache(cache, index) for index in range(len(self.encoder.layers))]
+            return tuple(self.encoder.states_behind(input_ids, mask, caches, before))
 
 
 class HatcheryForMaskedLM(HatcheryPreTrainedModel):
@@ -194,9 +211,9 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
         with working_precision(self):
             logits = full_precision(self.head(states[-1], self.get_input_embeddings().weight))
         loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1), labels.flatten())
-        kept = states if _chosen(self, "output_hidden_states", output_hidden_states) else None
+        kept = states if chosen(self, "output_hidden_states", output_hidden_states) else None
         output = MaskedLMOutput(loss=loss, logits=logits, hidden_states=kept)
-        return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
+        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
     def sentence_pair_logits(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Log-odds [B] that the two texts of each input belong together. Raises ModelError without such a head."""
@@ -207,13 +224,23 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
             return full_precision(self.pair_head(states[-1][:, 0]))
 
 
+class HubTokenCache(TokenCache):
+    """Keys and values of one layer that lie in a cache of `transformers`, which reorders them for a beam search."""
+
+    def __init__(self, cache: Cache, index: int) -> None:
+        super().__init__()
+        self.cache, self.index = cache, index
+
+    def extended(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values with those of the next tokens behind them, which are kept."""
+        extended: tuple[Tensor, Tensor] = self.cache.update(keys, values, self.index)
+        return extended
+
+
 class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
     """The encoder of a causal model with the head that predicts the next subword, at every position."""
 
     base_class: ClassVar[Any] = None
-    # All positions are computed anew for every token, so there is nothing to hand on.
-    _supports_cache_class = False
-    _is_stateful = False
 
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
@@ -225,25 +252,32 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         self,
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
+        past_key_values: Cache | None = None,
         labels: Tensor | None = None,
+        use_cache: bool = False,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
-    ) -> CausalLMOutput | tuple[Any, ...]:
+    ) -> CausalLMOutputWithPast | tuple[Any, ...]:
         """Logits [B, T, V] of the next subword at every position.
 
         With `labels` int64 [B, T], mostly `input_ids` themselves (-100: nothing to predict), the mean cross-entropy of
-        each given those before it.
+        each given those before it. With `past_key_values`, `input_ids` are still the whole text, since positions may
+        depend on it; logits are those of the tokens behind what is kept there, to which
+        they are added; `use_cache` begins to keep. Raises ValueError where there are none behind.
         """
-        states = self.model.hidden_states(input_ids, attention_mask, output_attentions)
+        cache = past_key_values
+        if cache is None and use_cache:
+            cache = DynamicCache()
+        states = self.model.hidden_states(input_ids, attention_mask, output_attentions, cache)
         with working_precision(self):
             logits = full_precision(self.head(states[-1], self.get_input_embeddings().weight))
         loss = None
         if labels is not None:
             loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
-        kept = states if _chosen(self, "output_hidden_states", output_hidden_states) else None
-        output = CausalLMOutput(loss=loss, logits=logits, hidden_states=kept)
-        return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
+        kept = states if chosen(self, "output_hidden_states", output_hidden_states) else None
+        output = CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=cache, hidden_states=kept)
+        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
     def prepare_inputs_for_generation(
         self,
@@ -254,8 +288,9 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         *_: Any,
         **__: Any,
     ) -> dict[str, Any]:
-        """What `generate` calls the model with for the next token: all so far."""
-        return {"input_ids": input_ids, "attention_mask": attention_mask}
+        """What `generate` calls the model with for the next token: all so far, and what is known of them."""
+        known = {"past_key_values": past_key_values, "use_cache": past_key_values is not None}
+        return {"input_ids": input_ids, "attention_mask": attention_mask, **known}
 
 
 class HatcheryForSequenceClassification(HatcheryPreTrainedModel):
@@ -292,9 +327,9 @@ class HatcheryForSequenceClassification(HatcheryPreTrainedModel):
         with working_precision(self):
             logits = full_precision(self.classifier(states[-1][:, 0]))
         loss = None if labels is None else classification_loss(logits, labels, self.config)
-        kept = states if _chosen(self, "output_hidden_states", output_hidden_states) else None
+        kept = states if chosen(self, "output_hidden_states", output_hidden_states) else None
         output = SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=kept)
-        return output if _chosen(self, "return_dict", return_dict) else output.to_tuple()
+        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
 
 def classification_loss(logits: Tensor, labels: Tensor, config: PretrainedConfig) -> Tensor:
@@ -313,6 +348,11 @@ def classification_loss(logits: Tensor, labels: Tensor, config: PretrainedConfig
     return F.cross_entropy(logits, labels.flatten())
 
 
+def norm_names(model: nn.Module) -> list[str]:
+    """The names of the layer norms: they compute in fp32, and on the CPU their parameters have to be of that type."""
+    return sorted({name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, LayerNorm)})
+
+
 def working_precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[Any]:
     """Autocast to the type of the parameters where that is a half-precision one.
 
@@ -324,7 +364,7 @@ def working_precision(model: PreTrainedModel) -> contextlib.AbstractContextManag
     return contextlib.nullcontext()
 
 
-def _chosen(model: PreTrainedModel, name: str, value: bool | None) -> bool:
+def chosen(model: PreTrainedModel, name: str, value: bool | None) -> bool:
     """The argument of the call, or the configuration's where there is none."""
     return bool(getattr(model.config, name)) if value is None else value
 

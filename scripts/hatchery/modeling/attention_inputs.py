@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from hatchery.modeling.ltg.relative_positions import PositionIndices
+from hatchery.modeling.token_cache import TokenCache
 
 
 class Packing(NamedTuple):
@@ -49,6 +50,10 @@ class AttentionInputs(NamedTuple):
     """int64 [B]: the flat position b * T + t in each sequence at which alone a layer's output is wanted, as [B, D].
 
     None: everywhere. In evaluation mode only, and never with a packing."""
+    cache: TokenCache | None = None
+    """If given, hidden states are those of the tokens that follow the ones in this cache of the layer, which grows.
+
+    `positions` and `mask` are then those of these queries and all keys: [1, T, S] or [B, T, S]."""
 
 
 def to_the_past(mask: Tensor | None, length: int, device: torch.device) -> Tensor:

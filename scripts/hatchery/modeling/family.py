@@ -43,6 +43,8 @@ class Exported:
     """The class that the weights are of, and the library's auto class for it."""
     further: tuple[str, ...] = ("ForSequenceClassification",)
     """Classes with other heads that the weights can be loaded into."""
+    bare: bool = True
+    """Whether there is a class without a head."""
 
     def architecture_of(self, config: ModelConfig) -> str:
         """The class that the weights of a model are of."""
@@ -52,7 +54,8 @@ class Exported:
         """The library's auto classes, each with the end of the name of ours."""
         # The first token of a causal model has seen nothing that a class could be told from.
         heads = (self.architecture_of(config), *(() if config.causal else self.further))
-        return {"AutoConfig": "Config", "AutoModel": "Model", **{f"AutoModel{head}": head for head in heads}}
+        bare = {"AutoModel": "Model"} if self.bare else {}
+        return {"AutoConfig": "Config", **bare, **{f"AutoModel{head}": head for head in heads}}
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,6 @@ class Family:
     many sequences of which length are trained on."""
     paper_formula: str
     """The name of that formula."""
-    exported: Exported | None
-    """None for a family that has no form for `transformers`."""
+    exported: Exported
     token_ids: tuple[str, ...] = ()
     """Special tokens whose ids, as the tokenizer has them, stand in the configuration: "pad" is `pad_token_id`."""

@@ -5,7 +5,7 @@ is the weighting "none". Tensors are batch first, and attention masks are True a
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from hatchery.errors import ModelError
 from hatchery.modeling.attention_inputs import AttentionInputs, Packing, to_the_past, with_all_tokens
 from hatchery.modeling.layer_weighting import LayerMixture, LayerWeighting
 from hatchery.modeling.numerics import Dropout
+from hatchery.modeling.token_cache import TokenCache
 
 # Below this share of padding, laying sequences out anew in every layer costs more than the padding.
 PACKING_PAYS_FROM = 0.05
@@ -76,6 +77,22 @@ class LayeredEncoder(nn.Module, ABC):
         states = self._run(packing.pack(embedded), inputs._replace(packing=packing))
         return states[-1].index_select(0, torch.searchsorted(packing.rows, rows))
 
+    def states_behind(
+        self, input_ids: Tensor, attention_mask: Tensor | None, caches: Sequence[TokenCache], before: int
+    ) -> list[Tensor]:
+        """What `forward` returns, of the tokens from position `before` on alone; of causal models.
+
+        `input_ids` and `attention_mask` [B, T] are those of the whole text; `caches`, one per layer, hold its tokens
+        before `before` and then all. The same numbers as `forward`, up to rounding.
+        """
+        assert self.config.causal, "what follows would change the states of tokens before it"
+        embedded, inputs = self._embedded(input_ids, with_all_tokens(attention_mask))
+        length, positions, mask = input_ids.shape[1], inputs.positions, inputs.mask
+        assert mask is not None, "a causal model has a mask"
+        if positions is not None:
+            positions = positions.of_queries_from(before, length)
+        return self._run(embedded[:, before:], inputs._replace(positions=positions, mask=mask[:, before:]), caches)
+
     def set_dropout(self, probability: float) -> None:
         """Use `probability` at every dropout of the encoder, as fine-tuning protocols do. Raises ModelError."""
         set_dropout(self, probability)
@@ -87,11 +104,14 @@ class LayeredEncoder(nn.Module, ABC):
             inputs = inputs._replace(mask=to_the_past(inputs.mask, input_ids.shape[1], input_ids.device))
         return embedded, inputs
 
-    def _run(self, embedded: Tensor, inputs: AttentionInputs) -> list[Tensor]:
+    def _run(
+        self, embedded: Tensor, inputs: AttentionInputs, caches: Sequence[TokenCache] | None = None
+    ) -> list[Tensor]:
         outputs = [embedded]
-        for layer in self.layers:
+        for index, layer in enumerate(self.layers):
+            given = inputs if caches is None else inputs._replace(cache=caches[index])
             # A tuple: activation checkpointing calls the layer again later, when the list has grown.
-            outputs.append(layer(self.mixture(tuple(outputs)), inputs))
+            outputs.append(layer(self.mixture(tuple(outputs)), given))
         if self.weighting.output_mixture:
             outputs.append(self.mixture(tuple(outputs)))
         return outputs

@@ -6,7 +6,16 @@ Where results are kept that experiments share is in `kept_results.py`.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hatchery.analysis.analyses.analysis import CORPORA, CORPUS, SUMMARY, SWEEP, TIDY_TABLES, TOKENS
+from hatchery.analysis.analyses.analysis import (
+    CORPORA,
+    CORPUS,
+    SUMMARY,
+    SWEEP,
+    TIDY_TABLES,
+    TOKENS,
+    TRANSLATION,
+    TRANSLATIONS,
+)
 from hatchery.analysis.analyses.registry import analysis_called
 from hatchery.analysis.figures.registry import PUBLISHED, figures_drawn_from, require_figure, tables_of
 from hatchery.call import Argument
@@ -220,6 +229,9 @@ class Layout(DataLayout):
         parts = self.project.parts(study) if CORPORA in needs else []
         tables |= {f"{CORPUS}/{part}": self.experiment_corpus(part) for part in parts}
         tables |= {f"{TOKENS}/{part}": self.experiment_tokens(part) for part in parts}
+        if TRANSLATIONS in needs:
+            for part in self.project.parts(study):
+                tables |= {f"{TRANSLATION}/{part}/{run}": path for run, path in self.translated(part).items()}
         return tables | {f"{SWEEP}/{name}": sweep_manifest(name) for name in sweeps_read(entry)}
 
     def analysis_files(self, study: str, analysis: str) -> dict[str, str]:

@@ -63,7 +63,7 @@ def _recomputed(layer: nn.Module, forward: Any, *inputs: Any) -> Any:
 
     def once(*given: Any) -> Any:
         # A decoder's layer adds its keys and values to a cache, and it runs twice here.
-        return forward(*(replace(one) if isinstance(one, LayerCache) else one for one in given))
+        return forward(*(replace(one, own=replace(one.own)) if isinstance(one, LayerCache) else one for one in given))
 
     return checkpoint(once, *inputs, use_reentrant=False)
 

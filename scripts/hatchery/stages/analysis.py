@@ -261,7 +261,7 @@ STAGES = (
     ),
     _view(
         name="fill_sentences",
-        version=1,
+        version=2,
         settings=filled_sentences_settings,
         environment="evaluation",
         memory_mb=3000,

@@ -118,7 +118,7 @@ STAGES = (
     ),
     _on_model(
         name="translate_tests",
-        version=1,
+        version=2,
         settings=translation_settings,
         arguments=lambda layout, experiment: {"corpus": layout.translation_corpora(experiment)},
         kept=Kept("translation"),

@@ -6,6 +6,8 @@ reduced-vocabulary §3.1 of the reference. `ltg_bnc` has two readings: `as_publi
 as every other contraction. No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the templates here do.
 """
 
+from typing import Literal
+
 from tokenizers import Regex, decoders, normalizers, pre_tokenizers, processors
 
 from hatchery.settings.base import ReadingName
@@ -100,22 +102,24 @@ def decoder(name: PreTokenizerName, continuing_subword_prefix: str) -> decoders.
     return decoders.WordPiece(prefix=continuing_subword_prefix, cleanup=False)
 
 
-def post_processor(special: SpecialTokens, open_end: bool = False) -> processors.PostProcessor:
+def post_processor(
+    special: SpecialTokens, frame: Literal["whole", "begun", "ended"] = "whole"
+) -> processors.PostProcessor:
     """What adds the special tokens around one text and around a pair.
 
     `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]` with the second segment's type 1; in the RoBERTa set `<s> A </s>` and
-    `<s> A </s> </s> B </s>` with one type. With an `open_end`, which a causal model goes on behind, `[CLS] A`.
+    `<s> A </s> </s> B </s>` with one type. A text that a causal model goes on behind is only begun, `[CLS] A`; one that
+    is translated is only ended, `A [SEP]`.
     """
     cls, sep = special.cls, special.sep
-    if open_end:
-        return processors.TemplateProcessing(
-            single=f"{cls} $A",
-            pair=f"{cls} $A {sep} {cls} $B",
-            special_tokens=[(cls, special.ids[cls]), (sep, special.ids[sep])],
-        )
-    roberta = cls == "<s>"
+    templates = {
+        "whole": (f"{cls} $A {sep}", f"{cls} $A {sep} $B:1 {sep}:1"),
+        "begun": (f"{cls} $A", f"{cls} $A {sep} {cls} $B"),
+        "ended": (f"$A {sep}", f"$A {sep} $B {sep}"),
+    }
+    single, pair = templates[frame]
+    if frame == "whole" and cls == "<s>":
+        pair = f"{cls} $A {sep} {sep} $B {sep}"
     return processors.TemplateProcessing(
-        single=f"{cls} $A {sep}",
-        pair=f"{cls} $A {sep} {sep} $B {sep}" if roberta else f"{cls} $A {sep} $B:1 {sep}:1",
-        special_tokens=[(cls, special.ids[cls]), (sep, special.ids[sep])],
+        single=single, pair=pair, special_tokens=[(cls, special.ids[cls]), (sep, special.ids[sep])]
     )

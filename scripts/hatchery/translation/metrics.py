@@ -7,7 +7,7 @@ text and are corpus scores in points from 0 to 100.
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hatchery.errors import EvaluationError
 
@@ -27,18 +27,68 @@ def scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, 
 
     Raises EvaluationError without any sentence, or for another number of references.
     """
+    _check_numbers(translations, references)
+    found = {}
+    for name, metric in _metrics().items():
+        value = metric.corpus_score(list(translations), [list(references)]).score
+        found[name] = Score(float(value), str(metric.get_signature()))
+    return found
+
+
+class Difference(NamedTuple):
+    """How much higher one system scores than another on the same sentences, in points, and how sure that is."""
+
+    value: float
+    low: float
+    high: float
+    """Between `low` and `high` lie 95 % of the differences on sentences that are drawn anew."""
+    p_value: float
+    """How often chance alone would give so large a difference, as sacreBLEU's paired bootstrap reckons it."""
+
+
+def paired_differences(
+    translations: Sequence[str], others: Sequence[str], references: Sequence[str], samples: int, seed: int
+) -> dict[str, Difference]:
+    """Paired bootstrap (Koehn 2004) of BLEU and chrF of `translations` against those of `others`.
+
+    Sentences are drawn with replacement `samples` times, the same ones for both; `seed` decides which. Raises
+    EvaluationError like `scores`.
+    """
+    import numpy as np
+
+    _check_numbers(translations, references)
+    _check_numbers(others, references)
+    count = len(references)
+    drawn = np.random.default_rng(seed).choice(count, size=(samples, count), replace=True)
+    # How often each sentence was drawn: sums of its counts are products with this.
+    times = np.stack([np.bincount(row, minlength=count) for row in drawn])
+    found = {}
+    for name, metric in _metrics().items():
+        whole, resampled = [], []
+        for system in (translations, others):
+            statistics = np.array(metric._extract_corpus_statistics(list(system), [list(references)]))
+            whole.append(metric._compute_score_from_stats(statistics.sum(axis=0)).score)
+            resampled.append(np.array([metric._compute_score_from_stats(row).score for row in times @ statistics]))
+        value, differences = whole[0] - whole[1], resampled[0] - resampled[1]
+        low, high = np.quantile(differences, (0.025, 0.975))
+        sizes = np.abs(differences)
+        beyond = int((sizes - sizes.mean() > abs(value)).sum())
+        found[name] = Difference(float(value), float(low), float(high), (beyond + 1) / (samples + 1))
+    return found
+
+
+def _metrics() -> dict[str, Any]:
     from sacrebleu.metrics import bleu, chrf
 
+    return {BLEU: bleu.BLEU(), CHRF: chrf.CHRF()}
+
+
+def _check_numbers(translations: Sequence[str], references: Sequence[str]) -> None:
     if len(translations) != len(references) or not references:
         raise EvaluationError(
             f"got {len(translations):,} translations for {len(references):,} references, expected one for each, and "
             "at least one"
         )
-    found = {}
-    for name, metric in ((BLEU, bleu.BLEU()), (CHRF, chrf.CHRF())):
-        value = metric.corpus_score(list(translations), [list(references)]).score
-        found[name] = Score(float(value), str(metric.get_signature()))
-    return found
 
 
 def area_under_curve(points: Sequence[tuple[float, float]]) -> float:

@@ -45,9 +45,8 @@ def translate_ids(
     The model lies on `device`, in evaluation mode. `tokens_per_batch` changes speed, never a result beyond rounding;
     `done` is told of every batch.
     """
-    end = tokenizer.sep_id
-    sources = [[*ids, end] for ids in ids_of_sentences]
-    special = tuple(index for index in tokenizer.special.ids.values() if index not in (end, tokenizer.unknown_id))
+    sources = [[*ids, tokenizer.sep_id] for ids in ids_of_sentences]
+    special = never_written(tokenizer)
     found: list[str] = [""] * len(sources)
     for rows in batches_by_length([len(source) for source in sources], tokens_per_batch or TOKENS_PER_BATCH):
         width = max(len(sources[row]) for row in rows)
@@ -60,6 +59,12 @@ def translate_ids(
             found[row] = tokenizer.decode(best[0].ids, skip_special_tokens=True).strip()
         done(len(rows))
     return found
+
+
+def never_written(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """The ids of the special tokens that stand in no translation: all but the end and unknown characters."""
+    written = (tokenizer.sep_id, tokenizer.unknown_id)
+    return tuple(index for index in tokenizer.special.ids.values() if index not in written)
 
 
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[list[int]]:

@@ -12,7 +12,7 @@ from lxml import etree
 from projects import make_project, snakemake
 
 from hatchery.analysis.tidy_tables import RUNS
-from hatchery.evaluation.filled_sentences.results import read_filled_sentences
+from hatchery.evaluation.filled_sentences.results import read_sentences
 from hatchery.storage.manifests import read_manifest
 
 pytestmark = pytest.mark.slow
@@ -93,7 +93,7 @@ def test_every_model_is_exported_with_its_scores_on_its_card(finished_project: P
         assert name in listed
         card = (folder / name / "README.md").read_text(encoding="utf-8")
         assert card.startswith("---\n") and "paradigm_average" in card
-        sentences = read_filled_sentences(finished_project / f"results/tiny/filled_sentences/{name}/manifest.json")
+        sentences = read_sentences(finished_project / f"results/tiny/filled_sentences/{name}/manifest.json").sentences
         assert sentences and sentences[0].word in card
         assert {"config.json", "model.safetensors", "tokenizer.json"} <= {
             path.name for path in (folder / name).iterdir()

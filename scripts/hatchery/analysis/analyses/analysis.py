@@ -15,10 +15,13 @@ from hatchery.settings.base import Settings
 from hatchery.settings.fields import Reference, Unique
 
 TIDY_TABLES, SUMMARY, CORPORA = ("measurements", "runs", "curves", "layers"), "summary", "corpora"
-TABLES = (*TIDY_TABLES, SUMMARY, CORPORA)
-"""What an analysis may need: the tidy tables of a study, its summary.csv, and what its models were trained on."""
-CORPUS, TOKENS, SWEEP = "corpus", "tokens", "tokenizer_sweep"
-"""Manifests among the tables of a study: `corpus/<experiment>`, `tokens/<experiment>`, `tokenizer_sweep/<sweep>`."""
+TRANSLATIONS = "translations"
+TABLES = (*TIDY_TABLES, SUMMARY, CORPORA, TRANSLATIONS)
+"""What an analysis may need: the tidy tables of a study, its summary.csv, what its models were trained on, and the test
+sets that they translated."""
+CORPUS, TOKENS, SWEEP, TRANSLATION = "corpus", "tokens", "tokenizer_sweep", "translation"
+"""Manifests among the tables of a study: `corpus/<experiment>`, `tokens/<experiment>`, `tokenizer_sweep/<sweep>`,
+`translation/<experiment>/<run>`."""
 
 
 PartsOfStudy = Annotated[tuple[Annotated[str, Reference("experiment")], ...], Unique()]

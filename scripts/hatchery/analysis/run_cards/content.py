@@ -15,8 +15,8 @@ from hatchery.analysis.run_cards.facts import RunFacts
 from hatchery.analysis.tidy_tables import DIVERGENCES
 from hatchery.evaluation.filled_sentences.results import (
     ContinuedSentence,
-    read_continued_sentences,
-    read_filled_sentences,
+    TranslatedSentence,
+    read_sentences,
     text_of_sentences,
 )
 from hatchery.rendering.cards import Drawing, Section
@@ -39,13 +39,16 @@ _GROUPS = {
 def overview_section(run: RunFacts, seed: int) -> Section:
     """What was trained, for how long, and how well."""
     settings, measures = run.manifest.settings, run.manifest.measures
+    batch, length = "sequences per step", "tokens per sequence"
+    if settings.get("objective", {}).get("task") == "translation":
+        batch, length = "target tokens per step, at most", "tokens of a sentence with its end, at most"
     rows = [
         ("seed", str(seed)),
         ("parameters", count(measures["parameters"])),
         ("optimiser steps", count(measures["steps"])),
         ("tokens seen", count(measures["tokens"])),
-        ("sequences per step", _setting(settings.get("batch_size"))),
-        ("tokens per sequence", _setting(settings.get("sequence_length"))),
+        (batch, _setting(settings.get("batch_size"))),
+        (length, _setting(settings.get("sequence_length"))),
     ]
     rows += continuation_rows(run.manifest)
     names = {
@@ -85,13 +88,18 @@ def settings_section(run: RunFacts) -> Section:
 
 
 def filled_section(filled: Path | None) -> Section | None:
-    """What the model writes where a word was left out; None without sentences, which a manifest gives."""
+    """What the model writes where a word was left out, behind beginnings of sentences, or as their translation.
+
+    None without sentences, which a manifest gives.
+    """
     if filled is None:
         return None
-    sentences, continued = read_filled_sentences(filled), read_continued_sentences(filled)
-    if continued:
-        return _continued_section(continued, text_of_sentences(filled))
-    if not sentences:
+    written = read_sentences(filled)
+    if written.continued:
+        return _continued_section(written.continued, text_of_sentences(filled))
+    if written.translated:
+        return _translated_section(written.translated, text_of_sentences(filled))
+    if not written.sentences:
         return None
     rows = [
         (
@@ -99,7 +107,7 @@ def filled_section(filled: Path | None) -> Section | None:
             sentence.word,
             ", ".join(f"{guess.text} ({guess.percent:.1f}\N{NO-BREAK SPACE}%)" for guess in sentence.guesses),
         )
-        for sentence in sentences
+        for sentence in written.sentences
     ]
     text = text_of_sentences(filled)
     prose = [
@@ -119,6 +127,13 @@ def _continued_section(continued: Sequence[ContinuedSentence], text: str) -> Sec
     header = ("beginning", "the corpus", "most probable", "drawn")
     shown = table(header, rows, words=4, caption="Sentences continued", foreign=True)
     return Section("Generated text", prose, tables=[shown])
+
+
+def _translated_section(translated: Sequence[TranslatedSentence], text: str) -> Section:
+    prose = [f"Some short sentences of the corpus's {text}, their translations there, and those of the model."]
+    rows = [(each.source, each.reference, each.translation) for each in translated]
+    shown = table(("sentence", "the corpus", "the model"), rows, words=3, caption="Sentences translated", foreign=True)
+    return Section("Translated sentences", prose, tables=[shown])
 
 
 def plan_section(run: RunFacts) -> Section:

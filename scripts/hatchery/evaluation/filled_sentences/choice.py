@@ -7,7 +7,7 @@ on neither order nor chance. The longest word that the tokenizer keeps whole is 
 import hashlib
 import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from hatchery.errors import CorpusError
 from hatchery.storage.manifests import Manifest
@@ -24,11 +24,13 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _MARKER = re.compile(r"\[[A-Z]+\]|<[a-z]+>")
 
 
-def candidates(corpus: Manifest, number: int = CANDIDATES) -> tuple[str, list[str]]:
+def candidates(
+    corpus: Manifest, number: int = CANDIDATES, sentences_of: Callable[[str], Iterable[str]] | None = None
+) -> tuple[str, list[str]]:
     """The split that is taken, and at most `number` different sentences of it, in the order of their hashes.
 
-    The split is `dev`; the first shard of `train` where there is no such split. Raises CorpusError for shards that are
-    missing or damaged.
+    `sentences_of` gives those of a document, by default the `suitable` ones. The split is `dev`; the first shard of
+    `train` where there is no such split. Raises CorpusError for shards that are missing or damaged.
     """
     splits = shards_by_split(corpus)
     split = "dev" if "dev" in splits else "train"
@@ -40,7 +42,7 @@ def candidates(corpus: Manifest, number: int = CANDIDATES) -> tuple[str, list[st
     for shard in shards:
         for batch in read_batches(shard, _DOCUMENTS_AT_ONCE):
             for text in batch.texts:
-                best.update((_key(sentence), sentence) for sentence in suitable(text))
+                best.update((_key(sentence), sentence) for sentence in (sentences_of or suitable)(text))
             if len(best) > 10 * number:
                 best = dict(heapq.nsmallest(number, best.items()))
     return split, [sentence for _, sentence in heapq.nsmallest(number, best.items())]
@@ -48,14 +50,17 @@ def candidates(corpus: Manifest, number: int = CANDIDATES) -> tuple[str, list[st
 
 def suitable(text: str) -> Iterator[str]:
     """The sentences of a document that are short, whole, and free of markers such as [UNK]."""
-    for sentence in split_sentences(text)[0]:
-        if (
-            FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS
-            and len(sentence) <= MOST_CHARACTERS
-            and not _MARKER.search(sentence)
-            and sentence.isprintable()
-        ):
-            yield sentence
+    return filter(is_readable, split_sentences(text)[0])
+
+
+def is_readable(sentence: str) -> bool:
+    """Whether a sentence is short, and free of markers and of what cannot be printed."""
+    return (
+        FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS
+        and len(sentence) <= MOST_CHARACTERS
+        and not _MARKER.search(sentence)
+        and sentence.isprintable()
+    )
 
 
 def words_by_length(sentence: str) -> list[tuple[int, int]]:

@@ -1,7 +1,7 @@
 """How a causal model goes on with the beginning of a sentence: by its most probable tokens, or by drawn ones.
 
-Every token is predicted from all before it anew. Draws are uniform numbers of a seeded generator, looked up in the
-cumulative probabilities, so that the same weights give the same text.
+Every token is computed once, and predicted from all before it. Draws are uniform numbers of a seeded generator, looked
+up in the cumulative probabilities, so that the same weights give the same text.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ import torch
 
 from hatchery.evaluation.filled_sentences.results import ContinuedSentence
 from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.token_cache import TokenCache
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
 MOST_TOKENS = 20
@@ -45,11 +46,12 @@ def continuation(
     """
     limit = model.config.position_limit or len(ids) + most_tokens
     forbidden = [index for index in range(tokenizer.n_special) if index != tokenizer.sep_id]
-    text = list(ids)
+    text, known = list(ids), 0
+    caches = [TokenCache() for _ in model.encoder.layers]
     for _ in range(min(most_tokens, limit - len(ids))):
-        last = torch.tensor([len(text) - 1])
-        hidden = model.encoder.hidden_at(torch.tensor([text]), None, last)
-        probabilities = model.logits_at(hidden)[0].double().softmax(-1)[: tokenizer.vocabulary_size].numpy()
+        hidden = model.encoder.states_behind(torch.tensor([text]), None, caches, known)[-1][0, -1]
+        known = len(text)
+        probabilities = model.logits_at(hidden).double().softmax(-1)[: tokenizer.vocabulary_size].numpy()
         probabilities[forbidden] = 0
         if generator is None:
             following = int(probabilities.argmax())

@@ -1,6 +1,5 @@
-"""The file `sentences.json` of the stage `fill_sentences`: what each sentence lacks and what a model wrote there."""
+"""The file `sentences.json` of the stage `fill_sentences`: sentences of a corpus, and what a model made of them."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -52,17 +51,27 @@ class ContinuedSentence(Record):
 
 
 @dataclass(frozen=True)
-class _Sentences(Record):
+class TranslatedSentence(Record):
+    """A sentence of the corpus, its translation there (`reference`), and what the model makes of it."""
+
+    source: str
+    reference: str
+    translation: str
+
+
+@dataclass(frozen=True)
+class Sentences(Record):
+    """What one model wrote: a masked one filled sentences in, a causal one continued them, others translate."""
+
     sentences: tuple[FilledSentence, ...]
     continued: tuple[ContinuedSentence, ...] = ()
+    translated: tuple[TranslatedSentence, ...] = ()
 
 
-def write_sentences(
-    path: Path, sentences: Sequence[FilledSentence], continued: Sequence[ContinuedSentence] = ()
-) -> None:
-    """Write the file: sentences that a masked model filled in, or that a causal one continued."""
-    more = {"continued": [asdict(sentence) for sentence in continued]} if continued else {}
-    write_json(path, {"sentences": [asdict(sentence) for sentence in sentences], **more})
+def write_sentences(path: Path, written: Sentences) -> None:
+    """Write the file; what kinds of sentences it has none of is left out, but for those filled in."""
+    content = {name: value for name, value in asdict(written).items() if value or name == "sentences"}
+    write_json(path, content)
 
 
 def text_of_sentences(manifest: Path) -> str:
@@ -71,11 +80,6 @@ def text_of_sentences(manifest: Path) -> str:
     return {"dev": "development text", "train": "training text (it has no development text)"}.get(str(split), "text")
 
 
-def read_filled_sentences(manifest: Path) -> list[FilledSentence]:
+def read_sentences(manifest: Path) -> Sentences:
     """The sentences behind a manifest of the stage. Raises ManifestError or EvaluationError naming a damaged file."""
-    return list(json_record(read_manifest(manifest).file(SENTENCES_FILE), _Sentences).sentences)
-
-
-def read_continued_sentences(manifest: Path) -> list[ContinuedSentence]:
-    """Those that a causal model continued; none of a masked one. Raises like `read_filled_sentences`."""
-    return list(json_record(read_manifest(manifest).file(SENTENCES_FILE), _Sentences).continued)
+    return json_record(read_manifest(manifest).file(SENTENCES_FILE), Sentences)

@@ -1,12 +1,13 @@
 """The stage `fill_sentences`: what a pretrained model writes where a word of a sentence was left out.
 
-A causal model goes on with the beginning of a sentence instead.
+A causal model goes on with the beginning of a sentence instead, and one that translates translates whole ones.
 
 For people who want to see a model at work; no number of a table comes from it. Always on the CPU, so that a page says
 the same wherever its jobs ran. The sentence is cut into tokens before the word is masked, as in pretraining.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,14 @@ import torch
 
 from hatchery.evaluation.filled_sentences.choice import candidates, words_by_length
 from hatchery.evaluation.filled_sentences.continuation import continued_sentence
-from hatchery.evaluation.filled_sentences.results import SENTENCES_FILE, FilledSentence, Guess, write_sentences
+from hatchery.evaluation.filled_sentences.results import (
+    SENTENCES_FILE,
+    FilledSentence,
+    Guess,
+    Sentences,
+    write_sentences,
+)
+from hatchery.evaluation.filled_sentences.translation import translated_sentences
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import LanguageModel
@@ -32,31 +40,33 @@ def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Path,
     TokenizationError, EvaluationError or CorpusError naming the input that is unusable.
     """
     with stage_run(output, settings, {"pretraining": pretraining, "corpus": corpus}) as run:
-        model, tokenizer = load_pretrained(pretraining)
+        model, tokenizer = load_pretrained(pretraining, translates=True)
+        model.eval()
         documents = read_manifest(corpus)
         documents.verify()
-        limit = model.config.position_limit
-        filled: list[FilledSentence] = []
-        split, sentences = candidates(documents)
         if isinstance(model, TranslationModel):
-            # Its sentences have neither gaps nor continuations; its translations lie beside its scores.
-            sentences = []
-        if model.config.causal:
-            continued = [continued_sentence(model.eval(), tokenizer, sentence) for sentence in sentences[:SENTENCES]]
-            write_sentences(run.folder / SENTENCES_FILE, filled, continued)
-            run.add_output(run.folder / SENTENCES_FILE)
-            run.measures.update(sentences=len(continued), split=split)
-            return
-        for sentence in sentences:
-            gap = left_out(tokenizer, sentence)
-            if gap is None or (limit is not None and len(gap.ids) > limit):
-                continue
-            filled.append(FilledSentence(*gap.parts, tuple(guesses(model.eval(), tokenizer, gap.ids, GUESSES))))
-            if len(filled) == SENTENCES:
-                break
-        write_sentences(run.folder / SENTENCES_FILE, filled)
+            trained = read_manifest(pretraining)
+            split, translated = translated_sentences(model, tokenizer, trained, documents, SENTENCES)
+            written = Sentences((), translated=tuple(translated))
+        else:
+            split, sentences = candidates(documents)
+            if model.config.causal:
+                continued = [continued_sentence(model, tokenizer, sentence) for sentence in sentences[:SENTENCES]]
+                written = Sentences((), continued=tuple(continued))
+            else:
+                written = Sentences(tuple(islice(_filled_in(model, tokenizer, sentences), SENTENCES)))
+        write_sentences(run.folder / SENTENCES_FILE, written)
         run.add_output(run.folder / SENTENCES_FILE)
-        run.measures.update(sentences=len(filled), split=split)
+        count = len(written.sentences or written.continued or written.translated)
+        run.measures.update(sentences=count, split=split)
+
+
+def _filled_in(model: LanguageModel, tokenizer: Tokenizer, sentences: Iterable[str]) -> Iterator[FilledSentence]:
+    limit = model.config.position_limit
+    for sentence in sentences:
+        gap = left_out(tokenizer, sentence)
+        if gap is not None and (limit is None or len(gap.ids) <= limit):
+            yield FilledSentence(*gap.parts, tuple(guesses(model, tokenizer, gap.ids, GUESSES)))
 
 
 class Gap:

@@ -12,6 +12,8 @@ from hatchery.settings.base import Count, DeviceName, Settings
 from hatchery.settings.fields import BlockName, CorpusName, Names
 from hatchery.typed import build, stage_body
 
+TRANSLATED_LINES, REFERENCE_LINES = ".txt", ".reference.txt"
+"""Endings of the files with the translations of a test set, and with what they are compared with."""
 ALC_STEPS = 20_000
 """Updates over which the study takes the area under a learning curve (section 4.1)."""
 

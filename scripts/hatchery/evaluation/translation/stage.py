@@ -1,6 +1,7 @@
 """The stage `translate_tests`: one model translates test sets of raw text; BLEU and chrF of each, and the translations.
 
-Writes scores.csv, `<test>.txt` with a translation per line, and the manifest. The text of the test sets is segmented
+Writes scores.csv, `<test>.txt` with a translation per line, `<test>.reference.txt` with what it is compared with, and
+the manifest. The text of the test sets is segmented
 with the model's own tokenizer, also that of other corpora, and the references are compared as they were written.
 """
 
@@ -10,7 +11,13 @@ from typing import Any
 
 from hatchery.errors import ConfigError, CorpusError, EvaluationError
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
-from hatchery.evaluation.translation.settings import HeldOutPairs, translation_runtime, translation_tests
+from hatchery.evaluation.translation.settings import (
+    REFERENCE_LINES,
+    TRANSLATED_LINES,
+    HeldOutPairs,
+    translation_runtime,
+    translation_tests,
+)
 from hatchery.harmless_text import csv_text
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.objectives.settings import TranslationSettings
@@ -71,8 +78,9 @@ def translate_tests(
                     options.tokens_per_batch,
                     progress.update,
                 )
-            write_text(run.folder / f"{name}.txt", "".join(f"{line}\n" for line in translations))
-            run.add_output(run.folder / f"{name}.txt")
+            for ending, lines in ((TRANSLATED_LINES, translations), (REFERENCE_LINES, references)):
+                path = run.add_output(run.folder / f"{name}{ending}")
+                write_text(path, "".join(f"{line}\n" for line in lines))
             test = typed.tests[name]
             found = scores(translations, references)
             for metric, score in found.items():

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
-from hatchery.modeling.family import Family, Modules
+from hatchery.modeling.family import Exported, Family, Modules
 from hatchery.modeling.flops import PassShape, decoder_flops, encoder_flops
 from hatchery.modeling.paper_flops import kaplan_flops
 
 
 def _modules() -> Modules:
+    from hatchery.modeling.encoder_decoder.decoding import OutputLayer, SourceEncoder
     from hatchery.modeling.encoder_decoder.initialisation import initialise_encoder_decoder_
-    from hatchery.modeling.encoder_decoder.model import OutputLayer, SourceEncoder, TranslationModel
+    from hatchery.modeling.encoder_decoder.model import TranslationModel
 
     return Modules(TranslationModel, SourceEncoder, OutputLayer, initialise_encoder_decoder_)
 
@@ -34,6 +35,8 @@ ENCODER_DECODER = Family(
     paper_flops=_paper_flops,
     # The paper counts none.
     paper_formula="6 N D",
-    exported=None,
+    exported=Exported(
+        "modeling_encoder_decoder", "HatcheryEncoderDecoder", architecture="ForSeq2SeqLM", further=(), bare=False
+    ),
     token_ids=("pad", "cls", "sep"),
 )

@@ -1,8 +1,7 @@
 """The blocks of an encoder with a decoder: attention to oneself or to the source, positions, and the decoder's layer.
 
 Source: "Attention Is All You Need", sections 3.1 to 3.5. The encoder's layer is the one of all families; the decoder's
-has a third block, which attends to the encoded source. Keys and values can be kept from step to step (`LayerCache`), so
-that a translation computes each of its tokens once.
+has a third block, which attends to the encoded source. Keys and values are kept from step to step (`LayerCache`).
 """
 
 import math
@@ -16,6 +15,7 @@ from hatchery.modeling.attention_inputs import AttentionInputs, Packing
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.feed_forward import FeedForward
 from hatchery.modeling.numerics import Dropout, LayerNorm
+from hatchery.modeling.token_cache import TokenCache
 
 LONGEST_WAVE = 10_000
 
@@ -101,21 +101,12 @@ class LayerCache:
     """Keys and values [B, H, ., d] that one layer of the decoder has computed: of the source, and of its own tokens."""
 
     source: tuple[Tensor, Tensor]
-    own: tuple[Tensor, Tensor] | None = None
-
-    def extended(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Own keys and values with those of the next tokens behind them, which are kept."""
-        if self.own is not None:
-            keys, values = torch.cat([self.own[0], keys], dim=2), torch.cat([self.own[1], values], dim=2)
-        self.own = (keys, values)
-        return self.own
+    own: TokenCache
 
     def rows(self, chosen: Tensor) -> "LayerCache":
         """The rows `chosen` int64 [B'] of the batch."""
         source = (self.source[0].index_select(0, chosen), self.source[1].index_select(0, chosen))
-        if self.own is None:
-            return LayerCache(source)
-        return LayerCache(source, (self.own[0].index_select(0, chosen), self.own[1].index_select(0, chosen)))
+        return LayerCache(source, self.own.rows(chosen))
 
 
 class DecoderLayer(nn.Module):
@@ -130,10 +121,14 @@ class DecoderLayer(nn.Module):
         self.feed_forward = feed_forward(config)
         self.feed_forward_norm = norm_behind(config)
 
+    def begun(self, memory: Tensor) -> LayerCache:
+        """The cache before the first token, of the encoded source [B, S, D]."""
+        return LayerCache(self.source_attention.keys_and_values(memory), TokenCache())
+
     def forward(self, hidden: Tensor, cache: LayerCache, own_mask: Tensor | None, source_mask: Tensor | None) -> Tensor:
         """Transform `hidden` [B, T, D], the states of the tokens that follow those in `cache`, which grows by them."""
         normalised = self.attention.normalised(hidden)
-        keys, values = cache.extended(*self.attention.keys_and_values(normalised))
+        keys, values = cache.own.extended(*self.attention.keys_and_values(normalised))
         attended = self.attention.attended(normalised, keys, values, own_mask)
         hidden = _summed(hidden, attended, self.attention_norm)
         of_source = self.source_attention.attended(self.source_attention.normalised(hidden), *cache.source, source_mask)

@@ -59,6 +59,8 @@ class DisentangledSelfAttention(nn.Module):
             return self._closed(self._context_in_blocks(hidden, inputs))
         query, key = self._query_key(hidden, inputs)
         value = split_heads(self.value_projection(hidden), self.n_heads, packing)
+        if inputs.cache is not None:
+            key, value = inputs.cache.extended(key, value)
         position_scores = None
         if self.is_relative:
             assert inputs.relative_embedding is not None and inputs.positions is not None
@@ -114,7 +116,7 @@ class DisentangledSelfAttention(nn.Module):
     def _position_scores(
         self, query: Tensor, key: Tensor, relative_embedding: Tensor, positions: PositionIndices
     ) -> Tensor:
-        """Scaled position scores [B, H, T, T] of `query` and `key` [B, H, T, d]."""
+        """Scaled position scores [B, H, T, S] of `query` [B, H, T, d] and `key` [B, H, S, d]."""
         batch, heads, length, width = query.shape
         position_query, position_key = self._position_vectors(self.dropout(positions.reached(relative_embedding)))
         # The scale is applied to the small tensors and never to a T x T one.
@@ -125,7 +127,7 @@ class DisentangledSelfAttention(nn.Module):
         # the CPU index_select from the flattened table is faster than torch.gather, forward and backward.
         scores = full_precision(by_query).flatten(1).index_select(1, positions.by_query)
         scores += full_precision(by_key).flatten(1).index_select(1, positions.by_key)
-        return scores.view(batch, heads, length, length)
+        return scores.view(batch, heads, length, key.shape[2])
 
     def _position_vectors(self, table: Tensor) -> tuple[Tensor, Tensor]:
         """Position queries and position keys of the relative embedding's rows, each [H, d, rows].

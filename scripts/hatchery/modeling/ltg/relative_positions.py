@@ -33,6 +33,14 @@ class PositionIndices(NamedTuple):
         """
         return relative_embedding[self.first_row : self.first_row + self.n_rows]
 
+    def of_queries_from(self, first: int, length: int) -> "PositionIndices":
+        """The same for the queries from `first` on alone, in tables of their own; `length` is T."""
+        if first == 0:
+            return self
+        by_query = self.by_query.view(length, length)[first:] - first * self.n_rows
+        by_key = self.by_key.view(length, length)[first:]
+        return self._replace(by_query=by_query.flatten(), by_key=by_key.flatten())
+
     def columns(self, length: int) -> Tensor:
         """int64 [T, T]: the column alone, of query i and key j; `length` is T."""
         return self.by_query.view(length, length) % self.n_rows

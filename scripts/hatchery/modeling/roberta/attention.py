@@ -46,6 +46,8 @@ class RobertaSelfAttention(nn.Module):
             split_heads(project(state), self.n_heads, inputs.packing)
             for project, state in zip(projections, states, strict=True)
         )
+        if inputs.cache is not None:
+            key, value = inputs.cache.extended(key, value)
         context = attend(query, key, value, self.scale, mask, self.probability_dropout)
         output = self.output_dropout(self.output_projection(join_heads(context, inputs.packing)))
         return output if inputs.wanted is None else output.squeeze(1)

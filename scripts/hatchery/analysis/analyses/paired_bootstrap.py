@@ -1,0 +1,97 @@
+"""Could a difference between two starts come from the choice of the test sentences? Paired bootstrap over sentences.
+
+Source: the reference of "A Natural Bias for Language Generation Models", section 6 (the paper names no test); Koehn
+(2004), as sacreBLEU computes it. Runs of the same pretraining seed are paired: they have the same matrix and the same
+order of the data. What other seeds would give is not asked here; `starts` has standard errors over seeds.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.analyses.analysis import TRANSLATION, TRANSLATIONS, Analysis, Findings, Study
+from hatchery.analysis.analyses.starts import StartsSettings, check
+from hatchery.analysis.settings import SeededRun
+from hatchery.evaluation.translation.settings import REFERENCE_LINES, TRANSLATED_LINES
+from hatchery.rendering.table import Column, Group, Table
+from hatchery.settings.base import Count, Natural
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootstrapSettings(StartsSettings):
+    """With which start the others are compared, and how often sentences are drawn."""
+
+    samples: Count = 1000
+    """So many times the sentences of a test set are drawn with replacement."""
+    seed: Natural = 12345
+    """Decides which are drawn; the default is that of sacreBLEU."""
+
+
+def compare(settings: BootstrapSettings, study: Study) -> Findings:
+    """A row for each pair of runs, test set and metric."""
+    rows = list(_rows(settings, study))
+    columns = [Column("score", words=True), Column("difference"), Column("95 % interval"), Column("p")]
+    groups = [
+        Group([_line(row) for row in rows if row["run"] == run], run)
+        for run in dict.fromkeys(row["run"] for row in rows)
+    ]
+    notes = [
+        f"Points. The sentences of a test set were drawn with replacement {settings.samples:,} times, the same ones "
+        f"for both models: a run and the run `{settings.against}` of the same experiment and pretraining seed. The "
+        "interval holds 95 % of the differences; p is how often chance alone would give so large a one, as sacreBLEU "
+        "reckons it. Neither knows of other seeds of training."
+    ]
+    return Findings(rows, [Table(columns, groups, "Differences on the test sentences")] if groups else [], notes)
+
+
+def _rows(settings: BootstrapSettings, study: Study) -> Iterator[dict[str, Any]]:
+    from hatchery.translation.metrics import paired_differences
+
+    manifests, runs = study.manifests(TRANSLATION), {run.name: run for run in study.runs}
+    by_start = {(run.model, run.seed): name for name, run in runs.items() if name in manifests}
+    for name, path in manifests.items():
+        run = runs[name]
+        other = by_start.get((_reference(run, settings.against), run.seed))
+        if other is None or other == name:
+            continue
+        mine, theirs = _texts(path), _texts(manifests[other])
+        for test, (translations, references) in mine.items():
+            found = paired_differences(translations, theirs[test][0], references, settings.samples, settings.seed)
+            for metric, difference in found.items():
+                numbers = {key: round(value, 4) + 0.0 for key, value in difference._asdict().items()}
+                yield {"model": run.model, "run": name, "against": other, "test": test, "metric": metric, **numbers}
+
+
+def _reference(run: SeededRun, against: str) -> str:
+    return f"{run.model.partition('/')[0]}/{against}"
+
+
+def _texts(manifest: Path) -> Mapping[str, tuple[list[str], list[str]]]:
+    """Translations and references by test set."""
+    from hatchery.storage.manifests import read_manifest
+
+    made = read_manifest(manifest)
+    return {
+        test: (_lines(made.file(f"{test}{TRANSLATED_LINES}")), _lines(made.file(f"{test}{REFERENCE_LINES}")))
+        for test in made.settings["tests"]
+    }
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def _line(row: Mapping[str, Any]) -> list[Any]:
+    interval = f"{row['low']:+.2f} to {row['high']:+.2f}"
+    return [f"{row['test']}, {row['metric']}", f"{row['value']:+.2f}", interval, f"{row['p_value']:.3f}"]
+
+
+ANALYSIS = Analysis(
+    title="Paired bootstrap over the test sentences",
+    version=1,
+    settings=BootstrapSettings,
+    run=compare,
+    needs=(TRANSLATIONS,),
+    check=check,
+)

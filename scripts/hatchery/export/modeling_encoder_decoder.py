@@ -1,0 +1,169 @@
+"""Translation models for `transformers`: configuration, and an encoder with a decoder that has `generate`.
+
+Load them with `trust_remote_code=True` through AutoModelForSeq2SeqLM. The tokenizer ends every text with the token that
+ends sentences, sources and targets alike.
+"""
+
+from typing import Any, ClassVar
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import GenerationMixin
+from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
+
+from hatchery.export.transformers_classes import (
+    HatcheryConfig,
+    HatcheryPreTrainedModel,
+    HubTokenCache,
+    chosen,
+    norm_names,
+    working_precision,
+)
+from hatchery.modeling.attention_inputs import with_all_tokens
+from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
+from hatchery.modeling.encoder_decoder.decoding import DecoderState, Decoding, OutputLayer, SourceEncoder
+from hatchery.modeling.encoder_decoder.layers import DecoderLayer, LayerCache, norm
+from hatchery.modeling.numerics import full_precision
+
+
+class HatcheryEncoderDecoderConfig(HatcheryConfig):
+    """Configuration; the defaults are the natural-bias study's size for IWSLT'14."""
+
+    model_type = "hatchery_encoder_decoder"
+    architecture_class = EncoderDecoderConfig
+
+    def __init__(self, **values: Any) -> None:
+        sizes = {"hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 6, "num_attention_heads": 4}
+        roles = {"is_encoder_decoder": True, "decoder_start_token_id": 0, "bos_token_id": 0, "eos_token_id": 2}
+        super().__init__(**{"vocab_size": 20480, **sizes, **roles, **values})
+        # The name under which `generate` looks for the number of layers to keep keys and values of.
+        self.decoder_layers = self.architecture().decoder_layers
+
+
+class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, GenerationMixin):
+    """The model that translates; its parts have the names that they have in training."""
+
+    config_class = HatcheryEncoderDecoderConfig
+    encoder_class: ClassVar[Any] = SourceEncoder
+    head_class: ClassVar[Any] = OutputLayer
+    _keys_to_ignore_on_load_unexpected = []  # noqa: RUF012
+    _no_split_modules = ["EncoderLayer", "DecoderLayer"]  # noqa: RUF012
+
+    def __init__(self, config: HatcheryEncoderDecoderConfig) -> None:
+        super().__init__(config)
+        architecture = config.architecture()
+        self.encoder = SourceEncoder(architecture)
+        # `generate` asks the encoder for it.
+        self.encoder.main_input_name = self.main_input_name  # type: ignore[assignment]
+        self.decoder = nn.ModuleList(DecoderLayer(architecture) for _ in range(architecture.decoder_layers))
+        self.decoder_norm = norm(architecture) if architecture.normalisation == "pre_norm" else None
+        self.head = OutputLayer(architecture)
+        self._keep_in_fp32_modules_strict = norm_names(self)
+        self.post_init()
+
+    def get_encoder(self, modality: str | None = None) -> "SourceReader":
+        """What reads the source once, before `generate` writes the first token."""
+        return SourceReader(self)
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        encoder_outputs: BaseModelOutput | tuple[Tensor, ...] | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        labels: Tensor | None = None,
+        use_cache: bool = False,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> Seq2SeqLMOutput | tuple[Any, ...]:
+        """Logits [B, T, V] of the tokens that follow `decoder_input_ids` int64 [B, T] in the translation.
+
+        The source is `input_ids` int64 [B, S], or `encoder_outputs` where it was read before. With `labels` int64
+        [B, T] (-100: nothing to predict) the mean cross-entropy; the decoder then reads the start and the labels but
+        for the last one, unless it is told what to read. With `past_key_values` it reads what follows those in there.
+        Raises ValueError where source or target are missing.
+        """
+        if decoder_input_ids is None:
+            if labels is None:
+                raise ValueError("decoder_input_ids: expected what the decoder reads, or labels")
+            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        if encoder_outputs is None:
+            if input_ids is None:
+                raise ValueError("input_ids: expected the source, or encoder_outputs")
+            encoder_outputs = self.get_encoder()(input_ids, attention_mask, output_attentions, output_hidden_states)
+        cache = past_key_values
+        if cache is None and use_cache:
+            cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        with working_precision(self):
+            mask = with_all_tokens(None if attention_mask is None else attention_mask.bool())
+            state = self._state(encoder_outputs[0], mask, cache)
+            hidden = self.decode(decoder_input_ids, state)
+            logits = full_precision(self.head(hidden, self.get_input_embeddings().weight))
+        loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        output = Seq2SeqLMOutput(
+            loss=loss,
+            logits=logits,
+            past_key_values=cache,
+            encoder_last_hidden_state=encoder_outputs[0],
+            encoder_hidden_states=getattr(encoder_outputs, "hidden_states", None),
+        )
+        return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
+        """What the decoder reads to predict `labels` int64 [B, T]: the start, and the labels but for the last one."""
+        read = labels.roll(1, dims=1)
+        read[:, 0] = self.config.decoder_start_token_id
+        return read.masked_fill(read == -100, self.config.pad_token_id)
+
+    def _state(self, memory: Tensor, mask: Tensor | None, cache: EncoderDecoderCache | None) -> DecoderState:
+        """Where decoding stands: at the start, or behind what `cache` holds, which goes on with it."""
+        layers: list[LayerCache] = []
+        for index, layer in enumerate(self.decoder_layers):
+            if cache is None:
+                layers.append(layer.begun(memory))
+                continue
+            source = cache.cross_attention_cache
+            if not cache.is_updated.get(index):
+                source.update(*layer.source_attention.keys_and_values(memory), index)
+                cache.is_updated[index] = True
+            kept: Any = source.layers[index]
+            own = HubTokenCache(cache.self_attention_cache, index)
+            layers.append(LayerCache((kept.keys, kept.values), own))
+        return DecoderState(layers, mask, 0 if cache is None else int(cache.get_seq_length()))
+
+
+class SourceReader:
+    """The encoder of a model as `generate` calls it; no module, since its parts are those of the model."""
+
+    main_input_name = "input_ids"
+
+    def __init__(self, model: HatcheryEncoderDecoderForSeq2SeqLM) -> None:
+        self.model = model
+
+    def __call__(self, *values: Any, **named: Any) -> BaseModelOutput:
+        """As `forward`."""
+        return self.forward(*values, **named)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> BaseModelOutput:
+        """What the decoder sees of the source, [B, S, D]. Raises ValueError when attention probabilities are asked for.
+
+        `hidden_states` are the embedding output and one state per layer, before the last norm.
+        """
+        model = self.model
+        if chosen(model, "output_attentions", output_attentions):
+            raise ValueError("output_attentions: the attention probabilities are never held as a whole")
+        with working_precision(model):
+            states = model.encoder(input_ids, None if attention_mask is None else attention_mask.bool())
+            memory = model.remembered(states[-1])
+        kept = tuple(states) if chosen(model, "output_hidden_states", output_hidden_states) else None
+        return BaseModelOutput(last_hidden_state=memory, hidden_states=kept)
