@@ -204,7 +204,7 @@ def test_dropout_depends_on_seed_step_and_place_in_the_global_batch_and_nothing_
     assert model(**batch).loss_sum.item() == losses[0]
 
 
-def kept_and_gradients(recomputed: bool) -> tuple[int, list[Tensor]]:
+def kept_and_gradients(recomputed: bool, precision: Precision) -> tuple[int, list[Tensor]]:
     """Numbers that are kept for the backward pass of one batch, and its gradients."""
     model, saved = make_model(dropout=0.2), 0
 
@@ -214,7 +214,7 @@ def kept_and_gradients(recomputed: bool) -> tuple[int, list[Tensor]]:
         return tensor
 
     optimizer = build_optimizer(model, OPTIMIZER)
-    with Engine(model, optimizer, 1.0, FP32, CPU, SINGLE_PROCESS, recomputed=recomputed) as engine:
+    with Engine(model, optimizer, 1.0, precision, CPU, SINGLE_PROCESS, recomputed=recomputed) as engine:
         engine.begin_step(seed=1, step=1, learning_rate=0.01)
         with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
             loss = engine.forward(make_batch(4, 0)).loss_sum
@@ -224,8 +224,10 @@ def kept_and_gradients(recomputed: bool) -> tuple[int, list[Tensor]]:
     return saved, found
 
 
-def test_layers_that_are_computed_again_give_the_same_numbers_and_keep_less() -> None:
-    (most, whole), (less, again) = kept_and_gradients(False), kept_and_gradients(True)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_layers_that_are_computed_again_give_the_same_numbers_and_keep_less(precision: str) -> None:
+    arithmetic = resolve_precision(precision, CPU)
+    (most, whole), (less, again) = (kept_and_gradients(recomputed, arithmetic) for recomputed in (False, True))
     assert less < most / 2
     assert all(torch.equal(one, other) for one, other in zip(whole, again, strict=True))
 
