@@ -40,6 +40,7 @@ MISTAKES = {
     "unknown data": ("suites/blimp.yaml", "data: blimp", "data: blump", "data: got 'blump', not under `data`"),
     "duplicate key": (DEMO, "corpus: demo", "corpus: demo\ncorpus: demo", "the key 'corpus' occurs twice"),
     "not YAML": (DEMO, "runs:", "runs: [", "demo.yaml:"),
+    "a tab": (DEMO, "runs:\n ", "runs:\n\t", "found character '\\t' that cannot start any token"),
     "override of the wrong type": (DEMO, "{steps: 0}", "{steps: none}", "runs.random.pretraining.steps: got 'none'"),
     "heads do not divide": ("models/ltg_mini.yaml", "heads: 4", "heads: 3", "expected a divisor of hidden_size (128)"),
     "unknown family": (

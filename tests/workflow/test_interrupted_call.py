@@ -27,7 +27,7 @@ def test_sigint_to_snakemake_alone_saves_the_pretraining_and_the_next_call_goes_
     experiment = folder / "config/experiments/tiny.yaml"
     text = experiment.read_text(encoding="utf-8")
     # Long enough to be met at work, short enough to be ended.
-    experiment.write_text(text.replace("  steps: 12\n", "  steps: 3000\n", 1), encoding="utf-8")
+    experiment.write_text(text.replace("  steps: 12\n", "  steps: 600\n", 1), encoding="utf-8")
     process = subprocess.Popen(
         [sys.executable, "-m", "snakemake", "--cores", "2", TARGET],
         cwd=folder,
@@ -39,7 +39,7 @@ def test_sigint_to_snakemake_alone_saves_the_pretraining_and_the_next_call_goes_
     )
     try:
         end = time.monotonic() + 300
-        while "3,000 steps to do" not in _log(folder):
+        while "600 steps to do" not in _log(folder):
             assert process.poll() is None and time.monotonic() < end, process.communicate(timeout=60)[0]
             time.sleep(0.05)
         os.kill(process.pid, signal.SIGINT)
@@ -48,7 +48,7 @@ def test_sigint_to_snakemake_alone_saves_the_pretraining_and_the_next_call_goes_
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 1
-    stopped = re.search(r"stopped by SIGINT after step (\d+) of 3000; a checkpoint is saved", output.splitlines()[-1])
+    stopped = re.search(r"stopped by SIGINT after step (\d+) of 600; a checkpoint is saved", output.splitlines()[-1])
     assert stopped is not None, output
     assert not (folder / TARGET).exists()
     again = snakemake(folder, "--cores", "2", TARGET)

@@ -47,6 +47,7 @@ class Project:
     def __init__(self, folder: str | Path = "config", overrides: Mapping[str, Any] | None = None) -> None:
         self.folder = Path(folder)
         self.overrides = dict(overrides or {})
+        self._names: dict[str, list[str]] = {}
         self._blocks: dict[tuple[str, str], dict[str, Any]] = {}
         self._experiments: dict[str, dict[str, Any]] = {}
         self._grids: dict[str, WithoutGrid] = {}
@@ -66,8 +67,10 @@ class Project:
 
     def names(self, kind: str) -> list[str]:
         """Sorted names of the blocks of a kind, one of FOLDERS; a file that no block may be called after is none."""
-        stems = (path.stem for path in (self.folder / FOLDERS[kind]).glob("*.yaml"))
-        return sorted(stem for stem in stems if is_name(stem))
+        if kind not in self._names:
+            stems = (path.stem for path in (self.folder / FOLDERS[kind]).glob("*.yaml"))
+            self._names[kind] = sorted(stem for stem in stems if is_name(stem))
+        return self._names[kind]
 
     def block(self, kind: str, name: str) -> dict[str, Any]:
         """The block of this kind and name, validated, with defaults.

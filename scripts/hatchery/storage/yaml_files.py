@@ -10,6 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.composer import Composer
+from yaml.constructor import SafeConstructor
+from yaml.cyaml import CParser
+from yaml.parser import Parser
+from yaml.reader import Reader
+from yaml.resolver import Resolver
+from yaml.scanner import Scanner
 
 from hatchery.errors import ConfigError
 
@@ -19,11 +26,13 @@ LONGEST_NUMBER = 1000
 """Characters of a number; Python refuses to read more than 4,300 digits."""
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader with the scalar rules of YAML 1.2, without duplicate keys and without an end of the recursion."""
+class _Rules(Composer, SafeConstructor, Resolver):
+    """Safe, with the scalar rules of YAML 1.2, without duplicate keys and without an end of the recursion."""
 
-    def __init__(self, stream: Any) -> None:
-        super().__init__(stream)
+    def __init__(self) -> None:
+        Composer.__init__(self)
+        SafeConstructor.__init__(self)
+        Resolver.__init__(self)
         self._depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
@@ -37,13 +46,13 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-_Loader.yaml_implicit_resolvers = {
+_Rules.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag in ("tag:yaml.org,2002:null",)]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?[0-9]+$"), list("-+0123456789"))
-_Loader.add_implicit_resolver(
+_Rules.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
+_Rules.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?[0-9]+$"), list("-+0123456789"))
+_Rules.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?$"),
     list("-+.0123456789"),
@@ -78,9 +87,34 @@ def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[
     return mapping
 
 
-_Loader.add_constructor("tag:yaml.org,2002:int", _construct_integer)
-_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
-_Loader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
+_Rules.add_constructor("tag:yaml.org,2002:int", _construct_integer)
+_Rules.add_constructor("tag:yaml.org,2002:float", _construct_float)
+_Rules.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
+
+
+class _Loader(_Rules, CParser):
+    """Parses with libyaml, five times as fast as Python does; PyYAML's wheels have it."""
+
+    def __init__(self, stream: str) -> None:
+        CParser.__init__(self, stream)
+        _Rules.__init__(self)
+
+
+class _Explainer(_Rules, Reader, Scanner, Parser):
+    """Parses in Python, and says better what is wrong: which character, and what was found instead."""
+
+    def __init__(self, stream: str) -> None:
+        Reader.__init__(self, stream)
+        Scanner.__init__(self)
+        Parser.__init__(self)
+        _Rules.__init__(self)
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError:
+        return yaml.load(text, Loader=_Explainer)
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
@@ -90,7 +124,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     try:
-        value = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        value = _loaded(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
