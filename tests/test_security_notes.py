@@ -3,6 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+from yaml.constructor import SafeConstructor
+
+from hatchery.errors import ConfigError
+from hatchery.storage.yaml_files import _Explainer, _Loader, read_yaml
+
 
 def test_every_file_that_the_security_notes_name_exists(repository: Path) -> None:
     text = (repository / "SECURITY.md").read_text(encoding="utf-8")
@@ -18,9 +24,20 @@ def test_models_of_others_run_no_code_as_the_security_notes_say(repository: Path
     assert '"trust_remote_code": False' in sources["transformers_model.py"]
     for name, text in sources.items():
         assert not re.search(r"allow_pickle=True|weights_only=False|unsafe_load|full_load", text), name
-        assert "yaml.load(" not in text or ("Loader=_Loader" in text and "class _Loader(yaml.SafeLoader)" in text), name
+        assert "yaml.load(" not in text or name == "yaml_files.py", name
         for call in re.findall(r"torch\.load\([^)]*\)", text):
             assert "weights_only=True" in call, name
+
+
+def test_yaml_makes_no_objects_as_the_security_notes_say(tmp_path: Path) -> None:
+    for loader in (_Loader, _Explainer):
+        assert issubclass(loader, SafeConstructor)
+        assert set(loader.yaml_constructors) == set(SafeConstructor.yaml_constructors)
+    path = tmp_path / "evil.yaml"
+    for tag in ("object/apply:os.getcwd []", "name:os.getcwd ''", "object:os.PathLike {}", "module:os ''"):
+        path.write_text(f"a: !!python/{tag}\n", encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"evil\.yaml:1: could not determine a constructor for the tag"):
+            read_yaml(path)
 
 
 def test_pages_forbid_scripts_as_the_security_notes_say(repository: Path) -> None:
