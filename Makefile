@@ -5,7 +5,7 @@ SHELL := /bin/sh
 
 # The Python that makes .venv; empty: the first of python3.11, python3 and python that is a Python 3.11.
 PYTHON ?=
-CORES ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+CORES ?= $(shell env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 EXPERIMENT ?= demo
 PYTEST_OPTIONS ?=
 # The paths that snakefmt formats.

@@ -11,7 +11,7 @@ import pytest
 
 from hatchery.config.reserved import RESERVED
 
-TOOLS = ("sh", "sed", "awk", "nproc")
+TOOLS = ("sh", "sed", "awk", "env", "nproc")
 
 
 @pytest.fixture(scope="module")
