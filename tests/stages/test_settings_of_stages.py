@@ -39,8 +39,8 @@ def test_paths_and_descriptions_belong_to_no_result(project: Project) -> None:
     for stage, wildcards in [
         ("convert_corpus", {"corpus": "real_small"}),
         ("score_minimal_pairs", {"suite": "blimp_sample"}),
-        ("finetune", {"experiment": "real_small", "task": "rte"}),
-        ("pretrain", {"experiment": "real_small", "run": "ltg_bert-s42"}),
+        ("finetune", {"experiment": "real_tasks", "task": "rte"}),
+        ("pretrain", {"experiment": "real_tasks", "run": "ltg_bert-s42"}),
     ]:
         text = stage_settings(project, stage, **wildcards)
         assert "shared" not in text
