@@ -1,7 +1,5 @@
 """The engine computes what a plain torch loop computes, however a batch is cut, and starts without compiling."""
 
-import platform
-import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -23,7 +21,7 @@ from hatchery.pretraining.data_order import Phase, epoch_permutation
 from hatchery.pretraining.engine import Engine, Update, deepspeed_configuration, recompute_layers_
 from hatchery.pretraining.parameter_groups import build_optimizer
 from hatchery.pretraining.precision import LossScaler, Precision, resolve_precision
-from hatchery.pretraining.processes import prepare_device, sum_over_processes
+from hatchery.pretraining.processes import sum_over_processes
 from hatchery.pretraining.settings import OptimizerSettings
 from hatchery.pretraining.topology import SINGLE_PROCESS, Topology
 from hatchery.tokenization.special_tokens import UNLABELLED
@@ -435,13 +433,3 @@ def test_starting_compiles_nothing_says_nothing_and_leaves_neither_threads_nor_t
     assert result.returncode == 0, result.stderr
     assert result.stdout == "" and result.stderr == ""
     assert list(home.iterdir()) == []
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left as they are")
-def test_a_process_on_the_cpu_gets_the_memory_of_freed_tensors_again_without_fresh_pages() -> None:
-    prepare_device(CPU, None)
-    torch.ones(2**24)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    torch.ones(2**24)
-    # 64 MiB are 16,384 pages.
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 1000

@@ -28,12 +28,13 @@ WATCH = "HATCHERY_TESTS_WATCH"
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 STATUS = struct.Struct("i")
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
-# Beside what the scripts import at once: what they, and the Snakefile, import when they need it.
+# Beside the scripts and the library, what these, and Snakemake, import when they need it.
 LOADED = (
-    *("transformers", "scipy.special", "scipy.stats", "snakemake.api", "snakemake.cli"),
-    *("hatchery.corpora.punkt", "hatchery.modeling.language_model", "hatchery.planning.planned_work"),
-    *("hatchery.planning.workflow", "hatchery.running.call"),
+    *("transformers", "scipy.special", "scipy.stats"),
+    *("snakemake.api", "snakemake.cli", "snakemake.profiles", "snakemake.report"),
 )
+# Not loaded, since few processes need it and every fork would copy its memory.
+LARGE = ("hatchery.export.modeling_", "hatchery.export.transformers_classes", "hatchery.sources.hub")
 # Settings of Python that change nothing that a test sees, and the Makefile's variable, which is none.
 HARMLESS = {"PYTHON", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 
@@ -171,13 +172,20 @@ def _server() -> tuple[Path, Path]:
 def _load() -> None:
     import gc
     import importlib
+    import pkgutil
     import runpy
+
+    import torch
 
     sys.path[0] = str(SCRIPTS)
     for name in LOADED:
         importlib.import_module(name)
     for script in sorted(SCRIPTS.glob("*.py")):
         runpy.run_path(str(script), run_name="imported")
+    for module in pkgutil.walk_packages([str(SCRIPTS / "hatchery")], "hatchery."):
+        if not module.name.startswith(LARGE):
+            importlib.import_module(module.name)
+    importlib.import_module("hatchery.pretraining.processes").import_deepspeed(torch.device("cpu"))
     # Collecting garbage would copy the memory that children share.
     gc.collect()
     gc.freeze()

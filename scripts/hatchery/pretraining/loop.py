@@ -17,6 +17,7 @@ from hatchery.pretraining.batches import StepBatch
 from hatchery.pretraining.divergences import is_logged
 from hatchery.pretraining.early_stopping import EarlyStopping
 from hatchery.pretraining.engine import Engine
+from hatchery.pretraining.kept_memory import KeptMemory
 from hatchery.pretraining.loader import BatchLoader
 from hatchery.pretraining.measures import LossAverage, Measured, StepMeasures, divisors, loss_of, sums_of
 from hatchery.pretraining.objective import Development, Objective
@@ -61,6 +62,7 @@ def train(
         loader.from_step(record.position.step) as batches,
     ):
         early = settings.objective.early_evaluations_at(settings.evaluation_interval_steps)
+        kept = KeptMemory()
         measures = StepMeasures(settings.loss_average, engine.topology, engine.device, objective.columns)
         if record.position.step == 0:
             scored = development.score(engine).row() if development and 0 in early else {}
@@ -101,6 +103,7 @@ def train(
                 rows[-1] |= scores
                 for row in rows:
                     record.append(row)
+                kept.bound()
                 must_stop = any(measured.stop for measured in read) and not is_last
                 if saves or must_stop or is_last:
                     record.checkpoint(engine)

@@ -5,7 +5,6 @@ cannot clash over a port. Several processes meet at the address that the topolog
 Whoever loses the others says so in one line with its rank, and nobody waits for a dead process for long.
 """
 
-import ctypes
 import gc
 import importlib
 import logging
@@ -24,6 +23,7 @@ from torch import Tensor
 
 from hatchery.errors import ConfigError, HatcheryError, TrainingError, first_line
 from hatchery.modeling.moving import moved
+from hatchery.pretraining.kept_memory import keep_freed_memory
 from hatchery.pretraining.topology import Topology
 
 # Long enough for the first process to verify or write a large checkpoint while the others wait, and no longer: where a
@@ -33,8 +33,6 @@ COLLECTIVE_TIMEOUT = timedelta(minutes=10)
 _LOST = re.compile(
     r"\b(gloo|nccl|TCPStore|socket|connection (closed|reset|refused)|broken pipe|timed out|wait timeout)\b", re.I
 )
-# Options of glibc's mallopt: pieces that are mapped by themselves, what may lie free at the end, what is added at once.
-_MMAP_MAX, _TRIM_THRESHOLD, _TOP_PAD = -4, -1, -2
 # The first process announces whether there is anything to train.
 _ANNOUNCEMENT, _RECEIVED = "hatchery/announcement", "hatchery/received"
 
@@ -71,18 +69,6 @@ def prepare_device(device: torch.device, threads: int | None, compiled: bool = F
         keep_freed_memory()
     else:
         torch.cuda.set_device(device)
-
-
-def keep_freed_memory() -> None:
-    """Let the C library keep what tensors free for those of the next step, instead of handing it back to the kernel.
-
-    It maps large tensors one by one and unmaps them when they are freed, so that a step meets 100,000 fresh pages and
-    has them all zeroed: a seventh of its time in bf16. Other libraries than glibc are left as they are.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        for option, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, 2**31 - 1), (_TOP_PAD, 2**26)):
-            mallopt(option, value)
 
 
 def import_deepspeed(device: torch.device) -> Any:

@@ -1,0 +1,64 @@
+"""What tensors free is kept for the next ones, until a process has grown too much by it."""
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hatchery.pretraining.kept_memory import GROWTH
+
+pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left as they are")
+KEEPS = """
+import resource, sys
+sys.path.insert(0, sys.argv[1])
+import torch
+from hatchery.pretraining.processes import prepare_device
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+prepare_device(torch.device("cpu"), None)
+torch.ones(2**24)
+before = faults()
+torch.ones(2**24)
+print(faults() - before)
+"""
+GROWS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import torch
+from hatchery.pretraining.kept_memory import KeptMemory, keep_freed_memory
+from hatchery.runs.speed import memory_mib
+
+def resident():
+    return memory_mib(torch.device("cpu")).current
+
+keep_freed_memory()
+kept = KeptMemory()
+print(kept.bound(), resident())
+tensors = [torch.ones(2**26 + step) for step in range(4)]
+del tensors
+print(resident())
+print(kept.bound(), resident())
+print(kept.bound())
+"""
+
+
+def run(code: str, repository: Path) -> list[str]:
+    """What `code` prints in a process of its own: threads other than the first have memory of another kind."""
+    command = [sys.executable, "-c", code, str(repository / "scripts")]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_a_process_on_the_cpu_gets_the_memory_of_freed_tensors_again_without_fresh_pages(repository: Path) -> None:
+    (faults,) = run(KEEPS, repository)
+    # 64 MiB are 16,384 pages.
+    assert int(faults) < 1000
+
+
+def test_memory_goes_back_when_a_process_has_grown_and_only_then(repository: Path) -> None:
+    first, start, grown, second, end, third = run(GROWS, repository)
+    assert (first, second, third) == ("False", "True", "False")
+    assert float(grown) > GROWTH * float(start) > float(end)
