@@ -103,7 +103,6 @@ def train(
                 rows[-1] |= scores
                 for row in rows:
                     record.append(row)
-                kept.bound()
                 must_stop = any(measured.stop for measured in read) and not is_last
                 if saves or must_stop or is_last:
                     record.checkpoint(engine)
@@ -116,6 +115,7 @@ def train(
                     sum_over_processes([0.0], engine.device)
                     raise interruption
             request.step_finished()
+            kept.step_finished()
             if is_last:
                 if stopping is not None and done < settings.steps:
                     record.note(f"stopped early after step {done:,}: {stopping.reason}")
