@@ -224,12 +224,15 @@ def _serve(place: str) -> list[str]:
                 _tell_end(key.fd, *key.data)
                 continue
             connection, _ = listener.accept()
+            streams: list[int] = []
             try:
                 content, streams, _, _ = socket.recv_fds(connection, STATUS.size, 3)
                 words = _receive(connection, STATUS.unpack(content)[0])
             except (OSError, struct.error):
                 # Who asked was killed meanwhile.
                 connection.close()
+                for stream in streams:
+                    os.close(stream)
                 continue
             child = os.fork()
             if child == 0:
