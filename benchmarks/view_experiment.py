@@ -87,7 +87,7 @@ def fill(layout: Workflow) -> None:
         write(Path(manifest).parent, card, {}, {}, {"train": sizes})
     digests: dict[str, str] = {}
     for name, path in layout.pretrained(NAME).items():
-        settings = json.loads(stage_of("pretrain").canonical_settings(project, experiment=NAME, cell=name))
+        settings = json.loads(stage_of("pretrain").canonical_settings(project, experiment=NAME, run=name))
         config = {**settings["model"], "vocab_size": 6144, "sentence_pair_head": False, "vocabulary_bias": True}
         layers = int(config["num_hidden_layers"])
         rows = [

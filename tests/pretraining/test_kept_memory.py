@@ -19,11 +19,19 @@ from hatchery.pretraining.processes import prepare_device
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
+def step():
+    states = [torch.ones(2**20)]
+    for _ in range(8):
+        states.append(states[-1] * 1.0)
+
 prepare_device(torch.device("cpu"), None)
-torch.ones(2**24)
+# The first steps take what later ones keep.
+for _ in range(20):
+    step()
 before = faults()
-torch.ones(2**24)
-print(faults() - before)
+for _ in range(20):
+    step()
+print((faults() - before) / 20)
 """
 GROWS = """
 import sys
@@ -62,8 +70,8 @@ def run(code: str, repository: Path) -> list[str]:
 
 def test_a_process_on_the_cpu_gets_the_memory_of_freed_tensors_again_without_fresh_pages(repository: Path) -> None:
     (faults,) = run(KEEPS, repository)
-    # 64 MiB are 16,384 pages.
-    assert int(faults) < 1000
+    # The tensors of a step have 9,216 pages; 8,161 of them are fresh in every step where nothing is kept.
+    assert float(faults) < 500
 
 
 def test_memory_goes_back_when_a_process_has_grown_and_only_then(repository: Path) -> None:

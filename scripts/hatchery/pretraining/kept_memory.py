@@ -1,9 +1,9 @@
 """Memory that tensors have freed, on the CPU: kept for those of the next step, as long as that does not take too much.
 
 The C library maps large tensors one by one and unmaps them when they are freed, so that a step meets 100,000 fresh
-pages and has them all zeroed: a seventh of its time in bf16. Kept memory falls to pieces in time, since no two batches
-without padding are of one size; now and then it has to go back as a whole. Other libraries than glibc are left as they
-are.
+pages and has them all zeroed: a seventh of its time in bf16. Kept memory falls to pieces in time, since small objects
+are cut out of it and no two batches without padding are of one size; now and then it has to go back as a whole. Other
+libraries than glibc are left as they are.
 """
 
 import ctypes
