@@ -197,7 +197,8 @@ def _killed_and_resumed(bench: Bench) -> Row:
             until = time.monotonic() + 120
             while not list((folder / "killed" / "checkpoints").glob("*/step_*")):
                 if running["killed"].poll() is not None or time.monotonic() > until:
-                    raise RuntimeError("no checkpoint was written before the run ended")
+                    said = _last_line(folder / "killed" / "log")
+                    raise RuntimeError(f"no checkpoint was written before the run ended, which said: {said}")
                 time.sleep(0.01)
             running["killed"].kill()
             if running["killed"].wait() != -signal.SIGKILL:

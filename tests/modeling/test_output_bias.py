@@ -14,12 +14,12 @@ from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_bias import (
-    VocabularyHead,
     check_output_bias,
     output_bias,
     output_weight,
     scale_output_weight_,
     set_output_bias_,
+    vocabulary_head,
 )
 from hatchery.modeling.output_prior import entropy, log_prior, marginal_bias, smoothed_distribution
 from hatchery.modeling.output_report import language_model_measures, output_measures
@@ -71,7 +71,7 @@ def first_loss(model: LanguageModel, batch: dict[str, torch.Tensor]) -> float:
 
 def test_the_heads_of_the_language_model_offer_what_a_prior_needs(untied, make_model) -> None:
     tied, own = make_model().head, untied().head
-    assert isinstance(tied, VocabularyHead) and isinstance(own, VocabularyHead)
+    assert vocabulary_head(tied) is tied and vocabulary_head(own) is own
     assert output_weight(tied) is None and output_weight(own).shape == (VOCAB_SIZE, 96)
     assert output_bias(make_model(vocabulary_bias=False).head) is None
 

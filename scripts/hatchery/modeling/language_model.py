@@ -15,6 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from hatchery.modeling.bf16_on_cpu.blocks import in_bf16_on_cpu
+from hatchery.modeling.bf16_on_cpu.loss import cross_entropy_in_blocks
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of
 from hatchery.modeling.layer_weighting import LayerWeighting
@@ -83,9 +85,13 @@ class LanguageModel(nn.Module):
             firsts = torch.arange(len(input_ids), device=input_ids.device) * input_ids.shape[1]
             rows = torch.cat([labelled, firsts])
         hidden = self.encoder.hidden_at(input_ids, attention_mask, rows)
-        logits = full_precision(self.logits_at(hidden[: len(labelled)]))
-        loss_sum = F.cross_entropy(logits, targets, reduction="sum")
-        n_correct = (logits.detach().argmax(dim=-1) == targets).sum()
+        logits = self.logits_at(hidden[: len(labelled)])
+        if logits.dtype == torch.bfloat16 and in_bf16_on_cpu(logits):
+            loss_sum, n_correct = cross_entropy_in_blocks(logits, targets)
+        else:
+            logits = full_precision(logits)
+            loss_sum = F.cross_entropy(logits, targets, reduction="sum")
+            n_correct = (logits.detach().argmax(dim=-1) == targets).sum()
         output = LanguageModelOutput(loss_sum, torch.full_like(n_correct, len(targets)), n_correct)
         if pair_labels is None:
             return output

@@ -6,7 +6,7 @@ initialiser, weight tying or loading does afterwards does not go unnoticed: `che
 """
 
 import math
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from hatchery.modeling.initialisation import normal_
 WeightScale = float | Literal["own", "unit", "centred", "frobenius"]
 
 
-@runtime_checkable
 class VocabularyHead(Protocol):
     """What a language-model head offers, so that its output layer can be given a prior."""
 
@@ -36,10 +35,11 @@ OutputLayer = nn.Linear | VocabularyHead
 
 def vocabulary_head(head: nn.Module) -> VocabularyHead:
     """`head` as one that can be given a prior. Raises ModelError if it does not offer what that takes."""
-    if not isinstance(head, VocabularyHead):
+    # One by one: from Python 3.12 on, isinstance with a protocol does not see the parameters of a module.
+    if not all(hasattr(head, name) for name in ("vocabulary_bias", "vocabulary_weight", "features")):
         expected = "vocabulary_bias, vocabulary_weight and features"
         raise ModelError(f"output_bias: {type(head).__name__} is no language-model head, expected {expected}")
-    return head
+    return cast(VocabularyHead, head)
 
 
 def output_bias(layer: OutputLayer) -> Tensor | None:

@@ -1,53 +1,14 @@
-"""What a training step in bf16 does on the processor beside the matrix products, in fewer passes over memory.
-
-There the products run several times as fast as in fp32, so what stands between them decides. Each function here does
-for one block of rows or sequences, while it lies in the cache, all that would otherwise be passes over whole tensors;
-what it keeps for the backward pass is bf16. The numbers are those of the modules under autocast but for roundings to
-bf16: norms, softmax and losses compute in fp32. benchmarks/training_step.py measures it.
-"""
+"""The attention of LTG-BERT's family, one block of sequences at a time."""
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from hatchery.modeling.bf16_on_cpu.blocks import BF16, blocks
 from hatchery.modeling.ltg.relative_positions import PositionIndices
-from hatchery.modeling.numerics import Dropout, LayerNorm, kept_by_dropout, rounded_probability
-
-BF16 = torch.bfloat16
-NORM_INPUT = [True, False, False]
-LINEAR, CUBIC = math.sqrt(8 / math.pi), 0.044715 * math.sqrt(8 / math.pi)
-BLOCK = 2**18
-"""Elements of a block: a few tensors of it, in fp32, lie in the second-level cache of a core."""
-
-
-def in_bf16_on_cpu(tensor: Tensor) -> bool:
-    """Whether products of `tensor` are in bf16 by autocast, on the processor, and not only traced for a compiler."""
-    return (
-        tensor.device.type == "cpu"
-        and torch.is_autocast_enabled("cpu")
-        and torch.get_autocast_dtype("cpu") == BF16
-        and not torch.compiler.is_compiling()
-    )
-
-
-def _blocks(rows: int, row_size: int) -> Iterator[slice]:
-    step = max(1, BLOCK // row_size)
-    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
-
-
-def norm_for_product(norm: LayerNorm, values: Tensor) -> Tensor:
-    """`norm` of `values` [..., D], to be read by products alone: cast once for all of them."""
-    normalised = norm(values)
-    return normalised.to(BF16) if in_bf16_on_cpu(normalised) else normalised
-
-
-def gated_norm(projected: Tensor, eps: float) -> Tensor:
-    """norm(value * gelu(gate)) [..., I] of `projected` [..., 2 I], value and gate side by side; all in bf16."""
-    normalised: Tensor = _GatedNorm.apply(projected, eps)
-    return normalised
+from hatchery.modeling.numerics import Dropout, kept_by_dropout, rounded_probability
 
 
 def attend_in_blocks(
@@ -86,48 +47,11 @@ def attend_in_blocks(
     return context
 
 
-class _GatedNorm(torch.autograd.Function):
-    """GELU(x) is x * sigmoid(x (a + b x^2)), the tanh approximation in other words: torch's takes twice as long."""
-
-    @staticmethod
-    def forward(ctx: Any, projected: Tensor, eps: float) -> Tensor:
-        size = projected.shape[-1] // 2
-        rows = projected.reshape(-1, 2 * size)
-        ones = torch.ones(size)
-        normalised, gated, slope = torch.empty((3, len(rows), size), dtype=BF16).unbind(0)
-        mean, deviation = torch.empty((2, len(rows), 1)).unbind(0)
-        for block in _blocks(len(rows), size):
-            value, gate = rows[block].chunk(2, dim=-1)
-            gate = gate.float()
-            square = gate.square()
-            opened = (square * CUBIC).add_(LINEAR).mul_(gate).sigmoid_()
-            growth = square.mul_(3 * CUBIC).add_(LINEAR).mul_(gate)
-            slope[block] = torch.ops.aten.sigmoid_backward(growth, opened).add_(opened)
-            gated[block] = gate.mul_(opened)
-            inner = gated[block] * value
-            normalised[block], mean[block], deviation[block] = torch.native_layer_norm(inner, (size,), ones, None, eps)
-        ctx.save_for_backward(projected, gated, slope, mean, deviation)
-        return normalised.view(*projected.shape[:-1], size)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        projected, gated, slope, mean, deviation = ctx.saved_tensors
-        size = gradient.shape[-1]
-        rows, gradient = projected.reshape(-1, 2 * size), gradient.reshape(-1, size)
-        ones = torch.ones(size)
-        result = torch.empty_like(rows)
-        for block in _blocks(len(rows), size):
-            value = rows[block, :size]
-            inner = torch.ops.aten.native_layer_norm_backward(
-                gradient[block], gated[block] * value, (size,), mean[block], deviation[block], ones, None, NORM_INPUT
-            )[0]
-            torch.mul(inner, gated[block], out=result[block, :size])
-            torch.mul(inner.mul_(value), slope[block], out=result[block, size:])
-        return result.view(projected.shape), None
-
-
 class _Attention(torch.autograd.Function):
-    """Heads first within a block: [H * c, T, ...] for c sequences, so that one table serves them all in one product."""
+    """Heads first within a block: [H * c, T, ...] for c sequences, so that one table serves them all in one product.
+
+    Scores and what is looked up lie in the same memory for all blocks, which stays in the cache.
+    """
 
     @staticmethod
     def forward(
@@ -146,26 +70,28 @@ class _Attention(torch.autograd.Function):
         batch, length, _ = value.shape
         context = torch.empty_like(value)
         probabilities = torch.empty((n_heads * batch, length, length), dtype=BF16)
-        for block in _blocks(batch, n_heads * length**2):
+        work = _Work(batch, n_heads, length)
+        for block in work.blocks:
             query, key = _heads(query_key[block], n_heads, 2)
             query *= scale
-            scores = torch.bmm(query, key.transpose(1, 2)).float()
+            scores, looked_up, half = work.of(query)
+            scores.copy_(torch.bmm(query, key.transpose(1, 2), out=half))
             if indices is not None and position_key is not None and position_query is not None:
                 # Looked up in fp32, which the processor does several times as fast.
-                flat = scores.view(len(scores), -1)
+                flat, looked_up = scores.view(len(scores), -1), looked_up.view(len(scores), -1)
                 by_bucket = _times_table(query, position_key).float().view(len(flat), -1)
-                flat += by_bucket.index_select(1, indices.by_query)
+                flat += torch.index_select(by_bucket, 1, indices.by_query, out=looked_up)
                 by_bucket = _times_table(key, position_query * scale).float().view(len(flat), -1)
-                flat += by_bucket.index_select(1, indices.by_key)
+                flat += torch.index_select(by_bucket, 1, indices.by_key, out=looked_up)
             if mask is not None:
                 hidden = ~mask[block].transpose(0, 1)
                 scores.view(n_heads, -1, length, length).masked_fill_(hidden, torch.finfo(torch.float32).min)
             found = probabilities[block.start * n_heads : block.stop * n_heads]
-            found.copy_(torch.softmax(scores, dim=-1))
+            found.copy_(torch.softmax(scores, dim=-1, out=scores))
             if mask is not None and bool(hidden.all(dim=-1).any()):
                 # Of a query that may attend to nothing: no gradient reaches what is hidden.
                 found.view(n_heads, -1, length, length).masked_fill_(hidden, 0)
-            weighted = torch.bmm(_where_kept(found, kept, block), _heads(value[block], n_heads)[0])
+            weighted = torch.bmm(_where_kept(found, kept, block, half), _heads(value[block], n_heads)[0])
             _join([weighted], context[block], kept_scale)
         ctx.save_for_backward(query_key, value, position_key, position_query, probabilities, kept)
         ctx.indices, ctx.n_heads, ctx.scale, ctx.kept_scale = indices, n_heads, scale, kept_scale
@@ -180,17 +106,19 @@ class _Attention(torch.autograd.Function):
         table_gradients: list[Any] = [
             None if table is None else torch.zeros(table.shape) for table in (position_key, position_query)
         ]
-        for block in _blocks(batch, n_heads * length**2):
+        work = _Work(batch, n_heads, length)
+        for block in work.blocks:
             query, key = _heads(query_key[block], n_heads, 2)
             query *= scale
+            scores, as_found, half = work.of(query)
             context = _heads(gradient[block], n_heads)[0].mul_(ctx.kept_scale)
             found = probabilities[block.start * n_heads : block.stop * n_heads]
-            weighted = torch.bmm(_where_kept(found, kept, block).transpose(1, 2), context)
+            weighted = torch.bmm(_where_kept(found, kept, block, half).transpose(1, 2), context)
             _join([weighted], value_gradient[block])
-            found_gradient = torch.bmm(context, _heads(value[block], n_heads)[0].transpose(1, 2))
-            found_gradient = _where_kept(found_gradient, kept, block).float()
-            scores = torch._softmax_backward_data(found_gradient, found.float(), -1, torch.float32)
-            products = scores.to(BF16)
+            torch.bmm(context, _heads(value[block], n_heads)[0].transpose(1, 2), out=half)
+            scores.copy_(_where_kept(half, kept, block, half))
+            torch._softmax_backward_data(scores, as_found.copy_(found), -1, torch.float32, grad_input=scores)
+            products = half.copy_(scores)
             query_gradient, key_gradient = torch.bmm(products, key), torch.bmm(products.transpose(1, 2), query)
             if indices is not None:
                 flat = scores.view(len(scores), -1)
@@ -204,6 +132,19 @@ class _Attention(torch.autograd.Function):
         if indices is not None:
             table_gradients = [table_gradients[0].to(BF16), table_gradients[1].mul_(scale).to(BF16)]
         return query_key_gradient, value_gradient, *table_gradients, *(None,) * 6
+
+
+class _Work:
+    """The blocks of a batch, and memory for the scores of one: twice in fp32 and once in bf16."""
+
+    def __init__(self, batch: int, n_heads: int, length: int) -> None:
+        self.blocks = list(blocks(batch, n_heads * length**2))
+        largest = n_heads * max((block.stop - block.start for block in self.blocks), default=0)
+        self._tensors = [torch.empty((largest, length, length), dtype=dtype) for dtype in (None, None, BF16)]
+
+    def of(self, heads: Tensor) -> list[Tensor]:
+        """The part of the memory that `heads` [H * c, T, d] need: [H * c, T, T] each."""
+        return [tensor[: len(heads)] for tensor in self._tensors]
 
 
 def _heads(projected: Tensor, n_heads: int, n: int = 1) -> Tensor:
@@ -222,12 +163,14 @@ def _join(parts: list[Tensor], joined: Tensor, scale: float = 1.0) -> None:
         torch.mul(heads, scale, out=there.unflatten(-1, (n_heads, -1)))
 
 
-def _where_kept(heads: Tensor, kept: Tensor | None, block: slice) -> Tensor:
-    """`heads` bf16 [H * c, T, T] where all bits of `kept` int16 [B, H, T, T] are set, and 0 where none is."""
+def _where_kept(heads: Tensor, kept: Tensor | None, block: slice, out: Tensor) -> Tensor:
+    """`heads` bf16 [H * c, T, T] where all bits of `kept` int16 [B, H, T, T] are set, and 0 where none is, in `out`."""
     if kept is None:
         return heads
     there = kept[block].transpose(0, 1)
-    return (heads.view(torch.int16).view(there.shape) & there).view(torch.bfloat16).view_as(heads)
+    bits, result = (tensor.view(torch.int16).view(there.shape) for tensor in (heads, out))
+    torch.bitwise_and(bits, there, out=result)
+    return out
 
 
 def _times_table(vectors: Tensor, table: Tensor) -> Tensor:
