@@ -107,7 +107,8 @@ MISTAKES = {
         DEMO,
         "{mask_probability: 0.4}",
         "{task: causal}",
-        "objective.task: got 'causal', expected masked in an experiment with finetuning.tasks",
+        "objective.task: got 'causal', expected masked where the head of a task (demo_acceptability) reads the first "
+        "token, which has seen nothing in a causal model: say finetuning.head_options: {pooling: last_token}",
     ),
     "a start without a place": (
         DEMO,

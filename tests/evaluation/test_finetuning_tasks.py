@@ -48,11 +48,11 @@ def settings(task, **protocol):
 
 @pytest.fixture
 def run(model_manifest, make_source, json_lines, tmp_path):
-    def run_stage(configuration, files, name="out", **runtime):
+    def run_stage(configuration, files, name="out", model=model_manifest, **runtime):
         source = make_source({key: rows if isinstance(rows, str) else json_lines(rows) for key, rows in files.items()})
         output = tmp_path / name / "manifest.json"
         sources = {"demo": source.manifest}
-        finetune(configuration, {**RUNTIME, **runtime}, model_manifest, sources, None, tmp_path / "c", output)
+        finetune(configuration, {**RUNTIME, **runtime}, model, sources, None, tmp_path / "c", output)
         return tmp_path / name
 
     return run_stage
@@ -61,6 +61,36 @@ def run(model_manifest, make_source, json_lines, tmp_path):
 def values(folder):
     with (folder / "results.csv").open() as handle:
         return {row["metric"]: float(row["value"]) for row in csv.DictReader(handle)}
+
+
+def test_a_causal_model_learns_from_its_last_token_and_not_from_its_first(run, make_model_manifest):
+    model, files = (
+        make_model_manifest(causal=True),
+        {"train.jsonl": about_dogs(96, 0), "validation.jsonl": about_dogs(48, 1)},
+    )
+    found = {}
+    for pooling in ("last_token", "first_token"):
+        head = {"kind": "sequence_classification", "options": {"pooling": pooling}}
+        task = {"fields": ["sentence"], "labels": ["dogs", "none"], "metrics": ["accuracy"], "head": head}
+        found[pooling] = values(run(settings(task), files, pooling, model))["accuracy"]
+    assert found["last_token"] > 0.9
+    # The same for all texts, so right for one of the labels at most.
+    rows = about_dogs(48, 1)
+    share = sum(row["label"] == "dogs" for row in rows) / len(rows)
+    assert found["first_token"] in (pytest.approx(share), pytest.approx(1 - share))
+
+
+def about_dogs(n, seed):
+    """Texts of several lengths; the label says whether they are about dogs."""
+    random = np.random.default_rng(seed)
+    made = []
+    for _ in range(n):
+        dogs = bool(random.integers(2))
+        adjectives = " ".join(["old"] * int(random.integers(1, 4)))
+        made.append(
+            {"sentence": f"The {adjectives} {'dogs' if dogs else 'house'} .", "label": "dogs" if dogs else "none"}
+        )
+    return made
 
 
 def copa(n, seed):

@@ -97,6 +97,14 @@ class SummarySettings(Settings):
 
 
 @dataclass(frozen=True)
+class RegularisedStart(Settings):
+    """For how many steps a training was kept away from the unigram distribution first, and how strongly; 0: not."""
+
+    penalty: float
+    steps: int
+
+
+@dataclass(frozen=True)
 class FigureSettings(Settings):
     """What one figure of an experiment shows; `figure` and `version` are those of the registry of figures."""
 
@@ -113,6 +121,8 @@ class FigureSettings(Settings):
     without: tuple[str, ...] = ()
     # Of many models, the set of each that a grid made, as people read it.
     sets: dict[str, str] = field(default_factory=dict)
+    # Models that were kept away from the unigram distribution first, and those that they are compared with.
+    regularised: dict[str, RegularisedStart] = field(default_factory=dict)
 
 
 def models_in_order(runs: Iterable[SeededRun]) -> list[str]:

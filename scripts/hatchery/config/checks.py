@@ -18,7 +18,7 @@ from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.own_text import check_own_text
 from hatchery.config.paper_tables import VALUES, check_paper_tables, check_published_rows
-from hatchery.config.protocols import resolve_protocol
+from hatchery.config.protocols import reads_first_token, resolve_protocol
 from hatchery.errors import ConfigError
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.pretraining.settings import PretrainingSettings, require_zero_stage
@@ -98,12 +98,15 @@ def _check_run(experiment: dict[str, Any], run: str, model: Mapping[str, Any], w
             f"{place}: output_bias.weight_scale: got {scale!r}, expected own: the output matrix of this model is its "
             "word embedding (tie_word_embeddings), which must keep its scale"
         )
-    if pretraining["objective"]["task"] == "causal" and experiment["finetuning"]["tasks"]:
-        raise ConfigError(
-            f"{place}: objective.task: got 'causal', expected masked in an experiment with finetuning.tasks: "
-            "their heads read the first token, which has seen nothing in a causal model; put causal models in an "
-            "experiment of their own"
-        )
+    if pretraining["objective"]["task"] == "causal":
+        finetuning = experiment["finetuning"]
+        for task in finetuning["tasks"]:
+            if reads_first_token(finetuning, blocks.block("task", task)["head"]):
+                raise ConfigError(
+                    f"{place}: objective.task: got 'causal', expected masked where the head of a task ({task}) reads "
+                    "the first token, which has seen nothing in a causal model: say "
+                    "finetuning.head_options: {pooling: last_token}"
+                )
     stage = blocks.config["compute"]["zero_stage"]
     require_zero_stage(f"{place}: compute.zero_stage", stage, build(PretrainingSettings, pretraining, place))
     micro = blocks.config["compute"]["micro_batch_size"]

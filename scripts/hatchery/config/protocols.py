@@ -1,4 +1,4 @@
-"""How an experiment fine-tunes on a task: a named protocol, the experiment's changes, the task's changes.
+"""How an experiment fine-tunes on a task: a named protocol, the experiment's changes, the task's changes; and the head.
 
 Later ones win, key by key. A task that names a base of its own takes that one and nothing of the experiment's.
 """
@@ -11,6 +11,9 @@ from hatchery.config.overrides import merged
 from hatchery.errors import ConfigError
 from hatchery.evaluation.finetuning.settings import ProtocolChoice
 from hatchery.typed import validated
+
+SEQUENCE_HEADS = ("sequence_classification", "regression", "multiple_choice")
+"""Heads with one vector per sequence, of which `finetuning.head_options` of an experiment speaks."""
 
 
 def resolve_protocol(finetuning: Mapping[str, Any], task: str, blocks: Blocks, where: str) -> dict[str, Any]:
@@ -44,6 +47,19 @@ def resolve_protocol(finetuning: Mapping[str, Any], task: str, blocks: Blocks, w
                 f"{place}: {key}: got {resolved[key]!r}, the metrics of this task are: {', '.join(metrics)}"
             )
     return resolved
+
+
+def head_of_task(finetuning: Mapping[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
+    """`head` (kind and options) of a task, with the options that the experiment lays over those of such heads."""
+    if head["kind"] not in SEQUENCE_HEADS:
+        return dict(head)
+    return {**head, "options": {**head["options"], **finetuning["head_options"]}}
+
+
+def reads_first_token(finetuning: Mapping[str, Any], head: Mapping[str, Any]) -> bool:
+    """Whether the head of a task reads the first token alone, which has seen nothing in a causal model."""
+    options = head_of_task(finetuning, head)["options"]
+    return head["kind"] in SEQUENCE_HEADS and options.get("pooling", "first_token") == "first_token"
 
 
 def _named(base: str | None, task: str, blocks: Blocks, where: str) -> list[Mapping[str, Any]]:

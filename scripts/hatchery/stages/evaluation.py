@@ -7,11 +7,9 @@ from typing import Any
 from hatchery.config.block_bodies import task_body, without
 from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.project import Project
+from hatchery.config.protocols import head_of_task
 from hatchery.evaluation.perplexity.settings import OPTIONAL
 from hatchery.stages.record import Kept, Stage
-
-# Heads that `finetuning.head_options` of an experiment speaks of.
-SEQUENCE_HEADS = ("sequence_classification", "regression", "multiple_choice")
 
 
 def minimal_pairs_settings(project: Project, suite: str) -> dict[str, Any]:
@@ -41,9 +39,7 @@ def finetuning_settings(project: Project, experiment: str, task: str) -> dict[st
     """A task with its protocol, and the tasks that its models are also scored on."""
     transfer = [task_settings(project, name) for name in project.block("task", task)["transfer_tasks"]]
     own = task_settings(project, task)
-    if own["head"]["kind"] in SEQUENCE_HEADS:
-        options = project.experiment(experiment)["finetuning"]["head_options"]
-        own["head"] = {**own["head"], "options": {**own["head"]["options"], **options}}
+    own["head"] = head_of_task(project.experiment(experiment)["finetuning"], own["head"])
     # The first metric stands for a task: papers and pipelines report different ones of the same predictions.
     reported = project.reported_metric(experiment, task)
     own["metrics"] = [reported, *(metric for metric in own["metrics"] if metric != reported)]

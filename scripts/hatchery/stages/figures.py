@@ -5,6 +5,7 @@ from typing import Any
 
 from hatchery.analysis.figures.registry import NEEDS, declared_figures
 from hatchery.analysis.msgs_features import bias_features
+from hatchery.config.continuation import KEY
 from hatchery.config.overrides import pretraining_of
 from hatchery.config.project import Project
 from hatchery.evaluation.perplexity.settings import OPTIONAL
@@ -32,6 +33,7 @@ def drawable(project: Project, experiment: str) -> list[str]:
             pretraining_of(block, run)["objective"]["task"] == "translation" for run in block["runs"]
         ),
         "translated_tests": not block["translation"]["tests"],
+        "regularised_starts": not (block["translation"]["tests"] and regularised_starts(block)),
         "minimal_pairs": not block["minimal_pairs"],
         "tasks": not tasks,
         "ambiguous_tasks": all(bias_features(task) is None for task in tasks),
@@ -45,6 +47,26 @@ def _weighs_layers(project: Project, run: Mapping[str, Any]) -> bool:
     return bool(run["model_changes"].get("layer_weighting", model["layer_weighting"]) != "none")
 
 
+def regularised_starts(experiment: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """The runs that start from a run with `unigram_penalty`, and those that differ from them in nothing else.
+
+    With that penalty and its steps, both 0 where there was none; empty where no run starts so.
+    """
+    settings = {run: pretraining_of(experiment, run) for run in experiment["runs"]}
+    found, compared = {}, []
+    for run, own in settings.items():
+        before = settings.get((own[KEY] or {}).get("run"), own)
+        if penalty := before["objective"].get("unigram_penalty", 0) if before is not own else 0:
+            found[run] = {"penalty": penalty, "steps": before["steps"]}
+            compared.append((experiment["runs"][run]["model"], {**own, KEY: None}))
+    others = {
+        run: {"penalty": 0.0, "steps": 0}
+        for run, own in settings.items()
+        if (experiment["runs"][run]["model"], own) in compared
+    }
+    return {**others, **found}
+
+
 def figure_settings(project: Project, experiment: str, figure: str) -> dict[str, Any]:
     """A figure of an experiment or a study, with the first models as far as they fit, and what it marks of papers.
 
@@ -56,6 +78,13 @@ def figure_settings(project: Project, experiment: str, figure: str) -> dict[str,
     runs = [run for run in runs if run["model"].partition("/")[0] not in without]
     models = list(dict.fromkeys(run["model"] for run in runs))
     sets = sets_of_many(project, experiment, models) if declared.by_set else {}
+    regularised: dict[str, Any] = {}
+    if "regularised_starts" in needs:
+        for part in parts:
+            prefix = f"{part}/" if project.is_study(experiment) else ""
+            found = regularised_starts(project.experiment(part))
+            regularised |= {prefix + run: start for run, start in found.items()}
+        models = [model for model in models if model in regularised]
     most = len(models) if declared.all_models or sets else MOST_DRAWN
     left_out = len(models[most:])
     return {
@@ -67,6 +96,7 @@ def figure_settings(project: Project, experiment: str, figure: str) -> dict[str,
         **({"left_out": left_out} if left_out else {}),
         **({"without": without} if without else {}),
         **({"sets": sets} if sets else {}),
+        **({"regularised": regularised} if regularised else {}),
         **({"published": published_of(project, experiment)} if declared.published else {}),
     }
 

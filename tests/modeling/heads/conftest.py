@@ -19,6 +19,7 @@ PAD = 1
 ENCODERS: dict[str, dict[str, Any]] = {
     "ltg": {"family": "ltg", "position_bucket_size": 8},
     "elc": {"family": "ltg", "position_bucket_size": 8, "layer_weighting": "weighted_output"},
+    "causal": {"family": "ltg", "position_bucket_size": 8, "causal": True},
     "roberta": {"family": "roberta", "embedding_size": 16, "tie_word_embeddings": False},
 }
 SIZES = {

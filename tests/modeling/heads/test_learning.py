@@ -86,11 +86,17 @@ def test_every_head_learns_its_task(make_head, name):
 
 
 @pytest.mark.parametrize(
-    ("transform", "pooling"), [("ltg_code", "mean"), ("roberta", "first_token"), ("none", "position_linear")]
+    ("encoder", "transform", "pooling"),
+    [
+        ("ltg", "ltg_code", "mean"),
+        ("ltg", "roberta", "first_token"),
+        ("ltg", "none", "position_linear"),
+        ("causal", "ltg_wrapper", "last_token"),
+    ],
 )
-def test_published_classifiers_learn_too(make_head, transform, pooling):
+def test_other_classifiers_learn_too(make_head, encoder, transform, pooling):
     options = {"transform": transform, "pooling": pooling, "n_positions": LENGTH}
-    model = train(make_head("sequence_classification", **options), *toy_task("sequence_classification", 0))
+    model = train(make_head("sequence_classification", encoder, **options), *toy_task("sequence_classification", 0))
     inputs, labels = toy_task("sequence_classification", 1)
     assert (model.predictions(model(**inputs)) == labels).float().mean() > 0.75
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from hatchery.errors import ConfigError, EvaluationError, ModelError
-from hatchery.modeling.heads.pooling import FirstToken, MeanOverTokens, PositionLinear
+from hatchery.modeling.heads.pooling import FirstToken, LastToken, MeanOverTokens, PositionLinear
 from hatchery.modeling.heads.registry import HeadContext, build_task_model
 from hatchery.modeling.heads.score_head import TRANSFORMS, ScoreHead
 from hatchery.modeling.heads.sequence_classifier import MultipleChoice, SequenceClassifier, SequenceRegressor
@@ -74,6 +74,15 @@ def test_transforms_drop_where_the_published_ones_do(monkeypatch, transform, dro
 def test_the_first_token_is_the_last_state_of_position_0(make_encoder, tokens):
     encoder = make_encoder()
     torch.testing.assert_close(FirstToken()(encoder, *tokens), encoder(*tokens)[-1][:, 0], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_last_token_is_the_last_state_before_the_padding(make_encoder, tokens, causal):
+    encoder, (ids, mask) = make_encoder(causal=causal), tokens
+    states = encoder(ids, mask)[-1]
+    expected = torch.stack([states[i, n - 1] for i, n in enumerate((12, 9, 5))])
+    torch.testing.assert_close(LastToken()(encoder, ids, mask), expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(LastToken()(encoder, ids[:1], None), expected[:1], atol=1e-6, rtol=0)
 
 
 def test_the_mean_is_over_tokens_alone(make_encoder, tokens):

@@ -34,6 +34,7 @@ Need = Literal[
     "frequencies",
     "translations",
     "translated_tests",
+    "regularised_starts",
 ]
 NEEDS: Mapping[Need, tuple[str, str]] = {
     "runs": ("runs", "pretrained models"),
@@ -48,6 +49,7 @@ NEEDS: Mapping[Need, tuple[str, str]] = {
     "frequencies": ("measurements", "splits with `perplexity.frequency_bin_nats`"),
     "translations": ("curves", "models that translate"),
     "translated_tests": ("measurements", "test sets under `translation`"),
+    "regularised_starts": ("measurements", "runs on test sets that start from runs with `unigram_penalty`"),
 }
 """What figures draw: the tidy table where it stands, and what a user calls it; in the order of the page.
 

@@ -26,10 +26,11 @@ from hatchery.modeling.heads.targets import can_look, token_mask
 from hatchery.modeling.layered_encoder import LayeredEncoder
 from hatchery.modeling.numerics import full_precision
 
-PoolingName = Literal["first_token", "mean", "position_linear"]
+PoolingName = Literal["first_token", "last_token", "mean", "position_linear"]
 
 POOLINGS: dict[PoolingName, str] = {
     "first_token": "The last state of the first token, [CLS] (LTG-BERT section 6.3 of the reference, RoBERTa's stock).",
+    "last_token": "The last state of the last token, [SEP]: of causal models, whose first token has seen nothing.",
     "mean": "The mean of the last states of all tokens, special tokens included.",
     "position_linear": "One linear layer over 128 positions for all channels, padding included and attended to: the "
     "custom family of the reduced-vocabulary study (reference section 6.1).",
@@ -45,6 +46,18 @@ class FirstToken(nn.Module):
             raise EvaluationError("input_ids: a sequence begins with padding, expected [CLS] at its first position")
         batch, length = input_ids.shape
         rows = torch.arange(batch, device=input_ids.device) * length
+        return encoder.hidden_at(input_ids, attention_mask, rows)
+
+
+class LastToken(nn.Module):
+    """The last state at the last token that is not padding."""
+
+    def forward(self, encoder: LayeredEncoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]; a sequence without tokens gives its first."""
+        batch, length = input_ids.shape
+        positions = torch.arange(length, device=input_ids.device)
+        last = positions.where(token_mask(input_ids, attention_mask), 0).amax(dim=1)
+        rows = torch.arange(batch, device=input_ids.device) * length + last
         return encoder.hidden_at(input_ids, attention_mask, rows)
 
 

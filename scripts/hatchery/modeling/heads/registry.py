@@ -14,6 +14,7 @@ from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.heads.pooling import (
     POOLINGS,
     FirstToken,
+    LastToken,
     LayerReading,
     MeanOverTokens,
     PoolingName,
@@ -158,6 +159,8 @@ def make_pooling(options: SequenceOptions, pad_id: int) -> nn.Module:
     match options.pooling:
         case "first_token":
             return FirstToken()
+        case "last_token":
+            return LastToken()
         case "mean":
             return MeanOverTokens()
         case "position_linear":
