@@ -83,10 +83,28 @@ def test_the_card_shows_how_to_generate(exported):
     folder = exported("causal_ltg")
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert 'pipeline_tag: "text-generation"' in card and "AutoModelForCausalLM.from_pretrained(folder" in card
-    assert "fill-mask" not in card and "AutoModelForMaskedLM" not in card and "Classification" not in card
+    assert "fill-mask" not in card and "AutoModelForMaskedLM" not in card
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     assert config["architectures"] == ["HatcheryLtgBertForCausalLM"]
-    assert set(config["auto_map"]) == {"AutoConfig", "AutoModel", "AutoModelForCausalLM"}
+    classifier = "AutoModelForSequenceClassification"
+    assert set(config["auto_map"]) == {"AutoConfig", "AutoModel", "AutoModelForCausalLM", classifier}
+
+
+@torch.no_grad()
+def test_a_classifier_reads_the_last_token_on_whichever_side_the_padding_is(hub, causal, exported, request):
+    ours, _, _, their_tokenizer = causal
+    folder = exported(request.node.callspec.params["causal"])
+    load = hub.AutoModelForSequenceClassification.from_pretrained
+    model = load(folder, trust_remote_code=True, num_labels=3).eval()
+    texts = ["The old dogs", "A", "She likes old houses"]
+    alone = [ours.encoder(their_tokenizer(text, return_tensors="pt")["input_ids"])[-1][0, -1] for text in texts]
+    expected = model.classifier(torch.stack(alone))
+    for side in ("left", "right"):
+        their_tokenizer.padding_side = side
+        together = their_tokenizer(texts, return_tensors="pt", padding=True)
+        torch.testing.assert_close(model(**together).logits, expected, **TOLERANCE)
+    whole = their_tokenizer(texts[0], return_tensors="pt")["input_ids"]
+    torch.testing.assert_close(model(whole).logits, expected[:1], **TOLERANCE)
 
 
 def test_drawn_text_is_the_same_every_time_and_ends_with_the_text(causal):

@@ -34,7 +34,7 @@ LOADED = (
     *("snakemake.api", "snakemake.cli", "snakemake.profiles", "snakemake.report"),
 )
 # Not loaded, since few processes need it and every fork would copy its memory.
-LARGE = ("hatchery.export.modeling_", "hatchery.export.transformers_classes", "hatchery.sources.hub")
+LARGE = ("hatchery.export.modeling_", "hatchery.export.transformers_", "hatchery.sources.hub")
 # Settings of Python that change nothing that a test sees, and the Makefile's variable, which is none.
 HARMLESS = {"PYTHON", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 

@@ -1,18 +1,14 @@
 """LTG-BERT and ELC-BERT for `transformers`: configuration, encoder, language models, sequence classifier.
 
-Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM or AutoModelForSequenceClassification;
-causal ones through AutoModel or AutoModelForCausalLM.
+Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM (causal ones AutoModelForCausalLM) or
+AutoModelForSequenceClassification.
 """
 
 from typing import Any, ClassVar
 
-from hatchery.export.transformers_classes import (
-    HatcheryConfig,
-    HatcheryForCausalLM,
-    HatcheryForMaskedLM,
-    HatcheryForSequenceClassification,
-    HatcheryModel,
-)
+from hatchery.export.transformers_causal import HatcheryForCausalLM
+from hatchery.export.transformers_classes import HatcheryConfig, HatcheryForMaskedLM, HatcheryModel
+from hatchery.export.transformers_classification import HatcheryForSequenceClassification
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.modeling.ltg.encoder import LtgEncoder
 from hatchery.modeling.ltg.head import LtgHead

@@ -1,18 +1,14 @@
 """The RoBERTa-like models of the reduced-vocabulary study for `transformers`: configuration, encoder, heads.
 
-Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM or AutoModelForSequenceClassification;
-causal ones through AutoModel or AutoModelForCausalLM.
+Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM (causal ones AutoModelForCausalLM) or
+AutoModelForSequenceClassification.
 """
 
 from typing import Any, ClassVar
 
-from hatchery.export.transformers_classes import (
-    HatcheryConfig,
-    HatcheryForCausalLM,
-    HatcheryForMaskedLM,
-    HatcheryForSequenceClassification,
-    HatcheryModel,
-)
+from hatchery.export.transformers_causal import HatcheryForCausalLM
+from hatchery.export.transformers_classes import HatcheryConfig, HatcheryForMaskedLM, HatcheryModel
+from hatchery.export.transformers_classification import HatcheryForSequenceClassification
 from hatchery.modeling.roberta.configuration import RobertaConfig
 from hatchery.modeling.roberta.encoder import RobertaEncoder
 from hatchery.modeling.roberta.head import RobertaHead

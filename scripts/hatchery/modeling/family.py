@@ -52,8 +52,7 @@ class Exported:
 
     def auto_classes(self, config: ModelConfig) -> dict[str, str]:
         """The library's auto classes, each with the end of the name of ours."""
-        # The first token of a causal model has seen nothing that a class could be told from.
-        heads = (self.architecture_of(config), *(() if config.causal else self.further))
+        heads = (self.architecture_of(config), *self.further)
         bare = {"AutoModel": "Model"} if self.bare else {}
         return {"AutoConfig": "Config", **bare, **{f"AutoModel{head}": head for head in heads}}
 
