@@ -98,6 +98,11 @@ def stop() -> None:
     remove_files()
 
 
+def forget_jobs() -> None:
+    """Empty the accounting of a cluster that is off; jobs of earlier sessions may have had the same folders."""
+    shutil.rmtree(STATE / "database", ignore_errors=True)
+
+
 def status() -> dict[str, str]:
     """State of each daemon and node, such as {"slurmctld": "runs (pid 4711)", "n1": "idle"}."""
     pids = {name: _pid(name) for name in DAEMONS}

@@ -27,6 +27,9 @@ def slurm_cluster() -> Iterator[None]:
     if reason:
         pytest.skip(reason)
     ran_before = cluster.is_up()
+    if not ran_before:
+        assert cluster_command("stop").returncode == 0
+        cluster.forget_jobs()
     started = cluster_command("start")
     assert started.returncode == 0, started.stderr
     yield
