@@ -58,8 +58,11 @@ def head_of_task(finetuning: Mapping[str, Any], head: Mapping[str, Any]) -> dict
 
 def reads_first_token(finetuning: Mapping[str, Any], head: Mapping[str, Any]) -> bool:
     """Whether the head of a task reads the first token alone, which has seen nothing in a causal model."""
+    if head["kind"] not in SEQUENCE_HEADS:
+        return False
     options = head_of_task(finetuning, head)["options"]
-    return head["kind"] in SEQUENCE_HEADS and options.get("pooling", "first_token") == "first_token"
+    # A loader chooses the pooling itself when it meets the model, and chooses the first token for some.
+    return options.get("pooling", "first_token") == "first_token" or options.get("loader", "none") != "none"
 
 
 def _named(base: str | None, task: str, blocks: Blocks, where: str) -> list[Mapping[str, Any]]:
