@@ -67,6 +67,23 @@ def test_lines_join_what_has_the_same_length_or_the_same_strength(tables: dict[s
         assert_nothing_overlaps(figure)
 
 
+def test_test_sets_of_several_experiments_are_kept_apart(tmp_path: Path) -> None:
+    rows, runs = [], []
+    for experiment, score in (("one", 30.0), ("two", 10.0)):
+        model = f"{experiment}/weak_short"
+        fixed = {"experiment": experiment, "model": model, "run": f"{model}-s0", "seed": 0, "kind": "translation"}
+        rows.append(
+            {**fixed, "suite": "translation", "task": "test", "level": "split", "metric": "bleu", "value": score}
+        )
+        runs.append(vars(SeededRun.of(model, 0)))
+    write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, rows)
+    starts = {run["model"]: STARTS["weak_short"] for run in runs}
+    settings = build(FigureSettings, {"experiment": "study", "runs": runs, "regularised": starts})
+    figure = draw(settings, {"measurements": tmp_path / "measurements.parquet"})
+    found = [(axes.get_title(loc="left"), lines_of(axes)) for axes in figure.axes[::2]]
+    assert found == [("one, test", [[(0, 30.0)]]), ("two, test", [[(0, 10.0)]])]
+
+
 def test_on_a_phone_the_panels_stand_below_each_other(tables: dict[str, Path]) -> None:
     settings = settings_with(width_inches=NARROW_INCHES)
     with figure_style(settings.style):

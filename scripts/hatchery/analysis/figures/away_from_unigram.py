@@ -45,8 +45,13 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     """The figure. Raises ManifestError for an altered table."""
     frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs))
     chosen = frame.filter((pl.col("suite") == TRANSLATION_SUITE) & (pl.col("metric") == METRICS[0]))
-    found = {str(test): scores_of(settings, part) for (test,), part in chosen.group_by("task", maintain_order=True)}
-    starts = [start for start in settings.regularised.values() if start.penalty]
+    many = chosen["experiment"].n_unique() > 1
+    # Experiments of a study have test sets of the same name.
+    found = {
+        f"{experiment}, {test}" if many else str(test): scores_of(settings, part)
+        for (experiment, test), part in chosen.group_by("experiment", "task", maintain_order=True)
+    }
+    starts = list(dict.fromkeys(start for start in settings.regularised.values() if start.penalty))
     # Of both kinds, so that no colour stands for a length and for a strength.
     names = [_named(of, number) for of in ("steps", "penalty") for number in _numbers(of, starts)]
     style = settings.style

@@ -1,148 +1,24 @@
 """Perplexity on held-out text with masks that never change."""
 
-import csv
 import json
 import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import forked
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
+from perplexity_cases import OBJECTIVE, PADDED, SENTENCES, ModelMaker, Text, documents, examples_of, measure, settings
 
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError, TokenizationError
-from hatchery.evaluation.minimal_pairs.scoring import scoring_name, token_scores
-from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
-from hatchery.evaluation.perplexity.held_out import asked_objective, batches, chosen_sequences, held_out_examples
+from hatchery.evaluation.perplexity.held_out import batches, chosen_sequences
 from hatchery.evaluation.perplexity.scoring import drawn_sentences
 from hatchery.evaluation.perplexity.settings import PerplexitySettings, perplexity_settings
-from hatchery.evaluation.perplexity.stage import measure_perplexity
 from hatchery.evaluation.runtime import load_pretrained
-from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.store import save_model
-from hatchery.storage.manifests import read_manifest, stage_run
-from hatchery.storage.parquet import ShardWriter
-from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
-from hatchery.tokenization.trainer import train_tokenizer
-
-SENTENCES = ("The old dogs near the house sleep .", "A cat chases dogs .", "She likes old houses and sleeps there .")
-OBJECTIVE = {
-    "kind": "span",
-    "reading": "corrected",
-    "mask_probability": 0.4,
-    "random_probability": 0.1,
-    "keep_probability": 0.1,
-    "short_probability": 0.1,
-    "at_least_one": True,
-    "special_tokens_maskable": False,
-    "segments": "babylm",
-    "sentence_pairs": "none",
-    "padding_in_loss": False,
-    "padding_attended": False,
-}
-PADDED = {**OBJECTIVE, "kind": "subword", "segments": "documents", "padding_in_loss": True, "padding_attended": True}
-ModelMaker = Callable[..., Path]
-
-
-class Text:
-    """Manifests of a corpus' token shards and of their tokenizer."""
-
-    def __init__(self, folder: Path, vocabulary_size: int, texts: dict[str, list[str]]) -> None:
-        corpus, self.tokenizer, self.tokens = (folder / n / "manifest.json" for n in ("corpus", "tokenizer", "tokens"))
-        text_fields = [(name, pa.string()) for name in ("doc_id", "source", "split", "text")]
-        schema = pa.schema([*text_fields, ("n_sentences", pa.int32()), ("n_words", pa.int32())])
-        with stage_run(corpus, {"stage": "convert_corpus", "stage_version": 1}) as run:
-            for split, documents in texts.items():
-                with ShardWriter(corpus.parent, split, schema, 50) as writer:
-                    for index, text in enumerate(documents):
-                        row = {"doc_id": f"{split}/{index}", "source": "made", "split": split, "text": text}
-                        writer.write({**row, "n_sentences": text.count("\n") + 1, "n_words": len(text.split())})
-                for path in writer.paths:
-                    run.add_output(path)
-        settings = {"kind": "wordpiece", "vocabulary_size": vocabulary_size, "min_frequency": 2}
-        more = {"special_tokens": "babylm", "sentences_limit": None}
-        train_tokenizer({"stage": "train_tokenizer", "stage_version": 1, **settings, **more}, corpus, self.tokenizer)
-        encode_corpus(
-            {"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": 32},
-            *(corpus, self.tokenizer, self.tokens),
-        )
-
-
-def documents(number: int) -> list[str]:
-    """Texts of different lengths, of two paragraphs each."""
-    made = []
-    for index in range(number):
-        lines = [SENTENCES[(index + line) % 3] for line in range(2 + index % 7)]
-        made.append("\n".join(lines[:1]) + "\n\n" + "\n".join(lines[1:]))
-    return made
-
-
-@pytest.fixture(scope="session")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Text:
-    return Text(
-        tmp_path_factory.mktemp("text"), 300, {"train": documents(20), "dev": documents(60), "test": documents(25)}
-    )
-
-
-@pytest.fixture
-def make_model(text: Text, small_model: Callable[..., LanguageModel], tmp_path: Path) -> ModelMaker:
-    """A model as pretraining leaves it."""
-
-    def make(
-        name: str = "model",
-        objective: Any = OBJECTIVE,
-        damaged: bool = False,
-        tokenizer: Any = None,
-        biased: bool = False,
-    ) -> Path:
-        folder = tmp_path / name
-        folder.mkdir()
-        tokenizer = tokenizer or text.tokenizer
-        causal = (objective or {}).get("task") == "causal"
-        model = small_model(int(read_manifest(text.tokens).measures["vocabulary_size"]), causal)
-        if biased:
-            with torch.no_grad():
-                bias = model.output_layer[1]
-                bias.copy_(torch.linspace(-3.0, 2.0, len(bias)))
-        if damaged:
-            with torch.no_grad():
-                model.encoder.word_embedding.weight[:] = math.nan
-        settings = {"stage": "pretrain", "stage_version": 1, **({} if objective is None else {"objective": objective})}
-        inputs = {"tokens": text.tokens, "tokenizer": tokenizer}
-        with stage_run(folder / "manifest.json", settings, inputs) as run:
-            for path in save_model(folder, model):
-                run.add_output(path)
-            (folder / "tokenizer.json").write_bytes(text.tokenizer.with_name("tokenizer.json").read_bytes())
-            run.add_output(folder / "tokenizer.json")
-        return folder / "manifest.json"
-
-    return make
-
-
-def settings(**changes: Any) -> dict[str, Any]:
-    fields = {"splits": ["dev", "test"], "sequence_length": 24, **changes}
-    return {"stage": "measure_perplexity", "stage_version": 1, **fields}
-
-
-def measure(
-    model: Path, text: Text, folder: Path, tokens_per_batch: int | None = 256, **changes: Any
-) -> dict[str, Any]:
-    runtime = {"tokens_per_batch": tokens_per_batch, "device": "cpu", "threads": 1}
-    measure_perplexity(settings(**changes), runtime, model, text.tokens, folder / "manifest.json")
-    with read_manifest(folder / "manifest.json").file("perplexity.csv").open(newline="") as handle:
-        return {row["split"]: row for row in csv.DictReader(handle)}
-
-
-def examples_of(text: Text, model: Path, **changes: Any) -> Any:
-    typed = perplexity_settings(settings(**changes))
-    objective = asked_objective(typed, read_manifest(model), load_pretrained(model)[0].config.causal)
-    return held_out_examples(TokenShards.open(text.tokens, "dev"), typed, objective), typed
 
 
 def one_at_a_time(model: Path, examples: Any, typed: PerplexitySettings) -> tuple[float, int, int]:
@@ -386,112 +262,3 @@ def test_the_command_writes_the_same_table_twice(
     header = contents[0][1].decode().splitlines()[0]
     assert header == "split,sequences,labelled_tokens,loss_nats,perplexity,accuracy,pseudo_perplexity"
     assert json.loads(contents[0][0])["measures"]["dev"]["sequences"] == 20
-
-
-def next_token_losses(network: LanguageModel, ids: list[int]) -> list[float]:
-    """The loss of every id of `[CLS] ...` but the first, from one forward pass for each."""
-    losses = []
-    for end in range(1, len(ids)):
-        with torch.no_grad():
-            hidden = network.encoder(torch.tensor([ids[:end]]))[-1][0, -1]
-            losses.append(-float(torch.log_softmax(network.logits_at(hidden).double(), dim=-1)[ids[end]]))
-    return losses
-
-
-def test_a_causal_model_is_asked_for_every_token_and_every_end_also_per_word(
-    text: Text, make_model: ModelMaker, tmp_path: Path
-) -> None:
-    model = make_model(objective={"task": "causal", "segments": "documents"})
-    # So long that no document is cut.
-    row = measure(model, text, tmp_path, sequence_length=512, pseudo_perplexity_sentences=3)["dev"]
-    network, tokenizer = load_pretrained(model)
-    network.eval()
-    shards = TokenShards.open(text.tokens, "dev")
-    framed = [[tokenizer.cls_id, *document.ids.tolist(), tokenizer.sep_id] for document in shards]
-    assert int(row["labelled_tokens"]) == shards.n_tokens + shards.n_documents
-    assert row["pseudo_perplexity"] == ""
-    found = read_manifest(tmp_path / "manifest.json").file("words.csv")
-    with found.open(newline="") as handle:
-        words = {entry["split"]: entry for entry in csv.DictReader(handle)}["dev"]
-    n_words = sum(len(document.split()) for document in documents(60))
-    assert int(words["words"]) == n_words
-    whole = float(row["loss_nats"]) * int(row["labelled_tokens"])
-    assert float(words["loss_nats_per_word"]) == pytest.approx(whole / n_words)
-    assert float(words["word_perplexity"]) == pytest.approx(math.exp(whole / n_words))
-    part = measure(model, text, tmp_path / "part", sequence_length=512, masking="own", sequences=20)["dev"]
-    chosen = chosen_sequences(framed, perplexity_settings(settings(sequences=20)))
-    losses = [loss for index in chosen for loss in next_token_losses(network, framed[int(index)])]
-    assert float(part["loss_nats"]) == pytest.approx(math.fsum(losses) / len(losses), rel=1e-5)
-    assert (tmp_path / "part/words.csv").read_text().count("\n") == 1
-
-
-def test_a_causal_model_reads_a_sentence_from_left_to_right(text: Text, make_model: ModelMaker) -> None:
-    network, tokenizer = load_pretrained(make_model(objective={"task": "causal"}))
-    model = HatcheryModel(network, tokenizer, torch.device("cpu"))
-    assert scoring_name("auto", model.architecture) == "left_to_right"
-    sentences = model.encode(["The old dogs near the house sleep .", "A cat chases dogs ."])
-    for sentence, scores in zip(sentences, token_scores(model, sentences), strict=True):
-        expected = next_token_losses(network, [tokenizer.cls_id, *sentence.ids])
-        assert scores.tolist() == pytest.approx([-loss for loss in expected], rel=1e-5)
-    with pytest.raises(ConfigError, match="'pll' needs a masked language model, this one is causal; use left_to_right"):
-        token_scores(model, sentences, "pll")
-
-
-def tokens_of(model: Path, examples: Any, typed: PerplexitySettings) -> list[tuple[int, float, float]]:
-    """Every labelled token with its log-probability, and that without the bias: one sequence at a time."""
-    network = load_pretrained(model)[0].eval()
-    bias = network.output_layer[1]
-    own, found = bias.detach().clone(), []
-    for index in chosen_sequences(examples, typed):
-        batch = examples.batch(typed.seed, 0, [int(index)])
-        labels = batch["labels"][0]
-        asked = (labels != UNLABELLED).nonzero()[:, 0]
-        values = []
-        with torch.no_grad():
-            hidden = network.encoder(batch["input_ids"], batch["attention_mask"])[-1][0, asked]
-            for used in (own, torch.zeros_like(own)):
-                bias.copy_(used)
-                log_probabilities = torch.log_softmax(network.logits_at(hidden).double(), dim=-1)
-                values.append(log_probabilities[torch.arange(len(asked)), labels[asked]].tolist())
-        found += list(zip(labels[asked].tolist(), *values, strict=True))
-    return found
-
-
-@pytest.mark.parametrize("objective", [OBJECTIVE, {"task": "causal", "segments": "documents"}])
-def test_bins_of_frequency_and_slopes_are_those_of_a_plain_computation(
-    text: Text, make_model: ModelMaker, tmp_path: Path, objective: Any
-) -> None:
-    model = make_model(objective=objective, biased=True)
-    plain = measure(model, text, tmp_path / "plain")["dev"]
-    assert measure(model, text, tmp_path, frequency_bin_nats=0.5)["dev"] == plain
-    assert not (tmp_path / "plain/frequency.csv").exists()
-    examples, typed = examples_of(text, model)
-    types, with_bias, without = map(np.array, zip(*tokens_of(model, examples, typed), strict=True))
-    shards = TokenShards.open(text.tokens, "train")
-    counts = np.ones(shards.vocabulary_size)
-    for document in shards:
-        ids = document.ids[document.ids >= len(shards.special.order)] if objective is OBJECTIVE else document.ids
-        np.add.at(counts, ids, 1)
-        counts[shards.special.ids[shards.special.sep]] += objective is not OBJECTIVE
-    x = np.log(counts / counts.sum())[types]
-    with read_manifest(tmp_path / "manifest.json").file("frequency.csv").open(newline="") as handle:
-        rows = {(row["lowest"], row["metric"]): row for row in csv.DictReader(handle) if row["split"] == "dev"}
-    bins = sorted(set(np.floor(x / 0.5)))
-    assert len(bins) > 3
-    named = {"log_frequency_nats": x, "log_probability_nats": with_bias, "log_probability_without_bias_nats": without}
-    for place in bins:
-        among = np.floor(x / 0.5) == place
-        for metric, values in named.items():
-            row = rows.pop((str(place * 0.5), metric))
-            assert int(row["tokens"]) == among.sum()
-            assert float(row["value"]) == pytest.approx(values[among].mean(), rel=1e-5)
-            if among.sum() > 1:
-                error = values[among].std(ddof=1) / among.sum() ** 0.5
-                assert float(row["standard_error"]) == pytest.approx(error, rel=1e-4, abs=1e-6)
-    for metric, values in (("frequency_slope", with_bias), ("frequency_slope_without_bias", without)):
-        (slope, _), spread = np.polyfit(x, values, 1, cov=True)
-        row = rows.pop(("", metric))
-        assert float(row["value"]) == pytest.approx(slope, rel=1e-4)
-        assert float(row["standard_error"]) == pytest.approx(spread[0, 0] ** 0.5, rel=1e-4)
-    assert not rows
-    assert abs(with_bias.mean() - without.mean()) > 0.01

@@ -1,0 +1,131 @@
+"""Perplexity of causal models, and what single tokens give: bins of frequency with their slopes."""
+
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from perplexity_cases import OBJECTIVE, ModelMaker, Text, documents, examples_of, measure, settings
+
+from hatchery.errors import ConfigError
+from hatchery.evaluation.minimal_pairs.scoring import scoring_name, token_scores
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.perplexity.held_out import chosen_sequences
+from hatchery.evaluation.perplexity.settings import PerplexitySettings, perplexity_settings
+from hatchery.evaluation.runtime import load_pretrained
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.storage.manifests import read_manifest
+from hatchery.tokenization.special_tokens import UNLABELLED
+from hatchery.tokenization.token_reader import TokenShards
+
+
+def next_token_losses(network: LanguageModel, ids: list[int]) -> list[float]:
+    """The loss of every id of `[CLS] ...` but the first, from one forward pass for each."""
+    losses = []
+    for end in range(1, len(ids)):
+        with torch.no_grad():
+            hidden = network.encoder(torch.tensor([ids[:end]]))[-1][0, -1]
+            losses.append(-float(torch.log_softmax(network.logits_at(hidden).double(), dim=-1)[ids[end]]))
+    return losses
+
+
+def test_a_causal_model_is_asked_for_every_token_and_every_end_also_per_word(
+    text: Text, make_model: ModelMaker, tmp_path: Path
+) -> None:
+    model = make_model(objective={"task": "causal", "segments": "documents"})
+    # So long that no document is cut.
+    row = measure(model, text, tmp_path, sequence_length=512, pseudo_perplexity_sentences=3)["dev"]
+    network, tokenizer = load_pretrained(model)
+    network.eval()
+    shards = TokenShards.open(text.tokens, "dev")
+    framed = [[tokenizer.cls_id, *document.ids.tolist(), tokenizer.sep_id] for document in shards]
+    assert int(row["labelled_tokens"]) == shards.n_tokens + shards.n_documents
+    assert row["pseudo_perplexity"] == ""
+    found = read_manifest(tmp_path / "manifest.json").file("words.csv")
+    with found.open(newline="") as handle:
+        words = {entry["split"]: entry for entry in csv.DictReader(handle)}["dev"]
+    n_words = sum(len(document.split()) for document in documents(60))
+    assert int(words["words"]) == n_words
+    whole = float(row["loss_nats"]) * int(row["labelled_tokens"])
+    assert float(words["loss_nats_per_word"]) == pytest.approx(whole / n_words)
+    assert float(words["word_perplexity"]) == pytest.approx(math.exp(whole / n_words))
+    part = measure(model, text, tmp_path / "part", sequence_length=512, masking="own", sequences=20)["dev"]
+    chosen = chosen_sequences(framed, perplexity_settings(settings(sequences=20)))
+    losses = [loss for index in chosen for loss in next_token_losses(network, framed[int(index)])]
+    assert float(part["loss_nats"]) == pytest.approx(math.fsum(losses) / len(losses), rel=1e-5)
+    assert (tmp_path / "part/words.csv").read_text().count("\n") == 1
+
+
+def test_a_causal_model_reads_a_sentence_from_left_to_right(text: Text, make_model: ModelMaker) -> None:
+    network, tokenizer = load_pretrained(make_model(objective={"task": "causal"}))
+    model = HatcheryModel(network, tokenizer, torch.device("cpu"))
+    assert scoring_name("auto", model.architecture) == "left_to_right"
+    sentences = model.encode(["The old dogs near the house sleep .", "A cat chases dogs ."])
+    for sentence, scores in zip(sentences, token_scores(model, sentences), strict=True):
+        expected = next_token_losses(network, [tokenizer.cls_id, *sentence.ids])
+        assert scores.tolist() == pytest.approx([-loss for loss in expected], rel=1e-5)
+    with pytest.raises(ConfigError, match="'pll' needs a masked language model, this one is causal; use left_to_right"):
+        token_scores(model, sentences, "pll")
+
+
+def tokens_of(model: Path, examples: Any, typed: PerplexitySettings) -> list[tuple[int, float, float]]:
+    """Every labelled token with its log-probability, and that without the bias: one sequence at a time."""
+    network = load_pretrained(model)[0].eval()
+    bias = network.output_layer[1]
+    own, found = bias.detach().clone(), []
+    for index in chosen_sequences(examples, typed):
+        batch = examples.batch(typed.seed, 0, [int(index)])
+        labels = batch["labels"][0]
+        asked = (labels != UNLABELLED).nonzero()[:, 0]
+        values = []
+        with torch.no_grad():
+            hidden = network.encoder(batch["input_ids"], batch["attention_mask"])[-1][0, asked]
+            for used in (own, torch.zeros_like(own)):
+                bias.copy_(used)
+                log_probabilities = torch.log_softmax(network.logits_at(hidden).double(), dim=-1)
+                values.append(log_probabilities[torch.arange(len(asked)), labels[asked]].tolist())
+        found += list(zip(labels[asked].tolist(), *values, strict=True))
+    return found
+
+
+@pytest.mark.parametrize("objective", [OBJECTIVE, {"task": "causal", "segments": "documents"}])
+def test_bins_of_frequency_and_slopes_are_those_of_a_plain_computation(
+    text: Text, make_model: ModelMaker, tmp_path: Path, objective: Any
+) -> None:
+    model = make_model(objective=objective, biased=True)
+    plain = measure(model, text, tmp_path / "plain")["dev"]
+    assert measure(model, text, tmp_path, frequency_bin_nats=0.5)["dev"] == plain
+    assert not (tmp_path / "plain/frequency.csv").exists()
+    examples, typed = examples_of(text, model)
+    types, with_bias, without = map(np.array, zip(*tokens_of(model, examples, typed), strict=True))
+    shards = TokenShards.open(text.tokens, "train")
+    counts = np.ones(shards.vocabulary_size)
+    for document in shards:
+        ids = document.ids[document.ids >= len(shards.special.order)] if objective is OBJECTIVE else document.ids
+        np.add.at(counts, ids, 1)
+        counts[shards.special.ids[shards.special.sep]] += objective is not OBJECTIVE
+    x = np.log(counts / counts.sum())[types]
+    with read_manifest(tmp_path / "manifest.json").file("frequency.csv").open(newline="") as handle:
+        rows = {(row["lowest"], row["metric"]): row for row in csv.DictReader(handle) if row["split"] == "dev"}
+    bins = sorted(set(np.floor(x / 0.5)))
+    assert len(bins) > 3
+    named = {"log_frequency_nats": x, "log_probability_nats": with_bias, "log_probability_without_bias_nats": without}
+    for place in bins:
+        among = np.floor(x / 0.5) == place
+        for metric, values in named.items():
+            row = rows.pop((str(place * 0.5), metric))
+            assert int(row["tokens"]) == among.sum()
+            assert float(row["value"]) == pytest.approx(values[among].mean(), rel=1e-5)
+            if among.sum() > 1:
+                error = values[among].std(ddof=1) / among.sum() ** 0.5
+                assert float(row["standard_error"]) == pytest.approx(error, rel=1e-4, abs=1e-6)
+    for metric, values in (("frequency_slope", with_bias), ("frequency_slope_without_bias", without)):
+        (slope, _), spread = np.polyfit(x, values, 1, cov=True)
+        row = rows.pop(("", metric))
+        assert float(row["value"]) == pytest.approx(slope, rel=1e-4)
+        assert float(row["standard_error"]) == pytest.approx(spread[0, 0] ** 0.5, rel=1e-4)
+    assert not rows
+    assert abs(with_bias.mean() - without.mean()) > 0.01

@@ -1,0 +1,89 @@
+"""Text, settings and measurements for the tests of perplexity."""
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hatchery.evaluation.perplexity.held_out import asked_objective, held_out_examples
+from hatchery.evaluation.perplexity.settings import perplexity_settings
+from hatchery.evaluation.perplexity.stage import measure_perplexity
+from hatchery.evaluation.runtime import load_pretrained
+from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.storage.parquet import ShardWriter
+from hatchery.tokenization.encoder import encode_corpus
+from hatchery.tokenization.token_reader import TokenShards
+from hatchery.tokenization.trainer import train_tokenizer
+
+SENTENCES = ("The old dogs near the house sleep .", "A cat chases dogs .", "She likes old houses and sleeps there .")
+OBJECTIVE = {
+    "kind": "span",
+    "reading": "corrected",
+    "mask_probability": 0.4,
+    "random_probability": 0.1,
+    "keep_probability": 0.1,
+    "short_probability": 0.1,
+    "at_least_one": True,
+    "special_tokens_maskable": False,
+    "segments": "babylm",
+    "sentence_pairs": "none",
+    "padding_in_loss": False,
+    "padding_attended": False,
+}
+PADDED = {**OBJECTIVE, "kind": "subword", "segments": "documents", "padding_in_loss": True, "padding_attended": True}
+ModelMaker = Callable[..., Path]
+
+
+class Text:
+    """Manifests of a corpus' token shards and of their tokenizer."""
+
+    def __init__(self, folder: Path, vocabulary_size: int, texts: dict[str, list[str]]) -> None:
+        corpus, self.tokenizer, self.tokens = (folder / n / "manifest.json" for n in ("corpus", "tokenizer", "tokens"))
+        text_fields = [(name, pa.string()) for name in ("doc_id", "source", "split", "text")]
+        schema = pa.schema([*text_fields, ("n_sentences", pa.int32()), ("n_words", pa.int32())])
+        with stage_run(corpus, {"stage": "convert_corpus", "stage_version": 1}) as run:
+            for split, documents in texts.items():
+                with ShardWriter(corpus.parent, split, schema, 50) as writer:
+                    for index, text in enumerate(documents):
+                        row = {"doc_id": f"{split}/{index}", "source": "made", "split": split, "text": text}
+                        writer.write({**row, "n_sentences": text.count("\n") + 1, "n_words": len(text.split())})
+                for path in writer.paths:
+                    run.add_output(path)
+        settings = {"kind": "wordpiece", "vocabulary_size": vocabulary_size, "min_frequency": 2}
+        more = {"special_tokens": "babylm", "sentences_limit": None}
+        train_tokenizer({"stage": "train_tokenizer", "stage_version": 1, **settings, **more}, corpus, self.tokenizer)
+        encode_corpus(
+            {"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": 32},
+            *(corpus, self.tokenizer, self.tokens),
+        )
+
+
+def documents(number: int) -> list[str]:
+    """Texts of different lengths, of two paragraphs each."""
+    made = []
+    for index in range(number):
+        lines = [SENTENCES[(index + line) % 3] for line in range(2 + index % 7)]
+        made.append("\n".join(lines[:1]) + "\n\n" + "\n".join(lines[1:]))
+    return made
+
+
+def settings(**changes: Any) -> dict[str, Any]:
+    fields = {"splits": ["dev", "test"], "sequence_length": 24, **changes}
+    return {"stage": "measure_perplexity", "stage_version": 1, **fields}
+
+
+def measure(
+    model: Path, text: Text, folder: Path, tokens_per_batch: int | None = 256, **changes: Any
+) -> dict[str, Any]:
+    runtime = {"tokens_per_batch": tokens_per_batch, "device": "cpu", "threads": 1}
+    measure_perplexity(settings(**changes), runtime, model, text.tokens, folder / "manifest.json")
+    with read_manifest(folder / "manifest.json").file("perplexity.csv").open(newline="") as handle:
+        return {row["split"]: row for row in csv.DictReader(handle)}
+
+
+def examples_of(text: Text, model: Path, **changes: Any) -> Any:
+    typed = perplexity_settings(settings(**changes))
+    objective = asked_objective(typed, read_manifest(model), load_pretrained(model)[0].config.causal)
+    return held_out_examples(TokenShards.open(text.tokens, "dev"), typed, objective), typed
