@@ -21,7 +21,7 @@ IN_ENVIRONMENT := PATH="$$PWD/.venv/bin:$$PATH" .venv/bin/python -m
 .PHONY: help
 help: ## show this list
 	@echo "make TARGET, where TARGET is one of"
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)$$/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
 
 .PHONY: env
 env: ## make .venv from the lock files, if it is missing or outdated
@@ -88,6 +88,18 @@ test-fast: env ## run the tests that take seconds
 test-cluster: env ## run the Slurm tests; they start a two-node Slurm on this machine (root, Debian)
 	@$(IN_ENVIRONMENT) pytest -m slurm $(PYTEST_OPTIONS)
 
+TRANSFORMERS_4 := .transformers-4
+$(TRANSFORMERS_4)/installed: tests/export/transformers-4.lock
+	@rm -rf $(TRANSFORMERS_4)
+	@.venv/bin/python -m pip install --quiet --no-deps --require-hashes --target $(TRANSFORMERS_4) --requirement $<
+	@touch $@
+
+.PHONY: test-transformers-4
+test-transformers-4: env ## test exported models with the version of transformers that BabyLM pins
+	@$(MAKE) --no-print-directory $(TRANSFORMERS_4)/installed
+	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" .venv/bin/python -c "import transformers; print('transformers', transformers.__version__)"
+	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" $(IN_ENVIRONMENT) pytest $(IN_PROCESSES) $(PYTEST_OPTIONS) tests/export
+
 BENCH_OPTIONS ?=
 .PHONY: bench-gpu
 bench-gpu: ## measure a GPU in nine minutes (docs/gpu.md); uses .venv, or PYTHON=name with what PYTHONPATH=folder holds
@@ -109,7 +121,7 @@ format: env ## fix the style of the Python files and the workflow
 	@$(IN_ENVIRONMENT) snakefmt $(WORKFLOW)
 
 .PHONY: schemas
-schemas: env ## write workflow/schemas again from the classes of settings
+schemas: env ## write workflow/schemas and docs/settings.md again from the classes of settings
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/write_schemas.py
 
 .PHONY: envs
@@ -119,10 +131,6 @@ envs: env ## write envs/*.yaml again from requirements.lock and the imports of t
 .PHONY: diagrams
 diagrams: env ## draw docs/architecture.svg and docs/workflow.svg again from the imports and the rules
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/draw_diagrams.py
-
-.PHONY: stage-ledger
-stage-ledger: env ## record the code of every stage; first decide whether a stage's version must be raised
-	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/record_stage_code.py
 
 NLTK_DATA_FOLDER ?= ../shared/data/nltk
 .PHONY: sentence-model

@@ -20,13 +20,16 @@ if refused := writing_refused(Path()):
     raise SystemExit(f"error: {refused}")
 
 from hatchery.config.invocation import frozen_configuration
+from hatchery.planning.rules import plainly
 from hatchery.planning.workflow import open_workflow
 from hatchery.running.call import begin_jobs, is_real_run, prepare_call
 
 prepare_call(workflow, lambda wildcards: LAYOUT.words(wildcards))
 # Jobs of a cluster start later, and read the configuration of the moment when they were planned.
 LAYOUT = open_workflow(
-    frozen_configuration("config", workflow.is_main_process, is_real_run(workflow)),
+    plainly(frozen_configuration)(
+        "config", workflow.is_main_process, is_real_run(workflow)
+    ),
     config,
     workflow.is_main_process,
     is_real_run(workflow),

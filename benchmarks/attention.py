@@ -1,7 +1,7 @@
 """Speed of the attention's parts on the CPU: the disentangled scores, and the paths of the core behind them.
 
 The baseline writes the position vector of every pair of tokens out (T x T x head size), as the formula is printed in
-LTG-BERT section 3.1; training_step.py compares whole models. `gather` is the usual way to look scores up,
+LTG-BERT, Section 4; training_step.py compares whole models. `gather` is the usual way to look scores up,
 `torch.gather` along the bucket dimension. The limit is the content term alone, one batched product: no position scores
 can be faster than none. The second table has the time of the core's written-out steps over that of torch's fused
 kernel, wherever that serves: `attend` chooses by it.

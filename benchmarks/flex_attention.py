@@ -1,6 +1,6 @@
 """The disentangled attention as FlexAttention, whose `score_mod` looks the two position tables up.
 
-Source: LTG-BERT section 3.1, with the parameters and the tables of `hatchery.modeling.ltg.attention`. Compiled for a
+Source: LTG-BERT, Section 4, with the parameters and the tables of `hatchery.modeling.ltg.attention`. Compiled for a
 GPU, nothing of the size T x T reaches its memory, and no bias has to be written before the kernel starts. It stands
 here and not in the library because it cannot do all that `attend` does: FlexAttention drops no probabilities, has no
 gradients on a CPU, and needs a compiler. The promise is equal output (tests/modeling/test_flex_attention.py);

@@ -1,7 +1,7 @@
 """Forward and backward of generated batches in bf16, in all ways that a model can be computed on a GPU.
 
 They are timed one by one after a warm-up, with the device waited for before and after; the median counts. Operations
-are those of the model (PaLM, appendix B).
+are those of the model (PaLM, Appendix B).
 """
 
 import importlib.util

@@ -9,7 +9,7 @@ beside the overhead of small calls and the exponentials of a whole vocabulary. L
 a ratio is below the limit of its size.
 
 Sentences are random ids with the lengths and the pairing of BLiMP (mean 10.4 tokens, 17 % of the pairs of unequal
-length; reference section 5), or those of a given archive with a given tokenizer.
+length; docs/papers/babylm-evaluation.md, "Cost of scoring"), or those of a given archive with a given tokenizer.
 """
 
 import argparse

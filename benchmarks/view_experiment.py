@@ -105,10 +105,10 @@ def fill(layout: Workflow) -> None:
         }
         measures = {"parameters": 24_000_000, "steps": curve[-1]["step"], "tokens": 200_000}
         digests[name] = write(Path(path).parent, files, settings, {"tokens": name}, measures)
-    guesses = [{"text": "sleep", "percent": 40.0}, {"text": "eat", "percent": 1.5}]
-    sentence = {"before": "The dogs ", "word": "sleep", "after": " near the house.", "guesses": guesses}
+    answers = [{"text": "sleep", "percent": 40.0}, {"text": "eat", "percent": 1.5}]
+    example = {"given": "The dogs ____ near the house.", "original": "sleep", "answers": answers}
     for name, path in layout.filled_sentences(NAME).items():
-        filled = {"sentences.json": json.dumps({"sentences": [sentence]})}
+        filled = {"sentences.json": json.dumps({"task": "fill", "examples": [example]})}
         write(Path(path).parent, filled, {}, {"model": digests[name]}, {"split": "dev"})
     for name, path in layout.perplexities(NAME).items():
         header = "split,sequences,labelled_tokens,loss_nats,perplexity,accuracy,pseudo_perplexity\n"

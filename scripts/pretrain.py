@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, run_command
+from hatchery.runs.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted, leave_on_signals
 from hatchery.tokenization.shards import TOKEN_SHARDS, TRAINING_SPLIT, check_ahead
 
 
@@ -13,7 +14,6 @@ def main(arguments: argparse.Namespace) -> None:
     # While PyTorch is imported, a second processor has nothing to do.
     check_ahead(arguments.tokens, TOKEN_SHARDS, TRAINING_SPLIT)
     from hatchery.pretraining.stage import pretrain
-    from hatchery.runs.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted
 
     try:
         pretrain(
@@ -50,4 +50,5 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    leave_on_signals()
     run_command(main, build_parser())

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -10,6 +11,10 @@ from xdist.scheduler import LoadScopeScheduling
 # Before anything imports torch. The tests' matrices are tiny: several threads wait for each other far longer than
 # they compute, and longer still beside another test process.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A busy machine is no mistake of the code.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TESTS = REPOSITORY / "tests"

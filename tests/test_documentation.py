@@ -1,15 +1,18 @@
-"""What the documentation names is there: files, links, and the functions that docs/architecture.md follows."""
+"""What the documentation names is there: files, links, functions, families of models, tables of papers."""
 
 import ast
 import re
 from pathlib import Path
 
 import pytest
+import yaml
+
+from hatchery.modeling.families import FAMILIES
 
 REPOSITORY = Path(__file__).parents[1]
 LIBRARY = REPOSITORY / "scripts" / "hatchery"
 PAGES = [
-    *sorted((REPOSITORY / "docs").glob("*.md")),
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
     *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
 ]
 # A path in backquotes, without `<name>`, `*` or `{...}`. What `results/`, `resources/` and `logs/` hold, running makes.
@@ -23,7 +26,7 @@ FUNCTION = re.compile(r"(?:\w+\.)?(\w+)\(\)|([A-Z][a-z]+[A-Z]\w*)")
 # Files that a page tells its reader to write.
 EXAMPLES = {
     "scripts/count_words.py",
-    *(f"config/experiments/{name}.yaml" for name in ("rates", "longer", "sizes")),
+    *(f"config/experiments/{name}.yaml" for name in ("deeper", "rates", "longer", "sizes")),
     "config/studies/my_two_runs.yaml",
 }
 
@@ -54,6 +57,36 @@ def _steps() -> list[tuple[str, str]]:
             elif (function := FUNCTION.fullmatch(code)) is not None:
                 found.append((file, function[1] or function[2]))
     return found
+
+
+def test_every_family_of_models_is_documented() -> None:
+    models = (REPOSITORY / "docs" / "models.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)`.*\| `scripts/hatchery/modeling/(\w+)/` \|$", models, re.MULTILINE)
+    assert {name for name, _ in rows} == FAMILIES.keys() and all(name == folder for name, folder in rows)
+    glossary = (REPOSITORY / "docs" / "glossary.md").read_text(encoding="utf-8")
+    (family,) = re.findall(r"^\| family \| (.*) \|$", glossary, re.MULTILINE)
+    assert set(CODE.findall(family)) == FAMILIES.keys()
+
+
+def _numbers(text: str) -> set[int]:
+    """The numbers in words like "1 to 3 and 5"."""
+    spans = re.findall(r"(\d+)(?: to (\d+))?", text)
+    return {number for first, last in spans for number in range(int(first), int(last or first) + 1)}
+
+
+def test_the_tables_of_papers_that_are_promised_are_those_that_are_made() -> None:
+    """In the README row of each paper, and in docs/tables.md."""
+    config = REPOSITORY / "config"
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    tables = " ".join((REPOSITORY / "docs" / "tables.md").read_text(encoding="utf-8").split())
+    for paper, name in (("ltg_bert", "LTG-BERT"), ("elc_bert", "ELC-BERT")):
+        made = yaml.safe_load((config / "paper_tables" / f"{paper}.yaml").read_text(encoding="utf-8"))["tables"]
+        (promised,) = re.findall(rf"^\| {name}.*Tables ([\d, toand]+)", readme, re.MULTILINE)
+        (repeated,) = re.findall(rf"{name}, Tables ([\d, toand]+\d)", tables.partition("Each table is written")[0])
+        assert _numbers(promised) == _numbers(repeated) == {int(number) for number in made}
+    study = (config / "studies" / "reduced_vocabulary.yaml").read_text(encoding="utf-8")
+    (promised,) = re.findall(r"^\| Language modelling.*Tables ([\d, toand]+)", readme, re.MULTILINE)
+    assert _numbers(promised) == set(map(int, re.findall(r"\(Table (\d)\)", study)))
 
 
 def _names(path: Path) -> set[str]:

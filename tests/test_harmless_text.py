@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hatchery.evaluation.minimal_pairs.accuracy import Accuracy
 from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
+from hatchery.evaluation.minimal_pairs.settings import SuiteSettings
 from hatchery.evaluation.minimal_pairs.stage import accuracy_csv
 from hatchery.harmless_text import csv_cell, csv_text, plain_name, visible
 from hatchery.running.summaries import show_summaries
@@ -71,7 +72,7 @@ def test_names_of_paradigms_are_harmless_from_the_moment_they_are_read(tmp_path:
     register_source("raw", tmp_path / "raw", tmp_path / "raw.json")
     [pair] = read_minimal_pairs(open_source(tmp_path / "raw.json"))
     assert (pair.paradigm, pair.phenomenon, pair.field) == ("'=cmd\ufffd[2J", "'@x", "'-y")
-    [pair] = read_minimal_pairs(open_source(tmp_path / "raw.json"), unit="file")
+    [pair] = read_minimal_pairs(open_source(tmp_path / "raw.json"), SuiteSettings(unit="file"))
     assert (pair.paradigm, pair.phenomenon) == ("'+z\ufffd", "'+z\ufffd")
 
 

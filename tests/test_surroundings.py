@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 
 from hatchery.command import run_command
 from hatchery.errors import ModelError
+from hatchery.planning.rules import plainly
 from hatchery.storage.atomic import atomic_path
 from hatchery.surroundings import refusal, writing_refused
 
@@ -34,6 +36,8 @@ MEMORY = [
     RuntimeError("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory: you tried ..."),
     RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."),
     RuntimeError("std::bad_alloc"),
+    RuntimeError("can't start new thread"),
+    ImportError("libtorch_cpu.so: failed to map segment from shared object"),
 ]
 
 
@@ -56,6 +60,29 @@ def raising(error: Exception) -> Callable[[argparse.Namespace], None]:
 def test_a_full_disk_is_one_line_with_a_remedy(error: Exception, capsys, monkeypatch) -> None:
     [line] = said_by(raising(error), capsys, monkeypatch)
     assert line.endswith(": No space left on device; make room and start again; what is finished stays")
+
+
+def test_a_full_disk_ends_the_planning_in_one_line_and_a_defect_does_not() -> None:
+    def plan(number: int) -> None:
+        raise OSError(number, os.strerror(number), "results/settings/x.json")
+
+    with pytest.raises(SystemExit, match=r"^error: results/settings/x\.json: No space left on device; make room"):
+        plainly(plan)(errno.ENOSPC)
+    with pytest.raises(FileNotFoundError):
+        plainly(plan)(errno.ENOENT)
+
+
+def test_a_full_disk_is_named_where_a_library_does_not_say_what_it_wrote(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    error = OSError(errno.ENOSPC, "No space left on device")
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda path: usage._replace(free=0 if str(path) == "results" else 1 << 30)
+    )
+    assert str(refusal(error)).startswith("results: No space left on device; make room and start again")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1 << 30))
+    assert str(refusal(error)).startswith("writing: No space left on device; make room")
 
 
 @pytest.mark.parametrize("error", MEMORY, ids=repr)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from hatchery.call import read_call
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.harmless_text import visible
+from hatchery.storage.atomic import json_value
 from hatchery.surroundings import refusal
 
 
@@ -35,7 +36,7 @@ def load_settings(text: str) -> dict[str, Any]:
         except OSError as error:
             raise ConfigError(f"{where}: the settings file cannot be read: {error.strerror}") from error
     try:
-        value = json.loads(text)
+        value = json_value(text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{where}: the settings are not JSON: {error}") from error
     if not isinstance(value, dict):

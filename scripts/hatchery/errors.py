@@ -51,5 +51,9 @@ class ManifestError(HatcheryError):
     """A manifest is missing or damaged, or a file is not what the manifest says."""
 
 
+class MisplacedError(ManifestError):
+    """A sound result lies in the folder of another one; nothing removes it, because it is somebody's work."""
+
+
 class PlanError(HatcheryError):
     """Snakemake cannot plan what was asked for, or its answer cannot be read."""

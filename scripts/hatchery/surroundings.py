@@ -7,16 +7,19 @@ their own, of which only the text says what happened, so that is read, too.
 import errno
 import os
 import re
+import shutil
 from pathlib import Path
+from tempfile import gettempdir
 
-_WRITABLE = "the results need a place that can be written to (storage_root in config/config.yaml)"
+WRITABLE = "the results need a place that can be written to (storage_root in config/config.yaml)"
 _COPY = "mount it for writing, or work in a copy of the project"
 _ROOM = "make room and start again; what is finished stays"
+_WRITTEN = ("results", "resources", "logs", ".")
 REMEDIES = {
     errno.ENOSPC: _ROOM,
     errno.EDQUOT: _ROOM,
     errno.EFBIG: "the limit on the size of files (ulimit -f) or the file system does not allow so large a file",
-    errno.EROFS: _WRITABLE,
+    errno.EROFS: WRITABLE,
     errno.EACCES: "check who owns it and its permissions",
     errno.EPERM: "check who owns it and its permissions",
     errno.EIO: "the disk or the network behind it fails; look at the machine's log",
@@ -30,7 +33,13 @@ _MEMORY = (
 )
 # "No space left on device (os error 28)" of tokenizers, "Os { code: 28, kind: StorageFull, ... }" of safetensors.
 _NUMBER = re.compile(r"\(os error (\d+)\)|Os \{ code: (\d+),")
-_NO_MEMORY = re.compile(r"can't allocate memory|cannot allocate memory|out of memory|bad_alloc", re.IGNORECASE)
+_NO_MEMORY = re.compile(
+    r"can't allocate memory|cannot allocate memory|out of memory|bad_alloc|can't start new thread|"
+    r"failed to map segment|^MemoryError",
+    re.IGNORECASE,
+)
+# Less than this is a full disk: file systems keep some blocks for themselves.
+_NO_ROOM_BYTES = 1 << 16
 
 
 def writing_refused(folder: Path) -> str | None:
@@ -52,7 +61,24 @@ def is_memory_error(error: BaseException) -> bool:
     """Whether an exception says that there was not enough memory, also on a GPU."""
     if isinstance(error, MemoryError) or error_number(error) == errno.ENOMEM:
         return True
-    return isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error)) is not None
+    # Of a library that is loaded, the dynamic linker says that it could not be mapped.
+    return isinstance(error, RuntimeError | ImportError) and _NO_MEMORY.search(str(error)) is not None
+
+
+def memory_refused(words: str) -> str | None:
+    """The line for people where a program's last words say that there was not enough memory, whatever ended it."""
+    return _MEMORY if _NO_MEMORY.search(words) else None
+
+
+def full_disk(*folders: Path) -> str | None:
+    """The line for people of the first of the folders on whose disk nothing more can be written; None if there is none.
+
+    Where a log lies on it, the log cannot tell.
+    """
+    for folder in folders:
+        if folder.is_dir() and shutil.disk_usage(folder).free < _NO_ROOM_BYTES:
+            return f"{folder}: {os.strerror(errno.ENOSPC)}; {_ROOM}"
+    return None
 
 
 def refusal(error: BaseException) -> str | None:
@@ -63,4 +89,7 @@ def refusal(error: BaseException) -> str | None:
     if number not in REMEDIES:
         return None
     place = (error.filename if isinstance(error, OSError) else None) or "writing"
+    # A library that does not say what it wrote: where there is no room can be seen.
+    if place == "writing" and number == errno.ENOSPC and (line := full_disk(*map(Path, _WRITTEN), Path(gettempdir()))):
+        return line
     return f"{place}: {os.strerror(number)}; {REMEDIES[number]}"

@@ -2,37 +2,35 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
+from hatchery.analysis import summary_rows
 from hatchery.analysis.page import PageInputs, write_page
 from hatchery.analysis.paper_tables.views import PaperTableView, views_json
 from hatchery.analysis.run_cards.stage import write_run_card
 from hatchery.analysis.summary_notes import SectionNote, SummaryNotes, notes_json
 from hatchery.analysis.tidy_tables import RUNS, write_rows
 from hatchery.evaluation.filled_sentences.results import (
+    GAP,
     SENTENCES_FILE,
-    FilledSentence,
-    Guess,
-    Sentences,
-    write_sentences,
+    Answer,
+    Example,
+    Examples,
 )
 from hatchery.provenance.page import write_provenance
 from hatchery.rendering.drawing import is_narrow, save_figure
 from hatchery.rendering.style import Style
 from hatchery.rendering.table import Cell, Column, Group, Table
-from hatchery.storage.atomic import write_text
+from hatchery.storage.atomic import write_json, write_text
 from hatchery.storage.checksums import sha256_file
 from hatchery.storage.manifests import stage_run
 from hatchery.storage.verified import write_checksums
 
-COLUMNS = (
-    "experiment,model,suite,task,metric,mean,std,n,n_failed,published_mean,published_std,published_source,"
-    "difference,verdict,manifests"
-)
+COLUMNS = ",".join(summary_rows.COLUMNS)
 SVG = '<?xml version="1.0"?><svg xmlns="x"><defs><path id="a"/></defs><use href="#a" clip-path="url(#a)"/></svg>'
 NOTES = SummaryNotes(
     ("mean ± standard deviation over n runs.",),
@@ -128,11 +126,11 @@ class Site:
     def write_filled(self, name: str) -> Path:
         """A sentence that the model of a run filled in."""
         output = self.results / "filled_sentences" / name / "manifest.json"
-        guesses = [Guess("sleep", 40.0), Guess("…ing", 0.4)]
+        guesses = [Answer("sleep", 40.0), Answer("…ing", 0.4)]
         with stage_run(output, {}) as run:
-            sentence = FilledSentence("The dogs ", "sleep", " near <the> house.")
             ranked = guesses if name.startswith("ltg") else guesses[::-1]
-            write_sentences(run.folder / SENTENCES_FILE, Sentences((replace(sentence, guesses=tuple(ranked)),)))
+            example = Example(f"The dogs {GAP} near <the> house.", "sleep", tuple(ranked))
+            write_json(run.folder / SENTENCES_FILE, asdict(Examples("fill", (example,))))
             run.add_output(run.folder / SENTENCES_FILE)
             run.measures["split"] = "dev"
         return output
@@ -147,11 +145,14 @@ class Site:
         return card
 
     def write_summary(self, rows: Sequence[str]) -> Path:
-        """Rows `model,suite,...,verdict`; each rests on the pretraining of its model, if it has one."""
+        """Rows `model,suite,...,verdict`, perhaps with `|sampling_deviation,blind_guess` behind them.
+
+        Each rests on the pretraining of its model, if it has one.
+        """
         lines = [COLUMNS]
-        for row in rows:
+        for row, _, noise in (row.partition("|") for row in rows):
             manifest = self.pretraining.get(f"{row.partition(',')[0]}-s1")
-            lines.append(f"demo,{row},{sha256_file(manifest)[:12] if manifest else ''}")
+            lines.append(f"demo,{row},{sha256_file(manifest)[:12] if manifest else ''},{noise or ','}")
         write_text(self.results / "summary.csv", "\n".join(lines) + "\n")
         write_checksums([self.results / "summary.csv"])
         return self.results / "summary.csv"
@@ -199,3 +200,19 @@ class Site:
         settings = {"stage": "write_page", "stage_version": 3, "experiment": "demo", "description": description}
         write_page({**settings, "runs": self.runs}, inputs, self.page)
         return self.page.read_text(encoding="utf-8")
+
+
+METRICS = [
+    {"step": step, "tokens": 128 * step, "loss": 9.0 - step, "learning_rate": 0.001 * step, "gradient_norm": 1.0}
+    for step in (1, 2, 3)
+]
+METRICS[2] |= {"development_loss": 6.5, "development_perplexity": 665.1}
+
+
+def two_runs(folder: Path) -> Site:
+    """Two models that were pretrained once each."""
+    site = Site(folder)
+    # The order of the configuration, which is not that of the summary.
+    site.add_run("ltg", METRICS)
+    site.add_run("elc", METRICS)
+    return site

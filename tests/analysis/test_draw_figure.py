@@ -83,7 +83,7 @@ def test_an_altered_table_is_named_and_nothing_is_drawn(
 
 @pytest.mark.parametrize("figure", [name for name, declared in FIGURES.items() if tables_of(declared)])
 def test_a_table_that_is_not_given_is_named(figure: str, drawn_once: Any) -> None:
-    with pytest.raises(ConfigError, match=rf"--tables: {tables_of(FIGURES[figure])[0]} must be given"):
+    with pytest.raises(ConfigError, match=rf"--tables: {' and '.join(tables_of(FIGURES[figure]))} must be given"):
         draw_figure(settings_of(drawn_once, figure), {}, Path("unused.svg"))
 
 

@@ -14,8 +14,10 @@ from hatchery.analysis.figures.registry import (
     figures_drawn_from,
     require_figure,
 )
+from hatchery.config.project import Project
 from hatchery.errors import ConfigError
 from hatchery.rendering.figures import declaration_in
+from hatchery.stages.figures import drawable
 
 
 @pytest.mark.parametrize("name", declared_figures())
@@ -45,11 +47,16 @@ def test_a_declaration_of_anything_but_literals_is_refused(tmp_path: Path) -> No
 
 
 def test_figures_stand_in_the_order_of_what_they_need() -> None:
-    assert list(figures_drawn_from(NEEDS))[:2] == ["learning_curves", "layer_weights"]
-    assert list(figures_drawn_from({"tasks", "curves"})) == ["learning_curves", "task_scores"]
+    assert list(figures_drawn_from(NEEDS))[:3] == ["swept_values", "learning_curves", "layer_weights"]
+    assert list(figures_drawn_from({"tasks", "runs", "curves"})) == ["learning_curves", "task_scores"]
 
 
 def test_a_figure_of_something_else_names_those_that_there_are() -> None:
     with pytest.raises(ConfigError, match="'phenomena' of 'demo': there are no suites of minimal pairs; it has: learn"):
-        require_figure("phenomena", {"curves"}, "demo")
+        require_figure("phenomena", {"runs", "curves"}, "demo")
     assert require_figure("phenomena", {"minimal_pairs"}, "demo").title == "Minimal pairs"
+
+
+@pytest.mark.parametrize(("experiment", "weighted"), [("bnc_mini", False), ("demo", True)])
+def test_layer_weights_are_drawn_only_where_a_model_has_such(repository: Path, experiment: str, weighted: bool) -> None:
+    assert ("layer_weights" in drawable(Project(repository / "config"), experiment)) == weighted

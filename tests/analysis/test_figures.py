@@ -27,7 +27,7 @@ from hatchery.analysis.pretraining_outputs import CurvePoint, read_layer_weights
 from hatchery.analysis.settings import FigureSettings, SeededRun
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.rendering import drawing
-from hatchery.rendering.style import Style
+from hatchery.rendering.style import Style, model_styles
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.typed import build, stage_body
@@ -129,16 +129,27 @@ def test_an_axis_of_steps_is_drawn_only_where_all_runs_share_it() -> None:
     assert tokens_per_step([[], []]) is None
 
 
-def test_every_seed_is_a_line_and_models_that_were_not_trained_are_told_in_the_legend() -> None:
-    cells = tuple(SeededRun(f"{run}-s{seed}", run, seed) for run in ("plain", "random") for seed in (1, 2))
-    rows = [CurvePoint(1, 10, 3.0, None, None), CurvePoint(2, 20, 2.0, 2.5, 12.0)]
-    curves = [curve_of(run, rows if run.model == "plain" else []) for run in cells]
+def test_seeds_are_one_line_with_a_band_and_models_that_were_not_trained_are_told_in_the_legend() -> None:
+    def points(last: float, *more: CurvePoint) -> list[CurvePoint]:
+        return [CurvePoint(1, 10, 3.0, None, None), CurvePoint(2, 20, last, last + 0.5, 12.0), *more]
+
+    runs = {"plain": (1, 2), "single": (1,), "random": (1, 2)}
+    cells = tuple(SeededRun.of(model, seed) for model, seeds in runs.items() for seed in seeds)
+    curves = [
+        curve_of("plain", [points(2.0), points(4.0, CurvePoint(3, 30, 2.0, None, None))]),
+        curve_of("single", [points(2.0)]),
+        curve_of("random", [[], []]),
+    ]
     figure = draw_learning_curves(FigureSettings("demo", cells), curves, 10.0)
     training, development = figure.axes[:2]
-    assert [list(line.get_ydata()) for line in training.lines] == [[3.0, 2.0], [3.0, 2.0], [], []]
-    assert [list(line.get_xdata()) for line in development.lines][:2] == [[20.0], [20.0]]
+    # Of the third step, one seed alone.
+    assert [list(line.get_ydata()) for line in training.lines] == [[3.0, 3.0, 2.0], [3.0, 2.0], []]
+    assert [list(line.get_ydata()) for line in development.lines] == [[3.5], [2.5], []]
+    assert [len(axes.collections) for axes in (training, development)] == [1, 1], "a band where there are two seeds"
+    (band,) = (path.get_extents() for path in training.collections[0].get_paths())
+    assert (band.y0, band.y1) == (pytest.approx(3 - 2**0.5), pytest.approx(3 + 2**0.5))
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == ["plain (2 seeds)", "random (2 seeds), not trained"]
+    assert labels == ["plain (2 seeds)", "single (1 seed)", "random (2 seeds), not trained"]
 
 
 def test_bars_are_means_over_seeds_with_whiskers_and_a_line_of_chance(two_models: Any) -> None:
@@ -186,7 +197,7 @@ def test_a_figure_holds_a_second_drawing_for_phones_in_which_nothing_overlaps(tw
     assert "<symbol" not in (tmp_path / "b.svg").read_text(encoding="utf-8")
     settings = typed(two_models, width_inches=drawing.NARROW_INCHES)
     points = read_tables.read_curves(tables["curves"], settings.runs)
-    curves = [curve_of(run, points[run.name]) for run in settings.runs]
+    curves = [curve_of(run.model, [points[run.name]]) for run in settings.runs]
     figure = draw_learning_curves(settings, curves, tokens_per_step(list(points.values())))
     above, below = (axes.get_position() for axes in figure.axes)
     assert above.y0 > below.y1, "one panel above the other"
@@ -195,7 +206,7 @@ def test_a_figure_holds_a_second_drawing_for_phones_in_which_nothing_overlaps(tw
 
 def test_more_models_than_colours_are_still_told_apart() -> None:
     for colours in ("okabe_ito", "grey"):
-        styles = drawing.model_styles([f"m{index}" for index in range(20)], Style(colours=colours))
+        styles = model_styles([f"m{index}" for index in range(20)], Style(colours=colours))
         assert len(set(styles.values())) == 20
 
 
@@ -213,3 +224,14 @@ def test_a_legend_in_several_rows_is_read_in_the_configured_order() -> None:
 def test_a_style_that_cannot_be_drawn_is_refused(two_models: Any, style: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="style"):
         draw_figure(two_models.figure_settings("layer_weights", **style), {"layers": tmp_path}, tmp_path / "a.svg")
+
+
+def test_word_frequencies_alone_are_a_line_in_both_panels_of_the_learning_curves() -> None:
+    cells = (SeededRun("plain-s1", "plain", 1),)
+    curves = [curve_of("plain", [[CurvePoint(1, 10, 3.0, None, None), CurvePoint(2, 20, 2.0, 2.5, 12.0)]])]
+    figure = draw_learning_curves(FigureSettings("demo", cells), curves, 10.0, [2.25])
+    for axes in figure.axes[:2]:
+        assert [list(line.get_ydata()) for line in axes.lines].count([2.25, 2.25]) == 1
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["plain (1 seed)", "word frequencies alone"]
+    without = draw_learning_curves(FigureSettings("demo", cells), curves, 10.0)
+    assert [text.get_text() for text in without.legends[0].get_texts()] == ["plain (1 seed)"]

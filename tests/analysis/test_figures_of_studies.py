@@ -119,7 +119,7 @@ def test_many_models_of_a_grid_are_told_apart_by_their_sets(
     sets = {f"{what}/same": "odd" if place % 2 else "even" for place, what in enumerate(EVALUATIONS)}
     runs = [{"name": f"{model}-s1", "model": model, "seed": 1} for model in sets]
     settings = {"stage": "draw_figure", "stage_version": 1, "figure": "learning_curves", "version": 1}
-    given = {"curves": tables["curves"]}
+    given = {name: tables[name] for name in ("curves", "runs")}
     draw_figure(settings | {"experiment": "all", "runs": runs, "sets": sets}, given, tmp_path / "figure.svg")
     drawing = (tmp_path / "figure.svg").read_text(encoding="utf-8")
     assert set(re.findall(r"<!-- (\w+) \(\d+ models?\) -->", drawing)) == {"odd", "even"}  # the legend

@@ -49,7 +49,7 @@ def test_a_transferred_task_has_its_own_suite_metric_and_failures(tmp_path: Path
     measures = {"majority_accuracy_hans": 0.5}
     _, hans = finetuning_measurements(RUN, "mnli", job(tmp_path, HEADER + rows, settings, measures))
     assert (hans.suite, hans.task, hans.metric, hans.primary) == ("heuristics", "hans", "mcc_percent", True)
-    assert (hans.failed, hans.main, hans.origin, hans.majority_percent) == ("", False, "mnli", 50.0)
+    assert (hans.failed, hans.main, hans.origin, hans.blind_guess) == ("", False, "mnli", 0.0)
 
 
 def test_a_task_transferred_to_by_two_tasks_says_from_which(tmp_path: Path) -> None:

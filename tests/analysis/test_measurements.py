@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hatchery.analysis.collect_measurements import collect_measurements
-from hatchery.analysis.measurements import Measurement, minimal_pair_measurements
+from hatchery.analysis.measurements import ACCURACY, Measurement, minimal_pair_measurements
 from hatchery.analysis.settings import SeededRun
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
 from hatchery.storage.atomic import write_text
@@ -46,13 +46,22 @@ def test_the_two_averages_weigh_phenomena_or_paradigms_equally(two_models: Any) 
     assert values["paradigm_average"].value == pytest.approx((80 + 60 + 60) / 3)
 
 
-def test_the_sampling_deviation_is_binomial(two_models: Any) -> None:
+def test_the_sampling_deviation_is_binomial_with_two_more_pairs_of_either_kind(two_models: Any) -> None:
     values = {m.task: m.sampling_deviation for m in read(two_models) if m.run.name == "plain-s1"}
-    agreement = 100 * math.sqrt(0.7 * 0.3 / 200)
-    ellipsis = 100 * math.sqrt(0.6 * 0.4 / 100)
+    # 140 of 200 and 60 of 100 pairs are right.
+    agreement = 100 * math.sqrt(142 / 204 * 62 / 204 / 204)
+    ellipsis = 100 * math.sqrt(62 / 104 * 42 / 104 / 104)
     assert values["agreement"] == pytest.approx(agreement)
     assert values["ellipsis"] == pytest.approx(ellipsis)
     assert values["phenomenon_average"] == pytest.approx(math.hypot(agreement, ellipsis) / 2)
+
+
+def test_a_few_pairs_that_are_all_right_leave_doubt(experiment: Any) -> None:
+    run = experiment.add_model("m", 1, [])
+    experiment.add_minimal_pairs(run, "blimp", {"agreement": {"gender": (4, 4)}})
+    (found,) = (m for m in read(experiment) if (m.task, m.level, m.metric) == ("agreement", "phenomenon", ACCURACY))
+    assert (found.value, found.blind_guess) == (100.0, 50.0)
+    assert found.sampling_deviation == pytest.approx(100 * math.sqrt(0.75 * 0.25 / 8))
 
 
 @pytest.mark.parametrize(

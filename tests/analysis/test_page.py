@@ -3,50 +3,41 @@
 import json
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from page_links import link_problems, read_page
-from page_site import NOTES, Site
+from page_site import NOTES, Site, two_runs
 
 from hatchery.analysis.figures.registry import declared_figures
 from hatchery.analysis.page import PageInputs, write_page
+from hatchery.analysis.pages.examples import examples_section
 from hatchery.analysis.pages.figures import MARKS, figure_of
+from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.summary_notes import SummaryNotes
 from hatchery.analysis.summary_rows import row_anchor
 from hatchery.errors import ConfigError, EvaluationError, ManifestError
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import read_manifest
+from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
+from hatchery.rendering.style import Style, model_styles
+from hatchery.storage.atomic import write_json, write_text
+from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.verified import write_checksums
 
-METRICS = [
-    {"step": step, "tokens": 128 * step, "loss": 9.0 - step, "learning_rate": 0.001 * step, "gradient_norm": 1.0}
-    for step in (1, 2, 3)
-]
-METRICS[2] |= {"development_loss": 6.5, "development_perplexity": 665.1}
 ROWS = (
-    "elc,blimp,agreement,accuracy_percent,61.0000,,1,0,,,,,",
-    "elc,blimp,phenomenon_average,accuracy_percent,61.0000,,1,0,70.0,0.5,Paper Table 2,-9.0,below",
-    "elc,blimp,paradigm_average,accuracy_percent,61.0000,,1,0,,,,,",
-    "elc,glue,average,score_percent,70.2500,1.2500,4,2,70.0,,Paper Table 3,0.25,within",
-    "elc,glue,average,run_score_percent,70.2500,1.0000,4,2,,,,,",
-    "elc,glue,cola,mcc_percent,,,0,4,,,,,",
-    "elc,pretraining,development,perplexity,665.1000,,1,0,,,,,",
-    "ltg,blimp,agreement,accuracy_percent,58.0000,,1,0,,,,,",
-    "ltg,blimp,phenomenon_average,accuracy_percent,58.0000,,1,0,60.0,,Paper Table 2,,not comparable",
-    "ltg,blimp,paradigm_average,accuracy_percent,58.0000,,1,0,,,,,",
-    "roberta,blimp,phenomenon_average,accuracy_percent,75.0000,,1,0,,,,,",
+    "elc,blimp,agreement,accuracy_percent,61.0000,,1,0,,0,,,,,",
+    "elc,blimp,phenomenon_average,accuracy_percent,61.0000,,1,0,,0,70.0,0.5,Paper Table 2,-9.0,below",
+    "elc,blimp,paradigm_average,accuracy_percent,61.0000,,1,0,,0,,,,,",
+    "elc,glue,average,score_percent,70.2500,1.2500,4,2,71.5000,0,70.0,,Paper Table 3,0.25,within",
+    "elc,glue,average,run_score_percent,70.2500,1.0000,4,2,,0,,,,,",
+    "elc,glue,cola,mcc_percent,,,0,0,,4,,,,,",
+    "elc,pretraining,development,perplexity,665.1000,,1,0,,0,,,,,",
+    "ltg,blimp,agreement,accuracy_percent,58.0000,,1,0,,0,,,,,",
+    "ltg,blimp,phenomenon_average,accuracy_percent,58.0000,,1,0,,0,60.0,,Paper Table 2,,not comparable",
+    "ltg,blimp,paradigm_average,accuracy_percent,58.0000,,1,0,,0,,,,,",
+    "roberta,blimp,phenomenon_average,accuracy_percent,75.0000,,1,0,,0,,,,,",
 )
-
-
-def two_runs(folder: Path) -> Site:
-    site = Site(folder)
-    # The order of the configuration, which is not that of the summary.
-    site.add_run("ltg", METRICS)
-    site.add_run("elc", METRICS)
-    return site
 
 
 @pytest.fixture
@@ -87,7 +78,7 @@ def test_every_number_of_the_summary_is_a_link_to_its_row(written: Site) -> None
     shown = dict(links)
     assert set(shown) == {row_anchor(*row.split(",")[:4]) for row in ROWS}
     assert shown["row-elc-glue-average-score_percent"] == "70.2 ± 1.2"
-    assert shown["row-elc-glue-cola-mcc_percent"] == "failed"
+    assert shown["row-elc-glue-cola-mcc_percent"] == "-"
     assert shown["row-elc-pretraining-development-perplexity"] == "665.10"
 
 
@@ -102,7 +93,7 @@ def test_every_run_leads_to_its_manifest_and_to_its_card(written: Site) -> None:
 def test_the_headline_has_the_averages_beside_the_published_values_in_the_order_of_the_models(written: Site) -> None:
     text = written.page.read_text(encoding="utf-8")
     headline = text.partition("Main results</h2>")[2].partition("</section>")[0]
-    heads = re.findall(r'<th scope="(?:col|row)"[^>]*>([^<]*)</th>', headline)
+    heads = re.findall(r'<th scope="(?:col|row)"[^>]*>(?:<span class="swatch"[^>]*></span>)?([^<]*)</th>', headline)
     # The paradigm average says the same as that of the phenomena, and is left to the full table.
     assert heads == [
         *("measure", "ltg", "elc", "roberta"),
@@ -110,7 +101,7 @@ def test_the_headline_has_the_averages_beside_the_published_values_in_the_order_
     ]
     words = read_page(written.page).text
     assert "61.0 n=1 published 70.0 ± 0.5: below" in words
-    assert "70.2 ± 1.2 n=4, 2 failed published 70.0: within" in words
+    assert "70.2 ± 1.2 n=4, 2 failed (71.5 without) published 70.0: within" in words
     assert "58.0 n=1 published 60.0: not comparable" in words
     assert "Of the 3 numbers that have a published counterpart: 1 within, 1 below, 1 not comparable." in words
     assert "pretrained elsewhere: roberta" in words
@@ -124,14 +115,18 @@ def test_the_paradigm_average_is_in_the_headline_where_it_differs(site: Site) ->
     assert "blimp: paradigm average" in site.write(rows)
 
 
-def test_many_models_are_split_over_tables_without_losing_one(site: Site) -> None:
+@pytest.mark.parametrize("models", [4, 5, 13])
+def test_from_five_models_on_they_are_the_rows_of_tables(site: Site, models: int) -> None:
     rows = [
-        f"m{number},blimp,phenomenon_average,accuracy_percent,5{number % 10}.0000,,1,0,,,,," for number in range(13)
+        f"m{number},blimp,phenomenon_average,accuracy_percent,5{number % 10}.0000,,1,0,,0,,,,,"
+        for number in range(models)
     ]
     text = site.write(rows)
-    for number in range(13):
-        assert text.count(f'<th scope="col" class="number">m{number}</th>') == 2
-    assert "Suite averages: m0 to m3" in text
+    for number in range(models):
+        counts = [
+            text.count(f"{cell}m{number}</th>") for cell in ('<th scope="col" class="number">', '<th scope="row">')
+        ]
+        assert counts == ([2, 0] if models < 5 else [0, 2])
 
 
 def test_the_page_holds_figures_tables_of_the_paper_notes_and_runs(written: Site) -> None:
@@ -179,34 +174,13 @@ def test_the_page_can_be_read_without_seeing_it(written: Site) -> None:
                 assert attributes.get("scope") in ("col", "row", "rowgroup")
 
 
-def test_the_best_number_of_a_row_is_bold_and_ties_and_single_models_are_not(site: Site) -> None:
-    rows = [
-        "elc,blimp,agreement,accuracy_percent,61.0400,,1,0,,,,,",
-        "elc,blimp,islands,accuracy_percent,50.0000,,1,0,,,,,",
-        "elc,pretraining,development,perplexity,9.0000,,1,0,,,,,",
-        "ltg,blimp,agreement,accuracy_percent,61.0100,,1,0,,,,,",
-        "ltg,blimp,islands,accuracy_percent,50.1000,,1,0,,,,,",
-        "ltg,pretraining,development,perplexity,8.0000,,1,0,,,,,",
-        "roberta,blimp,agreement,accuracy_percent,60.0000,,1,0,,,,,",
-        "roberta,blimp,only,accuracy_percent,60.0000,,1,0,,,,,",
-    ]
-    best = set(re.findall(r'<strong class="best"><a href="provenance\.html#(row-[^"]+)"', site.write(rows)))
-    # What looks the same is as good; less perplexity is better; a number without rivals is not the best of any.
-    assert best == {
-        "row-elc-blimp-agreement-accuracy_percent",
-        "row-ltg-blimp-agreement-accuracy_percent",
-        "row-ltg-blimp-islands-accuracy_percent",
-        "row-ltg-pretraining-development-perplexity",
-    }
-
-
 def test_perplexities_of_different_objectives_are_not_compared(site: Site) -> None:
     rows = [
-        "gpt,perplexity,dev,perplexity,4.0000,,1,0,,,,,",
-        "gpt,perplexity,dev,word_perplexity,40.0000,,1,0,,,,,",
-        "gpt_two,perplexity,dev,perplexity,3.0000,,1,0,,,,,",
-        "ltg,perplexity,dev,perplexity,9.0000,,1,0,,,,,",
-        "ltg_two,perplexity,dev,perplexity,8.0000,,1,0,,,,,",
+        "gpt,perplexity,dev,perplexity,4.0000,0.1,2,0,,0,,,,,",
+        "gpt,perplexity,dev,word_perplexity,40.0000,0.1,2,0,,0,,,,,",
+        "gpt_two,perplexity,dev,perplexity,3.0000,0.1,2,0,,0,,,,,",
+        "ltg,perplexity,dev,perplexity,9.0000,0.1,2,0,,0,,,,,",
+        "ltg_two,perplexity,dev,perplexity,8.0000,0.1,2,0,,0,,,,,",
     ]
     text = site.write(rows, replace(NOTES, objectives={"gpt": "causal", "gpt_two": "causal"}))
     best = set(re.findall(r'<strong class="best"><a href="provenance\.html#(row-[^"]+)"', text))
@@ -234,18 +208,43 @@ def test_the_page_leads_to_the_cost_and_says_how_report_and_export_are_made(writ
 
 
 def test_every_model_says_what_it_would_write_into_a_gap(written: Site) -> None:
-    section = (
-        written.page.read_text(encoding="utf-8")
-        .partition(">Masked-word predictions</h2>")[2]
-        .partition("</section>")[0]
-    )
-    assert "sentences of the corpus’s development text" in section
+    section = written.page.read_text(encoding="utf-8").partition(">Examples</h2>")[2].partition("</section>")[0]
+    assert "sentences of the corpus&#39;s development text" in section
     assert section.count("<tbody>") == 1, "one sentence, whoever filled it in"
     assert "The dogs ____ near &lt;the&gt; house." in section
     for model, guess in (("ltg", "<strong>sleep</strong> <span>40 %</span>"), ("elc", "…ing <span>&lt; 1 %</span>")):
-        assert re.search(rf'scope="row">{model}</th><td>{re.escape(guess)}</td>', section)
+        swatch = '(?:<span class="swatch"[^>]*></span>)?'
+        assert re.search(rf'scope="row">{swatch}{model}</th><td dir="auto">{re.escape(guess)}</td>', section)
     card = read_page(written.results / "run_cards" / "ltg-s1.html").text
-    assert "The dogs ____ near <the> house. sleep sleep (40.0 %), …ing (0.4 %)" in card
+    assert re.search(r"The dogs ____ near <the> house\. sleep sleep \(40\.0\s%\) …ing \(0\.4\s%\)", card)
+
+
+def test_models_that_fill_in_continue_and_translate_stand_in_one_section(tmp_path: Path) -> None:
+    examples = {
+        "masked": Examples("fill", (Example(f"A {GAP} sleeps.", "dog", (Answer("cat", 12.0),)),)),
+        "causal": Examples("continue", (Example("The dogs", "are old.", (Answer("sleep."), Answer("eat."))),)),
+        "nmt": Examples("translate", (Example("Der Hund", "the dog", (Answer("a dog"),)),)),
+    }
+    manifests = {}
+    for name, written in examples.items():
+        manifests[name] = tmp_path / name / "manifest.json"
+        with stage_run(manifests[name], {}) as run:
+            write_json(run.folder / SENTENCES_FILE, asdict(written))
+            run.add_output(run.folder / SENTENCES_FILE)
+    runs = [SeededRun(name, name, 1, label=name.upper()) for name in examples]
+    section = examples_section(manifests, runs)
+    row = r'<th colspan="\d" [^>]*>(.*?) <span>\((.*?)\)</span>.*?scope="row">(.*?)</th>(.*?)</tr>'
+    rows = re.findall(row, section, re.DOTALL)
+    assert [row[:3] for row in rows] == [
+        ("A ____ sleeps.", "dog", "MASKED"),
+        ("The dogs", "are old.", "CAUSAL"),
+        ("Der Hund", "the dog", "NMT"),
+    ]
+    assert [re.findall(r'<td dir="auto">(.*?)(?: <span>.*?)?</td>', row[3]) for row in rows] == [
+        ["cat"],
+        ["sleep.", "eat."],
+        ["a dog"],
+    ]
 
 
 def test_captions_name_marks_only_where_the_drawing_has_them(tmp_path: Path) -> None:
@@ -263,7 +262,7 @@ def test_text_from_data_stays_text(site: Site) -> None:
     attack = '"><script>alert(1)</script>'
     rows = [
         *ROWS,
-        f"<b>x</b>,blimp,{attack.replace(chr(34), '')},accuracy_percent,61.0000,,1,0,1.0,,<i>p</i>,1.0,above",
+        f"<b>x</b>,blimp,{attack.replace(chr(34), '')},accuracy_percent,61.0000,,1,0,,0,1.0,,<i>p</i>,1.0,above",
     ]
     site.write(rows, SummaryNotes((attack,)), description=attack)
     page = read_page(site.page)
@@ -332,11 +331,11 @@ def test_the_table_of_runs_needs_no_file_of_a_run_and_no_altered_table(site: Sit
 
 def test_a_page_of_many_models_stays_small_and_says_what_it_leaves_out(site: Site) -> None:
     tasks = [
-        f"m{model:03d},glue,task{task:02d},accuracy_percent,5{task % 10}.0,0.5,5,0,70.0,0.5,Paper Table 2,-9.0,below"
+        f"m{model:03d},glue,task{task:02d},accuracy_percent,5{task % 10}.0,0.5,5,0,,0,70.0,0.5,Paper Table 2,-9.0,below"
         for model in range(250)
         for task in range(14)
     ]
-    averages = [f"m{model:03d},glue,average,score_percent,5{model % 10}.0,0.1,5,0,,,,," for model in range(250)]
+    averages = [f"m{model:03d},glue,average,score_percent,5{model % 10}.0,0.1,5,0,,0,,,,," for model in range(250)]
     text = site.write([*tasks, *averages])
     assert len(text) < 1_000_000
     words = read_page(site.page).text
@@ -345,3 +344,21 @@ def test_a_page_of_many_models_stays_small_and_says_what_it_leaves_out(site: Sit
     assert text.count('<th scope="row">m199</th>') == 1
     assert "more numbers of summary.csv are left out here" in read_page(site.results / "provenance.html").text
     assert link_problems(site.page)[0] == []
+
+
+def test_the_colour_that_a_model_has_in_figures_stands_beside_its_name(written: Site) -> None:
+    text = written.page.read_text(encoding="utf-8")
+    styles = model_styles(["ltg", "elc"], Style())
+    for model, style in styles.items():
+        swatch = f'<span class="swatch" style="background: {style.colour}" aria-hidden="true"></span>'
+        # Contents, tables of numbers, examples, and runs.
+        assert f"<li>{swatch}{model}</li>" in text
+        assert f'<th scope="col" class="number">{swatch}{model}</th>' in text
+        assert f'<th scope="row">{swatch}{model}</th>' in text
+        assert f'<th scope="row">{swatch}<a href="run_cards/{model}-s1.html">' in text
+    assert '<th scope="col" class="number">roberta</th>' in text
+
+
+def test_the_page_tells_of_those_units_alone_that_it_has(written: Site) -> None:
+    words = read_page(written.page).text
+    assert "over n runs; perplexity per labelled token, the rest in percent. Bold is" in words

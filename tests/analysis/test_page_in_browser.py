@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_site import Site
-from test_page import METRICS, ROWS
+from page_site import METRICS, Site
+from test_page import ROWS
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FRAME = """<!DOCTYPE html><body>
@@ -22,6 +22,8 @@ onload = () => {{
   document.getElementById("out").textContent = JSON.stringify({{
     width: root.clientWidth, needed: root.scrollWidth, loaded: inner.images.length, links: inner.links.length,
     target: hit ? hit.textContent : null,
+    nav: (() => {{ root.scrollTop = 900; const b = inner.querySelector("nav").getBoundingClientRect();
+      root.scrollTop = 0; return [b.top, b.bottom]; }})(),
     small: Array.from(inner.querySelectorAll("p, li, td, th"))
       .filter(e => parseFloat(getComputedStyle(e).fontSize) < 12).length,
     cut: Array.from(inner.querySelectorAll(".table, .drawing"))
@@ -98,3 +100,10 @@ def test_on_a_phone_every_count_stands_beside_its_name(site: Site, tmp_path: Pat
 def test_a_link_to_a_number_ends_at_its_row(site: Site, tmp_path: Path) -> None:
     address = (site.results / "provenance.html").as_uri() + "#row-elc-glue-average-score_percent"
     assert "70.2500" in measured(tmp_path, address, 1280)["target"]
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("name", ["index.html", "run_cards/elc-s1.html"])
+def test_the_contents_stay_in_view_when_the_page_is_scrolled(site: Site, tmp_path: Path, name: str, width: int) -> None:
+    top, bottom = measured(tmp_path, (site.results / name).as_uri(), width)["nav"]
+    assert -1 <= top < bottom <= 801

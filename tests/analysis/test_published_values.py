@@ -77,11 +77,12 @@ LTG_VARIANTS = {
     "AdamW": "adamw",
     "model not named in the paper": "unnamed",
 }
-# Table 1 and 4 are sizes of data, 9 to 11 hyperparameters.
+# LTG-BERT: Tables 1 and 4 are sizes of data, 9 to 11 hyperparameters.
 LTG_TABLES = (2, 3, 5, 6, 7, 8)
-# Table 4 and 5 are hyperparameters, 6 sizes of corpora.
+# ELC-BERT: Tables 4 and 5 are hyperparameters, 6 sizes of corpora.
 ELC_TABLES = (1, 2, 3, 7, 8, 9, 10, 11, 12)
-# Table 1 are sizes of data, 6 tokenizers. Sizes of models have a table of their own, config/published/models.
+# Reduced vocabulary: Table 1 are sizes of data, 6 tokenizers. Sizes of models have a table of their own,
+# config/published/models.
 REDUCED_COLUMNS = {
     2: ("icer",),
     3: ("flops_1e15", "test_perplexity", "glue_unfiltered", "glue_filtered", "glue_filtered_random_init"),
@@ -323,7 +324,7 @@ def test_the_deviation_of_a_msgs_average_is_the_root_mean_square_of_its_tasks(nu
             runs = said.runs
             assert said.spread is not None
             assert runs is not None
-            # Table 10 prints population deviations, Table 2 rounds sample deviations to a tenth.
+            # ELC-BERT: Table 10 prints population deviations, Table 2 rounds sample deviations to a tenth.
             typical = root_mean_square([spread for spread in deviations if spread is not None])
             assert (runs / (runs - 1)) ** 0.5 * typical == pytest.approx(said.spread, abs=5.5)
 

@@ -1,4 +1,4 @@
-"""Acceptance test 7 of reference evaluation.md section 15: the printed cells give the printed averages."""
+"""The printed cells give the printed averages."""
 
 import csv
 import math
@@ -13,21 +13,23 @@ ELC_KEY = ("track", "model", "variant")
 LTG_KEY = ("model", "variant")
 TOLERANCE = 0.1
 
-# Printed values that their own cells do not give (evaluation.md 14.31), with what the cells give.
+# Printed values that their own cells do not give (docs/papers/babylm-evaluation.md, "Doubtful printed numbers"), with
+# what the cells give.
 LTG_BASE = ("strict", "LTG-BERT-base", "backbone")
 T5_SMALL = ("strict-small", "T5-base", "")
 LTG_SMALL = ("strict-small", "LTG-BERT-small", "backbone")
 ELC_BASE, ELC_ZERO, ELC_WEIGHTED = (("strict", "ELC-BERT-base", name) for name in ("base", "zero", "weighted_output"))
 SUPPLEMENT_EXCEPTION = {LTG_BASE: (76.8, 76.2)}
 GLUE_EXCEPTION = {T5_SMALL: (64.7, 64.45)}
-# elc-bert.md 6.4: inexplicable for the weighted output, merely approximate for three more.
+# docs/papers/elc-bert.md, "Averages": inexplicable for the weighted output, merely approximate for three more.
 GLUE_DEVIATION_EXCEPTIONS = {
     ELC_WEIGHTED: (0.6, 1.79),
     LTG_BASE: (1.1, 0.95),
     ELC_BASE: (3.2, 3.09),
     ELC_ZERO: (1.0, 0.84),
 }
-# elc-bert.md 6.4: matches with deviations of samples, where the cells seem to be those of populations.
+# docs/papers/elc-bert.md, "Averages": matches with deviations of samples, where the cells seem to be those of
+# populations.
 MSGS_DEVIATION_EXCEPTION = {LTG_SMALL: (0.4, 0.34)}
 
 LTG_TASKS = {

@@ -8,7 +8,9 @@ import pytest
 from hatchery.analysis.published import PublishedValue
 from hatchery.analysis.settings import SummarySettings
 from hatchery.analysis.summary import Key, Summary, summarise
+from hatchery.analysis.summary_notes import general_notes
 from hatchery.analysis.summary_rows import COLUMNS
+from hatchery.analysis.summary_text import text_summary
 from hatchery.typed import build, stage_body
 
 
@@ -21,41 +23,45 @@ def value(mean: float, std: float | None = None, comparable: bool = True) -> Pub
     return PublishedValue(mean, std, "Table 1", comparable, "")
 
 
+# On `cola`, the four runs of `plain` gave 70, 72, 74 and, collapsed, 69; on `rte`, one of two of `elc` gave no number.
 ROWS = [
-    # model, suite, task, metric, mean, std, n, n_failed
-    ("plain", "blimp", "agreement", "accuracy_percent", 72.5, 2.5 * math.sqrt(2), 2, 0),
-    ("plain", "blimp", "ellipsis", "accuracy_percent", 55.0, 5 * math.sqrt(2), 2, 0),
-    ("plain", "blimp", "phenomenon_average", "accuracy_percent", 63.75, 1.25 * math.sqrt(2), 2, 0),
-    ("plain", "blimp", "paradigm_average", "accuracy_percent", 200 / 3, 0.0, 2, 0),
-    ("plain", "finetuning", "cola", "accuracy_percent", 72.0, 2.0, 3, 1),
-    ("plain", "finetuning", "cola", "mcc_percent", 20.0, 10.0, 3, 1),
-    ("plain", "finetuning", "rte", "accuracy_percent", 53.0, math.sqrt(20 / 3), 4, 0),
-    ("plain", "finetuning", "average", "score_percent", 62.5, math.sqrt((4 + 20 / 3) / 2), 3, 1),
-    ("plain", "finetuning", "average", "run_score_percent", 62.0, 2.0, 3, 1),
-    ("plain", "pretraining", "development", "loss_nats", 2.0, math.sqrt(0.5), 2, 0),
-    ("plain", "pretraining", "development", "perplexity", 30.0, 10 * math.sqrt(2), 2, 0),
-    ("elc", "blimp", "agreement", "accuracy_percent", 77.5, None, 1, 0),
-    ("elc", "finetuning", "cola", "accuracy_percent", 81.0, math.sqrt(2), 2, 0),
-    ("elc", "finetuning", "rte", "accuracy_percent", 60.0, None, 1, 1),
-    ("elc", "finetuning", "average", "score_percent", 70.5, None, 1, 1),
-    ("elc", "finetuning", "average", "run_score_percent", 71.0, None, 1, 1),
+    # model, suite, task, metric, mean, std, n, n_failed, mean_without_failed, n_without_number
+    ("plain", "blimp", "agreement", "accuracy_percent", 72.5, 2.5 * math.sqrt(2), 2, 0, 72.5, 0),
+    ("plain", "blimp", "ellipsis", "accuracy_percent", 55.0, 5 * math.sqrt(2), 2, 0, 55.0, 0),
+    ("plain", "blimp", "phenomenon_average", "accuracy_percent", 63.75, 1.25 * math.sqrt(2), 2, 0, 63.75, 0),
+    ("plain", "blimp", "paradigm_average", "accuracy_percent", 200 / 3, 0.0, 2, 0, 200 / 3, 0),
+    ("plain", "finetuning", "cola", "accuracy_percent", 71.25, math.sqrt(14.75 / 3), 4, 1, 72.0, 0),
+    ("plain", "finetuning", "cola", "mcc_percent", 15.0, math.sqrt(500 / 3), 4, 1, 20.0, 0),
+    ("plain", "finetuning", "rte", "accuracy_percent", 53.0, math.sqrt(20 / 3), 4, 0, 53.0, 0),
+    ("plain", "finetuning", "average", "score_percent", 62.125, math.sqrt((14.75 + 20) / 6), 4, 1, 62.5, 0),
+    ("plain", "finetuning", "average", "run_score_percent", 62.125, math.sqrt(8.1875 / 3), 4, 1, 62.0, 0),
+    ("plain", "pretraining", "development", "loss_nats", 2.0, math.sqrt(0.5), 2, 0, 2.0, 0),
+    ("plain", "pretraining", "development", "perplexity", 30.0, 10 * math.sqrt(2), 2, 0, 30.0, 0),
+    ("elc", "blimp", "agreement", "accuracy_percent", 77.5, None, 1, 0, 77.5, 0),
+    ("elc", "finetuning", "cola", "accuracy_percent", 81.0, math.sqrt(2), 2, 0, 81.0, 0),
+    ("elc", "finetuning", "rte", "accuracy_percent", 60.0, None, 1, 0, 60.0, 1),
+    ("elc", "finetuning", "average", "score_percent", 70.5, None, 1, 0, 70.5, 1),
+    ("elc", "finetuning", "average", "run_score_percent", 71.0, None, 1, 0, 71.0, 1),
 ]
 
 
 @pytest.mark.parametrize("expected", ROWS, ids=lambda row: "-".join(row[:4]))
 def test_means_and_deviations_are_those_computed_by_hand(two_models: Any, expected: tuple[Any, ...]) -> None:
-    *key, mean, std, n, n_failed = expected
+    *key, mean, std, n, n_failed, without_failed, n_without_number = expected
     row = summary_of(two_models).row(*key)
     assert row is not None
     assert row.mean == pytest.approx(mean, abs=5e-5)
     assert row.std == (None if std is None else pytest.approx(std, abs=5e-5))
-    assert (row.n, row.n_failed) == (n, n_failed)
+    assert (row.n, row.n_failed, row.n_without_number) == (n, n_failed, n_without_number)
+    assert row.mean_without_failed == pytest.approx(without_failed, abs=5e-5)
 
 
 def test_the_columns_are_those_of_the_results_contract() -> None:
     assert (
         *("experiment", "model", "suite", "task", "metric", "mean", "std", "n", "n_failed"),
+        *("mean_without_failed", "n_without_number"),
         *("published_mean", "published_std", "published_source", "difference", "verdict", "manifests"),
+        *("sampling_deviation", "blind_guess"),
     ) == COLUMNS
 
 
@@ -83,20 +89,20 @@ def test_failed_runs_are_named_once(two_models: Any) -> None:
 @pytest.mark.parametrize(
     ("key", "published", "difference", "verdict"),
     [
-        # Ours 72.0 +- 2.0 over three runs: two combined deviations are 2 * hypot(2, 1.5) = 5.0.
-        (("plain", "finetuning", "cola", "accuracy_percent"), value(67.0, 1.5), 5.0, "within"),
-        (("plain", "finetuning", "cola", "accuracy_percent"), value(66.9, 1.5), 5.1, "above"),
-        (("plain", "finetuning", "cola", "accuracy_percent"), value(77.1, 1.5), -5.1, "below"),
+        # Ours 71.25 +- 2.217 over four runs: two combined deviations are 2 * hypot(2.217, 1.5) = 5.354.
+        (("plain", "finetuning", "cola", "accuracy_percent"), value(65.9, 1.5), 5.35, "within"),
+        (("plain", "finetuning", "cola", "accuracy_percent"), value(65.8, 1.5), 5.45, "above"),
+        (("plain", "finetuning", "cola", "accuracy_percent"), value(76.7, 1.5), -5.45, "below"),
         (
             ("plain", "finetuning", "cola", "accuracy_percent"),
             value(77.1, 1.5, comparable=False),
             None,
             "not comparable",
         ),
-        # A single run over 200 pairs: two binomial deviations of 77.5 % are 5.906.
-        (("elc", "blimp", "agreement", "accuracy_percent"), value(71.6), 5.9, "within"),
+        # A single run over 200 pairs, 155 right: two binomial deviations of 157 among 204 are 5.899.
+        (("elc", "blimp", "agreement", "accuracy_percent"), value(71.61), 5.89, "within"),
         (("elc", "blimp", "agreement", "accuracy_percent"), value(71.5), 6.0, "above"),
-        # One sound run of fine-tuning, and nothing printed: half a point.
+        # One run of fine-tuning with a number, and nothing printed: half a point.
         (("elc", "finetuning", "rte", "accuracy_percent"), value(60.5), -0.5, "within"),
         (("elc", "finetuning", "rte", "accuracy_percent"), value(60.6), -0.6, "below"),
     ],
@@ -111,13 +117,31 @@ def test_verdicts_use_the_deviations_of_both_sides(
     assert (row.published_mean, row.published_std, row.published_source) == (published.mean, published.std, "Table 1")
 
 
-def test_a_task_of_which_all_runs_failed_is_not_comparable(experiment: Any) -> None:
+def test_a_task_of_which_all_runs_collapsed_is_compared_as_the_papers_print_it(experiment: Any) -> None:
     run = experiment.add_model("m", 1, [])
     experiment.add_finetuning(run, "wsc", ("accuracy",), {12: ((0.614,), "majority_class")})
     key = ("m", "finetuning", "wsc", "accuracy_percent")
     row = summary_of(experiment, {key: value(61.4, 0.0)}).row(*key)
     assert row is not None
-    assert (row.mean, row.n, row.n_failed, row.difference, row.verdict) == (None, 0, 1, None, "not comparable")
+    assert (row.mean, row.n, row.n_failed, row.difference, row.verdict) == (61.4, 1, 1, 0.0, "within")
+    assert row.mean_without_failed is None
+
+
+def test_a_task_without_any_number_is_not_comparable_and_its_average_is_named(experiment: Any) -> None:
+    run = experiment.add_model("m", 1, [])
+    experiment.add_finetuning(run, "wsc", ("accuracy",), {12: ((None,), "nan")})
+    experiment.add_finetuning(run, "rte", ("accuracy",), {12: ((0.5,), "")})
+    key = ("m", "finetuning", "wsc", "accuracy_percent")
+    summary = summary_of(experiment, {key: value(61.4, 0.0)})
+    row, average = summary.row(*key), summary.row("m", "finetuning", "average", "score_percent")
+    assert row is not None and average is not None
+    assert (row.mean, row.n, row.n_without_number, row.verdict) == (None, 0, 1, "not comparable")
+    assert average.mean is None
+    assert "m, finetuning: no average, because no run gave a number for wsc." in general_notes(summary)
+    assert "Failed or without a number: m-s1, wsc: no number (nan) with seed 12 at learning rate 5e-05." in (
+        general_notes(summary)
+    )
+    assert "  m, finetuning: no average, because no run gave a number for wsc" in text_summary(summary).splitlines()
 
 
 def test_published_values_that_nothing_answers_are_kept_in_sight(two_models: Any) -> None:
@@ -147,8 +171,8 @@ def test_the_suite_of_a_finetuned_task_is_its_own(experiment: Any) -> None:
     assert [(row.suite, row.task) for row in summary.rows] == [
         *(("glue", "glue_mnli"), ("glue", "glue_mnli_mismatched"), ("heuristics", "hans"))
     ]
-    assert [(task.task, task.main, task.majority_percent) for task in summary.finetuned] == [
-        *(("glue_mnli", True, 35.0), ("glue_mnli_mismatched", False, None), ("hans", False, None))
+    assert [(task.task, task.main) for task in summary.finetuned] == [
+        *(("glue_mnli", True), ("glue_mnli_mismatched", False), ("hans", False))
     ]
 
 

@@ -1,6 +1,7 @@
 """Averages over fine-tuned tasks: which tasks, joined how, under which name."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -74,14 +75,22 @@ def test_ltg_bert_joins_the_metrics_of_a_task_first_and_counts_both_sets_of_mnli
     assert found["average", "run_score_percent"].n == 2
 
 
-def test_a_run_that_failed_in_one_part_of_a_task_is_left_out_of_it() -> None:
+def test_a_run_that_failed_in_one_part_of_a_task_failed_and_is_in_the_mean() -> None:
     measurements = [run for run in ltg_runs() if run.task != "glue_mnli_mismatched"]
     measurements += runs("glue", "glue_mnli_mismatched", {"accuracy": [10.0, 20.0]}, False, {0: "majority_class"})
     found = averages_of("glue", measurements)["average", "score_percent"]
-    assert (found.n, found.n_failed) == (1, 1)
+    assert (found.n, found.n_failed) == (2, 1)
     later = {key: value + (1 if "mnli" in key[0] else 0) for key, value in ltg_values().items()}
     later["glue_mnli:mismatched", "accuracy"] = 20.0
-    assert found.mean == pytest.approx(suite_averages.ltg_glue_mean(later))
+    assert found.mean_without_failed == pytest.approx(suite_averages.ltg_glue_mean(later))
+
+
+def test_a_task_of_which_no_run_gave_a_number_leaves_the_average_without_one_and_is_named() -> None:
+    measurements = [*runs("hers", "cola", {"accuracy": [50.0]}), *runs("hers", "rte", {"accuracy": [50.0]})]
+    measurements = [replace(run, value=None, failed="nan") if run.task == "rte" else run for run in measurements]
+    by_task, by_run = task_averages("hers", measurements)
+    assert (by_task.aggregate.mean, by_task.without_number) == (None, ("rte",))
+    assert by_run.aggregate.mean is None
 
 
 def test_msgs_averages_ambiguous_tasks_and_never_controls() -> None:
@@ -124,8 +133,8 @@ def test_a_suite_that_no_paper_averages_has_a_plain_average_of_its_main_sets() -
         *runs("demo", "b_mismatched", {"f1": [0.0, 0.0]}, main=False),
     ]
     found = averages_of("demo", measurements)
-    assert found["average", "score_percent"] == Aggregate(70.0, pytest.approx(math.sqrt(2)), 2, 0)
-    assert found["average", "run_score_percent"] == Aggregate(70.0, 0.0, 2, 0)
+    assert found["average", "score_percent"] == Aggregate(70.0, pytest.approx(math.sqrt(2)), 2, 0, 70.0)
+    assert found["average", "run_score_percent"] == Aggregate(70.0, 0.0, 2, 0, 70.0)
 
 
 def test_every_task_of_a_published_average_is_known_by_one_name() -> None:

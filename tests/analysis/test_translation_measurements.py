@@ -47,7 +47,7 @@ def test_a_model_that_translates_nothing_has_no_scores() -> None:
 
 
 def row(suite: str, task: str, metric: str, mean: float) -> SummaryRow:
-    return SummaryRow("mine", "zero", suite, task, metric, mean, 0.5, 2, 0, None, None, "", None, "", "abc")
+    return SummaryRow("mine", "zero", suite, task, metric, mean, 0.5, 2, 0, mean, 0, None, None, "", None, "", "abc")
 
 
 ROWS = [
@@ -83,7 +83,10 @@ def test_a_summary_without_translations_has_no_such_section() -> None:
 
 
 def test_the_headline_has_the_bleu_of_every_test_set() -> None:
-    values = [{column: str(getattr(one, column) or "") for column in COLUMNS} for one in ROWS]
+    values = [
+        {column: "" if getattr(one, column) is None else str(getattr(one, column)) for column in COLUMNS}
+        for one in ROWS
+    ]
     numbers = Numbers([NumberedRow(place, of) for place, of in enumerate(values, 1)], "provenance.html")
     assert [key for key in numbers.headline() if key[0] == "translation"] == [
         ("translation", "other_domain", "bleu"),

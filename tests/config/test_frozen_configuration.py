@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.config.invocation import COPIES, VARIABLE, frozen_configuration
+from hatchery.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +52,17 @@ def test_a_copy_of_a_main_process_that_was_killed_is_not_taken_for_whole() -> No
     (COPIES / f"{name}.1.partial/config.yaml").unlink()
     frozen_configuration("config", is_main_process=True)
     assert (Path(os.environ[VARIABLE]) / "config.yaml").is_file()
+
+
+def test_a_job_refuses_a_copy_that_was_altered_and_the_next_call_writes_it_anew() -> None:
+    frozen_configuration("config", is_main_process=True)
+    copy = Path(os.environ[VARIABLE])
+    (copy / "experiments/one.yaml").write_text("steps: 120\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"{copy}: the configuration of this job was altered: expected the SHA-256"):
+        frozen_configuration("config", is_main_process=False)
+    frozen_configuration("config", is_main_process=True)
+    assert frozen_configuration("config", is_main_process=False) == copy
+    assert (copy / "experiments/one.yaml").read_text(encoding="utf-8") == "steps: 12\n"
 
 
 @pytest.mark.parametrize("told", ["", "no/such/folder"])

@@ -118,7 +118,7 @@ KEPT = {"pretraining": {"steps": 60, "keep_training_state": True}}
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown run": (
         {"later": start(run="ltg_bet")},
-        "runs.later.pretraining.initialise_from.run: got 'ltg_bet', no such run of demo; there are: random, ltg_bert",
+        "initialise_from.run: got 'ltg_bet', no such run of demo; did you mean 'ltg_bert'? There are: random, ltg_bert",
     ),
     "an unknown experiment": (
         {"later": start(run="ltg_bert", experiment="dem")},

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.config.overrides import pretraining_of
 from hatchery.config.project import Project
 from hatchery.errors import ConfigError
 
@@ -30,10 +31,10 @@ MISTAKES = {
         "tokenizers/demo.yaml",
         "kind: wordpiece",
         "kind: wordpice",
-        "kind: got 'wordpice', allowed are: wordpiece, byte_bpe, bpe, unigram; did you mean 'wordpiece'?",
+        "kind: got 'wordpice'; did you mean 'wordpiece'? Allowed are: wordpiece, byte_bpe, bpe, unigram",
     ),
     "unknown corpus": (DEMO, "corpus: demo", "corpus: dem", "corpus: got 'dem', no such corpus"),
-    "unknown tokenizer": (DEMO, "tokenizer: demo", "tokenizer: damo", "no such tokenizer; there are:"),
+    "unknown tokenizer": (DEMO, "tokenizer: demo", "tokenizer: damo", "no such tokenizer; did you mean 'demo'?"),
     "unknown model": (DEMO, "model: ltg_demo", "model: ltg_dema", "runs.random.model: got 'ltg_dema', no such model"),
     "unknown suite": (DEMO, "[demo_pairs]", "[demo_pair]", "minimal_pairs: got 'demo_pair', no such suite"),
     "unknown task": (DEMO, "demo_entailment: {}", "demo_entail: {}", "got 'demo_entail', no such task"),
@@ -47,7 +48,7 @@ MISTAKES = {
         "models/ltg_mini.yaml",
         "hidden_size",
         "family: robrta\nhidden_size",
-        "family: got 'robrta', allowed are: ltg, roberta, encoder_decoder; did you mean 'roberta'?",
+        "family: got 'robrta'; did you mean 'roberta'? Allowed are: ltg, roberta, encoder_decoder",
     ),
     "a key of the other family": (
         "models/ltg_mini.yaml",
@@ -132,7 +133,7 @@ MISTAKES = {
         DEMO,
         "  schedule: {warm",
         "  output_bias: {kind: unigramm}\n  schedule: {warm",
-        "output_bias.kind: got 'unigramm', allowed are: zero, unigram, none; did you mean 'unigram'?",
+        "output_bias.kind: got 'unigramm'; did you mean 'unigram'? Allowed are: zero, unigram, none",
     ),
     "metric that the task lacks": (
         DEMO,
@@ -151,14 +152,14 @@ MISTAKES = {
         "experiments/strict.yaml",
         "{base: elc_bert}",
         "{base: elc_bret}",
-        "finetuning.protocol.base: got 'elc_bret', no such protocol; there are: babylm_official, elc_bert",
+        "finetuning.protocol.base: got 'elc_bret', no such protocol; did you mean 'elc_bert'? There are: babylm",
     ),
     "published row of no run": (
         "experiments/strict.yaml",
         "    elc_zero: elc_bert_base_zero",
         "    elc_zeros: elc_bert_base_zero",
-        "published.rows: got 'elc_zeros', no such run; there are: ltg_bert, elc_biased, elc_zero, elc_normalized, "
-        "elc_weighted_output; did you mean 'elc_zero'?",
+        "published.rows: got 'elc_zeros', no such run; did you mean 'elc_zero'? There are: ltg_bert, elc_biased, "
+        "elc_zero, elc_normalized, elc_weighted_output",
     ),
     "a seed twice": (
         DEMO,
@@ -170,38 +171,80 @@ MISTAKES = {
         "tasks/demo_acceptability.yaml",
         "accuracy",
         "acuracy",
-        "got 'acuracy', allowed are: accuracy, f1, macro_f1",
+        "got 'acuracy'; did you mean 'accuracy'? Allowed are: accuracy, f1, macro_f1",
     ),
     "unknown paper": (
         "experiments/strict.yaml",
         "paper: elc_bert",
         "paper: elc_bret",
-        "published.paper: got 'elc_bret', allowed are: babylm_pipeline, elc_bert, ltg_bert, reduced_vocabulary; "
-        "did you mean 'elc_bert'?",
+        "published.paper: got 'elc_bret'; did you mean 'elc_bert'? Allowed are: babylm_pipeline, elc_bert, ltg_bert, "
+        "reduced_vocabulary",
     ),
     "unknown track": (
         "experiments/strict.yaml",
         "track: strict",
         "track: strickt",
-        "published.track: 'strickt' is none of: ",
+        "published.track: got 'strickt'; did you mean 'strict'? Allowed are: ",
     ),
     "track of a paper without tracks": (
         "experiments/bnc.yaml",
         "paper: ltg_bert",
         "paper: ltg_bert\n  track: strict",
-        "published.track: 'strict' is none of: nothing",
+        "published.track: got 'strict', allowed are: none",
     ),
     "unknown published row": (
         "experiments/strict.yaml",
         "elc_zero: elc_bert_base_zero",
         "elc_zero: elc_bert_base_zeros",
-        "published.rows.elc_zero: 'elc_bert_base_zeros' is none of: ",
+        "published.rows.elc_zero: got 'elc_bert_base_zeros'; did you mean 'elc_bert_base_zero'? Allowed are: ",
     ),
     "perplexity of a split without text": (
         "experiments/my_text.yaml",
         "perplexity: {splits: [dev]}",
         "perplexity: {splits: [dev, test]}",
         "perplexity.splits: got 'test', a split that the corpus 'my_text' does not have; see split.test_fraction in",
+    ),
+    "perplexity of a split that a release has not": (
+        "experiments/demo_suites.yaml",
+        "perplexity: {splits: [dev]",
+        "perplexity: {splits: [dev, test]",
+        "perplexity.splits: got 'test', a split that the corpus 'demo' does not have",
+    ),
+    "perplexity of the development text of a corpus of test text": (
+        "experiments/strict.yaml",
+        "corpus: babylm_100M",
+        "corpus: babylm_test",
+        "perplexity.splits: got 'dev', a split that the corpus 'babylm_test' does not have",
+    ),
+    "a warm-up longer than the training": (
+        DEMO,
+        "warmup_fraction: 0.05",
+        "warmup_steps: 1701",
+        "demo.yaml: pretraining.schedule.warmup_steps: got 1701, expected at most 1700, the steps of the shortest",
+    ),
+    "two keys of the warm-up": (
+        DEMO,
+        "warmup_fraction: 0.05",
+        "warmup_fraction: 0.05, warmup_steps: 100",
+        "pretraining.schedule.warmup_fraction: got 0.05, expected no such key with warmup_steps",
+    ),
+    "two keys of the warm-up in one run": (
+        DEMO,
+        "{model: elc_demo}",
+        "{model: elc_demo, pretraining: {schedule: {warmup_fraction: 0.05, warmup_steps: 100}}}",
+        "runs.elc_bert.pretraining: schedule.warmup_fraction: got 0.05, expected no such key with warmup_steps",
+    ),
+    "an evaluation after the end": (
+        DEMO,
+        "evaluation_interval_steps: 250",
+        "evaluation_interval_steps: 1701",
+        "demo.yaml: pretraining.evaluation_interval_steps: got 1701, expected at most 1700, the steps of the longest",
+    ),
+    "an evaluation after the end of one run": (
+        DEMO,
+        "{model: elc_demo}",
+        "{model: elc_demo, pretraining: {evaluation_interval_steps: 1701}}",
+        "runs.elc_bert.pretraining.evaluation_interval_steps: got 1701, expected at most 1700, the steps of the",
     ),
     "translation by a model that is not trained for it": (
         MINI,
@@ -252,8 +295,8 @@ MISTAKES = {
         MINI,
         "leave_out: [away_begins]",
         "leave_out: [away_begin]",
-        "translation.leave_out: got 'away_begin', no such run; there are: no_bias, zero, unigram, "
-        "unigram_as_published, unigram_larger, away_begins, away; did you mean 'away_begins'?",
+        "translation.leave_out: got 'away_begin', no such run; did you mean 'away_begins'? There are: no_bias, zero, "
+        "unigram, unigram_as_published, unigram_larger, away_begins, away",
     ),
     "leaving out everything": (
         MINI,
@@ -287,6 +330,20 @@ MISTAKES = {
         "options: {encoding: utf8ish}",
         "sources.0.options.encoding: there is no encoding of text called 'utf8ish'",
     ),
+    "sentences of a language without a model": (
+        "corpora/my_text.yaml",
+        "options: {}",
+        'options: {sentences: "punkt:german"}',
+        "sources.0.options.sentences: got 'punkt:german', but only the model of English comes with Hatchery; set "
+        "`sentence_model: nltk_punkt`",
+    ),
+    "sentences that are not known": (
+        "corpora/my_text.yaml",
+        "options: {}",
+        "options: {sentences: lines}",
+        "sources.0.options.sentences: got 'lines', expected line, none, or punkt: and a language, such as "
+        "punkt:english",
+    ),
     "settings of a task that exclude each other": (
         "tasks/demo_acceptability.yaml",
         "labels:",
@@ -317,6 +374,12 @@ MISTAKES = {
         "  ran-dom: ",
         "runs: got the name 'ran-dom', expected letters a-z and A-Z, digits and _, beginning with a letter or digit",
     ),
+    "a name longer than files may have": (
+        DEMO,
+        "  random: ",
+        f"  {'long' * 75}: ",
+        "digits and _, beginning with a letter or digit, 150 at most",
+    ),
     "a commit that is none": (
         "config.yaml",
         "revision: bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c",
@@ -335,11 +398,19 @@ MISTAKES = {
         "description: " + "[" * 100_000 + "\nruns:",
         "nested more than 50 levels deep",
     ),
+    "aliases of aliases": (
+        DEMO,
+        "runs:",
+        "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
+        + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
+        + "runs:",
+        "aliases stand for more than 100,000 values; write less under their anchors",
+    ),
     "no choice at all": (
         "corpora/demo.yaml",
         "sources:",
         "card_tokenizer:",
-        "expected exactly one of the keys sources or sample or sequences",
+        "got none of these, expected exactly one of: `sources: [{name: letters, data: my_text, reader: plain_text}]`",
     ),
 }
 
@@ -368,6 +439,33 @@ def load_everything(folder: Path) -> None:
     for kind in ("corpus", "tokenizer", "model", "suite", "task", "experiment"):
         for name in project.names(kind):
             project.block(kind, name)
+
+
+@pytest.mark.parametrize(
+    ("run", "warmup"),
+    [
+        # Another way to say the warm-up takes the place of the experiment's.
+        ("{schedule: {warmup_steps: 100}}", {"warmup_steps": 100}),
+        # The beginning of a longer training.
+        (
+            "{steps: 20, schedule: {name: constant, warmup_steps: 100}, keep_training_state: true}",
+            {"warmup_steps": 100},
+        ),
+        ("{steps: 0}", {"warmup_fraction": 0.05}),
+        # Evaluated at its end; others come to the interval.
+        ("{steps: 100}", {"warmup_fraction": 0.05}),
+    ],
+)
+def test_what_a_run_says_of_its_steps_is_taken(run: str, warmup: dict[str, float], configuration: Path) -> None:
+    edit(configuration, DEMO, "{model: elc_demo}", f"{{model: elc_demo, pretraining: {run}}}")
+    schedule = pretraining_of(Project(configuration).experiment("demo"), "elc_bert")["schedule"]
+    assert {key: schedule[key] for key in ("warmup_steps", "warmup_fraction") if key in schedule} == warmup
+
+
+def test_a_short_training_needs_no_interval(configuration: Path) -> None:
+    edit(configuration, DEMO, "  steps: 1700", "  steps: 100")
+    edit(configuration, DEMO, "  evaluation_interval_steps: 250\n", "")
+    assert Project(configuration).experiment("demo")["pretraining"]["evaluation_interval_steps"] == 500
 
 
 def test_every_shipped_file_is_valid(repository: Path) -> None:

@@ -4,11 +4,15 @@ What may differ is listed below, so that one that quietly leaves something out, 
 """
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import test_scaling_miniature
+import test_translation_miniature
+from test_miniatures import RUNS
 
 from hatchery.config.project import Project
 from hatchery.config.raw_inputs import raw_inputs
@@ -75,9 +79,11 @@ def test_sizes_of_a_miniature_stand_to_each_other_as_those_of_its_original(origi
     for run in runs(original):
         first, second = settings(original, run), settings(mini, run)
         assert second["steps"] == round(base_second["steps"] * first["steps"] / base_first["steps"]), run
-        share = base_second["batch_size"] * first["batch_size"] / base_first["batch_size"]
-        # Batches are multiples of what the long sequences divide them by.
-        assert second["batch_size"] == 4 * round(share / 4), run
+        # A model without training has no batches.
+        if first["steps"]:
+            share = base_second["batch_size"] * first["batch_size"] / base_first["batch_size"]
+            # Batches are multiples of what the long sequences divide them by.
+            assert second["batch_size"] == 4 * round(share / 4), run
         assert second["model"]["hidden_size"] == base_second["model"]["hidden_size"], run
         widths = first["model"]["intermediate_size"] / base_first["model"]["intermediate_size"]
         assert second["model"]["intermediate_size"] == base_second["model"]["intermediate_size"] * widths, run
@@ -112,6 +118,20 @@ def test_a_miniature_needs_no_data_of_the_user_and_few_steps(mini: str) -> None:
     for task in PROJECT.experiment(mini)["finetuning"]["tasks"]:
         assert "embedded" in PROJECT.block("task", task), task
     assert sum(settings(mini, run)["steps"] for run in runs(mini)) <= 1_000
+
+
+def test_the_miniatures_that_tests_run_to_the_end_are_those_that_are_documented() -> None:
+    whole = [test_scaling_miniature.CONSTRAINED, test_scaling_miniature.UNCONSTRAINED]
+    run = {name: set(models) for name, models in RUNS.items()}
+    run |= {name: set(runs(name)) for name in (*whole, test_translation_miniature.EXPERIMENT)}
+    text = (PROJECT.folder.parent / "docs" / "experiments.md").read_text(encoding="utf-8")
+    table = text.partition("| miniature | models that tests train to the end |")[2].partition("\n\n")[0]
+    documented = {}
+    for names, models in re.findall(r"^\| (`.*`) \| (.*) \|$", table, re.MULTILINE):
+        for name in re.findall(r"`(\w+)`", names):
+            documented[name] = set(runs(name) if models == "all" else re.findall(r"`(\w+)`", models))
+    miniatures = [name for name in PROJECT.names("experiment") if name.endswith("_mini")]
+    assert documented == {name: run.get(name, set()) for name in miniatures}
 
 
 @pytest.mark.parametrize("experiment", PROJECT.names("experiment"))

@@ -13,6 +13,7 @@ from hatchery.evaluation.metrics.registry import METRICS
 from hatchery.evaluation.tasks.settings import HeadKind, MetricName
 from hatchery.modeling.heads.registry import HEADS
 from hatchery.settings.problems import Problems
+from hatchery.tokenization.trainer import TokenizerSettings, train
 
 EXPERIMENT = """
 corpus: {corpus}
@@ -160,3 +161,32 @@ def test_compute_that_whole_layers_and_batches_of_tokens_meet_is_told_before_any
     path.write_text(before.replace("\ncompute:\n", "\ncompute:\n  zero_stage: 3\n", 1), "utf-8")
     with pytest.raises(ConfigError, match=r"compute\.zero_stage: got 3, at most 2 is possible with translation"):
         Project(configuration).experiment("natural_bias_mini")
+
+
+def test_a_wrong_column_of_minimal_pairs_is_told_before_anything_runs(configuration: Path) -> None:
+    data = give_data(configuration)
+    (data / "pairs.csv").write_text("right,wrong\nIt rains.,Rains it.\n", encoding="utf-8")
+    suite = "data: my_text\nformat: rows\nfiles: '*.csv'\ncolumns: {good: right, bad: worse}\n"
+    write(configuration, suites__mine=suite)
+    found = Problems()
+    collect_problems(Project(configuration), [("suite", "mine")], found)
+    assert found.lines == [
+        f"{configuration}/suites/mine.yaml: pairs.csv:2: the field 'worse' is missing; the record has: right, wrong"
+    ]
+
+
+def test_a_tokenizer_that_would_end_every_translation_is_refused_with_its_file(
+    configuration: Path, tmp_path: Path
+) -> None:
+    assert problems(configuration, "my_translations") == []
+    file = configuration / "tokenizers/my_translations.yaml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("special_tokens: roberta", "special_tokens: babylm"), encoding="utf-8")
+    where = f"{configuration}/experiments/my_translations.yaml: tokenizer: 'my_translations' cannot translate; {file}:"
+    ends = "the token [PAR], which would end every translation; expected the special tokens roberta"
+    assert problems(configuration, "my_translations") == [f"{where} special_tokens: got 'babylm', with {ends}"]
+    for special, expected in (("bnc", [f"{where} path: got '{tmp_path}/bnc.json', which has {ends}"]), ("roberta", [])):
+        settings = TokenizerSettings(kind="byte_bpe", vocabulary_size=300, min_frequency=1, special_tokens=special)
+        train(["It rains."], settings).save(str(tmp_path / f"{special}.json"))
+        file.write_text(f"path: {tmp_path}/{special}.json\nvocabulary_size: 300\n", encoding="utf-8")
+        assert problems(configuration, "my_translations") == expected

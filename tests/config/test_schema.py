@@ -1,8 +1,10 @@
 """Defaults live in the classes of settings and are never shared between siblings; YAML reads as its users expect."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +12,7 @@ from hatchery.config.kinds import FILES
 from hatchery.config.overrides import merged
 from hatchery.config.project import Project
 from hatchery.errors import ConfigError
+from hatchery.settings.base import Settings
 from hatchery.storage.yaml_files import read_yaml
 from hatchery.typed import validated
 
@@ -101,7 +104,38 @@ def test_each_missing_key_is_told_once() -> None:
         validated(FILES["experiment"], {}, "x.yaml")
     keys = ("corpus", "pretraining", "tokenizer")
     lines = [f"x.yaml: {key}: the key is missing" for key in keys]
-    assert str(caught.value).splitlines() == [*lines, "x.yaml: expected exactly one of the keys runs or grid"]
+    choice = (
+        "x.yaml: got none of these, expected exactly one of: `runs: {my_model: {model: ltg_small}}` (The models of the "
+        "experiment by the names that the tables show); or `grid: {name: ltg, ...}` (Instead of `runs`: models that "
+        "are made from lists of sizes)"
+    )
+    assert str(caught.value).splitlines() == [*lines, choice]
+
+
+@pytest.mark.parametrize(
+    ("document", "given"),
+    [
+        ({"corpus": "demo"}, "corpus"),
+        ({"corpus": "demo", "kind": "bpe", "path": "x.json"}, "corpus and kind and path"),
+        ({}, "none of these"),
+    ],
+)
+def test_a_choice_of_keys_says_what_was_written_and_how_each_is_written(document: dict[str, str], given: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        validated(FILES["tokenizer"], {"vocabulary_size": 1000, **document}, "x.yaml")
+    assert str(caught.value).startswith(f"x.yaml: got {given}, expected exactly one of: `corpus: my_text, kind: wordp")
+    assert "(Corpus whose training documents it is trained on); or `corpora: [german" in str(caught.value)
+
+
+def test_each_way_of_a_choice_is_written_with_its_keys() -> None:
+    def classes(cls: type[Settings]) -> Iterator[type[Settings]]:
+        yield cls
+        for below in cls.__subclasses__():
+            yield from classes(below)
+
+    choices = [(group, written) for cls in classes(Settings) for group, written in cls.ONE_OF.items()]
+    assert len(choices) > 15
+    assert [written for group, written in choices if tuple(yaml.safe_load(f"{{{written}}}")) != group] == []
 
 
 def test_a_number_without_end_is_refused_also_on_the_command_line() -> None:
@@ -114,6 +148,6 @@ def test_a_choice_of_values_and_types_is_said_in_words() -> None:
     with pytest.raises(ConfigError) as caught:
         validated(FILES["experiment"], document, "x.yaml")
     assert str(caught.value) == (
-        "x.yaml: pretraining.output_bias.weight_scale: got [], expected own or unit or centred or frobenius or "
-        "a number more than 0"
+        "x.yaml: pretraining.output_bias.weight_scale: got [], expected own or unit or unit_uniform or centred or "
+        "frobenius or a number more than 0"
     )

@@ -1,5 +1,6 @@
 """The schema files for editors are what the classes of settings say, and say it of every key."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from jsonschema import Draft202012Validator
 
 from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.config.schema_files import SCHEMAS, schema_texts
+from hatchery.config.settings_page import PAGE, settings_page
 from hatchery.settings.base import Settings
 from hatchery.settings.fields import hints_of
-from hatchery.settings.walk import metadata
+from hatchery.settings.walk import key_paths, members_of, metadata
 from hatchery.storage.yaml_files import read_yaml
 
 
@@ -47,6 +49,24 @@ def objects(value: Any) -> Iterator[dict[str, Any]]:
             yield value
         for item in value.values():
             yield from objects(item)
+
+
+def test_the_page_of_all_keys_is_that_of_the_classes() -> None:
+    assert PAGE.read_text(encoding="utf-8") == settings_page(), "run `make schemas`"
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_every_key_has_a_row_with_its_sentence_on_the_page(kind: str) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| .*\.\)? \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    keys = {path[-1] for cls in members_of(FILES[kind]) for path in key_paths(cls)}
+    assert keys and keys <= set(rows)
+
+
+def test_the_page_says_type_range_default_and_meaning() -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    rate = "| `learning_rate` | number, more than 0 | `0.01` | The peak rate. |"
+    head = lines.index("### Optimizer")
+    assert lines[head + 2] == "Below `pretraining.optimizer`." and rate in lines[head : head + 12]
 
 
 @pytest.mark.parametrize("kind", FOLDERS)

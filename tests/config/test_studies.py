@@ -41,6 +41,21 @@ def test_two_experiments_side_by_side_are_a_file_of_four_lines(folder: Path) -> 
     assert len({run.name for run in runs}) == len(runs)
 
 
+def test_a_study_can_be_based_on_another_and_say_what_differs(folder: Path) -> None:
+    entries = "  of_one: {analysis: comparison, against: demo/random, title: Gains}\n"
+    (folder / "studies/side.yaml").write_text(SIDE_BY_SIDE + entries, encoding="utf-8")
+    other = "base: side\nanalyses: {of_one: {against: demo/elc_bert}}\n"
+    (folder / "studies/other.yaml").write_text(other, encoding="utf-8")
+    study, base = (Project(folder).block("study", name) for name in ("other", "side"))
+    assert study["experiments"] == base["experiments"] == ["demo", "demo_suites"]
+    assert study["analyses"]["comparison"] == base["analyses"]["comparison"]
+    changed = {**base["analyses"]["of_one"], "against": "demo/elc_bert"}
+    assert study["analyses"]["of_one"] == changed != base["analyses"]["of_one"]
+    (folder / "studies/other.yaml").write_text("base: sied\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"studies/other.yaml: base: got 'sied', no such study; .*mean 'side'"):
+        Project(folder).block("study", "other")
+
+
 def test_a_study_is_to_the_views_what_an_experiment_is(folder: Path) -> None:
     project = Project(folder)
     for stage in ("summarise", "write_page"):
@@ -133,6 +148,16 @@ def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path
         ("against:", "agianst:", "analyses.comparison: agianst: unknown key; .*did you mean 'against'"),
         ("demo/random", "demo/randm", "analyses.comparison: against: got 'demo/randm', no model .*'demo/random'"),
         ("{against: demo/random}", "{variant: untraned}", "variant: got 'untraned', but no run is called like another"),
+        (
+            "comparison: {against: demo/random}",
+            "starts: {against: random}",
+            "analyses.starts: starts compares translations, but no experiment of this study has translation.tests",
+        ),
+        (
+            "comparison: {against: demo/random}",
+            "sure: {analysis: paired_bootstrap, against: random}",
+            "analyses.sure: paired_bootstrap compares translations, but no experiment of this study has",
+        ),
         ("demo/random}", "demo/random, variant: x}", "comparison: variant: cannot be set beside `against`"),
         ("[demo, demo_suites]", "[demo, side]", "got 'side', which is a study; expected one of the experiments"),
     ],

@@ -78,11 +78,11 @@ def test_several_sweeps_make_all_combinations_in_the_order_of_the_file(folder: P
 
 
 def test_a_sweep_of_the_experiment_holds_for_all_runs_that_do_not_say_otherwise(folder: Path) -> None:
-    project = experiment(folder, ("pretraining.steps", {"sweep": [100, 200]}))
+    project = experiment(folder, ("pretraining.steps", {"sweep": [400, 800]}))
     block = project.experiment("demo")
     # `random` has 0 steps of its own.
-    assert list(block["runs"])[:3] == ["random", "ltg_bert_steps_100", "ltg_bert_steps_200"]
-    assert [pretraining_of(block, run)["steps"] for run in block["runs"]] == [0, 100, 200, 100, 200]
+    assert list(block["runs"])[:3] == ["random", "ltg_bert_steps_400", "ltg_bert_steps_800"]
+    assert [pretraining_of(block, run)["steps"] for run in block["runs"]] == [0, 400, 800, 400, 800]
 
 
 def test_keys_of_one_value_are_not_inherited_by_the_run_of_another(folder: Path) -> None:

@@ -32,7 +32,7 @@ MISSPELT = {
     "./results/demo/summary.csv": "did you mean 'results/demo/summary.csv'?",
     "results/demo": "did you mean 'results/demo/index.html'?",
     "sumarise": "did you mean 'summarise'?",
-    "results/tokens/demo/demoo/manifest.json": "got 'demoo', no such tokenizer; there are:",
+    "results/tokens/demo/demoo/manifest.json": "got 'demoo', no such tokenizer; did you mean 'demo'? There are:",
     "something": "ask for results/<experiment>/summary.csv or index.html, with one of the experiments bnc,",
 }
 

@@ -96,8 +96,8 @@ def test_corrected_changes_the_listed_lines_of_the_golden_output_and_no_others(
     assert [line for line in difference[2:] if not line.startswith("@@")] == CORRECTIONS[corpus]
 
 
-# Raw lines, lines as published, corrected lines. Where neither a golden file nor the reference shows what the published
-# script writes, the name says that it is inferred.
+# Raw lines, lines as published, corrected lines. Where neither a golden file nor docs/papers/elc-bert.md, "Treatment of
+# the corpora", shows what the published script writes, the name says that it is inferred.
 MENDED = {
     "an apostrophe inside a word is no closing quote (aochildes)": (
         "aochildes",

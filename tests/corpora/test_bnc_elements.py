@@ -1,4 +1,4 @@
-"""A test per element of the BNC reference (LTG-BERT, sections 1.4 and 1.5), on XML of our own, in both readings."""
+"""A test per element of docs/papers/ltg-bert.md, "Elements of the BNC", on XML of our own, in both readings."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def each(body: str, published: str, corrected: str) -> None:
     assert convert(body, "corrected") == corrected
 
 
-# Section 1.4: characters inside a sentence.
+# Characters inside a sentence.
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_line_break_inside_a_word_ends_the_sentence_as_published_only_which_is
     each("<wtext><p><s><w>One\n</w><w>two</w></s></p></wtext>", "One\ntwo", "One two")
 
 
-# Section 1.5, written texts.
+# Written texts.
 
 
 def test_wtext_and_p() -> None:
@@ -121,6 +121,10 @@ def test_dotted_numbers_join_those_of_the_divisions_around_that_have_one() -> No
         f'<div level="1" n="1" type="a"><div level="2" n="b" type="b"><div level="3" type="c">{inner}</div></div></div>'
     )
     both(f"<wtext>{body}</wtext>", "## A 1\n\n### B 1.b\n\n#### C\n\n##### D 1.b.9")
+
+
+def test_an_empty_number_below_a_numbered_division_leaves_its_full_stop_as_published_only() -> None:
+    each('<wtext><div n="1" type="a"><div n=""/></div></wtext>', "## A 1\n\n## 1.", "## A 1")
 
 
 def test_a_caption_in_second_place_of_a_division_is_a_paragraph() -> None:
@@ -181,6 +185,18 @@ def test_a_label_belongs_to_the_next_item_only_and_is_counted_without_one() -> N
         rejections = Rejections()
         assert convert(body, reading, rejections) == "- a x\n\n- a y"
         assert rejections.counts == {"<label> without text behind it left out": 2}
+
+
+def test_an_empty_label_leaves_no_second_space_behind_the_mark() -> None:
+    body = "<wtext><list><label/><item><s><c>!</c></s></item></list></wtext>"
+    both(body, "- !")
+
+
+def test_a_division_inside_an_item_quote_or_speech_keeps_what_stands_around_it_as_published_only() -> None:
+    inner = '<div level="4" type="chapter"/>'
+    each(f"<wtext><sp><p>{inner}</p></sp></wtext>", "'##### Chapter'", "##### Chapter")
+    each(f"<wtext><quote>{inner}</quote></wtext>", "> ##### Chapter", "##### Chapter")
+    each(f"<wtext><list><item>{inner}</item></list></wtext>", "- ##### Chapter", "##### Chapter")
 
 
 def test_item_marks_accumulate_as_published_only() -> None:
@@ -295,7 +311,12 @@ def test_a_block_is_cleaned_as_a_whole() -> None:
     both("<wtext><p>" + s('He " said') + s('yes "') + "</p></wtext>", 'He "said\nyes"')
 
 
-# Section 1.5, spoken texts.
+# Spoken texts.
+
+
+def test_line_breaks_at_the_ends_of_a_block_count_while_it_is_cleaned_as_published_only() -> None:
+    each("<wtext><p><s><w>B </w><w>'ll </w><w>\n</w></s></p></wtext>", "B'll", "B 'll")
+    each("<wtext><p><s><w>\n</w><c>... .</c></s></p></wtext>", "... .", "....")
 
 
 def test_a_turn_has_the_name_of_its_speaker_and_its_sentences_in_quotation_marks() -> None:

@@ -129,7 +129,7 @@ def test_title(header: str, published: str, corrected: str) -> None:
         ("<age>3</age><persName>  THE   chair </persName><persName>Bob</persName>", "THE Chair", "THE Chair"),
         ("<persName>an Unknown clerk</persName>", "[UNK]", "[UNK]"),
         ("<age>37</age>", "Drawn", "Drawn"),
-        # Inferred: the reference says nothing of an empty name.
+        # Inferred: nothing is known of an empty name.
         ("<persName> </persName>", "", "Drawn"),
     ],
 )

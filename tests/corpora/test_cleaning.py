@@ -63,8 +63,8 @@ def rule_at(text: str, i: int, brace: bool) -> str:
 
 
 def right_to_left(text: str, brace: bool) -> str:
-    """The whitespace repair as LTG-BERT's reference describes it (section 1.6 a), one edit at a time."""
-    text = "\n".join(re.sub(r"\s+", " ", line) for line in re.split(r"\n", text)).strip()
+    """The whitespace repair as docs/papers/ltg-bert.md, "Cleaning of text", tells it, one edit at a time."""
+    text = "\n".join(re.sub(r"\s+", " ", line) for line in re.split(r"\n", text)).strip(" ")
     for i in range(len(text) - 2, -1, -1):
         if i + 1 >= len(text):
             continue

@@ -1,6 +1,7 @@
 """Text of one's own, in whatever form: documents that can be held out, made the same by any number of processes."""
 
 import gzip
+import json
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -180,6 +181,106 @@ def test_memory_stays_flat_as_one_text_grows_whatever_its_lines(end: str, source
 
     # Both files are longer than the blocks of a megabyte in which files are read.
     assert peak_bytes(120_000) < 1.3 * peak_bytes(40_000)
+
+
+TYPOGRAPHY = "Die „Straße“ war leer; l’été – ‚so‘ … ﬁn, ½\u00a0Ａ\u200b e\u0301 &amp; <i>\t zwei  Leerzeichen"
+
+
+NO_SPLIT = {"development_fraction": 0.0}
+
+
+def lines_in(manifest: Manifest) -> list[str]:
+    return [line for _, _, text in rows_of(manifest) for line in text.split("\n")]
+
+
+@pytest.mark.parametrize("ending", ["txt", "md", "csv", "tsv", "jsonl"])
+def test_a_file_with_an_utterance_per_line_is_read_as_it_is(ending: str, tmp_path: Path) -> None:
+    lines = [f"{index}: {TYPOGRAPHY}" for index in range(40)] + ["Der 3. Oktober. Usw. und so weiter.", "no no"] * 200
+    content = {
+        "csv": "text\n" + "\n".join(f'"{line}"' for line in lines),
+        "tsv": "text\n" + "\n".join(f'"{line}"' for line in lines),
+        "jsonl": "\n".join(json.dumps({"text": line}) for line in lines),
+    }.get(ending, "\n".join(lines))
+    path = tmp_path / f"mine.{ending}"
+    path.write_text(content, encoding="utf-8")
+    manifest = convert(path, tmp_path / "out", languages=["en"], split=NO_SPLIT)
+    assert sorted(line for line in lines_in(manifest) if line) == sorted(lines)
+    if ending in ("txt", "md"):
+        assert lines_in(manifest) == lines
+
+
+def test_white_space_at_line_ends_and_nul_go_and_blank_lines_become_one(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_bytes("\ufeff eins \t\r\nzwei\0\r\r\n\n \n\u3000drei\u2028vier".encode())
+    manifest = convert(path, tmp_path / "out", split=NO_SPLIT)
+    assert [text for _, _, text in rows_of(manifest)] == ["eins\nzwei\n\ndrei\u2028vier"]
+
+
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [
+        (["en"], ["Mr. Finch  said „no“.", "He went to the garden behind the house of his sister"]),
+        ([], ["Mr. Finch  said „no“. He went to the garden behind the house of his sister"]),
+        (["de"], ["Mr. Finch  said „no“. He went to the garden behind the house of his sister"]),
+        (["de", "en"], ["Mr. Finch  said „no“. He went to the garden behind the house of his sister"]),
+    ],
+)
+def test_wrapped_paragraphs_are_cut_as_english_only_where_the_corpus_says_so(
+    languages: list[str], expected: list[str], tmp_path: Path
+) -> None:
+    lines = ["Mr. Finch  said „no“. He went to the garden behind the house", "of his sister", ""] * 30
+    (tmp_path / "mine.txt").write_text("\n".join(lines))
+    manifest = convert(tmp_path / "mine.txt", tmp_path / "out", languages=languages, split=NO_SPLIT)
+    found = [line for line in lines_in(manifest) if line]
+    assert found == expected * 30
+    assumed = (tmp_path / "out/assumed.csv").read_text()
+    cut = "cut into sentences as English" if languages == ["en"] else "not cut into sentences"
+    assert cut in assumed and "wrapped lines joined" in assumed
+
+
+def test_what_was_assumed_and_what_was_not_read_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "raw"
+    root.mkdir()
+    (root / "a.md").write_text("Eine schÃ¶ne Zeile\nnoch eine\n" * 20)
+    (root / "b.txt").write_text("\n".join(["Vieles, was hier steht, ist an einem Rand umbrochen worden,", "weil"] * 20))
+    for name in ("c.docx", "d.docx", "LIESMICH"):
+        (root / name).write_text("x")
+    convert(root, tmp_path / "out", split=NO_SPLIT)
+    assert (tmp_path / "out/assumed.csv").read_text().splitlines()[1:] == [
+        "mine,line or paragraph whose broken encoding was repaired,20",
+        "mine,lines kept as they are,1",
+        'mine,"wrapped lines joined to paragraphs, not cut into sentences (set languages: [en], or sentences)",1',
+    ]
+    rejected = (tmp_path / "out/rejected.csv").read_text()
+    assert "mine,file not read: .docx,2" in rejected and "mine,file not read: no ending,1" in rejected
+    said = capsys.readouterr().err
+    assert "read as (assumed.csv): 20 x line or paragraph whose broken encoding was repaired, 1 x lines kept" in said
+    assert "left out (rejected.csv): 2 x file not read: .docx" in said
+    # Whoever says which files are read, and what lines are, is told nothing.
+    convert(root, tmp_path / "said", options={"files": "*.md", "sentences": "line", "cleaning": "none"}, split=NO_SPLIT)
+    assert not (tmp_path / "said/assumed.csv").exists()
+    assert "file not read" not in (tmp_path / "said/rejected.csv").read_text()
+
+
+@pytest.mark.parametrize("text", ["one\ntwo three\n\nfour\n", "A sentence. " * 20 + "\n"])
+def test_divided_lines_give_the_same_documents_of_so_many_lines(
+    text: str, pieces: Callable[[int], None], tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text(text * 3000)
+    found = []
+    for size in (1 << 30, 7_000):
+        pieces(size)
+        found.append(rows_of(convert(tmp_path / "a.txt", tmp_path / f"{size}", options={"lines_per_document": 50})))
+    assert found[0] == found[1]
+    assert len(found[0]) == (180 if "one" in text else 60)
+
+
+def test_captions_come_back_as_they_were(real_data: Path, tmp_path: Path) -> None:
+    path = real_data / "multi30k/train.de.gz"
+    captions = [line.strip() for line in gzip.decompress(path.read_bytes()).decode().split("\n") if line.strip()]
+    manifest = convert(path, tmp_path / "out", options={"files": "*", "format": "text"}, languages=["de"])
+    assert [line for line in lines_in(manifest) if line] == captions
+    assert len(captions) == 29_000
 
 
 def test_rows_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,15 +38,27 @@ def texts_of(source: RawSource, **options: Any) -> list[str]:
 
 def test_wrapped_text_has_paragraphs_at_blank_lines(source_of: Sources) -> None:
     source = source_of(a__txt="One sentence\nover lines. Two.\n\n \nThree.\n")
-    assert texts_of(source) == ["One sentence over lines.\nTwo.\n\nThree."]
+    assert texts_of(source, sentences="punkt:english") == ["One sentence over lines.\nTwo.\n\nThree."]
+    assert texts_of(source, sentences="none") == ["One sentence over lines. Two.\n\nThree."]
+    assert texts_of(source, sentences="line") == ["One sentence\nover lines. Two.\n\nThree."]
 
 
 def test_lines_can_be_paragraphs_and_documents_can_be_cut(source_of: Sources) -> None:
     source = source_of(a__txt="One. Two.\nThree.\n\nFour.\n")
-    documents = documents_of(source, paragraphs="line", lines_per_document=2)
+    documents = documents_of(source, paragraphs="line", sentences="punkt:english", lines_per_document=2)
     assert [(d.doc_id, d.text) for d in documents] == [
         ("mine/a.txt/000000", "One.\nTwo.\n\nThree."),
         ("mine/a.txt/000001", "Four."),
+    ]
+
+
+def test_lines_that_are_kept_count_themselves_and_keep_their_paragraphs(source_of: Sources) -> None:
+    source = source_of(a__txt="one. One\ntwo\n\nthree\nfour\nfive\n")
+    documents = documents_of(source, lines_per_document=2)
+    assert [document.text for document in documents] == ["one. One\ntwo", "three\nfour", "five"]
+    assert [document.text for document in documents_of(source, lines_per_document=4)] == [
+        "one. One\ntwo\n\nthree\nfour",
+        "five",
     ]
 
 
@@ -73,7 +85,7 @@ def test_json_lines_are_documents_also_when_compressed(source_of: Sources) -> No
     lines = '{"text": "One. Two.", "url": "u"}\n\n{"text": "Three\\n\\nFour", "url": "v"}\n'
     source = source_of(a__jsonl=lines, b__json__gz=gzip.compress(lines.encode()))
     expected = ["One.\nTwo.", "Three\n\nFour"]
-    assert texts_of(source, files=["*.jsonl", "*.json.gz"]) == expected * 2
+    assert texts_of(source, files=["*.jsonl", "*.json.gz"], sentences="punkt:english") == expected * 2
 
 
 def test_tagged_text_becomes_words_with_sensible_spaces() -> None:
@@ -148,7 +160,7 @@ def test_rows_of_one_document_may_stand_apart_and_documents_keep_the_order_of_th
 
 def test_compressed_text_and_tables_are_read(source_of: Sources) -> None:
     source = source_of(a__txt__bz2=bz2.compress(b"One. Two."), b__csv__xz=lzma.compress(b"text\nThree.\n"))
-    assert texts_of(source, files="*") == ["One.\nTwo.", "Three."]
+    assert texts_of(source, files="*") == ["One. Two.", "Three."]
 
 
 def test_quoted_cells_keep_their_lines_whatever_the_line_ends(source_of: Sources) -> None:

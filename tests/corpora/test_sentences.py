@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
@@ -17,6 +17,7 @@ from hatchery.corpora.sentences import (
     MODEL_DIGEST,
     MODEL_FOLDER,
     PARAMETER_FILES,
+    as_they_stand,
     folder_splitter,
     model_digest,
     open_splitter,
@@ -223,3 +224,45 @@ def test_a_missing_model_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "model" / "collocations.tab").unlink()
     with pytest.raises(SourceError, match=r"collocations\.tab: the sentence model cannot be read"):
         folder_splitter(tmp_path / "model")
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=ANY_TEXT)
+def test_sentences_as_they_stand_are_the_text_but_for_the_spaces_between_them(text: str) -> None:
+    text = text.strip()
+    rest = text
+    for sentence in as_they_stand(split_sentences(text), text):
+        assert rest.startswith(sentence)
+        rest = rest[len(sentence) :].lstrip()
+    assert rest == ""
+
+
+def test_sentences_keep_their_white_space_and_a_no_break_space_cuts_nothing() -> None:
+    text = "He  ran.\tShe\u00a0fell. It was\u00a0\u00a0late.\u00a0They slept."
+    assert as_they_stand(split_sentences(text), text) == [
+        "He  ran.",
+        "She\u00a0fell.",
+        "It was\u00a0\u00a0late.\u00a0They slept.",
+    ]
+
+
+def test_a_model_of_another_language_is_taken_from_its_folder_and_never_guessed(
+    source_of: Callable[..., RawSource],
+) -> None:
+    english = {
+        f"punkt_tab/english/{name.replace('.', '__')}": (MODEL_FOLDER / name).read_bytes() for name in PARAMETER_FILES
+    }
+    german = {f"punkt_tab/german/{name.replace('.', '__')}": b"" for name in PARAMETER_FILES}
+    german["punkt_tab/german/abbrev_types__txt"] = b"hrn\nusw\n"
+    source = source_of(**english, **german)
+    text = "Er sah Hrn. Fink usw. Dann ging er. Mr. Finch blieb."
+    assert open_splitter(source, language="german").split(text) == [
+        "Er sah Hrn. Fink usw. Dann ging er.",
+        "Mr.",
+        "Finch blieb.",
+    ]
+    assert open_splitter(source).split("Mr. Finch ran. He fell.") == ["Mr. Finch ran.", "He fell."]
+    with pytest.raises(SourceError, match="none alone in a folder `dutch`"):
+        open_splitter(source, language="dutch")
+    with pytest.raises(SourceError, match="only the model of English comes with Hatchery"):
+        open_splitter(None, language="german")

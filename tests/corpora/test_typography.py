@@ -1,12 +1,23 @@
 """Punctuation and repair against the libraries whose work they do: sacremoses' normaliser and ftfy."""
 
+import html
+import re
+import zipfile
+from pathlib import Path
+
 import ftfy
 import pytest
 from ftfy.badness import is_bad
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hatchery.corpora.typography import CURLY_QUOTES, SAFE_CHARACTERS, normalise_punctuation, repair_encoding
+from hatchery.corpora.typography import (
+    CURLY_QUOTES,
+    SAFE_CHARACTERS,
+    normalise_punctuation,
+    repair_encoding,
+    repair_mojibake,
+)
 
 PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 PUNCTUATION = st.text(alphabet="\r\n ()%:;.,!?\"'„“”–—´‘’‚…«»\u00a0`~n?ºCcm19٣²aZ", max_size=20)
@@ -83,3 +94,65 @@ def test_repair_keeps_entities_from_the_first_line_with_a_literal_bracket_on() -
 
 def test_side_by_side_safe_characters_are_left_to_the_library() -> None:
     assert repair_encoding("é££") == ftfy.fix_text("é££") == "飣"
+
+
+@pytest.mark.parametrize(
+    ("garbled", "written"),
+    [
+        ("schÃ¶n", "schön"),
+        ("â€œNoâ€\x9d", "“No”"),
+        ("a \x96 b", "a – b"),
+        ("l\u0092Ã©tÃ©", "l’été"),
+        ("a\0b", "ab"),
+        ("IRMÃ” schÃ¶n", "IRMÔ schön"),
+    ],
+)
+def test_wrong_decodings_are_undone(garbled: str, written: str) -> None:
+    assert repair_mojibake(garbled) == written
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "„Die Straße“, ‚so‘, “no”, l’été, «\u00a0À la\u202f», ‹a›, — …",
+        "ﬁn ﬂ ½ ² Ａ１ ｶﾞ e\u0301 \u200b\u200d \u00ad \u2028 \x0b \x1b[31m \ufffd",
+        "“A IRMÃ” e «PARÃ»",
+        "&amp; &szlig; <i> &lt;",
+        "  zwei  Leerzeichen\t und\u00a0geschützt ",
+        "日本語。العربية؟ Ελλάδα· НЕТ Ħ Ő Ş Ğ İ",
+    ],
+)
+def test_what_was_rightly_decoded_stays(text: str) -> None:
+    assert repair_mojibake(text) == text
+
+
+def test_typographic_text_of_five_languages_is_taken_for_nothing_else(real_data: Path) -> None:
+    marks = [
+        "„%s“",
+        "“%s”",
+        "«\u00a0%s\u00a0»",
+        "« %s »",
+        "»%s«",
+        "‚%s‘",
+        "‘%s’",
+        "‹%s›",
+        "–%s—",
+        "%s…",
+        "’%s’",
+        "(%s)",
+    ]
+    words = set()
+    with zipfile.ZipFile(real_data / "nltk/genesis.zip") as archive:
+        for language, encoding in [
+            ("german", "latin-1"),
+            ("french", "latin-1"),
+            ("finnish", "latin-1"),
+            ("swedish", "latin-1"),
+            ("portuguese", "utf-8"),
+        ]:
+            text = html.unescape(archive.read(f"genesis/{language}.txt").decode(encoding))
+            words |= set(re.findall(r"[^\W\d_]+", text))
+    words = {form for word in words if not word.isascii() for form in (word, word.upper())}
+    assert len(words) > 5000
+    changed = {mark % word for word in words for mark in marks if repair_mojibake(mark % word) != mark % word}
+    assert changed == set()

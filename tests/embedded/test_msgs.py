@@ -1,4 +1,5 @@
-"""The MSGS files: labels recomputed from the texts alone, conditions, domains and columns (evaluation.md 8)."""
+"""The MSGS files: labels recomputed from the texts alone, conditions, domains and columns
+(docs/papers/babylm-evaluation.md, "MSGS")."""
 
 import json
 import re

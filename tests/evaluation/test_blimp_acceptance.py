@@ -1,4 +1,4 @@
-"""Acceptance tests of minimal-pair scoring on the whole released BLiMP (reference section 15, items 1 to 6)."""
+"""Acceptance tests of minimal-pair scoring on the whole released BLiMP."""
 
 import collections
 import math
@@ -13,7 +13,7 @@ from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.accuracy import accuracy_table, decide
 from hatchery.evaluation.minimal_pairs.pairs import check_size, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame
-from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, ExternalModel
+from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, ExternalModel, SuiteSettings
 from hatchery.evaluation.minimal_pairs.stage import pair_scores
 from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
 from hatchery.evaluation.runtime import prepare_device
@@ -22,7 +22,7 @@ from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 BERT_BASE_CASED = "HATCHERY_BERT_BASE_CASED"
 BLIMP = ExpectedSize(paradigms=67, pairs=67_000)
-PHENOMENA = {  # reference section 2.2: phenomenon -> number of paradigms
+PHENOMENA = {  # docs/papers/babylm-evaluation.md, "Phenomena of BLiMP": phenomenon -> number of paradigms
     "anaphor_agreement": 2,
     "argument_structure": 9,
     "binding": 7,
@@ -137,7 +137,7 @@ def test_an_oracle_is_right_on_all_but_the_identical_pairs_and_on_these_with_the
 
 def test_other_files_are_not_taken_for_blimp(source):
     with pytest.raises(EvaluationError, match=r"this is not blimp: 8 paradigms or files with 8,000 pairs, expected 67"):
-        check_size(read_minimal_pairs(source, "*wh_*.jsonl"), "blimp", BLIMP)
+        check_size(read_minimal_pairs(source, SuiteSettings(files="*wh_*.jsonl")), "blimp", BLIMP)
 
 
 def test_bert_base_cased_reaches_its_published_accuracy(blimp, tmp_path):

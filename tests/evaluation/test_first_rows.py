@@ -7,24 +7,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hatchery.evaluation.tasks import first_rows
-from hatchery.evaluation.tasks.first_rows import first_rows_problem
-from hatchery.evaluation.tasks.settings import TaskSettings
+from hatchery.errors import EvaluationError
+from hatchery.evaluation import first_rows
+from hatchery.evaluation.first_rows import check_registered, first_problem
+from hatchery.storage.sources import register_source
 
 GOOD = [("It rains.", "good"), ("Rains it.", "bad")]
 
 
-def task(**changes: object) -> TaskSettings:
+def task(**changes: object) -> dict[str, object]:
     values = {
         "name": "mine",
         "suite": "own",
         "format": "rows",
         "files": {"train": "train.*", "validation": "dev.*"},
-        "labels": ("good", "bad"),
-        "metrics": ("accuracy",),
-        "fields": ("sentence",),
+        "labels": ["good", "bad"],
+        "metrics": ["accuracy"],
+        "fields": ["sentence"],
     }
-    return TaskSettings(**{**values, **changes})
+    return {**values, **changes}
 
 
 def json_lines(rows: list[tuple[str, str]]) -> str:
@@ -39,29 +40,29 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_sound_task_has_no_problem(folder: Path) -> None:
-    assert first_rows_problem(task(), folder) is None
+    assert first_problem("task", task(), folder) is None
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
         (
-            {"fields": ("text",)},
+            {"fields": ["text"]},
             "train.jsonl:1: the field 'text' of the task 'mine' is missing; the record has: label, sen",
         ),
-        ({"fields": ("Is {text} good?",)}, "train.jsonl:1: the field 'text' of the task 'mine' is missing"),
+        ({"fields": ["Is {text} good?"]}, "train.jsonl:1: the field 'text' of the task 'mine' is missing"),
         ({"label_field": "gold"}, "train.jsonl:1: the field 'gold' of the task 'mine' is missing"),
-        ({"labels": ("good", "worse")}, "train.jsonl:2: the label 'bad' in 'label' is unknown; the task 'mine' lists"),
-        ({"labels": ("good", "bad", "ugly")}, "no training row of the task 'mine' has the label 'ugly'"),
+        ({"labels": ["good", "worse"]}, "train.jsonl:2: the label 'bad' in 'label' is unknown; the task 'mine' lists"),
+        ({"labels": ["good", "bad", "ugly"]}, "no training row of the task 'mine' has the label 'ugly'"),
         (
             {"files": {"train": "trian.*", "validation": "dev.*"}},
             "no file matches 'trian.*', the 'train' files of 'mine'",
         ),
-        ({"group_fields": ("idx",)}, "train.jsonl:1: the field 'idx'"),
+        ({"group_fields": ["idx"]}, "train.jsonl:1: the field 'idx'"),
     ],
 )
 def test_what_the_files_do_not_have_is_named(changes: dict[str, object], expected: str, folder: Path) -> None:
-    problem = first_rows_problem(task(**changes), folder)
+    problem = first_problem("task", task(**changes), folder)
     assert problem is not None
     assert expected in problem
     assert "\n" not in problem
@@ -73,18 +74,73 @@ def test_zip_archives_tables_and_parquet_are_looked_into(tmp_path: Path) -> None
     with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
         archive.writestr("train.tsv", "sentence\tlabel\nIt rains.\tgood\nRains it.\tbad\n")
         archive.write(tmp_path / "dev.parquet", "dev.parquet")
-    assert first_rows_problem(task(), tmp_path / "data.zip") is None
-    assert "train.tsv:2: the field 'text'" in (first_rows_problem(task(fields=("text",)), tmp_path / "data.zip") or "")
+    assert first_problem("task", task(), tmp_path / "data.zip") is None
+    assert "train.tsv:2: the field 'text'" in (
+        first_problem("task", task(fields=["text"]), tmp_path / "data.zip") or ""
+    )
 
 
 def test_only_the_first_lines_of_a_long_file_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_rows, "HEAD_BYTES", 200)
+    monkeypatch.setattr(first_rows, "SMALL_BYTES", 200)
     rows = [GOOD[0]] * 50 + [("It is late.", "unheard")]
     (folder / "train.jsonl").write_text(json_lines(rows), encoding="utf-8")
     # Neither the strange label far below is seen, nor is a label missed that may stand there.
-    assert first_rows_problem(task(), folder) is None
-    assert first_rows_problem(task(fields=("text",)), folder) is not None
+    assert first_problem("task", task(), folder) is None
+    assert first_problem("task", task(fields=["text"]), folder) is not None
 
 
 def test_formats_without_fields_are_left_to_the_stage(folder: Path) -> None:
-    assert first_rows_problem(task(format="rte_xml", fields=()), folder) is None
+    assert first_problem("task", task(format="rte_xml", fields=[]), folder) is None
+
+
+def test_a_small_file_is_read_to_its_end(folder: Path) -> None:
+    rows = [*GOOD * 800, ("It is late.", "unheard")]
+    (folder / "train.jsonl").write_text(json_lines(rows), encoding="utf-8")
+    assert "train.jsonl:1601: the label 'unheard'" in (first_problem("task", task(), folder) or "")
+
+
+def test_a_spreadsheet_of_sentences_is_a_task(folder: Path) -> None:
+    for name in ("train", "dev"):
+        (folder / f"{name}.csv").write_text(
+            'sentence;label\n"It rains; twice.";good\nRains it.;bad\n', encoding="utf-8"
+        )
+    files = {"train": "train.csv", "validation": "dev.csv"}
+    assert first_problem("task", task(files=files), folder) is None
+    problem = first_problem("task", task(files=files, label_field="gold"), folder) or ""
+    assert "train.csv:2: the field 'gold' of the task 'mine' is missing; the record has: label, sentence" in problem
+
+
+SUITE = {"suite": "mine", "format": "rows", "files": "*.csv", "columns": {"good": "right", "bad": "wrong"}}
+
+
+def test_the_pairs_of_a_suite_are_read_as_far_as_their_files_are_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.csv").write_text("right,wrong\n" + "He eats.,He eat.\n" * 20 + "They eat.,\n", encoding="utf-8")
+    problem = first_problem("suite", SUITE, tmp_path)
+    assert problem == "a.csv:22: the field 'wrong' must be a non-empty text, got ''"
+    monkeypatch.setattr(first_rows, "SMALL_BYTES", 200)
+    assert first_problem("suite", SUITE, tmp_path) is None
+    assert "no file matches '*.tsv'" in (first_problem("suite", {**SUITE, "files": "*.tsv"}, tmp_path) or "")
+
+
+def test_a_registered_input_is_read_to_the_end_of_its_large_files(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_rows, "SMALL_BYTES", 200)
+    rows = [*GOOD * 800, ("It is late.", "unheard")]
+    (folder / "train.jsonl").write_text(json_lines(rows), encoding="utf-8")
+    (folder / "a.csv").write_text("right,wrong\n" + "He eats.,He eat.\n" * 20 + "They eat.,\n", encoding="utf-8")
+    manifest = tmp_path / "manifest" / "source.json"
+    manifest.parent.mkdir()
+    register_source("mine", folder, manifest)
+    check_registered(manifest, {})
+    for kind, settings, expected in (
+        ("task", task(), "tasks/mine.yaml: train.jsonl:1601: the label 'unheard' in 'label' is unknown"),
+        ("task", task(expected_rows={"train": 3}, labels=["good", "bad", "unheard"]), "has 1601 rows, expected 3"),
+        ("suite", SUITE, "suites/mine.yaml: a.csv:22: the field 'wrong' must be a non-empty text"),
+    ):
+        assert first_problem(kind, settings, folder) is None
+        with pytest.raises(EvaluationError, match=expected):
+            check_registered(manifest, {f"config/{kind}s/mine.yaml": {"kind": kind, "settings": settings}})

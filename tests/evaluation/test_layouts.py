@@ -204,8 +204,11 @@ WIC = {
 }
 
 
-def test_wic_marks_the_word_in_both_sentences_and_leaves_them_as_they_are():
-    (example,) = laid_out(WIC, "wic")
+def test_wic_marks_the_word_in_both_sentences_for_the_head_that_reads_it():
+    (plain,) = laid_out(WIC, "wic")
+    assert plain.marked == () and plain.segments == (WIC["sentence1"], WIC["sentence2"])
+    (example,) = laid_out(WIC, "wic", head=HeadSettings("marked_words_classification"))
+    assert example.segments == plain.segments
     assert example.marked == (MarkedSpan(0, 32, 37), MarkedSpan(1, 27, 32))
     assert [example.segments[span.segment][span.start : span.end] for span in example.marked] == ["place", "place"]
 

@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from hatchery.errors import ConfigError, EvaluationError
+from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.evaluation.minimal_pairs.accuracy import (
     accuracy_table,
     decide,
@@ -19,7 +19,7 @@ from hatchery.evaluation.minimal_pairs.pairs import (
     choose_pairs,
     read_minimal_pairs,
 )
-from hatchery.evaluation.minimal_pairs.settings import ExpectedSize
+from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, PairColumns, SuiteSettings
 from hatchery.storage.sources import open_source, register_source
 
 
@@ -61,14 +61,14 @@ def test_a_pooled_file_is_one_paradigm_and_phenomenon_whatever_its_records_say(m
         for uid in ("one", "two")
     ]
     source = make_source({"blimp_filtered/binding.json": json_lines(rows), "other/binding.json": json_lines(rows)})
-    pairs = read_minimal_pairs(source, "blimp_filtered/*.json", unit="file")
+    pairs = read_minimal_pairs(source, SuiteSettings(files="blimp_filtered/*.json", unit="file"))
     assert [(p.paradigm, p.phenomenon, p.pair_id) for p in pairs] == [
         ("binding", "binding", "1"),
         ("binding", "binding", "2"),
     ]
     with pytest.raises(EvaluationError, match=r"several files matching '\*.json' are called 'binding'"):
-        read_minimal_pairs(source, "*.json", unit="file")
-    assert {p.paradigm for p in read_minimal_pairs(source, "*.json")} == {"one", "two"}
+        read_minimal_pairs(source, SuiteSettings(files="*.json", unit="file"))
+    assert {p.paradigm for p in read_minimal_pairs(source, SuiteSettings(files="*.json"))} == {"one", "two"}
 
 
 def test_the_field_has_one_spelling(make_source, json_lines):
@@ -106,8 +106,92 @@ def test_a_wrong_pair_is_named_with_file_and_line(make_source, json_lines, row, 
 
 
 def test_a_pattern_without_files_is_an_error(make_source):
-    with pytest.raises(EvaluationError, match=r"no file matches '\*.jsonl'"):
+    with pytest.raises(EvaluationError, match=r"no file matches '\*.jsonl', the `files` of the suite; there: x.txt"):
         read_minimal_pairs(make_source({"x.txt": "nothing"}))
+
+
+TABLE = SuiteSettings(format="rows", files="*", columns=PairColumns("right", "wrong"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("pairs.csv", '\ufeffid,right,wrong\n1,"Well, he eats.",He eat.\n2,They eat.,They eats.\n,,\n'),
+        ("pairs.csv", "id;right;wrong\r\n1;Well, he eats.;He eat.\r\n2;They eat.;They eats.\r\n"),
+        ("pairs.tsv", 'id\tright\twrong\n1\t"Well, he eats."\tHe eat.\n2\tThey eat.\tThey eats.\n'),
+        (
+            "pairs.jsonl",
+            '{"right": "Well, he eats.", "wrong": "He eat."}\n{"right": "They eat.", "wrong": "They eats."}\n',
+        ),
+    ],
+)
+def test_tables_of_spreadsheets_and_json_lines_name_their_columns(make_source, name, content):
+    pairs = read_minimal_pairs(make_source({name: content}), TABLE)
+    assert [(p.sentence_good, p.sentence_bad) for p in pairs] == [
+        ("Well, he eats.", "He eat."),
+        ("They eat.", "They eats."),
+    ]
+    assert {(p.paradigm, p.phenomenon) for p in pairs} == {("pairs", "pairs")}
+
+
+def test_a_table_may_name_paradigms_and_phenomena(make_source):
+    source = make_source({"a.csv": "right,wrong,kind,group\nHe eats.,He eat.,number,agreement\n"})
+    columns = PairColumns("right", "wrong", "kind", "group")
+    [found] = read_minimal_pairs(source, SuiteSettings(format="rows", files="*.csv", columns=columns))
+    assert (found.paradigm, found.phenomenon) == ("number", "agreement")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("good,wrong\na,b\n", "a.csv:2: the field 'right' is missing; the record has: good, wrong"),
+        ("right,wrong\na,b\nc,\n", "a.csv:3: the field 'wrong' must be a non-empty text, got ''"),
+        ("right,wrong\nWell, he eats.,He eat.\n", "a.csv:2: more cells than the header has; put quotes around a text"),
+        ("right,wrong\n", "a.csv: the file holds no records"),
+        (b"right,wrong\nna\xefve,b\n", "a.csv: byte 14 is not utf-8 .*save it as UTF-8"),
+    ],
+)
+def test_a_wrong_table_is_named_with_file_and_line(make_source, content, message):
+    with pytest.raises(HatcheryError, match=message):
+        read_minimal_pairs(make_source({"a.csv": content}), TABLE)
+
+
+def test_lines_of_zorro_alternate_and_a_setting_says_which_is_good(make_source):
+    source = make_source({"agreement-number.txt": "He eat .\nHe eats .\n\nThey eats .\nThey eat .\n"})
+    second = SuiteSettings(format="alternating_lines", files="*.txt", good_line="second")
+    found = [(p.paradigm, p.phenomenon, p.sentence_good, p.sentence_bad) for p in read_minimal_pairs(source, second)]
+    assert found == [
+        ("agreement-number", "agreement", "He eats .", "He eat ."),
+        ("agreement-number", "agreement", "They eat .", "They eats ."),
+    ]
+    first = SuiteSettings(format="alternating_lines", files="*.txt", good_line="first")
+    assert [p.sentence_good for p in read_minimal_pairs(source, first)] == ["He eat .", "They eats ."]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a\nb\nc\n", "x.txt:4: expected the second sentence of the pair .* line 3, got the end of the file"),
+        ("a\n\nb\nc\n", "x.txt:2: expected the second sentence of the pair .* line 1, got an empty line"),
+    ],
+)
+def test_a_line_without_its_partner_is_named(make_source, content, message):
+    suite = SuiteSettings(format="alternating_lines", files="*.txt", good_line="first")
+    with pytest.raises(EvaluationError, match=message):
+        read_minimal_pairs(make_source({"x.txt": content}), suite)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"format": "rows"}, "columns: got None, expected {good: ..., bad: ...} with the format rows"),
+        ({"format": "alternating_lines"}, "good_line: got None, expected first or second with the format alternating"),
+        ({"good_line": "first"}, "good_line: got 'first', expected it with the format alternating_lines only"),
+    ],
+)
+def test_a_format_has_its_own_keys_only(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        SuiteSettings(**settings)
 
 
 def test_subsets_are_seeded_nested_and_independent_of_other_paradigms():

@@ -1,4 +1,4 @@
-"""Acceptance tests 9 and 10 of reference evaluation.md section 15, on rows in the published layouts."""
+"""MSGS and HANS on rows in the published layouts."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from hatchery.typed import build
 
 AMBIGUOUS = "msgs_main_verb_lexical_content_the"
 MNLI_LABELS = ("entailment", "neutral", "contradiction")
-# Condition, linguistic and surface label of the six rows of a paradigm (evaluation.md 8.2).
+# Condition, linguistic and surface label of the six rows of a paradigm (docs/papers/babylm-evaluation.md, "MSGS").
 PARADIGM = [
     ("training", 1, 1),
     ("training", 0, 0),

@@ -1,4 +1,5 @@
-"""The consequences of the official pipeline's settings (reference evaluation.md 6.3, a to e), on tasks of its sizes."""
+"""The consequences of the official pipeline's settings (docs/papers/babylm-evaluation.md, "Official fine-tuning", a to
+e), on tasks of its sizes."""
 
 import math
 from dataclasses import dataclass, replace

@@ -76,7 +76,8 @@ def scores_of(model, sentences, tokens_per_batch=64, **options):
 
 @torch.no_grad()
 def one_at_a_time(model, sentence):
-    """The definition, token by token: one unbatched call each, in the words of evaluation.md 3.1."""
+    """The definition, token by token: one unbatched call each, as docs/papers/babylm-evaluation.md,
+    "Pseudo-log-likelihood"."""
     values = []
     for position, target in enumerate(sentence):
         row = [CLS, *sentence, SEP]

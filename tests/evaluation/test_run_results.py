@@ -38,6 +38,17 @@ def test_a_kept_result_comes_back_exactly(tmp_path):
     assert RunStore(tmp_path, "other").load([(12, 3e-05)]) == {}
 
 
+def test_kept_runs_that_were_exchanged_are_made_again(tmp_path, capsys):
+    stores = [RunStore(tmp_path, name) for name in ("first", "second")]
+    for store in stores:
+        store.save(result())
+    for old, new in (("first", "kept"), ("second", "first"), ("kept", "second")):
+        (tmp_path / old).rename(tmp_path / new)
+    for store in stores:
+        assert store.load([(12, 3e-05)]) == {}
+        assert " of other runs...; run again" in capsys.readouterr().err
+
+
 def test_seeds_and_learning_rates_have_files_of_their_own(tmp_path):
     store = RunStore(tmp_path, "digest")
     runs = [(seed, rate) for seed in (1, 12) for rate in (1e-05, 2e-05, 0.001)]

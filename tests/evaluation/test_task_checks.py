@@ -65,6 +65,7 @@ def test_settings_that_fit_together_are_accepted(changes):
         ({"label_values": {"x": 2}}, "label_values"),
         ({"transfer": TransferSettings({"0": (0,)})}, "transfer.labels"),
         ({"layout": "wic"}, "fields"),
+        ({"head": HeadSettings("marked_words_classification")}, "head.kind"),
         ({"layout": "wic", "fields": (), "normalisation": "ltg"}, "normalisation"),
         ({"layout": "wic", "fields": (), "format": "rte_xml"}, "format"),
         ({"fields": ()}, "fields"),

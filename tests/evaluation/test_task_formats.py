@@ -172,7 +172,7 @@ def test_a_few_torn_rows_of_a_table_are_left_out_and_more_are_an_error(make_sour
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("train.csv", "a,b", "train.csv: the ending '.csv' is unknown; rows come as .json, .jsonl, .parquet"),
+        ("train.xlsx", "a,b", "train.xlsx: the ending '.xlsx' is unknown; rows come as .json, .jsonl, .parquet"),
         ("train.tsv", "a\ta\n1\t2\n", "train.tsv:1: a name stands twice in the header"),
         ("train.tsv", "sentence\tlabel\n", "train.tsv: the file holds no records"),
     ],

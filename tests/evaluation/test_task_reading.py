@@ -150,7 +150,8 @@ def test_a_task_that_is_only_transferred_to_has_no_training_rows(make_source, js
 
 
 def msgs_rows():
-    """The six conditions of MSGS (evaluation.md 8.2): linguistic and surface label, condition."""
+    """The six conditions of MSGS (docs/papers/babylm-evaluation.md, "MSGS"): linguistic and surface label,
+    condition."""
     return [
         {"sentence": f"s{i}", "linguistic_feature_label": one, "surface_feature_label": other, "condition": condition}
         for i, (one, other, condition) in enumerate(

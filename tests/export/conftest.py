@@ -54,6 +54,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 CAUSAL: dict[str, dict[str, Any]] = {
     "causal_ltg": {**LTG, "causal": True},
+    "causal_absolute": {**LTG, "position_embedding": "absolute", "causal": True},
     "causal_elc": {**LTG, "layer_weighting": "weighted_output", "causal": True},
     "causal_roberta": {**ROBERTA, "tie_word_embeddings": False, "causal": True},
 }

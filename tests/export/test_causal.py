@@ -13,7 +13,7 @@ from hatchery.evaluation.runtime import load_pretrained
 TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
 
 
-@pytest.fixture(params=["causal_ltg", "causal_elc", "causal_roberta"])
+@pytest.fixture(params=["causal_ltg", "causal_absolute", "causal_elc", "causal_roberta"])
 def causal(request, hub, pretrained, exported):
     """Our model with its tokenizer, and what `transformers` makes of the exported folder."""
     ours, tokenizer = load_pretrained(pretrained(request.param))
@@ -36,10 +36,11 @@ def test_logits_and_loss_are_ours(causal):
 def test_generate_goes_on_with_the_most_probable_tokens_as_we_do(causal):
     ours, tokenizer, theirs, their_tokenizer = causal
     beginnings = ["The old dogs", "A", "She likes old houses"]
-    # We write no special token but the end, and no id that the tokenizer does not have.
-    special = [index for index in range(tokenizer.n_special) if index != tokenizer.sep_id]
+    # We write no special token but those that end, and no id that the tokenizer does not have.
+    ends = [index for index in (tokenizer.sep_id, tokenizer.par_id) if index is not None]
+    special = [index for index in range(tokenizer.n_special) if index not in ends]
     forbidden = [*special, *range(tokenizer.vocabulary_size, ours.config.vocab_size)]
-    options = {"max_new_tokens": 9, "do_sample": False, "suppress_tokens": forbidden}
+    options = {"max_new_tokens": 9, "do_sample": False, "suppress_tokens": forbidden, "eos_token_id": ends}
     expected = []
     for beginning in beginnings:
         inputs = their_tokenizer(beginning, return_tensors="pt")
@@ -47,7 +48,7 @@ def test_generate_goes_on_with_the_most_probable_tokens_as_we_do(causal):
         assert ids == [tokenizer.cls_id, *tokenizer.encode_sentences([beginning])[0]]
         expected.append(continuation(ours, tokenizer, ids, most_tokens=9))
         found = theirs.generate(**inputs, **options)[0, len(ids) :].tolist()
-        assert [index for index in found if index != tokenizer.sep_id] == expected[-1]
+        assert [index for index in found if index not in ends] == expected[-1]
     together = their_tokenizer(beginnings, return_tensors="pt", padding=True)
     found = theirs.generate(**together, **options)[:, together["input_ids"].shape[1] :]
     for row, ids in zip(found.tolist(), expected, strict=True):
@@ -105,6 +106,17 @@ def test_a_classifier_reads_the_last_token_on_whichever_side_the_padding_is(hub,
         torch.testing.assert_close(model(**together).logits, expected, **TOLERANCE)
     whole = their_tokenizer(texts[0], return_tensors="pt")["input_ids"]
     torch.testing.assert_close(model(whole).logits, expected[:1], **TOLERANCE)
+
+
+@torch.no_grad()
+def test_a_model_that_has_learned_that_a_paragraph_ends_says_so_and_writes_nothing_in_its_place(pretrained):
+    model, tokenizer = load_pretrained(pretrained("causal_ltg"))
+    beginning = [tokenizer.cls_id, *tokenizer.encode_sentences(["The old dogs"])[0]]
+    assert continuation(model.eval(), tokenizer, beginning)
+    (bias,) = (bias for bias in model.parameters() if bias.shape == (model.config.vocab_size,))
+    bias[tokenizer.par_id] += 100
+    assert continuation(model, tokenizer, beginning) == []
+    assert continuation(model, tokenizer, beginning, np.random.Generator(np.random.Philox(1))) == []
 
 
 def test_drawn_text_is_the_same_every_time_and_ends_with_the_text(causal):

@@ -1,6 +1,7 @@
 import csv
 import dataclasses
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tokenizers import Tokenizer as Backend
 
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.errors import ConfigError, EvaluationError, ManifestError, ModelError
-from hatchery.evaluation.filled_sentences.results import FilledSentence, Sentences
+from hatchery.evaluation.filled_sentences.results import GAP, Answer, Example, Examples
 from hatchery.export.card import ModelFacts, licence_id, licence_statement, model_card
 from hatchery.export.listing import list_exported_models
 from hatchery.export.model_folder import write_model_folder
@@ -38,16 +39,27 @@ FILES = {
 @pytest.fixture
 def summary(tmp_path: Path) -> Path:
     rows = [
-        ("elc", "pretraining", "development", "perplexity", "41.25", "1.5", 2, 0, ""),
-        ("elc", "blimp", "phenomenon_average", "accuracy_percent", "71.125", "0.5", 2, 0, "80.1"),
-        ("elc", "finetuning", "rte", "f1_percent", "", "", 0, 2, ""),
-        ("other", "blimp", "phenomenon_average", "accuracy_percent", "13.37", "", 1, 0, ""),
+        ("elc", "pretraining", "development", "perplexity", "41.25", "1.5", 2, 0, 0, ""),
+        ("elc", "blimp", "phenomenon_average", "accuracy_percent", "71.125", "0.5", 2, 0, 0, "80.1"),
+        ("elc", "finetuning", "rte", "f1_percent", "", "", 0, 0, 2, ""),
+        ("other", "blimp", "phenomenon_average", "accuracy_percent", "13.37", "", 1, 0, 0, ""),
     ]
     path = tmp_path / "summary.csv"
     with path.open("w", newline="") as handle:
         writer = csv.DictWriter(handle, COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
-        names = ("model", "suite", "task", "metric", "mean", "std", "n", "n_failed", "published_mean")
+        names = (
+            "model",
+            "suite",
+            "task",
+            "metric",
+            "mean",
+            "std",
+            "n",
+            "n_failed",
+            "n_without_number",
+            "published_mean",
+        )
         writer.writerows(dict(zip(names, row, strict=True)) for row in rows)
     write_checksums([path])
     return path
@@ -86,7 +98,6 @@ def test_the_card_says_what_the_files_say(pretrained, export_settings, summary, 
     export_model(export_settings, pretrained("ltg"), summary, tmp_path / "manifest.json")
     card = (tmp_path / "README.md").read_text()
     assert front_matter(card) == {
-        "language": ["en"],
         "license": "other",
         "license_name": "terms-of-the-training-data",
         "license_link": "README.md",
@@ -98,7 +109,7 @@ def test_the_card_says_what_the_files_say(pretrained, export_settings, summary, 
     }
     assert "| tales | CC BY 4.0 | any use \\| with attribution | a/tales |" in card
     assert "| blimp | phenomenon_average | accuracy_percent | 71.12 | 0.50 | 2 | 80.10 |" in card
-    assert "| finetuning | rte | f1_percent | failed | - | 0, 2 more failed | - |" in card
+    assert "| finetuning | rte | f1_percent | - | - | 0, 2 more without a number | - |" in card
     assert "13.37" not in card, "the row of another model"
     assert "pretraining seeds 7, 8" in card and "5 steps and 12,345 tokens" in card
     assert "| `objective.kind` | span |" in card and "| `hidden_size` | 24 |" in card
@@ -128,11 +139,18 @@ def test_a_run_of_a_sweep_is_called_by_what_differs(pretrained, export_settings,
 def test_a_sentence_of_the_corpus_steers_no_editor_and_ends_no_example(export_settings):
     settings = build(ExportSettings, stage_body(export_settings))
     facts = ModelFacts("tiny", 1, {}, {}, {}, {}, None, "[MASK]")
-    sentence = FilledSentence('"); import os\n```\n\x1b[2J\u202e(', "dogs", " near\x9b")
-    code = model_card(settings, facts, [], Sentences((sentence,))).split("```python\n")[1].split("\n```\n")[0]
+    example = Example(f'"); import os\n```\n\x1b[2J\u202e({GAP} near\x9b', "dogs", (Answer("cats"),))
+    written = Examples("fill", (example,))
+    code = model_card(settings, facts, [], written).split("```python\n")[1].split("\n```\n")[0]
     (loop,) = [line for line in code.splitlines() if line.startswith("for guess in fill(")]
     text = json.loads(loop.removeprefix("for guess in fill(").removesuffix("):"))
     assert text == '"); import os\n```\n\ufffd[2J\ufffd([MASK] near\ufffd'
+
+
+def test_the_card_names_the_versions_of_transformers_that_the_tests_load_it_with(exported, repository):
+    locks = [repository / name for name in ("tests/export/transformers-4.lock", "requirements.lock")]
+    locked = [re.search(r"^transformers==(\S+)", lock.read_text(), re.MULTILINE)[1] for lock in locks]
+    assert f"`transformers` {' and '.join(locked)}:" in (exported("ltg") / "README.md").read_text()
 
 
 def test_without_a_summary_the_card_says_so(exported):

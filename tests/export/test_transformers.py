@@ -98,11 +98,12 @@ def test_a_grown_vocabulary_keeps_the_old_logits_and_survives_saving(load, ours,
 
 
 @torch.no_grad()
-def test_half_precision_weights_compute(load, ours, padded_batch):
+def test_half_precision_weights_compute(hub, load, ours, padded_batch):
     ids, mask = padded_batch(ours)
     expected = ours.logits_at(ours.encoder(ids, mask)[-1])
+    option = "torch_dtype" if hub.__version__.startswith("4.") else "dtype"
     for dtype, share in ((torch.bfloat16, 0.1), (torch.float16, 0.02)):
-        model = load("AutoModelForMaskedLM", dtype=dtype)
+        model = load("AutoModelForMaskedLM", **{option: dtype})
         assert model.dtype == dtype
         error = (model(ids, attention_mask=mask).logits - expected).abs().max()
         assert error < share * expected.abs().max()

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from hatchery.evaluation.filled_sentences.results import read_sentences
+from hatchery.evaluation.filled_sentences.results import read_examples
 from hatchery.evaluation.filled_sentences.stage import fill_sentences
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.export.stage import export_model
@@ -119,6 +119,24 @@ def test_a_beam_finds_no_better_translation_than_ours_and_its_scores_are_true(tr
     assert equal or ours.head.vocabulary_bias is None
 
 
+def test_the_score_of_a_longer_translation_is_the_mean_of_its_tokens_and_its_end(translation):
+    ours, tokenizer, theirs, their_tokenizer = translation
+    inputs = their_tokenizer(SOURCES, return_tensors="pt", padding=True)
+    found = theirs.generate(
+        **inputs, min_new_tokens=4, max_new_tokens=8, return_dict_in_generate=True, output_scores=True
+    )
+    for index, (row, score) in enumerate(zip(found.sequences.tolist(), found.sequences_scores.tolist(), strict=True)):
+        ids = [token for token in row[1:] if token != tokenizer.pad_id]
+        assert len(ids) > 4
+        with torch.no_grad():
+            state = ours.begin(
+                inputs["input_ids"][index : index + 1], inputs["attention_mask"][index : index + 1].bool()
+            )
+            logits = ours.logits_at(ours.decode(torch.tensor([row[: len(ids)]]), state))[0]
+        taken = logits.log_softmax(-1).gather(1, torch.tensor(ids)[:, None])
+        assert score == pytest.approx(float(taken.mean()), abs=1e-4)
+
+
 def test_it_is_saved_and_loaded_again_with_the_same_logits(translation, hub, tmp_path):
     _, _, theirs, their_tokenizer = translation
     inputs = their_tokenizer(SOURCES, return_tensors="pt", padding=True)
@@ -160,9 +178,9 @@ def test_the_card_shows_how_to_translate_a_sentence_of_the_corpus(
     stage = {"stage": "fill_sentences", "stage_version": 2}
     filled, model = tmp_path / "filled" / "manifest.json", pretrained("translation")
     fill_sentences(stage, model, run.folder / "manifest.json", filled)
-    translated = read_sentences(filled).translated
-    assert {each.source for each in translated} == {text for text in SOURCES if len(text.split()) > 4}
-    assert all(each.reference == each.source.upper() for each in translated)
+    translated = read_examples(filled).examples
+    assert {each.given for each in translated} == {text for text in SOURCES if len(text.split()) > 4}
+    assert all(each.original == each.given.upper() for each in translated)
     settings = {**export_settings, "languages": ["de", "en"]}
     export_model(settings, model, None, tmp_path / "out" / "manifest.json", filled)
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")

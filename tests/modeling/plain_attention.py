@@ -1,6 +1,6 @@
 """The blocks of LTG-BERT as their formulas are printed: one position vector for every pair of tokens.
 
-Source: LTG-BERT section 3.1, in the shape of the papers' code, which writes T x T x 2D position values. They are the
+Source: LTG-BERT, Section 4, in the shape of the papers' code, which writes T x T x 2D position values. They are the
 readable reference of the tests and the baseline of benchmarks/training_step.py; only parameters are shared with the
 fast blocks, no code.
 """

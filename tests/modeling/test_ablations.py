@@ -1,4 +1,4 @@
-"""The ablations of LTG-BERT's Table 2, each against the formula that the reference gives for it."""
+"""The ablations of LTG-BERT's Table 2, each against its formula (docs/papers/ltg-bert.md, "Ablations")."""
 
 import dataclasses
 

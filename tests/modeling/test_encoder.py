@@ -65,6 +65,28 @@ def test_padding_changes_nothing_at_tokens(make_model, batch):
     assert torch.equal(scrambled[mask], padded[mask])
 
 
+@pytest.mark.parametrize("position_embedding", ["relative", "absolute"])
+def test_padding_on_the_left_changes_nothing_at_tokens_either(make_model, batch, position_embedding):
+    model = make_model(position_embedding=position_embedding)
+    ids, mask, _ = batch
+    padded = model.encoder(ids.flip(1), mask.flip(1))[-1]
+    for row, length in enumerate(mask.sum(1).tolist()):
+        alone = model.encoder(ids[row : row + 1, :length].flip(1))[-1]
+        torch.testing.assert_close(padded[row, -length:], alone[0], atol=3e-6, rtol=0)
+
+
+def test_padding_on_the_right_learns_the_bits_that_all_tokens_would(make_model):
+    """Positions that follow a mask are looked up; the sum over the sequences stays that of adding them."""
+    embedding = make_model(position_embedding="absolute").encoder.embedding
+    ids, mask = torch.full((64, 40), 7), torch.arange(40) < torch.arange(3, 67)[:, None] % 40 + 1
+    weights = torch.randn(64, 40, 24)
+    table = embedding.position_embedding.weight
+    whole, padded = (
+        torch.autograd.grad((embedding(ids, given)[0] * weights).sum(), table)[0] for given in (None, mask)
+    )
+    assert torch.equal(padded, whole)
+
+
 def test_a_full_mask_is_the_same_as_none(make_model, batch):
     model, ids = make_model(), batch[0]
     assert torch.equal(model.encoder(ids, torch.ones_like(ids, dtype=torch.bool))[-1], model.encoder(ids)[-1])

@@ -125,7 +125,7 @@ def to_nearest(value: float) -> float:
     return float(round(value))
 
 
-# How each printed total (1e15) of the study's Tables 3 and 7 comes out of 9,081,600 sequences.
+# How each printed total (1e15) of the reduced-vocabulary study's Tables 3 and 7 comes out of 9,081,600 sequences.
 NEAREST, DOWN = to_nearest, math.floor
 PRINTED: list[tuple[tuple[int, ...], float, StudyFormula, Any]] = [
     ((256, 256, 1024, 8, 8), 110, "code", NEAREST),

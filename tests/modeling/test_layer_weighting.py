@@ -35,7 +35,8 @@ def plain_models(make_model) -> dict[str, LanguageModel]:
 
 
 def test_unit_weights_and_a_summed_output_recover_the_plain_transformer(make_model, batch):
-    """ELC-BERT section 4.5: all alpha 1, equation 2, and a head that reads the sum of all outputs."""
+    """docs/papers/elc-bert.md, "Layer weighting": all alpha 1, ELC-BERT's Equation 2, and a head that reads the sum of
+    all outputs."""
     plain = make_model(layer_weighting="none")
     unrolled = LayerWeighting("sum", input_in_output=False, input_in_feed_forward=True, output_mixture=True)
     other = LanguageModel(plain.config, weighting=unrolled)

@@ -127,6 +127,22 @@ def test_the_scales_of_the_matrix(untied, distribution) -> None:
         scale_output_weight_(model.head, -1.0, 1)
 
 
+def test_a_uniform_matrix_has_the_variance_of_the_normal_one_and_depends_on_the_seed_alone(untied) -> None:
+    """Natural bias, Appendix A."""
+    weights = []
+    for seed in (5, 5, 6):
+        model = untied()
+        scale_output_weight_(model.head, "unit_uniform", seed)
+        weights.append(model.head.vocabulary_weight.detach())
+    bound, (first, again, other) = (3 / 96) ** 0.5, weights
+    assert torch.equal(first, again) and not torch.equal(first, other)
+    assert first.std().item() == pytest.approx(96**-0.5, rel=0.01)
+    # A normal draw of this deviation has values beyond.
+    assert 0.99 * bound < first.max() <= bound and -bound <= first.min() < -0.99 * bound
+    # Of a uniform distribution, a quarter lies in each quarter.
+    assert (first.abs() < bound / 2).float().mean().item() == pytest.approx(0.5, abs=0.02)
+
+
 def test_all_variants_of_a_seed_share_everything_but_the_bias(make_model) -> None:
     zero, none = make_model().state_dict(), make_model(vocabulary_bias=False).state_dict()
     assert zero.keys() - none.keys() == {"head.vocabulary_bias"}
@@ -184,7 +200,8 @@ def test_the_initialiser_of_a_tied_model_needs_no_scaling(make_model, distributi
 
 
 def test_first_losses_of_the_variants_are_those_of_the_reference_table(untied, distribution, masked) -> None:
-    """Section 3 of the notes: log V + 1/2, H + 1/2, H + s^2/2, and far above all of them with the literal rule."""
+    """docs/papers/natural-bias.md, "Scale of the output matrix": log V + 1/2, H + 1/2, H + s^2/2, and far above all of
+    them with the literal rule."""
     bias, losses = log_prior(distribution), {}
     for kind in ("zero", "unigram"):
         for scale in ("unit", 0.1, "centred", "frobenius"):

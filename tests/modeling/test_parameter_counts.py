@@ -180,7 +180,8 @@ def test_our_table_has_the_printed_sizes_with_their_families(golden_directory, t
         config = row.size.config()
         assert model_sizes(config) == sizes_of(theirs)
         assert (row.printed_heads, row.value) == (theirs["A"], theirs["params_millions"])
-        # Tied are the seven runs that vary A or I, and the anchor; Table 7 repeats the best of them.
+        # Tied are the seven runs that vary A or I, and the anchor; Table 7 of the reduced-vocabulary study repeats the
+        # best of them.
         varies_heads_or_width = sizes_of(theirs)[:2] == (256, 256) and sizes_of(theirs)[3] == 8
         assert config.tie_word_embeddings == varies_heads_or_width
         assert config.num_attention_heads == (int(theirs["A"]) if varies_heads_or_width else 8)

@@ -25,7 +25,7 @@ def norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None) ->
 
 
 def bucket(distance: int, size: int, most: int) -> float:
-    """LTG-BERT, section 4.4 of the reference."""
+    """docs/papers/ltg-bert.md, "Attention"."""
     middle, far = size // 2, min(abs(distance), most - 1)
     if far > middle:
         far = middle + math.ceil((middle - 1) * math.log(far / middle) / math.log((most - 1) / middle))
@@ -66,10 +66,18 @@ def feed_forward(w: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
     return norm(value * F.gelu(gate, approximate="tanh")) @ w[f"{name}.mlp.4.weight"].T
 
 
+def transformed(w: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
+    """What both heads do before their output layer."""
+    return norm(F.gelu(norm(x) @ w[f"{name}.1.weight"].T + w[f"{name}.1.bias"]))
+
+
 def plain_forward(
     w: dict[str, Tensor], ids: Tensor, mask: Tensor, config: LtgBertConfig
-) -> tuple[list[Tensor], Tensor]:
-    """All states and the logits; ELC-BERT's table of variants is section 4.4 of the reference."""
+) -> tuple[list[Tensor], Tensor, Tensor]:
+    """All states, the logits of the subwords, and those of the pairs.
+
+    The variants are those of docs/papers/elc-bert.md, "Layer weighting".
+    """
     variant = config.layer_weighting
     table = norm(
         w["embedding.relative_embedding"],
@@ -99,9 +107,11 @@ def plain_forward(
     if variant == "weighted_output":
         alphas = w["transformer.prev_layer_weights"].softmax(0)
         states.append(sum(alpha * state for alpha, state in zip(alphas, states, strict=True)))
-    hidden = norm(states[-1]) @ w["classifier.nonlinearity.1.weight"].T + w["classifier.nonlinearity.1.bias"]
-    hidden = norm(F.gelu(hidden))
-    return states, hidden @ w["embedding.word_embedding.weight"].T + w["classifier.nonlinearity.5.bias"]
+    hidden = transformed(w, "classifier.nonlinearity", states[-1])
+    logits = hidden @ w["embedding.word_embedding.weight"].T + w["classifier.nonlinearity.5.bias"]
+    first = transformed(w, "nsp_classifier.nonlinearity", states[-1][:, 0])
+    pairs = first @ w["nsp_classifier.nonlinearity.5.weight"].T + w["nsp_classifier.nonlinearity.5.bias"]
+    return states, logits, pairs.squeeze(-1)
 
 
 WEIGHTINGS = ("none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output")
@@ -138,6 +148,7 @@ def compare(weighting, sizes, layout, index, causal=False):
         position_head_layout=layout,
         position_to_content_index=index,
         causal=causal,
+        sentence_pair_head=True,
     )
     model = LanguageModel(config)
     initialise_(model, 5)
@@ -152,14 +163,17 @@ def compare(weighting, sizes, layout, index, causal=False):
     labels[0, 0] = 7
 
     published = {published_name(name, layers): parameter for name, parameter in model.named_parameters()}
-    states, logits = plain_forward(published, ids, mask, config)
+    states, logits, pairs = plain_forward(published, ids, mask, config)
+    together = torch.tensor([1, 0, 1])
     loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+    pair_loss = -torch.where(together == 1, pairs.sigmoid(), 1 - pairs.sigmoid()).log().sum()
     names, parameters = zip(*model.named_parameters(), strict=True)
-    expected = torch.autograd.grad(loss, parameters)
+    expected = torch.autograd.grad(loss + pair_loss, parameters)
 
-    output = model(ids, mask, labels)
-    output.loss_sum.backward()
+    output = model(ids, mask, labels, together)
+    (output.loss_sum + output.pair_loss_sum).backward()
     torch.testing.assert_close(output.loss_sum, loss, atol=1e-9, rtol=1e-9)
+    torch.testing.assert_close(output.pair_loss_sum, pair_loss, atol=1e-9, rtol=1e-9)
     for ours, theirs in zip(model.encoder(ids, mask), states, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=1e-9)
     torch.testing.assert_close(model.logits_at(model.encoder(ids, mask)[-1]), logits, atol=1e-9, rtol=1e-9)

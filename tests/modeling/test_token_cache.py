@@ -55,6 +55,26 @@ def test_a_text_that_grows_has_the_states_of_the_whole_text(kind: str, pieces: l
             before = until
 
 
+@pytest.mark.parametrize("first", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_bf16_on_the_processor_tokens_are_kept_too_and_follow_those_of_full_precision(
+    kind: str, first: torch.dtype
+) -> None:
+    torch.manual_seed(2)
+    model = LanguageModel(model_config(KINDS[kind])).eval()
+    for parameter in model.parameters():
+        parameter.data = 0.3 * torch.randn(parameter.shape)
+    ids, caches = torch.randint(5, 30, (2, 12)), [TokenCache() for _ in model.encoder.layers]
+    with torch.no_grad():
+        expected = model.encoder(ids)[-1][:, 9:]
+        with torch.autocast("cpu", first, enabled=first == torch.bfloat16):
+            model.encoder.states_behind(ids[:, :9], None, caches, 0)
+        with torch.autocast("cpu", torch.bfloat16):
+            found = model.encoder.states_behind(ids, None, caches, 9)[-1]
+    assert [cache.kept is not None and cache.kept[0].shape[2] for cache in caches] == [12] * len(caches)
+    assert float((found - expected).norm() / expected.norm()) < 0.03
+
+
 def test_a_model_that_sees_what_follows_is_refused() -> None:
     model = LanguageModel(model_config({**LTG, "causal": False}))
     with pytest.raises(AssertionError, match="what follows would change the states"):

@@ -10,7 +10,7 @@ DOCUMENTS = st.lists(st.lists(st.integers(1, 30), max_size=12), max_size=8)
 
 
 def published_segments(documents, limit):
-    """The procedure in the words of ELC-BERT section 3.1: append sentences to a buffer, write when it is too long."""
+    """The procedure of docs/papers/elc-bert.md, "Segments": append sentences to a buffer, write when it is too long."""
     written = []
     for number, lengths in enumerate(documents):
         tokens, buffer = 0, []

@@ -11,7 +11,8 @@ DOCUMENTS = st.lists(st.lists(st.integers(1, 30), max_size=12), max_size=8)
 
 
 def published_segments(documents, sequence_length):
-    """The procedure in the words of LTG-BERT section 3.1: number, tokens, and cumulative length after each sentence."""
+    """The procedure of docs/papers/ltg-bert.md, "Segments": number, tokens, and cumulative length after each
+    sentence."""
     segments = []
     for number, lengths in enumerate(documents):
         ends = np.cumsum(lengths).tolist()

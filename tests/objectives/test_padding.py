@@ -50,7 +50,8 @@ def test_each_quirk_changes_its_own_part_of_the_batch_only(make_traceable, in_lo
 
 
 def test_the_padded_loss_labels_all_positions_behind_the_sequence_and_none_within_it(make_traceable):
-    """Reduced-vocabulary section 5.3: the label of padding is its id; in front of it only masked positions count."""
+    """docs/papers/reduced-vocabulary.md, "Padding": the label of padding is its id; in front of it only masked
+    positions count."""
     batch = batch_of(make_traceable, padding_in_loss=True, padding_attended=True)
     assert (batch["labels"] == PAD).sum(dim=1).tolist() == [24 - length - 2 for length in LENGTHS]
     within = batch["labels"][:, :7]

@@ -1,4 +1,5 @@
-"""Sentence pairs against an independent plain reading of the published data set class (LTG-BERT section 3.6)."""
+"""Sentence pairs against an independent plain reading of the published data set class (docs/papers/ltg-bert.md,
+"Sentence pairs")."""
 
 import itertools
 import random

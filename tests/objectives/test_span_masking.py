@@ -49,7 +49,7 @@ def test_the_default_objective_still_draws_what_it_always_drew():
 
 
 def test_span_lengths_follow_the_published_law():
-    """LTG-BERT section 3.5, table."""
+    """docs/papers/ltg-bert.md, "Span masking"."""
     published = [0.0088, 0.3392, 0.2261, 0.1508, 0.1005, 0.0670, 0.0447, 0.0298, 0.0199, 0.0132]
     assert SPAN_LENGTH_PROBABILITIES.tolist() == pytest.approx(published, abs=5e-5)
     assert SPAN_LENGTH_PROBABILITIES.sum() == pytest.approx(1)
@@ -79,7 +79,7 @@ def test_the_other_two_forms_leave_an_example_without_labels_when_the_budget_is_
     ("sequence_length", "n_tokens", "share"), [(128, 126, 0.161), (128, 60, 0.172), (512, 510, 0.153)]
 )
 def test_spans_overshoot_the_budget_as_measured_on_the_elc_bert_code(sequence_length, n_tokens, share):
-    """ELC-BERT section 3.3; of 10-token examples 25 % of the tokens are labelled."""
+    """docs/papers/elc-bert.md, "Masking"; of 10-token examples 25 % of the tokens are labelled."""
     elc = MaskingSettings(at_least_one=False)
     assert labelled_shares(n_tokens, sequence_length, elc).mean() == pytest.approx(share, abs=0.003)
     assert labelled_shares(10, 128, elc).mean() == pytest.approx(0.25, abs=0.015)

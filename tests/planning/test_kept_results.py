@@ -146,3 +146,26 @@ def test_results_of_a_job_of_several_tasks_are_linked_for_the_views_that_read_th
     planned.write_calls()
     for place in ambiguous.values():
         assert Path(place).parent.is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "matters"),
+    [
+        (("batch_size: 8", "batch_size: 16"), False),
+        (("evaluation_interval_steps: 6", "evaluation_interval_steps: 12"), False),
+        (("pretraining:", "pretraining:\n  optimizer: {name: adamw, learning_rate: 0.002}"), False),
+        (("pretraining:", "pretraining:\n  schedule: {name: linear}"), False),
+        (("pretraining:", "pretraining:\n  keep_training_state: true"), False),
+        (("pretraining:", "pretraining:\n  precision: bf16"), False),
+        (("sequence_length: 32", "sequence_length: 24"), True),
+        (("pretraining:", "pretraining:\n  objective: {mask_probability: 0.3}"), True),
+        (("pretraining:", "pretraining:\n  output_bias: {kind: unigram}"), True),
+    ],
+)
+def test_a_model_without_training_does_not_depend_on_how_others_are_trained(
+    folder: Path, change: tuple[str, str], matters: bool
+) -> None:
+    places = ["pretraining/random-s42", f"pretraining/{RUN}"]
+    before = [kept("tiny", place) for place in places]
+    edited(folder, change)
+    assert [kept("tiny", place) != address for place, address in zip(places, before, strict=True)] == [matters, True]

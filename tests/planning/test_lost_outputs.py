@@ -1,5 +1,7 @@
 """The plan of a workflow notices outputs that were deleted or cut, makes them again, and touches nothing itself."""
 
+import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,8 @@ from hatchery.storage.manifests import stage_run
 from hatchery.storage.sources import register_source
 
 SNAKEFILE = """
+import json
+import shutil
 import sys
 from pathlib import Path
 sys.path.insert(0, {scripts!r})
@@ -100,6 +104,24 @@ def test_a_listed_file_that_is_gone_or_of_another_size_is_lost(loss: str, tmp_pa
         run.add_output(run.folder / "shard").write_bytes(b"shard")
     LOSSES[loss](tmp_path / "shard")
     assert lost_output([manifest], was_made=True) == tmp_path / "shard"
+
+
+def test_a_result_of_another_folder_stops_the_plan_and_is_left_alone(finished: Path) -> None:
+    folder = finished / "results/x/model"
+    folder.rename(finished / "results/x/other")
+    shutil.copytree(finished / "results/x/other", folder)
+    provenance = folder / "provenance.json"
+    facts = json.loads(provenance.read_text(encoding="utf-8")) | {"place": "x/other"}
+    del facts["checksum"]
+    provenance.write_text(json.dumps(facts), encoding="utf-8")
+    before = tree(finished)
+    command = [sys.executable, "-m", "snakemake", "--dry-run"]
+    result = forked.run(command, cwd=finished, capture_output=True, text=True, check=False)
+    assert tree(finished) == before
+    shutil.rmtree(folder)
+    (finished / "results/x/other").rename(folder)
+    assert result.returncode == 1 and "Traceback" not in result.stderr
+    assert "error: results/x/model/manifest.json: was made as results/x/other; put it back there" in result.stderr
 
 
 def test_a_result_that_was_deleted_with_its_manifest_is_not_asked_for(tmp_path: Path) -> None:

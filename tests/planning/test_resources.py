@@ -146,7 +146,7 @@ MISTAKES = {
     "old name": ({"gpus": 8}, "cluster.gpus: unknown key"),
     "wrong type": ({"nodes": "four"}, "cluster.nodes: got 'four', expected a whole number"),
     "no node": ({"nodes": 0}, "cluster.nodes: got 0, expected at least 1"),
-    "unknown device": ({"planned_device": "h10"}, "got 'h10', allowed are: .*did you mean 'h100'"),
+    "unknown device": ({"planned_device": "h10"}, r"got 'h10'; did you mean 'h100'\? Allowed are: .*"),
     "type without GPUs": ({"gpu_type": "h100"}, "cluster.gpu_type: got 'h100', expected null with gpus_per_node 0"),
     "more memory than a node has": (
         {"gpus_per_node": 8, "gpu_memory_mb_per_node": 64000},
@@ -217,7 +217,7 @@ def test_the_time_of_a_pretraining_shrinks_with_the_gpus_and_grows_without(repos
 def test_a_precision_that_the_planned_device_does_not_have_leaves_the_time_open(repository, monkeypatch):
     workflow = layout(repository, gpus_per_node=1, planned_device="v100")
     text = workflow.settings("write_cost", experiment="demo").replace('"precision":"auto"', '"precision":"bf16"')
-    wildcards = addresses(workflow, f"demo/pretraining/{next(iter(workflow.pretrained('demo')))}")
+    wildcards = addresses(workflow, f"demo/pretraining/{list(workflow.pretrained('demo'))[-1]}")
     monkeypatch.setattr(workflow, "settings", lambda stage, **wildcards: text)
     assert workflow.resources("pretrain")["runtime"](wildcards, 1) == 1440
 

@@ -16,12 +16,17 @@ import pytest
 import torch
 from forked import Forked
 
+from hatchery.corpora.convert import convert_corpus
+from hatchery.corpora.settings import ConvertSettings
+from hatchery.embedded.parallel import parallel_files
 from hatchery.pretraining.processes import process_group
 from hatchery.pretraining.topology import SINGLE_PROCESS
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.storage.parquet import ShardWriter
+from hatchery.storage.sources import register_source
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.trainer import train_tokenizer
+from hatchery.typed import build
 
 SliceFactory = Callable[..., dict[str, Any]]
 
@@ -118,8 +123,9 @@ def single_process() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class TokenData:
-    """Manifests of a small encoded corpus and of its tokenizer."""
+    """Manifests of a small corpus, of its encoded text and of its tokenizer."""
 
+    corpus: Path
     tokens: Path
     tokenizer: Path
 
@@ -144,7 +150,26 @@ def token_data(tmp_path_factory: pytest.TempPathFactory) -> TokenData:
         tokenizer,
     )
     encode_corpus({"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": 32}, corpus, tokenizer, tokens)
-    return TokenData(tokens, tokenizer)
+    return TokenData(corpus, tokens, tokenizer)
+
+
+@pytest.fixture(scope="session")
+def pair_data(tmp_path_factory: pytest.TempPathFactory) -> TokenData:
+    """Generated pairs, converted, tokenised and encoded by the real stages."""
+    folder = tmp_path_factory.mktemp("pairs")
+    for name, content in parallel_files(200, seed=0):
+        (folder / "raw" / name).parent.mkdir(exist_ok=True)
+        (folder / "raw" / name).write_bytes(content)
+    register_source("pairs", folder / "raw", folder / "pairs.json")
+    named = {split: [f"{split}.tv", f"{split}.en"] for split in ("train", "dev")}
+    settings = {"sources": [{"name": "pairs", "reader": "parallel_text", "options": {"files": named}}]}
+    corpus, tokenizer, tokens = (folder / name / "manifest.json" for name in ("corpus", "tokenizer", "tokens"))
+    with stage_run(corpus, {"stage": "convert_corpus", **settings}) as run:
+        convert_corpus(build(ConvertSettings, settings), {"pairs": folder / "pairs.json"}, run, workers=1)
+    joint = {"kind": "bpe", "vocabulary_size": 160, "special_tokens": "roberta", "pre_tokenizer": "metaspace"}
+    train_tokenizer({"stage": "train_tokenizer", "normalizer": "nmt_nfkc", **joint}, corpus, tokenizer)
+    encode_corpus({"stage": "encode_corpus"}, corpus, tokenizer, tokens)
+    return TokenData(corpus, tokens, tokenizer)
 
 
 def _write_corpus(manifest: Path, documents: dict[str, int]) -> None:

@@ -105,7 +105,8 @@ def test_the_published_wall_time_means_a_tenth_of_the_peak_and_that_tenth_gives_
 @pytest.mark.parametrize(
     ("sizes", "printed"),
     [
-        # embedding, hidden, intermediate, heads, layers; Tables 3 and 7 in 10^15, each within its last digit.
+        # embedding, hidden, intermediate, heads, layers; the reduced-vocabulary study's Tables 3 and 7 in 10^15, each
+        # within its last digit.
         ((256, 256, 1024, 8, 8), 110),
         ((32, 256, 1024, 8, 8), 80),
         ((256, 32, 1024, 8, 8), 42),
@@ -196,7 +197,7 @@ def test_a_precision_that_the_device_lacks_is_refused(pretrain_slice):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"device": "tpu"}, r"cost\.plan\.device: got 'tpu', allowed are: a100, cpu, h100"),
+        ({"device": "tpu"}, r"cost\.plan\.device: got 'tpu'; did you mean 'cpu'\? Allowed are: a100, cpu, h100"),
         ({"mfu": 0.0}, r"cost\.plan\.mfu: got 0\.0, expected more than 0"),
         ({"devices": 0}, r"cost\.plan\.devices: got 0, expected at least 1"),
     ],

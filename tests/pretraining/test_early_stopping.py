@@ -40,11 +40,6 @@ def test_of_equal_losses_the_first_is_the_best() -> None:
     assert after([3.0, 2.0, 2.0], 9).best_step == 2
 
 
-def test_evaluations_of_an_earlier_run_do_not_count() -> None:
-    rows = [{"step": step, "development_loss": loss} for step, loss in enumerate([1.0, 3.0, 2.0], 1)]
-    assert EarlyStopping(EarlyStoppingSettings(1), rows, first_step=1).best_step == 3
-
-
 def test_replaying_the_metrics_at_any_step_comes_to_the_same_decision() -> None:
     rng = random.Random(3)
     rows: list[dict[str, Any]] = [{"step": step, "development_loss": rng.random()} for step in range(1, 40)]
@@ -66,6 +61,16 @@ def test_the_best_weights_survive_a_checkpoint_among_other_tensors() -> None:
     second.load({**first.state(), "loss_scale": torch.zeros(())})
     second.restore_(model)
     assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in kept.items())
+
+
+def test_the_reason_is_true_where_the_last_evaluation_was_the_best_by_too_little() -> None:
+    stopping = EarlyStopping(EarlyStoppingSettings(patience_evaluations=2, minimum_improvement=0.5))
+    for step, loss in ((10, 3.0), (20, 2.9), (30, 2.8)):
+        stopping.note(step, {"development_loss": loss})
+    assert stopping.is_over
+    assert stopping.reason == (
+        "in 2 evaluations the development loss got no better by more than 0.5; it was lowest, 2.8000, after step 30"
+    )
 
 
 def test_without_any_evaluation_the_weights_stay_as_they_are() -> None:

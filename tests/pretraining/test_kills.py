@@ -131,6 +131,45 @@ def test_a_run_goes_on_with_another_number_of_processes_and_sees_the_same_batche
     assert [row["loss"] for row in found] == pytest.approx([row["loss"] for row in expected], rel=0.05)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+def test_a_signal_while_libraries_are_imported_is_one_line_and_not_lost(
+    number: signal.Signals, make_command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = make_command(steps=100_000, long=None)
+    # Not forked from a process that has imported everything.
+    monkeypatch.setitem(command.start.__func__.__globals__, "Forked", subprocess.Popen)
+    process = command.start()
+    heeded = 0
+    # Python itself heeds SIGINT from the beginning; the command takes all of its signals together.
+    while not heeded >> (signal.SIGUSR1 - 1) & 1:
+        assert process.poll() is None
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+        heeded = int(status.partition("SigCgt:")[2].split()[0], 16)
+    time.sleep(0.05)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == EXIT_STATUS_INTERRUPTED, err
+    assert err == f"stopped by {number.name} outside of training; run the same command again to go on\n"
+
+
+def test_shards_that_change_while_they_are_read_end_the_training_before_a_checkpoint_has_seen_them(
+    make_command: Callable[..., Any], tmp_path: Path
+) -> None:
+    command = make_command({"checkpoint_interval_steps": 10, "workers": 0}, steps=100_000, long=None)
+    command.tokens = shutil.copytree(command.tokens.parent, tmp_path / "tokens") / "manifest.json"
+    shard = min(command.tokens.parent.glob("train-*.arrow"))
+    process = command.start()
+    command.wait_for_step(process, 1)
+    with shard.open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"x")
+    _, err = process.communicate(timeout=120)
+    saved = {checkpoint_step(folder) for folder in checkpoint_folders(command.run_folder)}
+    assert process.returncode == 1 and "Traceback" not in err
+    assert f"error: {shard}: was changed while it was being read" in err.splitlines()[-1]
+    assert max(saved, default=0) < command.finished_steps()
+
+
 @pytest.mark.slow
 def test_before_the_time_limit_training_stops_by_itself_and_goes_on_with_the_next_attempt(
     make_command: Callable[..., Any],

@@ -52,7 +52,8 @@ class Run:
 
     def train(self) -> list[dict[str, Any]]:
         batches = TrainingBatches(training_phases(self.settings), self.settings.seed, SINGLE_PROCESS, None, self.make)
-        self.record.resume(self.model, self.optimizer)
+        if self.record.position.step == 0:
+            self.record.resume(self.model, self.optimizer)
         probes = []
         if self.settings.divergences:
             unigram = unigram_of_run(
@@ -107,6 +108,29 @@ def test_a_run_that_diverges_stops_before_the_next_checkpoint_and_names_the_step
         run.train()
     (checkpoint,) = checkpoint_folders(tmp_path)
     assert checkpoint.name == "step_00000004"
+
+
+def test_a_run_that_goes_on_from_another_measures_itself_by_its_own_steps_alone(
+    pretrain_slice: Any, runtime_slice: Any, token_data: Any, tmp_path: Path
+) -> None:
+    def run(name: str, steps: int) -> Run:
+        runtime = runtime_slice(checkpoint_interval_steps=4)
+        return Run(tmp_path / name, token_data, pretrain_slice(steps=steps), runtime, 1)
+
+    run("earlier", 8).train()
+    (start, _) = checkpoint_folders(tmp_path / "earlier")
+    ours = run("ours", 16)
+    ours.record.resume(ours.model, ours.optimizer, start)
+    assert (ours.record.position.step, ours.record.rows(), ours.record.lowest_loss) == (8, [], math.inf)
+    break_after(ours, 13)
+    with pytest.raises(TrainingError, match=r"^step 14: "):
+        ours.train()
+    # Started again, with the earlier run's metrics before its own.
+    again = run("ours", 16)
+    again.record.resume(again.model, again.optimizer, start)
+    assert [json.loads(line)["step"] for line in again.record.metrics_text().splitlines()] == list(range(1, 13))
+    assert [row["step"] for row in again.record.rows()] == [9, 10, 11, 12]
+    assert again.record.lowest_loss == min(row["loss"] for row in again.record.rows())
 
 
 def test_divergences_are_measured_before_the_first_step_and_at_doubling_ones(

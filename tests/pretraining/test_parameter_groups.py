@@ -15,7 +15,7 @@ from hatchery.pretraining.parameter_groups import build_optimizer, is_decayed, p
 from hatchery.pretraining.settings import OptimizerSettings
 
 SETTINGS = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)
-# The BNC code: section 5.3 of the reference of LTG-BERT.
+# The BNC code: docs/papers/ltg-bert.md, "Optimiser".
 AS_BNC = replace(SETTINGS, tied_embedding="output", head_weight_decay=0.1)
 WORD_EMBEDDING = "encoder.embedding.word_embedding.weight"
 SIZES = {"vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}

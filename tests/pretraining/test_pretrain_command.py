@@ -6,6 +6,7 @@ inside pytest. The model is tiny; what is tested is that not one bit depends on 
 
 import json
 import random
+import re
 import shutil
 import signal
 import socket
@@ -19,7 +20,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from hatchery.config.continuation import UNTRAINED
 from hatchery.modeling.store import load_language_model
+from hatchery.pretraining.data_order import global_batch
 from hatchery.runs.checkpoints import MODEL, checkpoint_folders, checkpoint_step
 from hatchery.storage.checksums import sha256_file
 from hatchery.storage.manifests import read_manifest
@@ -53,6 +56,17 @@ def test_a_run_leaves_a_complete_verified_output_and_no_run_folder(uninterrupted
     assert rows[-1]["development_loss"] < rows[9]["development_loss"]
     layer_weights = json.loads(manifest.file("layer_weights.json").read_text())["rows"]
     assert {(row["consuming_layer"], row["producing_layer"]) for row in layer_weights} == {(1, 0), (2, 0), (2, 1)}
+
+
+def test_a_run_says_how_often_it_reads_its_text(make_command: Callable[..., Any]) -> None:
+    command = make_command(steps=25, batch_size=128, long=None, evaluation_sequences=0)
+    (line,) = [line for line in command.finish().splitlines() if "epochs" in line]
+    found = re.fullmatch(r"output: 25 steps are (\d\.\d\d) epochs of the ([\d,]+) sequences of its text", line)
+    assert found, line
+    epochs, sequences = float(found[1]), int(found[2].replace(",", ""))
+    assert epochs == pytest.approx(25 * 128 / sequences, abs=0.005) and epochs > 2
+    # The order of the data agrees: the last batch lies in that epoch.
+    assert global_batch(42, 24, 128, sequences)[-1].epoch == int(epochs)
 
 
 def test_killed_three_times_a_run_ends_with_the_same_bits(make_command: Callable[..., Any], uninterrupted: Any) -> None:
@@ -173,6 +187,17 @@ def test_zero_steps_export_the_initial_model(make_command: Callable[..., Any]) -
     assert {output.path.name for output in manifest.outputs} == EXPORTED - {"layer_weights.json"}
     assert manifest.file("metrics.jsonl").read_text() == ""
     assert manifest.measures["steps"] == 0
+
+
+def test_zero_steps_need_no_more_than_is_planned_with_and_share_nothing(make_command: Callable[..., Any]) -> None:
+    whole, planned = make_command(steps=0, seed=3), make_command({"zero_stage": 2}, steps=0, seed=3)
+    for key in whole.settings.keys() - {"stage", "stage_version", "model", "seed", *UNTRAINED}:
+        del planned.settings[key]
+    assert planned.settings.keys() < whole.settings.keys()
+    for command in (whole, planned):
+        command.finish()
+    first, second = (command.output.with_name("model.safetensors").read_bytes() for command in (whole, planned))
+    assert first == second
 
 
 def test_a_crash_during_the_export_loses_no_training(make_command: Callable[..., Any]) -> None:

@@ -12,7 +12,7 @@ from hatchery.pretraining.settings import ScheduleSettings
 
 COSINE = ScheduleSettings("cosine", warmup_fraction=0.016, final_fraction=0.1)
 LINEAR_AS_PUBLISHED = ScheduleSettings("linear_as_published", warmup_fraction=0.016, final_fraction=0.1)
-# The reduced-vocabulary study, section 5.1 of its reference.
+# docs/papers/reduced-vocabulary.md, "Pretraining".
 INVERSE = ScheduleSettings("inverse_square_root", warmup_fraction=0.05, final_fraction=0.0, warmup_steps_limit=4000)
 NAMES = ["cosine", "linear", "linear_as_published", "inverse_square_root", "constant"]
 

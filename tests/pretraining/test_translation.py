@@ -1,12 +1,13 @@
 """Training to translate through the one engine: the loss, kills, several processes, and the starts of the bias."""
 
 import csv
+import itertools
 import json
+import math
 import re
 import signal
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,6 @@ import torch
 from faults import DAMAGE, damaged
 from torch.nn import functional as F
 
-from hatchery.corpora.convert import convert_corpus
-from hatchery.corpora.settings import ConvertSettings
-from hatchery.embedded.parallel import parallel_files
 from hatchery.errors import ConfigError, HatcheryError, TrainingError
 from hatchery.evaluation.perplexity.stage import measure_perplexity
 from hatchery.evaluation.translation.stage import translate_tests
@@ -29,13 +27,9 @@ from hatchery.modeling.store import save_model
 from hatchery.objectives.settings import TranslationSettings
 from hatchery.pretraining.run import require_shares
 from hatchery.pretraining.topology import SINGLE_PROCESS
-from hatchery.pretraining.translation import TranslationObjective
+from hatchery.pretraining.translation import TranslatedSet, TranslationObjective
 from hatchery.storage.manifests import read_manifest, stage_run
-from hatchery.storage.sources import register_source
-from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.token_reader import TokenShards
-from hatchery.tokenization.trainer import train_tokenizer
-from hatchery.typed import build
 
 STEPS = 24
 MODEL = {
@@ -64,34 +58,8 @@ CHANGES: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class PairData:
-    corpus: Path
-    tokens: Path
-    tokenizer: Path
-
-
-@pytest.fixture(scope="session")
-def pair_data(tmp_path_factory: pytest.TempPathFactory) -> PairData:
-    """Generated pairs, converted, tokenised and encoded by the real stages."""
-    folder = tmp_path_factory.mktemp("pairs")
-    for name, content in parallel_files(200, seed=0):
-        (folder / "raw" / name).parent.mkdir(exist_ok=True)
-        (folder / "raw" / name).write_bytes(content)
-    register_source("pairs", folder / "raw", folder / "pairs.json")
-    named = {split: [f"{split}.tv", f"{split}.en"] for split in ("train", "dev")}
-    settings = {"sources": [{"name": "pairs", "reader": "parallel_text", "options": {"files": named}}]}
-    corpus, tokenizer, tokens = (folder / name / "manifest.json" for name in ("corpus", "tokenizer", "tokens"))
-    with stage_run(corpus, {"stage": "convert_corpus", **settings}) as run:
-        convert_corpus(build(ConvertSettings, settings), {"pairs": folder / "pairs.json"}, run, workers=1)
-    joint = {"kind": "bpe", "vocabulary_size": 160, "special_tokens": "roberta", "pre_tokenizer": "metaspace"}
-    train_tokenizer({"stage": "train_tokenizer", "normalizer": "nmt_nfkc", **joint}, corpus, tokenizer)
-    encode_corpus({"stage": "encode_corpus"}, corpus, tokenizer, tokens)
-    return PairData(corpus, tokens, tokenizer)
-
-
 @pytest.fixture
-def translation_command(make_command: Callable[..., Any], pair_data: PairData) -> Callable[..., Any]:
+def translation_command(make_command: Callable[..., Any], pair_data: Any) -> Callable[..., Any]:
     def make(runtime: Mapping[str, Any] | None = None, **changes: Any) -> Any:
         command = make_command(runtime, **{**CHANGES, **changes})
         command.tokens, command.tokenizer = pair_data.tokens, pair_data.tokenizer
@@ -134,8 +102,26 @@ def test_a_killed_translation_run_goes_on_to_the_same_bits(translation_command: 
 
 
 @pytest.mark.slow
+def test_a_run_that_goes_on_with_another_loss_has_not_diverged(translation_command: Callable[..., Any]) -> None:
+    shared: dict[str, Any] = {
+        "optimizer__learning_rate": 0.03,
+        "schedule": {"name": "constant", "final_fraction": 0.1, "warmup_steps": 2},
+    }
+    plain = OBJECTIVE | {"development_translations": 0}
+    first = translation_command(objective=plain | {"unigram_penalty": 0.98}, keep_training_state=True, **shared)
+    first.finish()
+    going_on = {"steps": STEPS + 2, "objective": plain, "initialise_from": {"take": "training"}}
+    second = translation_command(**going_on, **shared)
+    second.initial = first.output
+    second.finish()
+    losses = [row["loss"] for row in rows_of(second) if "loss" in row]
+    # By more than the loss of a uniform guess, which is how a diverged run is told.
+    assert min(losses[STEPS:]) > min(losses[:STEPS]) + math.log(160)
+
+
+@pytest.mark.slow
 def test_altered_models_and_test_sets_are_named(
-    translation_command: Callable[..., Any], pair_data: PairData, tmp_path: Path
+    translation_command: Callable[..., Any], pair_data: Any, tmp_path: Path
 ) -> None:
     command = translation_command(steps=1)
     command.finish()
@@ -177,7 +163,7 @@ def test_two_processes_learn_and_translate_what_one_does(translation_command: Ca
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("penalty", [0.0, 0.3])
 def test_the_loss_is_that_of_smoothed_labels_less_the_divergence_from_unigram(
-    pair_data: PairData, smoothing: float, penalty: float
+    pair_data: Any, smoothing: float, penalty: float
 ) -> None:
     objective = TranslationObjective(TranslationSettings(label_smoothing=smoothing, unigram_penalty=penalty))
     shards = objective.open(pair_data.tokens, "train")
@@ -203,7 +189,7 @@ def test_the_loss_is_that_of_smoothed_labels_less_the_divergence_from_unigram(
     assert torch.allclose(gradient_at.double(), by_hand, atol=1e-4)
 
 
-def test_target_counts_have_the_end_of_every_pair_and_nothing_of_the_source(pair_data: PairData) -> None:
+def test_target_counts_have_the_end_of_every_pair_and_nothing_of_the_source(pair_data: Any) -> None:
     shards = TokenShards.open(pair_data.tokens, "train")
     there, back = (
         TranslationObjective(TranslationSettings(direction=direction)).target_counts(shards)  # type: ignore[arg-type]
@@ -223,7 +209,7 @@ def test_a_tokenizer_that_marks_paragraphs_is_refused(token_data: Any) -> None:
 
 
 def test_the_perplexity_of_a_model_that_translates_is_that_of_every_target_token(
-    pair_data: PairData, tmp_path: Path
+    pair_data: Any, tmp_path: Path
 ) -> None:
     model_file, output = tmp_path / "model/manifest.json", tmp_path / "perplexity/manifest.json"
     dev = TokenShards.open(pair_data.tokens, "dev")
@@ -259,7 +245,7 @@ def test_the_perplexity_of_a_model_that_translates_is_that_of_every_target_token
     assert not (output.parent / "words.csv").exists()
 
 
-def test_more_processes_than_pairs_in_a_batch_are_refused_before_the_first_step(pair_data: PairData) -> None:
+def test_more_processes_than_pairs_in_a_batch_are_refused_before_the_first_step(pair_data: Any) -> None:
     objective = TranslationObjective(TranslationSettings(longest_ratio=None))
     shards = objective.open(pair_data.tokens, "train")
     assert objective.smallest_batch(lambda: objective.examples(shards, 30), 200) > 4
@@ -269,7 +255,7 @@ def test_more_processes_than_pairs_in_a_batch_are_refused_before_the_first_step(
         require_shares(smallest, 20, 64)
 
 
-def test_the_manifest_says_how_many_pairs_are_trained_on_and_how_many_are_not(pair_data: PairData) -> None:
+def test_the_manifest_says_how_many_pairs_are_trained_on_and_how_many_are_not(pair_data: Any) -> None:
     objective = TranslationObjective(TranslationSettings(longest_ratio=1.0))
     shards = objective.open(pair_data.tokens, "train")
     found = objective.measures(lambda: objective.examples(shards, 30))
@@ -277,7 +263,14 @@ def test_the_manifest_says_how_many_pairs_are_trained_on_and_how_many_are_not(pa
     assert found["pairs"] + found["left_out"] == shards.n_documents
 
 
-def test_development_references_are_whole_where_sources_are_cut(pair_data: PairData) -> None:
+def test_an_epoch_of_pairs_has_as_many_steps_as_batches_of_its_tokens(pair_data: Any) -> None:
+    objective = TranslationObjective(TranslationSettings())
+    pairs = objective.examples(objective.open(pair_data.tokens, "train"), 30)
+    steps = next(step for step in itertools.count() if objective.order(pairs, 1, step, 100)[-1].epoch == 2)
+    assert steps > 2 and objective.epochs(pairs, steps, 100) == 2
+
+
+def test_development_references_are_whole_where_sources_are_cut(pair_data: Any) -> None:
     settings = TranslationSettings(development_translations=5)
     objective, references = TranslationObjective(settings), []
     tokenizer = read_manifest(pair_data.tokenizer).file("tokenizer.json")
@@ -286,6 +279,19 @@ def test_development_references_are_whole_where_sources_are_cut(pair_data: PairD
         found = objective.development(examples, 5, 5, SINGLE_PROCESS, tokenizer)
         references.append(found._references)  # type: ignore[attr-defined]
     assert references[0] == references[1]
+
+
+def test_all_of_the_development_text_is_translated_unless_a_limit_is_set(pair_data: Any) -> None:
+    tokenizer = read_manifest(pair_data.tokenizer).file("tokenizer.json")
+    numbers = []
+    for limit in (None, 5):
+        objective = TranslationObjective(TranslationSettings(development_translations=limit))
+        assert objective.criterion.column == "development_bleu"
+        examples = objective.examples(objective.open(pair_data.tokens, "dev"), 30)
+        found = objective.development(examples, 5, 5, SINGLE_PROCESS, tokenizer)
+        assert isinstance(found, TranslatedSet)
+        numbers.append((len(found._sources), len(found._references)))
+    assert numbers == [(len(examples),) * 2, (5, 5)] and len(examples) > 5
 
 
 def test_a_document_that_is_no_pair_is_told_with_its_shards(token_data: Any) -> None:

@@ -12,16 +12,14 @@ from typing import Any
 import forked
 import pytest
 
+from hatchery.analysis import summary_rows
 from hatchery.storage.atomic import write_text
 from hatchery.storage.checksums import sha256_file
 from hatchery.storage.manifests import stage_run
 from hatchery.storage.sources import register_source
 from hatchery.storage.verified import write_checksums
 
-COLUMNS = (
-    "experiment,model,suite,task,metric,mean,std,n,n_failed,published_mean,published_std,published_source,"
-    "difference,verdict,manifests"
-)
+COLUMNS = ",".join(summary_rows.COLUMNS)
 
 
 @dataclass
@@ -54,10 +52,11 @@ class Toy:
         lines = [COLUMNS]
         for model, mean in (("elc_bert", "53.0000"), ("ltg_bert", "64.0000")):
             digest = sha256_file(self.manifest(f"exp/minimal_pairs/{model}-s1/pairs"))[:12]
-            lines.append(f"exp,{model},pairs,binding,accuracy_percent,{mean},,1,0,,,,,,{digest}")
-        digests = sorted(line[-12:] for line in lines[1:])
+            lines.append(f"exp,{model},pairs,binding,accuracy_percent,{mean},,1,0,,0,,,,,,{digest},,")
+        digests = sorted(line.split(",")[-3] for line in lines[1:])
         lines.append(
-            f"exp,ltg_bert,pairs,binding,f1_percent,60.0000,1.5000,2,1,61.0,,Paper Table 1,,within,{';'.join(digests)}"
+            "exp,ltg_bert,pairs,binding,f1_percent,60.0000,1.5000,2,1,61.5000,0,"
+            f"61.0,,Paper Table 1,,within,{';'.join(digests)},,"
         )
         write_text(self.summary, "\n".join(lines) + "\n")
         write_checksums([self.summary])

@@ -9,7 +9,7 @@ from hatchery.provenance.manifest_index import ManifestIndex
 from hatchery.provenance.verification import generated_problems, output_problems, raw_problems
 from hatchery.storage.atomic import write_text
 from hatchery.storage.checksums import sha256_file
-from hatchery.storage.manifests import stage_run
+from hatchery.storage.manifests import stage_run, volatile_facts
 from hatchery.storage.sources import register_source
 
 PAIRS = "exp/minimal_pairs/elc_bert-s1/pairs"
@@ -49,6 +49,28 @@ def test_an_input_that_was_made_anew_is_named_with_both_digests(toy: Any) -> Non
     ]
     assert stages(chain)[-1] == "source"
     assert "missing" in stages(chain)
+
+
+def test_a_source_that_was_registered_anew_is_named_however_long_the_words_of_the_command_are(toy: Any) -> None:
+    settings = {"stage": "finetune", "stage_version": 1, "words": "long " * 1000}
+    made = toy.stage("exp/finetuning/elc_bert-s1/cola", settings, {"source cola": toy.source})
+    facts = volatile_facts(made) | {"command": ["finetune.py", "--settings", json.dumps(settings), "--source"]}
+    for sources in (["cola=resources/sources/toy.json"], []):
+        write_text(made.with_name("provenance.json"), json.dumps(facts | {"command": facts["command"] + sources}))
+        write_text(toy.source, toy.source.read_text(encoding="utf-8") + "\n")
+        (problem,) = chain_of(toy, sha256_file(made)).problems
+        assert problem.startswith("results/exp/finetuning/elc_bert-s1/cola/manifest.json: input 'source cola': ")
+        assert ("resources/sources/toy.json has changed since it was read" in problem) == bool(sources)
+
+
+def test_a_damaged_provenance_is_named_and_the_chain_goes_on(toy: Any) -> None:
+    provenance = toy.manifest("tokens/toy/toy").with_name("provenance.json")
+    text = provenance.read_text(encoding="utf-8")
+    for damaged in ("{", text.replace('"processors": ', '"processors": 1')):
+        write_text(provenance, damaged)
+        chain = chain_of(toy)
+        assert len(chain.problems) == 1 and chain.problems[0].startswith(f"{provenance}: ")
+        assert stages(chain)[-1] == "source"
 
 
 def test_a_deleted_manifest_is_one_line_and_the_rest_is_still_followed(toy: Any) -> None:

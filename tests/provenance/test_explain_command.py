@@ -10,6 +10,7 @@ import forked
 import pytest
 from projects import make_project, snakemake
 
+from hatchery.analysis.summary_rows import COLUMNS
 from hatchery.storage.checksums import sha256_file
 from hatchery.storage.verified import checksums_of, write_checksums
 
@@ -71,9 +72,8 @@ def test_an_unknown_experiment_is_one_line(project: Path) -> None:
 def test_a_real_corpus_is_traced_to_the_generated_raw_files(project: Path) -> None:
     table = project / "results/tiny/summary.csv"
     table.parent.mkdir(exist_ok=True)
-    columns = "experiment,model,suite,task,metric,mean,std,n,n_failed,published_mean,published_std,published_source"
     digest = sha256_file(project / CORPUS)[:12]
-    table.write_text(f"{columns},difference,verdict,manifests\ntiny,m,s,t,c,1,,1,0,,,,,,{digest}\n", encoding="utf-8")
+    table.write_text(f"{','.join(COLUMNS)}\ntiny,m,s,t,c,1,,1,0,,0,,,,,,{digest},,\n", encoding="utf-8")
     write_checksums([table])
     command = [sys.executable, "scripts/trace.py", str(table), "--row", "1", "--verify", "--verify-raw", "--json"]
     result = forked.run(command, cwd=project, capture_output=True, text=True, check=False)

@@ -12,7 +12,9 @@ from hatchery.planning.kept_results import KeptResults
 from hatchery.provenance.plan import PlannedJob
 from hatchery.provenance.planned_cost import planned_cost_text, planned_costs
 from hatchery.provenance.reasons import by_rule, reasons_text
+from hatchery.storage.atomic import write_json, write_text
 from hatchery.storage.links import put_link
+from hatchery.storage.listings import kept_listing, listing_of
 from hatchery.storage.manifests import stage_run
 
 RUNS = ("random-s42", "ltg_bert-s42", "elc_bert-s42")
@@ -56,7 +58,7 @@ def test_a_changed_setting_is_told_from_the_manifest_even_where_snakemake_names_
     encode = PlannedJob("encode_corpus", ("results/tokens/demo/demo/manifest.json",), {}, {"missing": "it"})
     entries = by_rule([encode, *jobs], layout, tmp_path)
     assert [(entry.rule, entry.jobs) for entry in entries] == [("encode_corpus", 1), ("pretrain", 3)]
-    present = load_settings(layout.settings("pretrain", experiment="demo", run=RUNS[0]))
+    present = load_settings(layout.settings("pretrain", experiment="demo", run=RUNS[1]))
     version, batch_size = present["stage_version"], present["batch_size"]
     assert {cause.words: count for cause, count in entries[1].causes} == {
         f"stage version: 0 -> {version}": 1,
@@ -91,6 +93,28 @@ def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, layout: K
         "its arguments changed",
         "its rule's command in workflow/ changed",
         "other input files than before",
+    ]
+
+
+def test_an_edited_file_of_the_user_is_named(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        write_text(tmp_path / "letters" / name, name)
+    project = Project(repository / "config")
+    project.config["data"]["my_text"]["path"] = str(tmp_path / "letters")
+    listing = {name: [*found] for name, found in listing_of(tmp_path / "letters").items()}
+    write_json(kept_listing("resources/sources/my_text.json"), listing)
+    write_text(tmp_path / "letters" / "b.txt", "edited")
+    (tmp_path / "letters" / "c.txt").unlink()
+    job = PlannedJob(
+        "register_source",
+        ("resources/sources/my_text.json",),
+        {"source": "my_text"},
+        {"params": "before: 'a' now: 'b'"},
+    )
+    (entry,) = by_rule([job], KeptResults(project), tmp_path)
+    assert [cause.words for cause, _ in entry.causes] == [
+        f"edited {tmp_path / 'letters' / name}" for name in ("b.txt", "c.txt")
     ]
 
 

@@ -26,7 +26,7 @@ def test_later_words_may_be_left_out_and_options_narrow_the_choice(trace: Trace)
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("elc_bert/pears", "suite: got 'pears', no such row; there are: pairs; did you mean 'pairs'?"),
+        ("elc_bert/pears", "suite: got 'pears', no such row; did you mean 'pairs'? There are: pairs"),
         ("elc_bert/pairs/binding/accuracy_percent/5", "expected model/suite/task/metric or the first words of that"),
     ],
 )

@@ -17,7 +17,7 @@ def test_a_cell_is_traced_to_raw_bytes(trace: Trace, toy: Any) -> None:
     result = trace("--model", "elc_bert", "--verify", "--verify-raw")
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert lines[0].endswith("row 1: elc_bert pairs binding accuracy_percent = 53.0000 (n = 1, 0 failed)")
+    assert lines[0].endswith("row 1: elc_bert pairs binding accuracy_percent = 53.0000 (n = 1)")
     assert any("model: hidden_size 384, layer_weighting zero" in line for line in lines)
     assert "long_sequence" not in result.stdout
     assert any("folder" in line and "data/raw: 7 files, 77 bytes" in line for line in lines)
@@ -40,7 +40,7 @@ def test_full_shows_every_setting_output_and_raw_file(trace: Trace, toy: Any) ->
 
 def test_a_second_run_of_a_stage_tells_only_what_differs(trace: Trace) -> None:
     result = trace("--row", "3")
-    assert "60.0000 ± 1.5000 (n = 2, 1 failed) published 61.0 in Paper Table 1: within" in result.stdout
+    assert "60.0000 ± 1.5000 (n = 2, 1 failed (61.5 without)) published 61.0 in Paper Table 1: within" in result.stdout
     assert result.stdout.count("hidden_size") == 1
     assert "but model.layer_weighting: " in result.stdout
 
@@ -87,7 +87,7 @@ def test_an_ambiguous_selection_lists_the_rows(trace: Trace) -> None:
     [
         (
             ["--model", "elc_bret"],
-            "model: got 'elc_bret', no such row; there are: elc_bert, ltg_bert; did you mean 'elc_bert'?",
+            "model: got 'elc_bret', no such row; did you mean 'elc_bert'? There are: elc_bert, ltg_bert",
         ),
         (
             ["--model", "elc_bert", "--metric", "f1_percent"],

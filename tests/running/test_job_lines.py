@@ -1,15 +1,19 @@
 """The terminal has a line for each job and the errors of failed jobs at its end; all else stands in Snakemake's log."""
 
 import re
+import shutil
+import subprocess
+import time
 from collections.abc import Callable
 from logging import makeLogRecord
 from pathlib import Path
 
 import pytest
+from snakemake.exceptions import LockException
 from snakemake.logging import LogEvent
 
 from hatchery.cluster.log_text import last_run
-from hatchery.running.failed_jobs import FailedJobs
+from hatchery.running.failed_jobs import FailedJob, FailedJobs
 from hatchery.running.job_lines import JobLines
 
 Say = Callable[..., tuple[int, list[str]]]
@@ -113,3 +117,51 @@ def test_a_job_of_slurm_has_one_line_with_its_number() -> None:
     assert said[2] == ""
     assert said[3].endswith(" [1/2] pretrain/a-s1 (Slurm job 28)")
     assert said[4].endswith(" [2/2] summarise")
+
+
+def failed(log: Path, ending: str) -> str:
+    return FailedJob("pretrain/x", (log,), ending).line()
+
+
+def test_an_empty_log_on_a_full_disk_is_told_as_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "x.log"
+    log.touch()
+    assert failed(log, "ended with status 1").startswith("pretrain/x: ended with status 1; its log is empty")
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=0))
+    assert failed(log, "ended with status 1").startswith(f"pretrain/x: {tmp_path}: No space left on device; make room")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc",
+        "Traceback (most recent call last):\n  import torch\nRuntimeError: can't start new thread",
+        "Traceback (most recent call last):\nImportError: libtorch.so: failed to map segment from shared object",
+    ],
+)
+def test_too_little_memory_is_told_as_that_whatever_the_log_says_of_it(words: str, tmp_path: Path) -> None:
+    (tmp_path / "x.log").write_text(words + "\n", encoding="utf-8")
+    assert failed(tmp_path / "x.log", "ended by SIGABRT").startswith("pretrain/x: not enough memory; start again with")
+
+
+def test_who_calls_twice_is_told_of_the_first_call_and_not_to_unlock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    record = makeLogRecord({"event": LogEvent.ERROR, "msg": str(LockException()), "exception": "LockException"})
+    assert "--unlock" in JobLines(FailedJobs()).format(record)
+    with subprocess.Popen(["bash", "-c", "exec -a snakemake sleep 60"]) as first:
+        deadline = time.monotonic() + 60
+        while "--unlock" in (line := JobLines(FailedJobs()).format(record)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        first.kill()
+    assert f"cannot be locked: another workflow runs in it (process {first.pid}); wait for its end" in line
+    assert "--unlock" not in line and "\n" not in line
+
+
+def test_a_link_that_was_made_beforehand_is_no_warning() -> None:
+    text = "Warning: the following output files of rule show_result were not present when the DAG was created:\n{'x'}"
+    assert JobLines(FailedJobs()).format(makeLogRecord({"msg": text})) == ""
+    other = makeLogRecord({"msg": text.replace("show_result", "part")})
+    assert "rule part" in JobLines(FailedJobs()).format(other)

@@ -1,5 +1,6 @@
 """Checkpoints come back bit for bit, damaged ones are passed over, and a kill leaves nothing that looks like one."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from hatchery.errors import CheckpointError, ConfigError
+from hatchery.errors import CheckpointError, ConfigError, MisplacedError
 from hatchery.pretraining.data_order import global_batch, share_of_process
 from hatchery.pretraining.lamb import Lamb
 from hatchery.runs import checkpoints
@@ -28,6 +29,7 @@ from hatchery.runs.checkpoints import (
     milestone_steps,
     newest_sound_checkpoint,
     prune_checkpoints,
+    read_position,
     save_checkpoint,
     take_snapshot,
     verify_checkpoint,
@@ -131,6 +133,20 @@ def test_a_checkpoint_under_the_name_of_another_step_is_refused(tmp_path: Path) 
     with pytest.raises(CheckpointError, match=r"state\.json: it tells step 1"):
         verify_checkpoint(tmp_path / "step_00000009")
     assert newest_sound_checkpoint(tmp_path) == older
+
+
+def test_a_checkpoint_of_another_run_is_refused_and_left_for_its_owner(tmp_path: Path) -> None:
+    first, second = save(tmp_path / "first", 3), save(tmp_path / "second", 3)
+    kept = shutil.move(first, tmp_path / "kept")
+    shutil.move(second, first)
+    shutil.move(kept, second)
+    with pytest.raises(MisplacedError, match=r"first/step_00000003: this checkpoint is of the run second"):
+        newest_sound_checkpoint(tmp_path / "first")
+    assert first.is_dir()
+    state = first / STATE
+    # Earlier versions did not note the run.
+    state.write_text('{"step": 3, "tokens": 3}')
+    assert read_position(first) == Position(3, 3)
 
 
 def test_no_sound_checkpoint_means_training_from_the_start(tmp_path: Path) -> None:
@@ -239,7 +255,7 @@ def test_any_number_of_processes_goes_on_from_a_checkpoint_with_the_same_global_
     model, optimizer = make()
     step = load_checkpoint(folder, model, optimizer).position.step
     # Nothing but the step says where the data stand, and the shares of the processes are the global batch.
-    assert (folder / STATE).read_text() == '{"step": 23, "tokens": 23}'
+    assert json.loads((folder / STATE).read_text()) == {"run": tmp_path.name, "step": 23, "tokens": 23}
     expected = np.concatenate([part.indices for part in global_batch(7, step, 32, 100)])
     for world_size in (1, 2, 4):
         shares = [share_of_process(global_batch(7, step, 32, 100), rank, world_size) for rank in range(world_size)]

@@ -66,13 +66,13 @@ def test_swapping_two_values_changes_the_slice(tmp_path: Path, repository: Path)
     before = stage_settings(Project(folder), "pretrain", experiment="demo", run="ltg_bert-s42")
     path = folder / "experiments/demo.yaml"
     text = path.read_text(encoding="utf-8")
-    steps, interval = json.loads(before)["steps"], json.loads(before)["evaluation_interval_steps"]
-    assert steps != interval
-    swapped = text.replace(f"  steps: {steps}", f"  steps: {interval}", 1)
-    swapped = swapped.replace(f"evaluation_interval_steps: {interval}", f"evaluation_interval_steps: {steps}", 1)
+    sequences, interval = json.loads(before)["batch_size"], json.loads(before)["evaluation_interval_steps"]
+    assert sequences != interval
+    swapped = text.replace(f"  batch_size: {sequences}", f"  batch_size: {interval}", 1)
+    swapped = swapped.replace(f"evaluation_interval_steps: {interval}", f"evaluation_interval_steps: {sequences}", 1)
     path.write_text(swapped, encoding="utf-8")
     after = stage_settings(Project(folder), "pretrain", experiment="demo", run="ltg_bert-s42")
-    assert json.loads(after)["evaluation_interval_steps"] == steps
+    assert json.loads(after)["evaluation_interval_steps"] == sequences
     assert after != before
 
 

@@ -1,10 +1,11 @@
 """Outputs appear whole or not at all."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from hatchery.storage.atomic import atomic_path, write_json, write_text
+from hatchery.storage.atomic import atomic_path, json_value, write_json, write_text
 
 
 def test_a_failure_leaves_the_old_file_and_no_partial_one(tmp_path: Path) -> None:
@@ -15,6 +16,12 @@ def test_a_failure_leaves_the_old_file_and_no_partial_one(tmp_path: Path) -> Non
         raise RuntimeError("killed")
     assert target.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 200_000, b"[" * 200_000, "{"])
+def test_json_that_is_none_is_one_kind_of_error_however_deep_it_is(text: str | bytes) -> None:
+    with pytest.raises(json.JSONDecodeError):
+        json_value(text)
 
 
 def test_success_replaces_the_file(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ def test_a_link_is_relative_may_dangle_and_follows_its_target() -> None:
 def test_results_of_an_earlier_version_are_moved_and_taken_where_they_hold() -> None:
     with stage_run(PLACE / "manifest.json", {"stage": "pretrain"}) as run:
         run.add_output(PLACE / "weights").write_text("1")
+    # Which did not note the place.
+    (PLACE / "provenance.json").unlink()
     put_link(PLACE, TARGET)
     (TARGET / "manifest.json").unlink()
     assert not take_finished(TARGET / "manifest.json", {"stage": "pretrain", "steps": 1}, {})

@@ -1,10 +1,11 @@
 """Manifests identify a result, verify its files, and are written last."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from hatchery.errors import ManifestError
+from hatchery.errors import ManifestError, MisplacedError
 from hatchery.storage import manifests
 from hatchery.storage.atomic import write_text
 from hatchery.storage.manifests import read_manifest, stage_run
@@ -37,6 +38,43 @@ def test_the_same_work_gives_the_same_manifest_bytes(tmp_path: Path) -> None:
     first, second = make(tmp_path / "one" / "out"), make(tmp_path / "two" / "out")
     assert first.read_bytes() == second.read_bytes()
     assert (first.parent / "provenance.json").is_file()
+
+
+PLACES = {
+    "models": ("models/tiny-1", "models/tiny-2"),
+    "evaluations of two tasks": ("finetuning/tiny-1/cola-3", "finetuning/tiny-1/sst2-4"),
+    "evaluations of two models": ("finetuning/tiny-1/cola-3", "finetuning/tiny-2/cola-3"),
+    "corpora": ("corpora/bnc", "corpora/wiki"),
+    "tokens": ("tokens/bnc/small", "tokens/wiki/small"),
+}
+
+
+@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
+def test_folders_that_were_exchanged_are_refused(places: tuple[str, str], tmp_path: Path) -> None:
+    first, second = (tmp_path / "results" / place for place in places)
+    for folder in (first, second):
+        read_manifest(make(folder))
+    for old, new in ((first, tmp_path / "kept"), (second, first), (tmp_path / "kept", second)):
+        old.rename(new)
+    (tmp_path / "results/exp").mkdir()
+    (tmp_path / "results/exp/link").symlink_to(first)
+    for folder, place in ((first, places[1]), (second, places[0]), (tmp_path / "results/exp/link", places[1])):
+        with pytest.raises(MisplacedError, match=rf"{folder}/manifest\.json: was made as results/{place}; put it back"):
+            read_manifest(folder / "manifest.json")
+
+
+def test_links_copies_outside_and_a_moved_project_are_as_good_as_the_place_itself(tmp_path: Path) -> None:
+    folder = tmp_path / "project/results/models/tiny-1"
+    make(folder)
+    (tmp_path / "project/results/exp").mkdir()
+    (tmp_path / "project/results/exp/run").symlink_to("../models/tiny-1")
+    shutil.copytree(folder, tmp_path / "my_model")
+    (tmp_path / "project").rename(tmp_path / "moved")
+    # A disk of its own for models, linked by hand.
+    (tmp_path / "moved/results/models").rename(tmp_path / "disk")
+    (tmp_path / "moved/results/models").symlink_to(tmp_path / "disk")
+    for place in ("my_model", "moved/results/models/tiny-1", "moved/results/exp/run", "disk/tiny-1"):
+        assert read_manifest(tmp_path / place / "manifest.json").stage == "example"
 
 
 def test_a_failed_stage_leaves_no_manifest_not_even_a_stale_one(tmp_path: Path) -> None:
@@ -78,7 +116,7 @@ def test_of_many_altered_files_the_first_is_named_however_many_are_hashed_at_onc
         manifest.files(".txt")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"outputs": [{}]}'])
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"outputs": [{}]}', "[" * 200_000])
 def test_a_damaged_manifest_is_told_in_one_line(content: str, tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
     path.write_text(content, encoding="utf-8")

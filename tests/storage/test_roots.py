@@ -1,13 +1,14 @@
 """Large storage behind links of the usual names, made and taken away by real runs alone."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from hatchery.errors import ConfigError
-from hatchery.storage.roots import ROOTS, check_roots, expanded, link_roots
+from hatchery.storage.roots import RECORD, ROOTS, check_roots, expanded, link_roots
 
 
 @pytest.fixture
@@ -61,6 +62,35 @@ def test_a_folder_that_may_not_be_written_is_refused(
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path / "locked")
     with pytest.raises(ConfigError, match="may not write"):
         link_roots(tmp_path / "locked", here)
+
+
+def test_a_disk_that_is_not_mounted_is_one_line(here: Path, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    link_roots(tmp_path / "disk/hatchery", here)
+    shutil.rmtree(tmp_path / "disk/hatchery")
+    for look in (check_roots, link_roots):
+        with pytest.raises(ConfigError, match=r"resources leads to .*/hatchery/resources, where no folder is; mount"):
+            look(tmp_path / "disk/hatchery", here)
+    # Nor where somebody made the link by hand.
+    (here / RECORD).unlink()
+    with pytest.raises(ConfigError, match="where no folder is; mount that disk"):
+        link_roots(None, here)
+    for name in ROOTS:
+        (here / name).unlink()
+    (here / "results").touch()
+    with pytest.raises(ConfigError, match="results: is a file, expected a folder"):
+        link_roots(None, here)
+
+
+def test_results_that_cannot_be_written_end_a_run_in_one_line_and_can_be_looked_at(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "results").mkdir()
+    # A mount for reading binds root, too; its permissions do not.
+    monkeypatch.setattr(os, "access", lambda path, mode: path != here / "results")
+    assert check_roots(None, here) == []
+    with pytest.raises(ConfigError, match=r"results: nothing can be written in this folder; the results need a place"):
+        link_roots(None, here)
 
 
 def test_null_takes_the_links_away_and_leaves_the_files(here: Path, tmp_path: Path) -> None:

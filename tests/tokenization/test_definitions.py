@@ -19,7 +19,7 @@ BNC = {
     "continuing_subword_prefix": "@@",
 }
 LINES = ["I don't know, they're 25", "wait... ### x", "SHE'S naïve and she's 'sad'", "end. of it all"] * 5
-# The table of LTG-BERT §2 in the reference.
+# After docs/papers/ltg-bert.md, "Tokenizer".
 PRE_TOKENS = {
     "I don't know, they're 25": ["I", "do", "n't", "know", ",", "they", "'re", "2", "5"],
     "£1,000 (50%)": ["£", "1", ",", "0", "0", "0", "(", "5", "0", "%", ")"],
@@ -38,7 +38,7 @@ def cut(text: str, reading: str) -> list[str]:
 
 @pytest.mark.parametrize("reading", ["as_published", "corrected"])
 @pytest.mark.parametrize("text", PRE_TOKENS)
-def test_bnc_pre_tokens_are_those_of_the_reference_in_both_readings(text: str, reading: str) -> None:
+def test_bnc_pre_tokens_are_the_published_ones_in_both_readings(text: str, reading: str) -> None:
     assert cut(text, reading) == PRE_TOKENS[text]
 
 

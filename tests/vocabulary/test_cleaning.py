@@ -1,4 +1,4 @@
-"""Word cleaning and the rule of entry, rule by rule (reduced-vocabulary.md 1.2 and 1.3)."""
+"""Word cleaning and the rule of entry, rule by rule (docs/papers/reduced-vocabulary.md, "Cleaning of words")."""
 
 import string
 

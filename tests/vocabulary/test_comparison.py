@@ -1,4 +1,5 @@
-"""The two readings of which words a text has (reduced-vocabulary.md 1.6), case by case and as properties."""
+"""The two readings of which words a text has (docs/papers/reduced-vocabulary.md, "Comparison of words"), case by case
+and as properties."""
 
 import re
 

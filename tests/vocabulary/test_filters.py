@@ -1,4 +1,5 @@
-"""The fast filters give what the plain rules give, for every text; the rules do what the reference says."""
+"""The fast filters give what the plain rules give, for every text; the rules do what docs/papers/reduced-vocabulary.md,
+"Comparison of words" and "Selection of text", says."""
 
 import string
 import zipfile

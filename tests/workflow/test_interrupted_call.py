@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from projects import make_project, snakemake
 
+from hatchery.running.failed_jobs import GO_ON
+
 TARGET = "results/tiny/pretraining/ltg_bert-s42/manifest.json"
 
 
@@ -48,8 +50,11 @@ def test_sigint_to_snakemake_alone_saves_the_pretraining_and_the_next_call_goes_
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 1
-    stopped = re.search(r"stopped by SIGINT after step (\d+) of 600; a checkpoint is saved", output.splitlines()[-1])
+    stopped = re.search(r"stopped by SIGINT after step (\d+) of 600; a checkpoint is saved", output.splitlines()[-2])
     assert stopped is not None, output
+    # What the user has stopped did not fail.
+    assert output.splitlines()[-1] == GO_ON
+    assert "failed" not in output and "error" not in output
     assert not (folder / TARGET).exists()
     again = snakemake(folder, "--cores", "2", TARGET)
     assert again.returncode == 0, again.stdout + again.stderr

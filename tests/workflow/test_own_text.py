@@ -1,4 +1,8 @@
-"""A text of one's own, in a folder with nothing beside it: one command makes the page, from one big file in a zip."""
+"""A text of one's own, in a folder with nothing beside it: one command makes the page, from one big file in a zip.
+
+Minimal pairs of one's own, a spreadsheet and files in the form of Zorro, are scored with it; what is wrong with them is
+told before the first training.
+"""
 
 import csv
 import re
@@ -13,6 +17,41 @@ pytestmark = pytest.mark.slow
 PARAGRAPH = (
     "The {0} dogs of the village ran after {0} cats. Why did they run?\nNobody knew, and {0} children laughed.\n\n"
 )
+
+
+SPREADSHEET = """description: Pairs from a spreadsheet.
+data: my_pairs
+format: rows
+files: "*.csv"
+columns: {good: right, bad: wrong}
+"""
+ZORRO = """description: Pairs in the form of Zorro.
+data: my_pairs
+format: alternating_lines
+files: "*.txt"
+good_line: second
+"""
+# More than is read while the workflow is planned.
+MANY = 30_000
+
+
+def give_pairs(folder: Path, home: Path) -> Path:
+    """The two suites in the experiment; the last row of the spreadsheet lacks a sentence."""
+    pairs = home / "pairs"
+    pairs.mkdir()
+    (pairs / "agreement-number.txt").write_text("The dogs runs.\nThe dogs run.\n" * 3, encoding="utf-8")
+    (pairs / "order.csv").write_text(
+        "right,wrong\n" + "The dogs of the village ran.,Ran village the of dogs the.\n" * MANY + "The dogs ran.,\n",
+        encoding="utf-8",
+    )
+    for name, text in (("spreadsheet", SPREADSHEET), ("zorro", ZORRO)):
+        (folder / f"config/suites/{name}.yaml").write_text(text, encoding="utf-8")
+    config = folder / "config/config.yaml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace("\ndata:\n", "\ndata:\n  my_pairs: {path: ~/pairs}\n", 1), encoding="utf-8")
+    with (folder / "config/experiments/my_text.yaml").open("a", encoding="utf-8") as handle:
+        handle.write("\nminimal_pairs: [spreadsheet, zorro]\n")
+    return pairs
 
 
 def test_one_big_file_in_a_zip_becomes_a_page_without_any_other_data(
@@ -32,6 +71,13 @@ def test_one_big_file_in_a_zip_becomes_a_page_without_any_other_data(
         text = re.sub(rf"^  {name}: .*$", f"  {name}: {value}", text, count=1, flags=re.MULTILINE)
     experiment.write_text(text.replace("_mini}", "_tiny}").replace("ltg_mini,", "ltg_tiny,"), encoding="utf-8")
     configure(folder, "compute", device="cpu")
+    pairs = give_pairs(folder, tmp_path)
+    result = snakemake(folder, "--cores", "2", "results/my_text/index.html")
+    assert result.returncode != 0
+    wrong = f"config/suites/spreadsheet.yaml: order.csv:{MANY + 2}: the field 'wrong' must be a non-empty text, got ''"
+    assert wrong in result.stdout + result.stderr
+    assert not (folder / "results/models").exists()
+    (pairs / "order.csv").write_text("right,wrong\nThe dogs ran.,Dogs the ran.\n", encoding="utf-8")
     result = snakemake(folder, "--cores", "2", "results/my_text/index.html")
     assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
     assert (folder / "results/my_text/index.html").is_file()
@@ -39,3 +85,29 @@ def test_one_big_file_in_a_zip_becomes_a_page_without_any_other_data(
         rows = list(csv.DictReader(handle))
     measured = {row["model"] for row in rows if (row["suite"], row["metric"]) == ("perplexity", "perplexity")}
     assert measured == {"random", "ltg_bert", "elc_bert"}
+    accuracies = {(row["model"], row["suite"]) for row in rows if row["task"] == "paradigm_average"}
+    assert accuracies == {(model, suite) for model in measured for suite in ("spreadsheet", "zorro")}
+
+
+def test_a_table_of_two_columns_becomes_a_model_that_translates(tmp_path: Path, repository: Path) -> None:
+    folder = make_project(tmp_path / "project", repository)
+    table = tmp_path / "mine.tsv"
+    table.write_text(
+        "".join(f"Das sind {number} Hunde.\tThese are {number} dogs.\n" for number in range(300)), encoding="utf-8"
+    )
+    config = folder / "config/config.yaml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(re.sub(r"(\n  my_translations:\n    path: )null", rf"\1{table}", text), encoding="utf-8")
+    experiment = folder / "config/experiments/my_translations.yaml"
+    text = experiment.read_text(encoding="utf-8").replace("nmt_128", "nmt_demo")
+    for name, value in (("steps", 6), ("alc_steps", 6), ("batch_size", 200), ("evaluation_interval_steps", 3)):
+        text, count = re.subn(rf"^  {name}: .*$", f"  {name}: {value}", text, count=1, flags=re.MULTILINE)
+        assert count == 1
+    experiment.write_text(text.replace("warmup_steps: 100", "warmup_steps: 2"), encoding="utf-8")
+    configure(folder, "compute", device="cpu")
+    result = snakemake(folder, "--cores", "2", "results/my_translations/index.html")
+    assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
+    assert (folder / "results/my_translations/index.html").is_file()
+    with (folder / "results/my_translations/summary.csv").open(encoding="utf-8", newline="") as handle:
+        measured = {(row["task"], row["metric"]) for row in csv.DictReader(handle)}
+    assert {("held_out", "bleu"), ("held_out", "chrf")} <= measured

@@ -100,6 +100,19 @@ def test_a_plan_on_generated_text_misses_nothing(project: Path) -> None:
     assert "missing: " not in planned.stderr
 
 
+def test_a_plan_says_that_a_text_is_read_several_times(project: Path) -> None:
+    corpus = "corpora/reduced_vocabulary_unconstrained.yaml"
+    edit(project, corpus, "maximum_sequences: 9281490", "maximum_sequences: 3227200")
+    planned = snakemake(project, "-n", "results/reduced_vocabulary/index.html")
+    assert planned.returncode == 0, planned.stderr
+    (line,) = [line for line in planned.stderr.splitlines() if line.startswith("note: ")]
+    assert line.endswith("can have 3,027,200 at most: 3.0 epochs or more")
+
+    edit(project, "config.yaml", "documents: 15000000", "documents: 1000000")
+    (line,) = refused(project, "-n", "results/reduced_vocabulary/index.html")
+    assert line.startswith(f"config/{corpus}: sequences.groups.0.quotas.c4_windows: got 7,480,000, but ")
+
+
 def test_jobs_for_slurm_need_slurm(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     programs = project / "programs"
     programs.mkdir()

@@ -77,4 +77,4 @@ def test_differences_on_drawn_sentences_are_those_of_pairs_of_runs(folder: Path)
 
 def test_the_run_card_shows_translated_sentences(folder: Path) -> None:
     card = (folder / f"results/{EXPERIMENT}/run_cards/zero-s0.md").read_text(encoding="utf-8")
-    assert "## Translated sentences" in card and "target tokens per step, at most" in card
+    assert "## Examples" in card and "target tokens per step, at most" in card

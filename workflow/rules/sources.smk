@@ -21,6 +21,7 @@ rule generate_embedded_sources:
 stage = LAYOUT.stage("register_source")
 
 
+# Before all else: a file that a suite or task cannot read ends the workflow before its first training.
 rule register_source:
     input:
         lambda wildcards: LAYOUT.source_inputs(wildcards.source),
@@ -31,6 +32,7 @@ rule register_source:
         stage.log,
     benchmark:
         stage.benchmark
+    priority: 1
     conda:
         stage.conda
     resources:
@@ -39,8 +41,9 @@ rule register_source:
         **stage.params,
         # An edited, added or removed file is noticed when the workflow is planned.
         listing=lambda wildcards: LAYOUT.source_listing(wildcards.source),
-        # Asks for resources, so Snakemake does not record it: no result depends on these words.
+        # These ask for resources, so Snakemake does not record them: no result depends on them.
         about=lambda wildcards, resources: LAYOUT.about_source(wildcards.source),
+        readings=lambda wildcards, resources: LAYOUT.readings(wildcards.source),
     shell:
-        "python scripts/register_source.py @{params.call} --about {params.about:q}"
+        "python scripts/register_source.py @{params.call} --about {params.about:q} --readings {params.readings:q}"
         " --output {output.manifest} --fetched resources/fetched 2>&1 | tee {log}"

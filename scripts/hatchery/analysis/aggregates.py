@@ -1,8 +1,9 @@
 """Means and deviations over runs, and the two kinds of average over tasks.
 
-A run is one combination of pretraining seed, fine-tuning seed and learning rate. Runs that failed (majority class, MCC
-0, constant, not a number) are counted and named, and left out of the mean: their value says that training collapsed,
-not how good the model is.
+A run is one combination of pretraining seed, fine-tuning seed and learning rate. Every run that gave a number is in the
+mean, as in the papers: also one that failed, whose answers are constant or uncorrelated (ELC-BERT, Table 9: the
+61.4 ± 0.0 on WSC are in the printed averages). Failed runs are counted, and `mean_without_failed` is the mean of the
+others. A run without a number is in no mean.
 """
 
 import math
@@ -14,16 +15,21 @@ from hatchery.analysis.measurements import Measurement
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A mean over `n` runs, with `n_failed` more left out.
+    """A mean over the `n` runs that gave a number, of which `n_failed` failed; `n_without_number` more gave none.
 
-    `mean` is None when no run is left; `std`, the sample standard deviation (n - 1), is None for fewer than two.
+    `mean` is None when there is no number; `std`, the sample standard deviation (n - 1), is None for fewer than two.
+    `mean_without_failed` is None when all runs failed. `sampling_deviation` is that of a single run, None of several;
+    `blind_guess` is what a guess would have that does not see the items, the same for all runs.
     """
 
     mean: float | None
     std: float | None
     n: int
-    n_failed: int
+    n_failed: int = 0
+    mean_without_failed: float | None = None
+    n_without_number: int = 0
     sampling_deviation: float | None = None
+    blind_guess: float | None = None
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | None]:
@@ -46,51 +52,87 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
     return mean, None if deviation is None else deviation / math.sqrt(len(values))
 
 
+def least_of_best(numbers: Iterable[tuple[float, float]]) -> float:
+    """The least number that noise may have kept from being the best of `numbers`, each with how far its noise reaches.
+
+    Of several that are best, the largest reach counts. More is better.
+    """
+    best, reach = max(numbers)
+    # The slack keeps a number that is just so far below the best from being lost to a binary fraction.
+    return best - reach - 1e-9
+
+
 def aggregate_runs(runs: Iterable[Measurement]) -> Aggregate:
-    """Mean and deviation of one metric over runs; failed runs are counted, not averaged."""
+    """Mean and deviation of one metric over runs."""
     runs = list(runs)
-    sound = [run for run in runs if not run.failed and run.value is not None]
-    values = [run.value for run in sound if run.value is not None]
-    return aggregate_values(values, len(runs) - len(sound), sound[0].sampling_deviation if sound else None)
+    blind = runs[0].blind_guess if runs else None
+    return aggregate_values([(run.value, run.failed, run.sampling_deviation) for run in runs], blind)
 
 
-def aggregate_values(values: Sequence[float], n_failed: int, sampling_deviation: float | None) -> Aggregate:
-    """Mean and deviation of the values of sound runs; the deviation of sampling is that of a single one."""
-    mean, std = mean_and_deviation(values)
-    return Aggregate(mean, std, len(values), n_failed, sampling_deviation if len(values) == 1 else None)
+def aggregate_values(
+    runs: Sequence[tuple[float | None, str, float | None]], blind_guess: float | None = None
+) -> Aggregate:
+    """Of runs as value, reason of failure and deviation of sampling, which is kept of a single number."""
+    numbers = [(value, failed, sampling) for value, failed, sampling in runs if value is not None]
+    mean, std = mean_and_deviation([value for value, _, _ in numbers])
+    sound = [value for value, failed, _ in numbers if not failed]
+    return Aggregate(
+        mean,
+        std,
+        n=len(numbers),
+        n_failed=len(numbers) - len(sound),
+        mean_without_failed=mean_and_deviation(sound)[0],
+        n_without_number=len(runs) - len(numbers),
+        sampling_deviation=numbers[0][2] if len(numbers) == 1 else None,
+        blind_guess=blind_guess,
+    )
 
 
 def average_of_tasks(tasks: Sequence[Aggregate]) -> Aggregate:
     """Unweighted mean of task means; the deviation is the root mean square of the tasks' deviations.
 
     This is what the papers print behind an average (it is not the deviation of the average, which is smaller when
-    tasks vary independently). `n` is that of the task with the fewest runs, `n_failed` the sum.
+    tasks vary independently). It has no mean where a task has none. `n` is that of the task with the fewest runs, the
+    other counts are sums.
     """
-    n_failed = sum(task.n_failed for task in tasks)
-    means = [task.mean for task in tasks if task.mean is not None]
-    if len(means) < len(tasks):
-        return Aggregate(None, None, 0, n_failed)
     deviations = [task.std for task in tasks if task.std is not None]
     std = None
     if len(deviations) == len(tasks):
         std = math.sqrt(math.fsum(deviation**2 for deviation in deviations) / len(tasks))
-    return Aggregate(math.fsum(means) / len(means), std, min(task.n for task in tasks), n_failed)
+    return Aggregate(
+        _mean_of_all([task.mean for task in tasks]),
+        std,
+        min(task.n for task in tasks),
+        sum(task.n_failed for task in tasks),
+        _mean_of_all([task.mean_without_failed for task in tasks]),
+        sum(task.n_without_number for task in tasks),
+        blind_guess=_mean_of_all([task.blind_guess for task in tasks]),
+    )
+
+
+def _mean_of_all(means: Sequence[float | None]) -> float | None:
+    known = [mean for mean in means if mean is not None]
+    return math.fsum(known) / len(known) if len(known) == len(means) else None
 
 
 def average_per_run(runs_of_tasks: Sequence[Iterable[Measurement]]) -> Aggregate:
-    """Average the tasks within each run, then take mean and deviation over the runs that succeeded on all tasks.
+    """Average the tasks within each run, then take mean and deviation over the runs that have a number for all tasks.
 
     Runs are matched over tasks by their two seeds and by the rank of the learning rate among those of the task, because
-    one protocol may give each task a rate of its own. A run that failed on, or lacks, any task counts as failed.
+    one protocol may give each task a rate of its own. A run fails if it failed on any task.
     """
-    scores: dict[tuple[int, int | None, int], list[float]] = {}
-    for runs in map(list, runs_of_tasks):
+    scores: dict[tuple[int, int | None, int], list[Measurement]] = {}
+    tasks = [list(runs) for runs in runs_of_tasks]
+    blind = _mean_of_all([runs[0].blind_guess if runs else None for runs in tasks])
+    for runs in tasks:
         rates = sorted({run.learning_rate or 0.0 for run in runs})
         for run in runs:
             key = (run.run.seed, run.finetuning_seed, rates.index(run.learning_rate or 0.0))
-            values = scores.setdefault(key, [])
-            if not run.failed and run.value is not None:
-                values.append(run.value)
-    complete = [math.fsum(values) / len(values) for values in scores.values() if len(values) == len(runs_of_tasks)]
-    mean, std = mean_and_deviation(complete)
-    return Aggregate(mean, std, len(complete), len(scores) - len(complete))
+            scores.setdefault(key, []).append(run)
+    return aggregate_values([(*_over_tasks(runs, len(runs_of_tasks)), None) for runs in scores.values()], blind)
+
+
+def _over_tasks(runs: Sequence[Measurement], tasks: int) -> tuple[float | None, str]:
+    """The mean of one run over its tasks, None where one gave no number, and the first reason of failure."""
+    mean = _mean_of_all([run.value for run in runs]) if len(runs) == tasks else None
+    return mean, next((run.failed for run in runs if run.failed), "")

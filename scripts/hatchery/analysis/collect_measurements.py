@@ -7,6 +7,7 @@ reads with its checksum. Curves are written run by run, so memory grows with the
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,11 @@ from hatchery.analysis.settings import (
 )
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, growing, write_rows
 from hatchery.analysis.translation_measurements import learning_measurements, translation_measurements
+from hatchery.analysis.unigram_losses import UnigramLosses
 from hatchery.errors import ConfigError, ManifestError
+from hatchery.evaluation.perplexity.held_out import objective_of
 from hatchery.storage.manifests import Manifest, read_manifest
+from hatchery.tokenization.shards import DEVELOPMENT_SPLIT
 from hatchery.typed import build, stage_body
 
 
@@ -58,6 +62,7 @@ def collect_measurements(settings: Mapping[str, Any], inputs: Inputs, output: Pa
     """
     chosen = build(CollectSettings, stage_body(settings))
     named = runs_by_name(chosen.runs)
+    unigram = UnigramLosses(inputs.tokens)
     words_per_token = None if inputs.tokens is None else _words_per_token(read_manifest(inputs.tokens))
     trained: dict[str, Manifest] = {}
     runs: list[dict[str, Any]] = []
@@ -67,12 +72,14 @@ def collect_measurements(settings: Mapping[str, Any], inputs: Inputs, output: Pa
         for name, path in match_runs(inputs.pretraining, chosen.runs, "--pretraining").items():
             trained[name] = manifest = read_manifest(path)
             run, place = pretrained_run(manifest, words_per_token), _place(chosen.experiment, named[name])
-            runs.append(place | {"label": named[name].label or named[name].model} | run.row())
             curves.add([place | row for row in run.curve])
             layers += [place | row for row in _own_layers(run)]
-            measurements += development_measurements(named[name], manifest, run.curve)
+            blind = unigram.loss(manifest, objective_of(manifest), DEVELOPMENT_SPLIT) if _is_evaluated(run) else None
+            label = named[name].label or named[name].model
+            runs.append(place | {"label": label, "unigram_loss": blind} | run.row())
+            measurements += development_measurements(named[name], manifest, run.curve, blind)
             measurements += learning_measurements(named[name], manifest, run.curve, chosen.alc_steps)
-        evaluated, probes = _evaluations(chosen, inputs, trained)
+        evaluated, probes = _evaluations(chosen, inputs, trained, unigram)
         measurements += evaluated
         layers += [_place(chosen.experiment, named[name]) | row for name, rows in probes.items() for row in rows]
     # Together only once all inputs are sound.
@@ -92,6 +99,10 @@ def _place(experiment: str, run: SeededRun) -> dict[str, Any]:
     return {"experiment": experiment, "model": run.model, "run": run.name, "seed": seed}
 
 
+def _is_evaluated(run: PretrainedRun) -> bool:
+    return run.facts["development_loss"] is not None
+
+
 def _own_layers(run: PretrainedRun) -> list[dict[str, Any]]:
     weights = run.layer_weights
     quantity = "unit_weight" if weights.plain else "layer_weight"
@@ -103,7 +114,7 @@ def _own_layers(run: PretrainedRun) -> list[dict[str, Any]]:
 
 
 def _evaluations(
-    settings: CollectSettings, inputs: Inputs, trained: Mapping[str, Manifest]
+    settings: CollectSettings, inputs: Inputs, trained: Mapping[str, Manifest], unigram: UnigramLosses
 ) -> tuple[list[Measurement], dict[str, list[dict[str, Any]]]]:
     """The measurements of all evaluations, and the layer weights of probes by the name of the run."""
     scored = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
@@ -111,7 +122,8 @@ def _evaluations(
     measurements: list[Measurement] = []
     translating = replace(settings, runs=tuple(run for run in settings.runs if run.model not in settings.untranslated))
     for name, path in _of_every_run(settings.perplexity, inputs.perplexity, settings, "--perplexity").items():
-        measurements += perplexity_measurements(named[name], _evaluation_of(path, trained[name]))
+        made, objective = _evaluation_of(path, trained[name]), objective_of(trained[name])
+        measurements += perplexity_measurements(named[name], made, partial(unigram.loss, made, objective))
     for name, path in _of_every_run(settings.translation, inputs.translation, translating, "--translation").items():
         measurements += translation_measurements(named[name], _evaluation_of(path, trained[name]))
     pairs = match_evaluations(inputs.minimal_pairs, scored, settings.suites, "--minimal-pairs")
@@ -163,6 +175,6 @@ def _row(experiment: str, measured: Measurement) -> dict[str, Any]:
         "primary": measured.primary,
         "main": measured.main,
         "origin": measured.origin,
-        "majority_percent": measured.majority_percent,
+        "blind_guess": measured.blind_guess,
         "manifest": measured.manifest,
     }

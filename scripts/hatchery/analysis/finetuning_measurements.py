@@ -2,13 +2,14 @@
 
 A job scores its own task on the main set, perhaps on further sets (MNLI mismatched), and perhaps other tasks without
 training (HANS). Each of them is a task of the summary under its own suite; seeds and learning rates are its runs, none
-of which is selected (evaluation.md 8.6).
+of which is selected (for MSGS: docs/papers/elc-bert.md, "Fine-tuning").
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
+from hatchery.analysis.blind_guess import of_metric
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.settings import SeededRun
 from hatchery.errors import EvaluationError, ManifestError
@@ -58,17 +59,13 @@ class _Measured(Record):
     majority_accuracy: Annotated[Share, Exact()] | None
     scored: int | None
 
-    @property
-    def majority_percent(self) -> float | None:
-        """The accuracy in percent."""
-        return None if self.majority_accuracy is None else 100.0 * self.majority_accuracy
-
 
 def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) -> list[Measurement]:
     """One measurement per scored set, run (seed and learning rate) and metric.
 
     A run counts as failed on a set for all its metrics as soon as one row says so: a classifier that answers with one
-    class has collapsed, whatever F1 that happens to give. The first metric of a task's settings is its primary one.
+    class has collapsed, whatever F1 that happens to give. It has its values all the same; what is not a number ("nan")
+    has none. The first metric of a task's settings is its primary one.
     Raises EvaluationError naming file and line for a wrong table, or the measure of a manifest that can be none;
     ManifestError when the settings lack a key.
     """
@@ -89,8 +86,9 @@ def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) ->
     measured = {name: _measured(manifest, name) for name in names}
     for row in rows:
         scored, failed = sets[row.rows], failures.get(row.run, "")
-        # A run that gave no numbers, and the correlation with a constant, have no value.
-        if row.value is None and not failed:
+        blind = of_metric(row.metric, measured[row.rows].majority_accuracy)
+        value = None if row.value is None or failed == "nan" else 100 * row.value
+        if value is None and not failed:
             raise EvaluationError(f"{path}: {row.rows}, seed {row.seed}: no value of {row.metric}, and no reason why")
         measurements.append(
             Measurement(
@@ -98,7 +96,7 @@ def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) ->
                 suite=scored.suite,
                 task=scored.task,
                 metric=f"{row.metric}_percent",
-                value=None if row.value is None else 100 * row.value,
+                value=value,
                 manifest=manifest.digest,
                 finetuning_seed=row.seed,
                 failed=failed,
@@ -106,7 +104,7 @@ def finetuning_measurements(seeded: SeededRun, task: str, manifest: Manifest) ->
                 learning_rate=row.learning_rate,
                 origin=task,
                 main=scored.main,
-                majority_percent=measured[row.rows].majority_percent,
+                blind_guess=None if blind is None else 100 * blind,
                 items=measured[row.rows].scored,
             )
         )

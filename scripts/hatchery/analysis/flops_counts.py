@@ -1,6 +1,7 @@
 """FLOPs of a training by the counts that a study may choose from, each with its name.
 
-The formulas stand in `modeling.paper_flops`; here they meet the sizes and the sequences of a run in `runs.parquet`.
+The formulas stand in `modeling.paper_flops`, the appendix is that of the reduced-vocabulary paper; here they meet the
+sizes and the sequences of a run in `runs.parquet`.
 """
 
 from collections.abc import Mapping

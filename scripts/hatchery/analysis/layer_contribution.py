@@ -1,7 +1,8 @@
 """How much each layer contributes to a probe, and whether early or late layers do.
 
-Source: LTG-BERT section 5.2 and Table 5 (reference evaluation.md 10.6): the softmax weights of the probe in percent,
-over both poolers of a task with two spans the mean; the slope is that of the least-squares line over layers 1 to L.
+Source: LTG-BERT, Appendix C and Table 5; docs/papers/ltg-bert.md, "Edge probing": the softmax weights of the probe in
+percent, over both poolers of a task with two spans the mean; the slope is that of the least-squares line over layers 1
+to L.
 """
 
 import math

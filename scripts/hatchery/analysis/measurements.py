@@ -6,11 +6,12 @@ without an upper bound keep their own unit: `loss_nats`, `perplexity`.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from hatchery.analysis.blind_guess import OF_PAIRS
 from hatchery.analysis.settings import SeededRun
 from hatchery.errors import EvaluationError
 from hatchery.settings.base import NonNegative, Range, Share
@@ -19,6 +20,7 @@ from hatchery.storage.records import Infinite, Record, read_records
 
 PRETRAINING_SUITE = "pretraining"
 PERPLEXITY_SUITE = "perplexity"
+DEVELOPMENT = "development"
 PHENOMENON_AVERAGE = "phenomenon_average"
 PARADIGM_AVERAGE = "paradigm_average"
 ACCURACY = "accuracy_percent"
@@ -36,14 +38,15 @@ Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "t
 class Measurement:
     """One number of one run.
 
-    `value` is in the unit of `metric`, and None where the run failed so badly that it has none. `failed` is empty or
-    the reason. `sampling_deviation`, in the same unit, is the binomial standard deviation that the finite number of
-    test items gives a single run; `items` is their number, None where it was not recorded. `kind` is the sort of
+    `value` is in the unit of `metric`, and None where the run gave no number (it diverged, say). `failed` is empty, or
+    why there is none, or in which way training collapsed: then the value is that of a constant answer.
+    `sampling_deviation`, in the same unit, is the binomial standard deviation that the finite number of test items
+    gives a single run; `items` is their number, None where it was not recorded. `blind_guess` is what a guess that
+    does not see its item would have (module `blind_guess`), None where that is not known. `kind` is the sort of
     evaluation, `level` what `task` is a name of, `manifest` the SHA-256 of the manifest behind the number. What follows
     is for fine-tuning alone: the seed and the peak learning rate of the run; `origin`, the task that the model was
     tuned on; whether `main` rows were scored, by which the task is judged, and not a further set or another task;
-    whether the metric is the `primary` one, which stands for the task in averages; and the accuracy of the most
-    frequent label in percent.
+    whether the metric is the `primary` one, which stands for the task in averages.
     """
 
     run: SeededRun
@@ -59,7 +62,7 @@ class Measurement:
     learning_rate: float | None = None
     origin: str = ""
     main: bool = True
-    majority_percent: float | None = None
+    blind_guess: float | None = None
     kind: Kind = "finetuning"
     level: Level = "task"
     items: int | None = None
@@ -118,11 +121,11 @@ def read_verified(path: str | Path) -> Manifest:
 
 
 def development_measurements(
-    run: SeededRun, manifest: Manifest, curve: Iterable[Mapping[str, Any]]
+    run: SeededRun, manifest: Manifest, curve: Iterable[Mapping[str, Any]], unigram_loss: float | None = None
 ) -> list[Measurement]:
     """The last development loss (nats per predicted token) and perplexity; none when the model was not trained.
 
-    `curve` are the rows of the run's `metrics.jsonl`.
+    `curve` are the rows of the run's `metrics.jsonl`, `unigram_loss` is that of the unigram distribution.
     """
     evaluated = [row for row in curve if row.get("development_loss") is not None]
     if not evaluated:
@@ -133,17 +136,23 @@ def development_measurements(
     }
     return [
         Measurement(
-            *(run, PRETRAINING_SUITE, "development", metric, value, manifest.digest), kind="pretraining", level="split"
+            *(run, PRETRAINING_SUITE, DEVELOPMENT, metric, value, manifest.digest),
+            kind="pretraining",
+            level="split",
+            blind_guess=_unigram(metric, unigram_loss),
         )
         for metric, value in values.items()
         if value is not None
     ]
 
 
-def perplexity_measurements(run: SeededRun, manifest: Manifest) -> list[Measurement]:
+def perplexity_measurements(
+    run: SeededRun, manifest: Manifest, unigram_loss: Callable[[str], float | None] = lambda split: None
+) -> list[Measurement]:
     """Loss (nats per predicted token), perplexity and accuracy of every held-out split, from `perplexity.csv`.
 
-    A perplexity beyond float64 is None and failed; so is nothing else here. Where it was asked for, also the
+    `unigram_loss` gives that of the unigram distribution on a split. A perplexity beyond float64 is None and failed; so
+    is nothing else here. Where it was asked for, also the
     log-probability of tokens by their frequency: bins and slopes.
     """
     measurements = []
@@ -153,6 +162,7 @@ def perplexity_measurements(run: SeededRun, manifest: Manifest) -> list[Measurem
         words = {row.split: row for row in found}
     for row in read_records(manifest.file("perplexity.csv"), _PerplexityRow, ("split",)):
         values = {"loss_nats": row.loss_nats, "perplexity": row.perplexity, ACCURACY: 100 * row.accuracy}
+        unigram = unigram_loss(row.split)
         if row.pseudo_perplexity is not None:
             values["pseudo_perplexity"] = row.pseudo_perplexity
         if row.split in words:
@@ -166,12 +176,19 @@ def perplexity_measurements(run: SeededRun, manifest: Manifest) -> list[Measurem
                     kind="perplexity",
                     level="split",
                     items=row.labelled_tokens,
+                    blind_guess=_unigram(metric, unigram),
                 )
             )
     if manifest.listed("frequency.csv"):
         found_bins = read_records(manifest.file("frequency.csv"), _FrequencyRow, ("split", "lowest", "metric"))
         measurements += [_of_frequency(run, row, manifest) for row in found_bins]
     return measurements
+
+
+def _unigram(metric: str, loss: float | None) -> float | None:
+    """What the unigram distribution has of a metric, if it has loss nats per token."""
+    known = {} if loss is None else {"loss_nats": loss, "perplexity": math.exp(loss)}
+    return known.get(metric)
 
 
 def split_of_bin(task: str) -> str:
@@ -193,7 +210,7 @@ def minimal_pair_measurements(run: SeededRun, suite: str, manifest: Manifest) ->
     """Accuracy in percent of every paradigm, phenomenon and the suite, and two averages, from `accuracy.csv`.
 
     Each with ties counted as wrong and as right. `phenomenon_average` weighs phenomena equally (the tables of BabyLM
-    2023), `paradigm_average` weighs paradigms equally (the original BLiMP, LTG-BERT Table 8); on identical predictions
+    2023), `paradigm_average` weighs paradigms equally (the original BLiMP, LTG-BERT, Table 8); on identical predictions
     they may differ by more than a point.
     """
     path = manifest.file("accuracy.csv")
@@ -208,6 +225,7 @@ def minimal_pair_measurements(run: SeededRun, suite: str, manifest: Manifest) ->
                 kind="minimal_pairs",
                 level=level,
                 items=items,
+                blind_guess=OF_PAIRS,
             )
         )
 
@@ -231,6 +249,12 @@ def minimal_pair_measurements(run: SeededRun, suite: str, manifest: Manifest) ->
 
 
 def _accuracy(row: _AccuracyRow, column: str) -> tuple[float, float, int]:
-    """Accuracy and its binomial standard deviation sqrt(p (1 - p) / pairs), both in percent, and the pairs."""
+    """Accuracy and its binomial standard deviation, both in percent, and the pairs.
+
+    The deviation is that of two more right and two more wrong pairs (Agresti and Coull, 1998), so that a few pairs that
+    are all right leave some doubt.
+    """
     accuracy: float = getattr(row, column)
-    return 100 * accuracy, 100 * math.sqrt(accuracy * (1 - accuracy) / row.pairs), row.pairs
+    pairs = row.pairs + 4
+    share = (accuracy * row.pairs + 2) / pairs
+    return 100 * accuracy, 100 * math.sqrt(share * (1 - share) / pairs), row.pairs

@@ -1,7 +1,8 @@
 """The features behind the ambiguous tasks of MSGS, told from the names of the tasks.
 
-Source: evaluation.md 8.1 and 8.3, elc-bert.md 8 (Figure 3): three linguistic by two surface features, six tasks, whose
-names are irregular (`relative_token_position` twice, `relative_position` once). Controls have no pair of features.
+Source: docs/papers/babylm-evaluation.md, "MSGS"; ELC-BERT, Figure 3: three linguistic by two surface features, six
+tasks, whose names are irregular (`relative_token_position` twice, `relative_position` once). Controls have no pair of
+features.
 """
 
 import re

@@ -20,11 +20,12 @@ from hatchery.analysis.measurements import (
     PRETRAINING_SUITE,
 )
 from hatchery.analysis.pages.corpora import corpora
+from hatchery.analysis.pages.examples import EXAMPLES, examples_section
 from hatchery.analysis.pages.figures import figure_of
-from hatchery.analysis.pages.filled import FILLED, written_sentences
 from hatchery.analysis.pages.links import address
 from hatchery.analysis.pages.numbers import (
     MOST_MODELS,
+    PERPLEXITY,
     VERDICTS,
     Key,
     Numbers,
@@ -37,10 +38,12 @@ from hatchery.analysis.pages.runs import RUNS_SHOWN, pretrained_on, runs
 from hatchery.analysis.paper_tables.views import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
 from hatchery.analysis.read_tables import read_runs
 from hatchery.analysis.settings import SeededRun, labels_of, models_in_order
-from hatchery.analysis.summary_layout import readable
+from hatchery.analysis.summary_layout import SHOWN_METRICS, readable
 from hatchery.analysis.summary_notes import SummaryNotes, read_notes
 from hatchery.analysis.summary_rows import numbered_rows
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
+from hatchery.rendering.escaping import breakable
+from hatchery.rendering.style import Style, model_styles
 from hatchery.rendering.svg import read_text
 from hatchery.rendering.table import Cell, Content, Table, table
 from hatchery.rendering.templates import render
@@ -51,6 +54,7 @@ from hatchery.storage.verified import vouched
 from hatchery.typed import build, stage_body
 
 COMPARED_SHOWN = 500
+MOST_IN_LEGEND = 12
 _AVERAGES = (AVERAGE_METRIC, RUN_AVERAGE_METRIC)
 _AVERAGE_TASKS = (AVERAGE, PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
 SECTIONS = (
@@ -59,7 +63,7 @@ SECTIONS = (
     "Analyses",
     "Tables of the paper",
     "Figures",
-    FILLED,
+    EXAMPLES,
     "All results",
     "Metrics and notes",
     "Corpora",
@@ -78,7 +82,10 @@ class Part(Settings):
 
 @dataclass(frozen=True)
 class PageSettings(Settings):
-    """What the page says in words; `runs` give the order of the models, `parts` are the experiments of a study."""
+    """What the page says in words; `runs` give the order of the models, `parts` are the experiments of a study.
+
+    `style` is that of the figures, in whose colours the page shows the models.
+    """
 
     experiment: str
     description: str
@@ -86,6 +93,7 @@ class PageSettings(Settings):
     parts: dict[str, Part] = field(default_factory=dict)
     # Of many models, the set of each that a grid made, as people read it.
     sets: dict[str, str] = field(default_factory=dict)
+    style: Style = field(default_factory=Style)
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,7 @@ class PageInputs:
     to say of the numbers, `provenance` the page that every number leads to. `figures` are SVG files in their order,
     `cards` the manifests of corpus cards by corpus, `runs` is runs.parquet and `run_cards` are the pages of its runs by
     name; `tables` is the manifest of the tables of a paper, where the experiment repeats one. `filled` are the
-    manifests of the sentences that the models filled in, by name; `costs` are estimates of the cost as text. `parts`
+    manifests of what the models wrote, by name; `costs` are estimates of the cost as text. `parts`
     are the pages of the experiments of a study, `analyses` the manifests of what it found, by name.
     """
 
@@ -128,13 +136,13 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
     pretrained = [] if inputs.runs is None else read_runs(inputs.runs)
     keys = numbers.headline()
     paper_tables, paper_files = _paper_tables(inputs.tables)
-    written = written_sentences(inputs.filled, chosen.runs)
+    swatches = _swatches(chosen)
     shown = {
         "headline": numbers.overview("Suite averages", keys, list(map(name_of, keys)), chosen.sets),
         "analyses": [read_findings(path) for path in inputs.analyses.values()],
         "paper_tables": paper_tables,
         "figures": [figure_of(path) for path in inputs.figures],
-        "filled": written.html,
+        "examples": examples_section(inputs.filled, chosen.runs, swatches),
         "suites": _suites(numbers),
         "notes": notes,
         "corpora": corpora(inputs.cards, output) if inputs.cards else None,
@@ -145,7 +153,7 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
         title=f"Hatchery: {chosen.experiment}",
         experiment=chosen.experiment,
         description=chosen.description,
-        contents=list(zip(_sections(chosen, written.title), [True, *map(bool, shown.values()), True], strict=True)),
+        contents=list(zip(_sections(chosen), [True, *map(bool, shown.values()), True], strict=True)),
         parts=_parts(chosen, inputs, output) if chosen.parts else None,
         question=_question(chosen, numbers, inputs, pretrained),
         verdicts={name: count for name in VERDICTS if (count := numbers.verdicts()[name])},
@@ -154,10 +162,39 @@ def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) ->
         runs_left_out=_runs_left_out(len(pretrained)),
         paper_files=paper_files,
         inputs=inputs,
+        units=_units(keys),
+        swatches=swatches,
+        legend=[name for name in labels.values() if name in swatches] if len(labels) <= MOST_IN_LEGEND else [],
         address=lambda path: address(path, output),
         **shown,
     )
     write_text(output, text)
+
+
+def _units(keys: Sequence[Key]) -> str:
+    """What the numbers of the headline are in."""
+    metrics = [metric for _, _, metric in keys]
+    scores = [SHOWN_METRICS[metric] for metric in SHOWN_METRICS if metric in metrics]
+    units = ["perplexity per labelled token"] if PERPLEXITY in metrics else []
+    units += [f"{_listed(scores)} in points"] if scores else []
+    if any(metric.endswith("_percent") for metric in metrics):
+        units.append("the rest in percent" if units else "in percent")
+    return ", ".join(units)
+
+
+def _swatches(settings: PageSettings) -> dict[str, str]:
+    """The colour of each model in figures, by what tables call the model and its runs.
+
+    None where figures give colours to sets of models, nor in a study: its figures show those experiments alone that
+    have something to draw.
+    """
+    if settings.sets or settings.parts:
+        return {}
+    styles, labels = model_styles(models_in_order(settings.runs), settings.style), labels_of(settings.runs)
+    found = {run.name: styles[run.model].colour for run in settings.runs}
+    for model, label in labels.items():
+        found |= dict.fromkeys((label, str(breakable(label))), styles[model].colour)
+    return found
 
 
 def _question(
@@ -185,9 +222,8 @@ def _question(
     return sentences
 
 
-def _sections(settings: PageSettings, written: str) -> list[str]:
-    names = {SECTIONS[0]: "Study" if settings.parts else SECTIONS[0], FILLED: written}
-    return [names.get(section, section) for section in SECTIONS]
+def _sections(settings: PageSettings) -> list[str]:
+    return ["Study" if settings.parts else SECTIONS[0], *SECTIONS[1:]]
 
 
 def _parts(settings: PageSettings, inputs: PageInputs, page: Path) -> Table:

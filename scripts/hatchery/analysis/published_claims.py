@@ -1,7 +1,8 @@
 """Where the text of the reduced-vocabulary paper and its own tables and logs disagree, computed from the latter.
 
 Each claim is told with its place, and beside it what the published numbers say; no number of ours is used. Source of
-the list: reference, sections 7, 8.5 and 8.6; that filtered GLUE is not always higher was found while it was written.
+the list: docs/papers/reduced-vocabulary.md, "Claims that the tables contradict"; that filtered GLUE is not always
+higher was found while it was written.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +17,8 @@ from hatchery.units import power
 
 UNTRAINED, UNCONSTRAINED = "_untrained", "_unconstrained"
 STATED_SETS, STATED_MODELS, STATED_PAIRS = (16, 16, 30), 70, 32
-"""Sections 4.1 and 1 and footnote 5: models of set-1, set-2 and set-3, all models, models of the correlation."""
+"""Sections 4.1 and 1 and footnote 5 of the reduced-vocabulary paper: models of set-1, set-2 and set-3, all models,
+models of the correlation."""
 
 
 @dataclass(frozen=True)

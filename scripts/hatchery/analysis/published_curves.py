@@ -2,7 +2,8 @@
 
 `config/published/curves/<paper>.csv` has the losses, `<paper>_runs.csv` beside it the models. Parameters and FLOPs are
 not stored but computed; tests compare them with those that the authors logged. Now: the 42 runs of January 2023 in the
-history of the reduced-vocabulary study's repository, whose losses count padding (reference, section 5.3).
+history of the reduced-vocabulary study's repository, whose losses count padding (docs/papers/reduced-vocabulary.md,
+"Logged runs" and "Padding").
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
 """Which formula, and which rounding, gives each FLOPs total that the reduced-vocabulary study prints.
 
 Tables 3 and 7 print totals in 1e15 for 9,081,600 sequences, some rounded and some cut off; Table 4 prints changes in
-percent from 19,010 rows to 29,010 (reference, section 7). Nothing is assumed: every formula is tried on every number.
+percent from 19,010 rows to 29,010 (docs/papers/reduced-vocabulary.md, "FLOPs"). Nothing is assumed: every formula is
+tried on every number.
 """
 
 import math

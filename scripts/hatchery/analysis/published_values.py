@@ -1,10 +1,10 @@
 """All numbers that the papers print about their models, and the choice of those that an experiment is set beside.
 
 One table per paper, `config/published/values/<paper>.csv`, holds every printed number once, in our units and under the
-names of `summary.csv` where it has such a row (reference evaluation.md 13 and 14.31). What cannot be compared says why.
+names of `summary.csv` where it has such a row (docs/papers/babylm-evaluation.md, "Doubtful printed numbers"). What
+cannot be compared says why.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from hatchery.analysis.settings import Published, published_choices
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.settings.base import Natural, NonNegative, RefusedError
 from hatchery.settings.fields import NotEmpty
+from hatchery.settings.problems import ALLOWED, offered
 from hatchery.storage.records import Of, Record, read_records
 
 PAPERS = {
@@ -152,9 +153,7 @@ def stochastic_order(
 
 def _check(key: str, name: str, known: set[str]) -> None:
     if name not in known:
-        near = difflib.get_close_matches(name, sorted(known), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ConfigError(f"{key}: {name!r} is none of: {', '.join(sorted(known - {''})) or 'nothing'}{hint}")
+        raise ConfigError(f"{key}: got {name!r}{offered(name, sorted(known - {''}), ALLOWED)}")
 
 
 def _stands_alone(metric: str) -> bool:

@@ -15,7 +15,7 @@ from hatchery.errors import EvaluationError
 
 _FIELDS = (
     *("run", "suite", "task", "metric", "value", "manifest", "finetuning_seed", "failed", "sampling_deviation"),
-    *("primary", "learning_rate", "origin", "main", "majority_percent", "kind", "level", "items"),
+    *("primary", "learning_rate", "origin", "main", "blind_guess", "kind", "level", "items"),
 )
 """The columns of the table in the order of the fields of `Measurement`."""
 

@@ -1,7 +1,8 @@
 """One list of scores per model from its runs on several tasks: a score per run, or all scores pooled.
 
 ELC-BERT, Appendix E, does not say what its order compares. Averaging the tasks within each run reproduces the pattern
-of its Tables 11 and 12, pooling does not (reference elc-bert.md, 6.5); both are offered, and neither skips a gap.
+of its Tables 11 and 12, pooling does not (docs/papers/elc-bert.md, "Significance"); both are offered, and neither skips
+a gap.
 """
 
 import math

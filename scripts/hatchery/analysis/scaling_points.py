@@ -4,8 +4,10 @@ Our FLOPs are counted as a study asks. A curve knows the matrix products so far;
 shared out in proportion, which is exact where all sequences have one length.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,9 @@ from hatchery.modeling.paper_flops import STUDY_BATCH_SIZE
 
 @dataclass(frozen=True)
 class ScalingPoint:
-    """One evaluation of one run; `loss` is in nats, `tokens` and `flops` are those seen and spent by then."""
+    """One evaluation of a model; `loss` is in nats, `tokens` and `flops` are those seen and spent by then."""
 
     model: str
-    run: str
     step: int
     flops: float
     tokens: float
@@ -45,32 +46,43 @@ def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequenc
 def points_of_runs(
     runs: Path, curves: Path, count: FlopsCount, experiments: Collection[str] = (), most_parameters: int | None = None
 ) -> list[ScalingPoint]:
-    """The points of trained runs in the order of the tables; of some experiments, or of all where none is named.
+    """The points of trained models in the order of the tables; of some experiments, or of all where none is named.
 
-    Runs without that count of FLOPs are left out. Raises ManifestError for an altered table.
+    A point is the mean of a model's seeds, at the steps at which all of them were evaluated: of the lowest losses,
+    those of the luckiest seeds would be the points that laws are fitted to. Runs without that count of FLOPs are left
+    out. Raises ManifestError for an altered table.
     """
     totals = {
-        run["run"]: (run["parameters"], total, run["training_flops"])
+        run["run"]: (run["model"], run["parameters"], total, run["training_flops"])
         for run in distinct_runs(runs, experiments)
         if run["training_flops"] and (most_parameters is None or run["parameters"] <= most_parameters)
         if (total := training_flops(run, count)) is not None
     }
-    columns = ("model", "run", "step", "flops", "tokens", "development_loss")
-    found = []
-    for model, run, step, flops, tokens, loss in (
+    columns = ("run", "step", "flops", "tokens", "development_loss")
+    seeds, measured = Counter(model for model, *_ in totals.values()), dict[tuple[str, int], list[ScalingPoint]]()
+    for run, step, flops, tokens, loss in (
         read_frame(curves, CURVES, experiment=experiments or None).select(columns).iter_rows()
     ):
         if loss is not None and run in totals and step > 0:
-            parameters, total, products = totals[run]
-            found.append(ScalingPoint(model, run, step, total * flops / products, tokens, parameters, loss))
-    return found
+            model, parameters, total, products = totals[run]
+            point = ScalingPoint(model, step, total * flops / products, tokens, parameters, loss)
+            measured.setdefault((model, step), []).append(point)
+    return [_mean(points) for (model, _), points in measured.items() if len(points) == seeds[model]]
+
+
+def _mean(points: Sequence[ScalingPoint]) -> ScalingPoint:
+    flops, tokens, loss = (
+        fsum(values) / len(points)
+        for values in zip(*((point.flops, point.tokens, point.loss) for point in points), strict=True)
+    )
+    return replace(points[0], flops=flops, tokens=tokens, loss=loss)
 
 
 def published_points(logged: Iterable[PublishedRun]) -> list[ScalingPoint]:
     """The points of published curves; FLOPs by the study's code, tokens with padding, as the study has them."""
     return [
         ScalingPoint(
-            *(run.name, run.name, updates),
+            *(run.name, updates),
             flops=updates * STUDY_BATCH_SIZE * run.flops_per_sequence("code"),
             tokens=run.tokens(updates),
             parameters=run.parameters,

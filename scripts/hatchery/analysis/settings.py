@@ -105,6 +105,18 @@ class RegularisedStart(Settings):
 
 
 @dataclass(frozen=True)
+class SweptValues(Settings):
+    """What a sweep gave a run: `line` is what it shares with the others, `values` are those of the swept keys.
+
+    What a grid made is `sized`: it is told from the others by its parameters.
+    """
+
+    line: str
+    sized: bool = False
+    values: dict[str, float | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class FigureSettings(Settings):
     """What one figure of an experiment shows; `figure` and `version` are those of the registry of figures."""
 
@@ -123,6 +135,8 @@ class FigureSettings(Settings):
     sets: dict[str, str] = field(default_factory=dict)
     # Models that were kept away from the unigram distribution first, and those that they are compared with.
     regularised: dict[str, RegularisedStart] = field(default_factory=dict)
+    # Models that sweeps or grids made.
+    swept: dict[str, SweptValues] = field(default_factory=dict)
 
 
 def models_in_order(runs: Iterable[SeededRun]) -> list[str]:

@@ -63,8 +63,8 @@ def order_matrix(
     "corrected" integrates exactly and corrects by Bonferroni over the k (k - 1) cells, each of which gets a confidence
     of 1 - (1 - confidence) / comparisons. "as_published" is what the package behind ELC-BERT computes: quantiles on a
     grid of 0.005 and, for the k (k - 1) / 2 pairs, a confidence of confidence + (1 - confidence) / pairs, which rises
-    less the more there is to correct (reference elc-bert.md, 6.5); a single pair is left alone. `comparisons` states
-    another number, such as that of a family of matrices.
+    less the more there is to correct (docs/papers/elc-bert.md, "Significance"); a single pair is left alone.
+    `comparisons` states another number, such as that of a family of matrices.
 
     The correction is as good as the single bounds, which few runs make too low (see `epsilon_min`): among five equal
     models with nine runs each, some cell is below 0.5 in about 6 of 10 matrices (9 of 10 as published), and below 0.2

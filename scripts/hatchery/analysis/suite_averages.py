@@ -1,8 +1,8 @@
 """The averages over tasks that the papers and the challenge print, as named functions over the values of tasks.
 
 Which tasks enter, in which units and how several metrics of one task are joined first decides more than the models do
-(evaluation.md 9, 12 and 14.1; elc-bert.md 6.4). Values keep the unit in which they come; a task that is missing is an
-error, never a smaller average.
+(docs/papers/elc-bert.md, "Averages"; docs/papers/babylm-evaluation.md, "Statistics"). Values keep the unit in which
+they come; a task that is missing is an error, never a smaller average.
 """
 
 import math
@@ -17,7 +17,8 @@ Key = TypeVar("Key", bound=Hashable)
 TaskValues = Mapping[str, float]
 MetricValues = Mapping[tuple[str, str], float]
 
-# Phenomena of BLiMP with the number of their paradigms, 67 in all (evaluation.md 2.2).
+# Phenomena of BLiMP with the number of their paradigms, 67 in all (docs/papers/babylm-evaluation.md, "Phenomena of
+# BLiMP").
 PARADIGMS_OF_PHENOMENON = {
     "anaphor_agreement": 2,
     "argument_structure": 9,
@@ -76,7 +77,8 @@ LTG_GLUE_SUBSET = (
     ("glue_qnli", "accuracy"),
     ("glue_sst2", "accuracy"),
 )
-# A fit to the ten printed rows of the leaderboard (evaluation.md 9); the weights are published nowhere.
+# A fit to the ten printed rows of the leaderboard (docs/papers/babylm-evaluation.md, "Leaderboard"); the weights are
+# published nowhere.
 DYNABENCH_WEIGHTS = {"blimp": 0.5, "glue": 0.3, "msgs": 0.2}
 
 

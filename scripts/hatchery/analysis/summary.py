@@ -29,14 +29,13 @@ Key = tuple[str, str, str, str]
 class FinetunedTask:
     """A task that fine-tuned models were scored on: its suite, and the metric that stands for it.
 
-    `main` as in `Measurement`. `majority_percent` is the accuracy of its most frequent label, None without classes.
+    `main` as in `Measurement`.
     """
 
     suite: str
     task: str
     metric: str
     main: bool
-    majority_percent: float | None
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,10 @@ class Summary:
     """The rows sorted by model, suite, task and metric, and what the tables for people say besides.
 
     `models`, `suites` (of minimal pairs) and `finetuned` keep the order of the configuration; baselines come after the
-    experiment's own models. `failures` are the runs that were left out, `unmatched` the published values that no row
-    of ours answers, `published_notes` the remarks that the published table makes on its values. `labels` are the
-    names that people read for models, `objectives` the tasks of those that were not trained on masked text.
+    experiment's own models. `failures` are the runs that failed or gave no number, `incomplete` the averages without
+    a number, with the tasks that have none. `unmatched` are the published values that no row of ours answers,
+    `published_notes` the remarks that the published table makes on its values. `labels` are the names that people read
+    for models, `objectives` the tasks of those that were not trained on masked text.
     """
 
     experiment: str
@@ -57,6 +57,7 @@ class Summary:
     failures: list[Measurement]
     unmatched: list[Key]
     published_notes: dict[Key, str]
+    incomplete: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     objectives: dict[str, str] = field(default_factory=dict)
     by_key: dict[Key, SummaryRow] = field(init=False, repr=False, compare=False)
@@ -89,6 +90,7 @@ def summarise(settings: SummarySettings, measured: pl.DataFrame, published: Mapp
         for key, aggregate, manifests in _groups(measured)
     }
     tuned = measurements_of(measured.filter(pl.col("kind") == "finetuning"), runs_by_name(runs))
+    incomplete: dict[Key, tuple[str, ...]] = {}
     by_suite: dict[tuple[str, str], list[Measurement]] = {}
     for run in tuned:
         by_suite.setdefault((run.run.model, run.suite), []).append(run)
@@ -97,13 +99,17 @@ def summarise(settings: SummarySettings, measured: pl.DataFrame, published: Mapp
             key = (model, suite, average.task, average.metric)
             manifests = _joined({run.manifest[:DIGEST_LENGTH] for run in average.runs})
             rows[key] = _row(experiments[model], key, average.aggregate, manifests, published)
+            if average.without_number:
+                incomplete[key] = average.without_number
+    failed = measured.filter(pl.col("primary"), (pl.col("failed") != "") | pl.col("value").is_null())
     return Summary(
         experiment=settings.experiment,
         models=models_in_order(runs),
         suites=list(settings.suites),
         finetuned=_finetuned(settings.tasks, tuned),
         rows=[rows[key] for key in sorted(rows)],
-        failures=[run for run in tuned if run.failed and run.primary],
+        failures=measurements_of(failed, runs_by_name(runs)),
+        incomplete=incomplete,
         unmatched=sorted(set(published) - set(rows)),
         published_notes={key: value.note for key, value in published.items() if value.note},
         labels=labels_of(settings.runs),
@@ -134,17 +140,17 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
 
 def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str]]:
     """Every number over the runs of its model: its key, mean and deviations, and manifests."""
-    sound = (pl.col("failed") == "") & pl.col("value").is_not_null()
     grouped = measured.group_by(SELECTORS, maintain_order=True).agg(
         # Means are taken outside: they are exact there, and equal whatever computes them.
-        pl.col("value").filter(sound),
-        (~sound).sum().alias("n_failed"),
-        pl.col("sampling_deviation").filter(sound).first(),
+        "value",
+        "failed",
+        "sampling_deviation",
+        pl.col("blind_guess").first(),
         pl.col("manifest").str.head(DIGEST_LENGTH).unique(),
     )
-    for model, suite, task, metric, values, n_failed, sampling, manifests in grouped.iter_rows():
-        aggregate = aggregate_values(values, n_failed, sampling)
-        yield (model, suite, task, metric), aggregate, _joined(manifests)
+    for model, suite, task, metric, *columns, blind_guess, manifests in grouped.iter_rows():
+        runs = list(zip(*columns, strict=True))
+        yield (model, suite, task, metric), aggregate_values(runs, blind_guess), _joined(manifests)
 
 
 def _joined(manifests: Iterable[str]) -> str:
@@ -156,7 +162,7 @@ def _finetuned(tasks: Sequence[str], measurements: Iterable[Measurement]) -> lis
     found: dict[tuple[int, bool, str, str], FinetunedTask] = {}
     for run in measurements:
         if run.primary:
-            task = FinetunedTask(run.suite, run.task, run.metric, run.main, run.majority_percent)
+            task = FinetunedTask(run.suite, run.task, run.metric, run.main)
             found.setdefault((tasks.index(run.origin), not run.main, run.suite, run.task), task)
     return [found[key] for key in sorted(found)]
 
@@ -185,12 +191,16 @@ def _row(
         std=std,
         n=aggregate.n,
         n_failed=aggregate.n_failed,
+        mean_without_failed=_rounded(aggregate.mean_without_failed),
+        n_without_number=aggregate.n_without_number,
         published_mean=None if value is None else value.mean,
         published_std=None if value is None else value.std,
         published_source="" if value is None else value.source,
         difference=difference,
         verdict=verdict,
         manifests=manifests,
+        sampling_deviation=_rounded(aggregate.sampling_deviation),
+        blind_guess=_rounded(aggregate.blind_guess),
     )
 
 

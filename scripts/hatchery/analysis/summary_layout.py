@@ -15,8 +15,8 @@ from hatchery.analysis.measurements import (
     PHENOMENON_AVERAGE,
     PRETRAINING_SUITE,
 )
-from hatchery.analysis.summary import FinetunedTask, Summary
-from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.analysis.summary import Summary
+from hatchery.analysis.summary_rows import SummaryRow, decimals_of
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
 from hatchery.evaluation.perplexity.settings import LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
@@ -256,7 +256,7 @@ def _finetuning_sections(summary: Summary, suite: str) -> list[Section]:
     # Suites that say no more than what this section is need no second name.
     title = "Fine-tuning" if suite == "finetuning" else f"Fine-tuning: {readable(suite)}"
     return [
-        Section(title, note + _majority_note(tasks, prefix), measures),
+        Section(title, note, measures),
         Section(f"{title}, further metrics", "Percent.", further, detail=True),
     ]
 
@@ -267,16 +267,6 @@ def _average_label(row: SummaryRow) -> str:
 
 def _metric_label(metric: str) -> str:
     return readable(metric.removesuffix("_percent"))
-
-
-def _majority_note(tasks: list[FinetunedTask], prefix: str) -> str:
-    """The accuracies of the constant answers: a task whose numbers equal them has learnt nothing (evaluation.md 12)."""
-    known = [
-        f"{readable(task.task.removeprefix(prefix))} {task.majority_percent:.1f}"
-        for task in tasks
-        if task.majority_percent is not None
-    ]
-    return f" The most frequent label alone gives an accuracy of: {', '.join(known)}." if known else ""
 
 
 def _common_word(tasks: list[str]) -> str:
@@ -292,34 +282,51 @@ def readable(name: str) -> str:
 
 
 def cell_text(row: SummaryRow | None, plus_minus: str = "±") -> str:
-    """`mean ± std` with one decimal (two for perplexity); a dash where there is no row, `failed` where no run is left.
+    """`mean ± std` with one decimal (two for perplexity); a dash where there is no number.
 
-    A star marks a mean from which failed runs were left out.
+    A star marks that runs failed or gave no number.
     """
     if row is None:
         return "-"
+    star = "*" if starred(row) else ""
     if row.mean is None:
-        return "failed"
-    decimals = 1 if row.metric.endswith("_percent") else 2
+        return f"-{star}"
+    decimals = decimals_of(row.metric)
     deviation = "" if row.std is None else f" {plus_minus}{row.std:.{decimals}f}"
-    return f"{row.mean:.{decimals}f}{deviation}{'*' if row.n_failed else ''}"
+    return f"{row.mean:.{decimals}f}{deviation}{star}"
+
+
+def starred(row: SummaryRow) -> bool:
+    """Whether runs of a row failed or gave no number."""
+    return bool(row.n_failed or row.n_without_number)
+
+
+def incomplete_texts(summary: Summary) -> list[str]:
+    """The averages without a number, and why."""
+    return [
+        f"{summary.label(model)}, {readable(suite)}: no {readable(average)}, because no run gave a number for "
+        + ", ".join(tasks)
+        for (model, suite, average, _), tasks in summary.incomplete.items()
+    ]
 
 
 def failure_texts(summary: Summary) -> list[str]:
-    """Which runs failed, and how: one text per model and task."""
-    runs: dict[tuple[str, str], dict[tuple[str, float | None], list[str]]] = {}
+    """Which runs failed or gave no number, and why: one text per model and task."""
+    runs: dict[tuple[str, str], dict[tuple[str, float | None], list[int | None]]] = {}
     for failure in summary.failures:
         alike = runs.setdefault((failure.run.name, failure.task), {})
-        alike.setdefault((failure.failed, failure.learning_rate), []).append(str(failure.finetuning_seed))
+        reason = failure.failed if failure.value is not None else f"no number ({failure.failed or 'not measured'})"
+        alike.setdefault((reason, failure.learning_rate), []).append(failure.finetuning_seed)
     return [
         f"{name}, {task}: " + "; ".join(_runs_text(seeds, rate, failed) for (failed, rate), seeds in alike.items())
         for (name, task), alike in runs.items()
     ]
 
 
-def _runs_text(seeds: list[str], rate: float | None, failed: str) -> str:
+def _runs_text(seeds: list[int | None], rate: float | None, reason: str) -> str:
     learning_rate = "" if rate is None else f" at learning rate {rate:g}"
-    return f"{readable(failed)} with seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}{learning_rate}"
+    named = ", ".join(str(seed) for seed in seeds if seed is not None)
+    return readable(reason) + (f" with seed{'s' if len(seeds) > 1 else ''} {named}" if named else "") + learning_rate
 
 
 def verdict_counts(summary: Summary) -> str:

@@ -4,6 +4,8 @@ A section of many measures is several tables below each other, so that each fits
 deviation and number of runs, and the notes define them, so that the document can be read without this code.
 """
 
+from collections.abc import Sequence
+
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_layout import (
     Section,
@@ -14,7 +16,7 @@ from hatchery.analysis.summary_layout import (
     verdict_counts,
 )
 from hatchery.analysis.summary_notes import general_notes
-from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.analysis.summary_rows import BLIND_GUESS, SummaryRow, decimals_of, interval_text, runs_text
 from hatchery.rendering.table import divided, table
 
 # Measures side by side in one table.
@@ -36,17 +38,34 @@ def _section_tables(summary: Summary, section: Section) -> list[str]:
     return [
         table(
             ["model", *(measure.label for measure in measures)],
-            [[summary.label(model), *(_cell(measure.row(summary, model)) for measure in measures)] for model in models],
+            [
+                *(
+                    [summary.label(model), *(_cell(measure.row(summary, model)) for measure in measures)]
+                    for model in models
+                ),
+                *_blind_guesses([[measure.row(summary, model) for model in models] for measure in measures]),
+            ],
         ).markdown()
         for measures in divided(section.measures, COLUMNS_SHOWN)
     ]
 
 
+def _blind_guesses(columns: Sequence[Sequence[SummaryRow | None]]) -> list[list[str]]:
+    """What a blind guess has, a line of one cell per column; none where it is known of no column."""
+    found = [
+        {f"{row.blind_guess:.{decimals_of(row.metric)}f}" for row in rows if row and row.blind_guess is not None}
+        for rows in columns
+    ]
+    return [[BLIND_GUESS, *(" or ".join(sorted(texts)) or "-" for texts in found)]] if any(found) else []
+
+
 def _cell(row: SummaryRow | None) -> str:
     if row is None:
         return "-"
-    failed = f", {row.n_failed} failed" if row.n_failed else ""
-    return f"{cell_text(row, '± ').rstrip('*')} (n={row.n}{failed})"
+    counts = row.n, row.n_failed, row.n_without_number
+    runs = runs_text(*counts, row.mean_without_failed, decimals_of(row.metric))
+    interval = "" if row.mean is None else interval_text(row.mean, row.sampling_deviation, row.metric)
+    return f"{cell_text(row, '± ').rstrip('*')} ({interval}{', ' * bool(interval)}n={runs})"
 
 
 def _published(summary: Summary) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hatchery.analysis.published import DEVIATIONS, TOLERANCE_WITHOUT_DEVIATION
 from hatchery.analysis.summary import Key, Summary
-from hatchery.analysis.summary_layout import failure_texts, sections
+from hatchery.analysis.summary_layout import failure_texts, incomplete_texts, sections
 from hatchery.errors import EvaluationError
 from hatchery.storage.verified import vouched
 
@@ -77,16 +77,27 @@ def general_notes(summary: Summary) -> list[str]:
     notes = [
         "mean ± standard deviation over n runs. A run is one pretraining seed and, in fine-tuning, one fine-tuning "
         "seed and one learning rate; none is selected. The deviation is the sample standard deviation (divided by "
-        "n - 1); it is empty when n = 1.",
-        "A failed run (only one class predicted, MCC 0, constant output, or not a number) is counted and named, and "
-        "left out of mean, deviation and n. Published means may well contain such runs.",
+        "n - 1); it is empty when n = 1. There, minimal pairs have a 95 % interval instead: what the choice of the "
+        "pairs alone leaves open (binomial). It says nothing of other seeds.",
+        "Bold on the page: the best number and all that noise may have kept from it. Noise is one standard deviation "
+        "of the best over its runs; of single runs on minimal pairs, what 95 % of the differences of two such models "
+        "keep below if only the pairs differ; of other single runs it is not known, and none is bold. Nor is any where "
+        "noise could explain every difference, or where the best is not beyond a blind guess by more than noise.",
+        "A blind guess does not see what it is about: of two sentences it has 50 % right, of classes those with the "
+        "most frequent label, and a Matthews correlation of 0; on held-out text it is the unigram distribution of the "
+        "training tokens, a model that knew only how frequent words are.",
+        "Mean and deviation are over every run that gave a number, as in the papers. A run that failed (only one class "
+        "predicted, MCC 0, or constant output) gave one: it is counted and named, and where runs failed, the mean "
+        "without them stands behind their count (`mean_without_failed` in `summary.csv`). A run that diverged gave "
+        "none: it is named, and is in no mean.",
         "`phenomenon average` weighs phenomena equally, `paradigm average` weighs paradigms equally. A tie is no right "
         "answer; with `ties correct` it is, as in the pipeline of BabyLM 2023.",
         "Averages of fine-tuned tasks stay within a suite. `by task` is the mean of the task means (first metric of "
-        "each task), with the root mean square of their deviations, as papers print it; `by run` averages the tasks "
-        "within each run first. `average` is the published one where its tasks are complete: BabyLM's GLUE over 11 "
-        "tasks, MSGS over the six ambiguous tasks without controls, LTG-BERT's GLUE over 14 tasks whose metrics are "
-        "joined first, edge probing over five tasks; `average of n tasks` is the plain mean of those that there are.",
+        "each task), with the root mean square of their deviations, as papers print it, and a dash where a task has "
+        "no number; `by run` averages the tasks within each run first. `average` is the published one where its tasks"
+        " are complete: BabyLM's GLUE over 11 tasks, MSGS over the six ambiguous tasks without controls, LTG-BERT's "
+        "GLUE over 14 tasks whose metrics are joined first, edge probing over five tasks; `average of n tasks` is the"
+        " plain mean of those that there are.",
     ]
     if any(row.verdict for row in summary.rows):
         notes.append(
@@ -101,5 +112,6 @@ def general_notes(summary: Summary) -> list[str]:
             f"{len(summary.unmatched)} published values have no counterpart here: {shown}"
             + (f"; and {rest} more." if rest > 0 else ".")
         )
-    notes += [f"Failed runs: {text}." for text in failure_texts(summary)]
+    notes += [f"{text}." for text in incomplete_texts(summary)]
+    notes += [f"Failed or without a number: {text}." for text in failure_texts(summary)]
     return notes

@@ -9,6 +9,10 @@ from hatchery.storage.verified import vouched
 
 PROVENANCE_ROWS = 3000
 """Rows of a summary that its page of provenance shows; `make trace` follows every one."""
+BLIND_GUESS = "blind guess"
+"""What tables call `blind_guess`."""
+NORMAL_95 = 1.96
+"""Deviations of a normal distribution on either side of its mean that hold 95 % of it."""
 SELECTORS = ("model", "suite", "task", "metric")
 
 
@@ -16,8 +20,11 @@ SELECTORS = ("model", "suite", "task", "metric")
 class SummaryRow(Record):
     """One row of `summary.csv`; the fields are its columns, in order, and None is an empty field.
 
-    `difference` is ours minus published, in the unit of the metric. `manifests` holds the first 12 hexadecimal digits
-    of the SHA-256 of every manifest that the row was computed from, sorted and joined by semicolons.
+    `mean` and `std` are those of the `n` runs that gave a number. `n_failed` of them failed (`aggregates`), and
+    `mean_without_failed` is the mean of the others; `n_without_number` more runs gave none.
+    `sampling_deviation` is what the number of items gives a single run; `blind_guess` is what a guess has that does not
+    see them. `difference` is `mean` minus published, in the unit of the metric. `manifests` holds the first 12
+    hexadecimal digits of the SHA-256 of every manifest that the row was computed from, sorted and joined by semicolons.
     """
 
     experiment: str
@@ -29,12 +36,16 @@ class SummaryRow(Record):
     std: float | None
     n: int
     n_failed: int
+    mean_without_failed: float | None
+    n_without_number: int
     published_mean: float | None
     published_std: float | None
     published_source: str
     difference: float | None
     verdict: Verdict
     manifests: str
+    sampling_deviation: float | None = None
+    blind_guess: float | None = None
 
 
 COLUMNS = tuple(column.name for column in fields(SummaryRow))
@@ -61,16 +72,49 @@ class NumberedRow:
         """What the row is about, in the order of the columns."""
         return " ".join(self.values[column] for column in SELECTORS)
 
+    def runs(self) -> str:
+        """Number of runs, and what is to be said of those that failed or gave no number."""
+        row = self.values
+        without = float(row["mean_without_failed"]) if row["mean_without_failed"] else None
+        n, failed, missing = (int(row[column]) for column in ("n", "n_failed", "n_without_number"))
+        return runs_text(n, failed, missing, without, decimals_of(row["metric"]))
+
     def value(self) -> str:
         """Mean, deviation, runs and the comparison with the published value, as far as there are any."""
         row = self.values
         parts = [row["mean"] or "no value"]
         parts += [f"± {row['std']}"] if row["std"] else []
-        parts.append(f"(n = {row['n']}, {row['n_failed']} failed)")
+        parts.append(f"(n = {self.runs()})")
         if row["published_mean"]:
             deviation = f" ± {row['published_std']}" if row["published_std"] else ""
             parts.append(f"published {row['published_mean']}{deviation} in {row['published_source']}: {row['verdict']}")
         return " ".join(parts)
+
+
+def runs_text(n: int, n_failed: int, n_without_number: int, mean_without_failed: float | None, decimals: int) -> str:
+    """`5`, or `5, 2 failed (64.0 without), 1 more without a number`."""
+    parts = [str(n)]
+    if n_failed:
+        without = "" if mean_without_failed is None else f" ({mean_without_failed:.{decimals}f} without)"
+        parts.append(f"{n_failed} failed{without}")
+    if n_without_number:
+        parts.append(f"{n_without_number} more without a number")
+    return ", ".join(parts)
+
+
+def decimals_of(metric: str) -> int:
+    """Decimals for people: one for percentages, two for what is measured otherwise."""
+    return 1 if metric.endswith("_percent") else 2
+
+
+def interval_text(mean: float, sampling_deviation: float | None, metric: str) -> str:
+    """The 95 % interval of a single run over the choice of its items, `59.1 to 62.9`; empty where that is not known."""
+    if sampling_deviation is None:
+        return ""
+    low, high = (mean + sign * NORMAL_95 * sampling_deviation for sign in (-1, 1))
+    if metric.endswith("_percent"):
+        low, high = max(low, 0.0), min(high, 100.0)
+    return f"{low:.{decimals_of(metric)}f} to {high:.{decimals_of(metric)}f}"
 
 
 def row_anchor(model: str, suite: str, task: str, metric: str) -> str:

@@ -16,8 +16,17 @@ from hatchery.harmless_text import csv_text
 from hatchery.storage.atomic import write_text
 from hatchery.storage.parquet import write_table
 
-NUMBERS = ("mean", "std", "published_mean", "published_std", "difference")
-COUNTS = ("n", "n_failed")
+NUMBERS = (
+    "mean",
+    "std",
+    "sampling_deviation",
+    "blind_guess",
+    "mean_without_failed",
+    "published_mean",
+    "published_std",
+    "difference",
+)
+COUNTS = ("n", "n_failed", "n_without_number")
 
 
 def write_csv(path: str | Path, rows: Sequence[SummaryRow]) -> None:

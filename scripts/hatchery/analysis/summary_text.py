@@ -13,8 +13,10 @@ from hatchery.analysis.summary_layout import (
     Section,
     cell_text,
     failure_texts,
+    incomplete_texts,
     models_of,
     sections,
+    starred,
     verdict_counts,
 )
 from hatchery.rendering.table import GAP, table
@@ -37,12 +39,12 @@ def text_summary(summary: Summary) -> str:
     label_width = min(max(longest + GAP, LABEL_WIDTHS[0]), LABEL_WIDTHS[1])
     room = WIDTH - label_width
     models_shown = _shown(summary)
-    starred = {row.model for row in summary.rows if row.n_failed}
-    widths = {model: min(room, _width(summary, shown, model, model in starred)) for model in models_shown}
+    with_stars = {row.model for row in summary.rows if starred(row)}
+    widths = {model: min(room, _width(summary, shown, model, model in with_stars)) for model in models_shown}
     for section in shown:
         for models in _blocks([model for model in models_of(summary, section) if model in widths], widths, room):
             rows = [
-                [" " * INDENT + measure.label, *(_cell(summary, measure, m, m in starred) for m in models)]
+                [" " * INDENT + measure.label, *(_cell(summary, measure, m, m in with_stars) for m in models)]
                 for measure in section.measures
             ]
             heads = _heads(section.title, label_width, [summary.label(model) for model in models])
@@ -66,15 +68,15 @@ def _heads(title: str, label_width: int, names: Sequence[str]) -> list[list[str]
     return [[first if line == 0 else "", *("".join(part[line : line + 1]) for part in parts)] for line in lines]
 
 
-def _cell(summary: Summary, measure: Measure, model: str, starred: bool) -> str:
+def _cell(summary: Summary, measure: Measure, model: str, with_star: bool) -> str:
     text = cell_text(measure.row(summary, model), "+-")
     # Room for the star of other cells keeps the digits below each other.
-    return text + " " if starred and not text.endswith("*") else text
+    return text + " " if with_star and not text.endswith("*") else text
 
 
-def _width(summary: Summary, shown: list[Section], model: str, starred: bool) -> int:
+def _width(summary: Summary, shown: list[Section], model: str, with_star: bool) -> int:
     """Width of a model's column, with the gap before it."""
-    cells = [_cell(summary, measure, model, starred) for section in shown for measure in section.measures]
+    cells = [_cell(summary, measure, model, with_star) for section in shown for measure in section.measures]
     return GAP + max(len(text) for text in [*summary.label(model).split(NAME_SEPARATOR), *cells])
 
 
@@ -99,10 +101,13 @@ def _notes(summary: Summary) -> list[str]:
     notes = ["Mean +-sample standard deviation over runs; percent unless a label says otherwise."]
     if rest := len(summary.models) - len(_shown(summary)):
         notes.insert(0, f"The first {MODELS_OF_MANY} models; {rest:,} more are in summary.csv and summary.md.")
-    if failures := failure_texts(summary):
-        notes.append(f"* Failed runs, left out of the means ({len(summary.failures)}):")
-        notes += [f"  {text}" for text in failures[:FAILURES_SHOWN]]
-        if (rest := len(failures) - FAILURES_SHOWN) > 0:
+    if texts := [*incomplete_texts(summary), *failure_texts(summary)]:
+        notes.append(
+            f"* Runs that failed, or gave no number ({len(summary.failures)}). Means are over every run with a number; "
+            "those without failed runs are in summary.csv (mean_without_failed)."
+        )
+        notes += [f"  {text}" for text in texts[:FAILURES_SHOWN]]
+        if (rest := len(texts) - FAILURES_SHOWN) > 0:
             notes.append(f"  and those of {rest} more tasks and models, named in summary.md")
     if counts := verdict_counts(summary):
         notes.append(f"Beside the published values: {counts} (rows in summary.csv).")

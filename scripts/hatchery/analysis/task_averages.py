@@ -3,8 +3,9 @@
 Where a suite has all tasks of a published average, `average` is that one, after `suite_averages`: eleven tasks of
 BabyLM's GLUE, the six ambiguous tasks of MSGS, LTG-BERT's fourteen tasks with their metrics joined first, its five
 probes. Where tasks are missing, `average_of_<n>_tasks` is the plain mean of what is there; suites that no paper
-averages have the plain mean as `average`. Each comes with both deviations (evaluation.md 12). A suite that has the
-layout of one of the papers and is named after it is averaged like it: `my_msgs` with the tasks `my_msgs_...`.
+averages have the plain mean as `average`. Each comes with both deviations (docs/papers/babylm-evaluation.md,
+"Statistics"). A suite that has the layout of one of the papers and is named after it is averaged like it: `my_msgs`
+with the tasks `my_msgs_...`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -57,12 +58,16 @@ PUBLISHED_AVERAGES: dict[str, dict[str, tuple[Member, ...]]] = {
 
 @dataclass(frozen=True)
 class TaskAverage:
-    """One row over tasks: its name as a task, its metric (one per way of taking the deviation), and what is in it."""
+    """One row over tasks: its name as a task, its metric (one per way of taking the deviation), and what is in it.
+
+    `without_number` are the tasks of which no run gave a number, so that there is no average.
+    """
 
     task: str
     metric: str
     aggregate: Aggregate
     runs: list[Measurement]
+    without_number: tuple[str, ...] = ()
 
 
 def task_averages(suite: str, measurements: Sequence[Measurement]) -> list[TaskAverage]:
@@ -76,8 +81,9 @@ def task_averages(suite: str, measurements: Sequence[Measurement]) -> list[TaskA
     for name, members in _averages(suite, measurements, by_key.keys()).items():
         tasks = [_joined([by_key[key] for key in member]) for member in members]
         runs = [run for member in members for key in member for run in by_key[key]]
-        by_task = average_of_tasks([aggregate_runs(task) for task in tasks])
-        averages.append(TaskAverage(name, AVERAGE_METRIC, by_task, runs))
+        aggregates = [aggregate_runs(task) for task in tasks]
+        lacking = tuple(member[0][0] for member, task in zip(members, aggregates, strict=True) if task.mean is None)
+        averages.append(TaskAverage(name, AVERAGE_METRIC, average_of_tasks(aggregates), runs, lacking))
         averages.append(TaskAverage(name, RUN_AVERAGE_METRIC, average_per_run(tasks), runs))
     return averages
 
@@ -114,7 +120,10 @@ def _original(suite: str) -> str:
 
 
 def _joined(parts: Sequence[list[Measurement]]) -> list[Measurement]:
-    """One measurement per run, the mean of its values in all `parts`; failed where any of them failed."""
+    """One measurement per run, the mean of its values in all `parts`; failed where any of them failed.
+
+    It has no value where a part has none.
+    """
     if len(parts) == 1:
         return parts[0]
     runs: dict[tuple[int, int | None, float | None], list[Measurement]] = {}
@@ -122,9 +131,10 @@ def _joined(parts: Sequence[list[Measurement]]) -> list[Measurement]:
         runs.setdefault((run.run.seed, run.finetuning_seed, run.learning_rate), []).append(run)
     joined = []
     for same in runs.values():
-        values = [run.value for run in same if run.value is not None and not run.failed]
+        values = [run.value for run in same if run.value is not None]
         failed = next((run.failed for run in same if run.failed), "")
-        sound = len(values) == len(parts)
-        mean = sum(values) / len(values) if sound else None
-        joined.append(replace(same[0], value=mean, failed="" if sound else failed or "nan"))
+        mean = sum(values) / len(values) if len(values) == len(parts) else None
+        blind = [run.blind_guess for run in same if run.blind_guess is not None]
+        guess = sum(blind) / len(blind) if len(blind) == len(parts) else None
+        joined.append(replace(same[0], value=mean, failed=failed, blind_guess=guess))
     return joined

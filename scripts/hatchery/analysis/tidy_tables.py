@@ -85,11 +85,17 @@ MEASUREMENTS = TidyTable(
         Column("value", "number", "the number; null where the run gave none", "of the metric"),
         Column("items", "integer", "pairs, labelled tokens or rows that the number rests on; null if not recorded"),
         Column("sampling_deviation", "number", "deviation of a single run on so many items", "of the metric"),
-        Column("failed", "text", "why the run counts as failed; empty where it does not"),
+        Column(
+            "failed",
+            "text",
+            "in which way training collapsed, or why there is no value; empty otherwise",
+        ),
         Column("primary", "truth", "whether the metric stands for its task in averages"),
         Column("main", "truth", "whether the task's own rows were scored, not a further set or another task"),
         Column("origin", "text", "task that the model was tuned on; empty without fine-tuning"),
-        Column("majority_percent", "number", "accuracy of the most frequent label; null without labels", "percent"),
+        Column(
+            "blind_guess", "number", "what a guess has that does not see the item, as in `summary.csv`", "of the metric"
+        ),
         _MANIFEST,
     ),
 )
@@ -119,6 +125,12 @@ RUNS = TidyTable(
         Column("loss", "number", "last training loss", "nats per labelled token"),
         Column("development_loss", "number", "last development loss", "nats per labelled token"),
         Column("development_perplexity", "number", "last development perplexity"),
+        Column(
+            "unigram_loss",
+            "number",
+            "development loss of word frequencies alone (a blind guess)",
+            "nats per labelled token",
+        ),
         Column("initial", "text", "what it started from: empty (random), `weights` or `training` of another model"),
         Column("earlier_steps", "integer", "steps of that model; null if unknown or random", "steps"),
         Column("earlier_tokens", "integer", "tokens of that model; null if unknown or random", "tokens"),

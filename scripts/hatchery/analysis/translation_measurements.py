@@ -1,14 +1,14 @@
 """Measurements of models that translate: scores of test sets, and how early in training they are good.
 
-Source: "A Natural Bias for Language Generation Models", section 4.1: BLEU and chrF of test sets, and the area under the
-learning curve (ALC) of development text over the first updates, divided by their number, in points.
+Source: "A Natural Bias for Language Generation Models", Sections 4.1 and 4.2: BLEU and chrF of test sets, and the area
+under the learning curve (ALC) of development text over the first updates, divided by their number, in points.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hatchery.analysis.measurements import PRETRAINING_SUITE, Measurement
+from hatchery.analysis.measurements import DEVELOPMENT, PRETRAINING_SUITE, Measurement
 from hatchery.analysis.settings import SeededRun
 from hatchery.storage.manifests import Manifest
 from hatchery.storage.records import Record, read_records
@@ -16,7 +16,6 @@ from hatchery.translation.metrics import METRICS, area_under_curve
 
 TRANSLATION_SUITE = "translation"
 SCORES_FILE = "scores.csv"
-DEVELOPMENT = "development"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,13 @@ def tokenizer_body(block: Mapping[str, Any]) -> dict[str, Any]:
     return without(block, "description", "corpus", "corpora")
 
 
+def suite_body(name: str, block: Mapping[str, Any]) -> dict[str, Any]:
+    """A suite as scoring is told of it (`ScoringSettings`); keys of one format are left out in the others."""
+    body = without(block, "description", "data", "embedded")
+    absent = [key for key in ("columns", "good_line") if body[key] is None]
+    return {"suite": name, **without(body, *absent)}
+
+
 def task_body(name: str, block: Mapping[str, Any]) -> dict[str, Any]:
     """A task as fine-tuning is told of it (`TaskSettings`)."""
     body = without(block, "description", "base", "data", "embedded", "transfer_tasks")

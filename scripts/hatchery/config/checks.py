@@ -16,16 +16,19 @@ from hatchery.config.continuation import check_continuation
 from hatchery.config.held_out_text import check_perplexity_splits, check_translation
 from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.config.overrides import pretraining_of
-from hatchery.config.own_text import check_own_text
+from hatchery.config.own_text import check_files, check_own_text
 from hatchery.config.paper_tables import VALUES, check_paper_tables, check_published_rows
 from hatchery.config.protocols import reads_first_token, resolve_protocol
+from hatchery.config.text_limits import check_quotas
 from hatchery.errors import ConfigError
 from hatchery.modeling.configuration import EncoderSizes
-from hatchery.pretraining.settings import PretrainingSettings, require_zero_stage
-from hatchery.settings.problems import Problems, nearest
+from hatchery.pretraining.settings import EVALUATION_INTERVAL_STEPS, PretrainingSettings, require_zero_stage
+from hatchery.settings.problems import ALLOWED, Problems, offered
 from hatchery.settings.walk import references
 from hatchery.storage.yaml_files import read_yaml
 from hatchery.typed import build, validated
+
+INTERVAL = "evaluation_interval_steps"
 
 
 def check_encodings(corpus: Mapping[str, Any], where: str) -> None:
@@ -81,7 +84,13 @@ def check_experiment(experiment: dict[str, Any], where: str, blocks: Blocks) -> 
             with problems.collecting():
                 _check_run(experiment, run, model, where, blocks)
             check_positions(experiment, run, model, lengths, where)
-    for check in (check_published_rows, check_published, check_perplexity_splits, check_translation):
+    for check in (
+        check_within_steps,
+        check_published_rows,
+        check_published,
+        check_perplexity_splits,
+        check_translation,
+    ):
         with problems.collecting():
             check(experiment, where, blocks)
     with problems.collecting():
@@ -117,6 +126,37 @@ def _check_run(experiment: dict[str, Any], run: str, model: Mapping[str, Any], w
             f"{place}: batch_size: got {pretraining['batch_size']}, "
             f"expected a multiple of compute.micro_batch_size ({micro}) of {blocks.folder / 'config.yaml'}"
         )
+
+
+def check_within_steps(experiment: Mapping[str, Any], where: str, blocks: Blocks) -> None:
+    """Raise ConfigError for a warm-up that is longer than a training, or an interval longer than all that have it.
+
+    Each is told once, where it is written. What keeps its state may be the beginning of a longer training.
+    """
+    problems, trainings = Problems(), {run: pretraining_of(experiment, run) for run in experiment["runs"]}
+    lasting = {run: one for run, one in trainings.items() if one["steps"] and not one["keep_training_state"]}
+    for key, limit, which in (("schedule.warmup_steps", min, "shortest"), (INTERVAL, max, "longest")):
+        steps: dict[tuple[str, int], list[int]] = {}
+        for run, training in lasting.items():
+            is_own = _at(experiment["runs"][run]["pretraining"], key) is not None
+            value = _at(training, key)
+            if value is not None and (key, value) != (INTERVAL, EVALUATION_INTERVAL_STEPS):
+                steps.setdefault((f"runs.{run}." if is_own else "", value), []).append(training["steps"])
+        for (place, value), lengths in steps.items():
+            if value > limit(lengths):
+                problems.add(
+                    f"{where}: {place}pretraining.{key}: got {value}, expected at most {limit(lengths)}, the steps of "
+                    f"{'the training' if place else f'the {which} training'}"
+                )
+    problems.raise_any()
+
+
+def _at(settings: Mapping[str, Any], key: str) -> Any:
+    """The value at a key such as `schedule.warmup_steps`; None where there is none."""
+    value: Any = settings
+    for part in key.split("."):
+        value = value.get(part, {})
+    return value if value != {} else None
 
 
 def check_positions(
@@ -161,8 +201,7 @@ def check_published(experiment: Mapping[str, Any], where: str, blocks: Blocks) -
     papers = sorted(path.stem for path in folder.glob("*.csv"))
     if chosen["paper"] not in papers:
         raise ConfigError(
-            f"{where}: published.paper: got {chosen['paper']!r}, allowed are: {', '.join(papers)}"
-            f"{nearest(chosen['paper'], papers)}"
+            f"{where}: published.paper: got {chosen['paper']!r}{offered(chosen['paper'], papers, ALLOWED)}"
         )
     problems = Problems()
     with problems.collecting(where):
@@ -194,6 +233,9 @@ def _corpus(name: str, block: Block, where: str, blocks: Blocks) -> None:
     check_circle(name, blocks, where)
     if "sources" in block:
         check_encodings(block, where)
+        check_files(block, where, blocks)
+    if "sequences" in block:
+        check_quotas(block, where, blocks)
 
 
 def _tokenizer(name: str, block: Block, where: str, blocks: Blocks) -> None:

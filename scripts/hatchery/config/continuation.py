@@ -16,11 +16,13 @@ from hatchery.config.overrides import pretraining_of
 from hatchery.errors import ConfigError
 from hatchery.objectives.settings import DEFAULT_TASK, objective_settings
 from hatchery.pretraining.continuation_settings import FREE_KEYS
-from hatchery.settings.problems import nearest
+from hatchery.settings.problems import offered
 
 KEY = "initialise_from"
 # Keys that leave the settings of a run as they were, for as long as nobody uses them.
 OPTIONAL = (KEY, "early_stopping", "keep_training_state", "bias_drift")
+# All that says what a model without training is, and how text is given to it.
+UNTRAINED = ("steps", "sequence_length", "objective", "output_bias", KEY)
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,11 @@ def settings_of(pretraining: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run without what is off, and without the place of its initial model.
 
     Which model that is, the digest of its manifest says, which is among the inputs: a renamed experiment or a moved
-    folder trains nothing anew.
+    folder trains nothing anew. Nor does a run of 0 steps depend on how it would be trained.
     """
     kept = {key: value for key, value in pretraining.items() if key not in OPTIONAL or value}
+    if not kept["steps"]:
+        kept = {key: value for key, value in kept.items() if key in UNTRAINED}
     if kept["objective"]["task"] == DEFAULT_TASK:
         kept["objective"] = without(kept["objective"], "task")
     if KEY in kept:
@@ -77,11 +81,7 @@ def origin_of(blocks: Blocks, experiment: str, run: str, seed: int) -> Origin | 
     blocks.require("experiment", other, f"{where}.experiment")
     runs = blocks.written_experiment(other)["runs"]
     if chosen["run"] not in runs:
-        known = ", ".join(runs)
-        raise ConfigError(
-            f"{where}.run: got {chosen['run']!r}, no such run of {other}; there are: {known}"
-            f"{nearest(chosen['run'], runs)}"
-        )
+        raise ConfigError(f"{where}.run: got {chosen['run']!r}, no such run of {other}{offered(chosen['run'], runs)}")
     seeds = runs[chosen["run"]]["seeds"]
     wanted = chosen.get("seed")
     if wanted is None:

@@ -12,7 +12,10 @@ from hatchery.settings.fields import ABSENT, DataName, Reference, TaskName, Uniq
 class SuiteFile(SuiteSettings):
     """Where sentence pairs lie, what counts as one paradigm, and how sentences are scored."""
 
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data",), ("embedded",))
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
+        ("data",): "data: my_pairs",
+        ("embedded",): "embedded: minimal_pairs",
+    }
 
     description: str = ""
     """What it is, for people."""
@@ -36,7 +39,7 @@ class BaselineFile(ExternalModel):
 class TaskFile(TaskKeys):
     """Where its rows come from, how they become inputs, which head answers, what is measured."""
 
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data",), ("embedded",))
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("data",): "data: my_task", ("embedded",): "embedded: glue"}
 
     description: str = ""
     """What it is, for people."""

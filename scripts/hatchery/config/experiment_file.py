@@ -109,7 +109,12 @@ class Draw(Settings):
 class GridPart(Settings):
     """Rows of a set: listed, one change at a time, all combinations, or drawn."""
 
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("rows",), ("around", "vary"), ("all",), ("draw",))
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
+        ("rows",): "rows: [[16, 64]]",
+        ("around", "vary"): "around: [16, 64], vary: {H: [32]}",
+        ("all",): "all: {H: [16, 32]}",
+        ("draw",): "draw: {count: 4, among: {H: [16, 32]}}",
+    }
 
     rows: Annotated[tuple[Row, ...], MinLen(1)] = ABSENT
     """A list of values for each model, in the order of the columns."""
@@ -191,7 +196,10 @@ class PaperTables(Settings):
 class ExperimentFile(Settings):
     """Which corpus, tokenizer, models and evaluations; `results/<name>/summary.csv` exists because the file exists."""
 
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("runs",), ("grid",))
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
+        ("runs",): "runs: {my_model: {model: ltg_small}}",
+        ("grid",): "grid: {name: ltg, ...}",
+    }
 
     description: str = ""
     """What it is, for people."""

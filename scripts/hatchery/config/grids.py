@@ -14,7 +14,7 @@ from hatchery.config.experiment_file import Grid
 from hatchery.config.overrides import merged
 from hatchery.config.sweeps import MODEL_CHANGES, slug, text_of
 from hatchery.errors import ConfigError
-from hatchery.settings.problems import nearest
+from hatchery.settings.problems import offered
 from hatchery.storage.checksums import digest
 from hatchery.typed import validated
 
@@ -24,10 +24,11 @@ Row = tuple[Any, ...]
 
 @dataclass
 class WithoutGrid:
-    """An experiment whose grid is written out: the set of each run, and the place in the file that it comes from."""
+    """An experiment whose grid is written out: the set and the variant of each run, and its place in the file."""
 
     document: dict[str, Any]
     sets: dict[str, str] = field(default_factory=dict)
+    variants: dict[str, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
 
     def as_in_the_file(self, message: str) -> str:
@@ -60,10 +61,11 @@ def write_out_grid(experiment: Mapping[str, Any], where: str) -> WithoutGrid:
                 if row in taken:
                     raise ConfigError(f"{where}: {at}: the row {list(row)} is already in {taken[row]}; list it once")
                 taken[row] = at
-                for run, entry in _runs_of(row, part, grid):
+                for run, variant, entry in _runs_of(row, part, grid):
                     if run in runs:
                         raise ConfigError(f"{where}: {at}: two runs of the grid would be called {run!r}")
                     runs[run], result.sets[run], result.places[run] = entry, name, at
+                    result.variants[run] = variant
     return result
 
 
@@ -97,8 +99,7 @@ def _row(values: list[Any], columns: list[str], where: str) -> Row:
 
 def _index(column: str, columns: list[str], where: str) -> int:
     if column not in columns:
-        known = ", ".join(columns)
-        raise ConfigError(f"{where}: {column}: unknown column; the grid has: {known}{nearest(column, columns)}")
+        raise ConfigError(f"{where}: {column}: unknown column{offered(column, columns, '; the grid has')}")
     return columns.index(column)
 
 
@@ -110,12 +111,15 @@ def _combinations(values: Mapping[str, Any], columns: list[str], where: str) -> 
     return itertools.product(*(values[column] for column in columns))
 
 
-def _runs_of(row: Row, part: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The run of a row and those of its variants, by name. What a part says goes before what the grid says."""
+def _runs_of(row: Row, part: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The run of a row and those of its variants, by name and variant.
+
+    What a part says goes before what the grid says.
+    """
     columns = {**grid["columns"], **part["columns"]}
     sizes = {key: value for key, value in zip(columns.values(), row, strict=True) if key is not None}
     run = merged(merged(grid["run"], part["run"]), {MODEL_CHANGES: sizes})
     name = "_".join([grid["name"], *(slug(text_of(value)) for value in row)])
-    yield name, run
+    yield name, "", run
     for variant, changes in grid["variants"].items():
-        yield f"{name}_{variant}", merged(run, changes)
+        yield f"{name}_{variant}", variant, merged(run, changes)

@@ -5,13 +5,16 @@ Of a corpus it is known before it is made which splits it may have, and whether 
 
 import fnmatch
 from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hatchery.config.blocks import Blocks
 from hatchery.config.overrides import pretraining_of
-from hatchery.errors import ConfigError
+from hatchery.config.own_text import source_at
+from hatchery.errors import ConfigError, SourceError
 from hatchery.evaluation.translation.settings import translated_runs
-from hatchery.settings.problems import Problems, nearest
+from hatchery.settings.problems import Problems, offered
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
 
 TRANSLATION, TRANSLATING_FAMILY = "translation", "encoder_decoder"
 
@@ -31,17 +34,41 @@ def held_out_splits(blocks: Blocks, name: str) -> set[str]:
         "test": split["test_fraction"],
     }
     drawn = {name for name, share in wanted.items() if share > 0}
-    return {name for source in block["sources"] for name in _of_source(source, drawn)}
+    return {name for source in block["sources"] for name in _of_source(source, drawn, blocks)}
 
 
-def _of_source(source: Mapping[str, Any], drawn: set[str]) -> set[str]:
+def _of_source(source: Mapping[str, Any], drawn: set[str], blocks: Blocks) -> set[str]:
     """The held-out splits that a source may have, of documents that are drawn or of files that name them."""
     if source["reader"] == "babylm":
-        return {"dev", "test"}
+        return _of_release(source, drawn, blocks)
     if source["reader"] == "parallel_text":
         named = set(source["options"]["files"])
         return (drawn if "any" in named else set()) | (named & {"dev", "test"})
     return drawn
+
+
+def _of_release(source: Mapping[str, Any], drawn: set[str], blocks: Blocks) -> set[str]:
+    """Those of a source in the layout of BabyLM, whose files name them; as far as it lies here."""
+    if source["options"]["track"] in ("dev", "test"):
+        return {source["options"]["track"]}
+    if "data" not in source:
+        # What the miniature language has.
+        return {"dev"}
+    found = source_at(blocks.config["data"][source["data"]]["path"])
+    if found is None:
+        return {"dev", "test"}
+    from hatchery.corpora.babylm.release import SPLIT_OF_SUFFIX, corpus_files
+
+    options = source["options"]
+    try:
+        names = corpus_files(found, options["corpus"], options["track"], options["files"])
+    except SourceError:
+        # Said in full by the stage that reads.
+        return {"dev", "test"}
+    named = {SPLIT_OF_SUFFIX.get(PurePosixPath(name).suffix) for name in names}
+    held_out = {str(split) for split in ("dev", "test") if split in named}
+    # Of files that name no split, and of training files without development files, documents are drawn.
+    return held_out | drawn if None in named or "dev" not in named else held_out
 
 
 def _of_sequences(blocks: Blocks, sequences: Mapping[str, Any]) -> set[str]:
@@ -95,13 +122,12 @@ def check_translation(experiment: Mapping[str, Any], where: str, blocks: Blocks)
             )
         if not _holds_pairs(blocks, experiment["corpus"]):
             problems.add(f"{where}: corpus: {_no_pairs(experiment['corpus'])}")
+        with problems.collecting(where):
+            _check_special_tokens(experiment["tokenizer"], blocks)
     runs = list(experiment["runs"])
     for pattern in experiment["translation"]["leave_out"]:
         if not fnmatch.filter(runs, pattern):
-            problems.add(
-                f"{where}: translation.leave_out: got {pattern!r}, no such run; there are: {', '.join(runs)}"
-                f"{nearest(pattern, runs)}"
-            )
+            problems.add(f"{where}: translation.leave_out: got {pattern!r}, no such run{offered(pattern, runs)}")
     if tests and not translated_runs(experiment):
         problems.add(f"{where}: translation.leave_out: leaves no run that translates, expected one at least")
     for name, test in tests.items():
@@ -128,6 +154,24 @@ def _check_translating_model(experiment: Mapping[str, Any], run: str, task: str,
         raise ConfigError(
             f"{where}: runs.{run}.model: got {name!r} of the family {family}, expected a model of the family "
             f"{TRANSLATING_FAMILY} with objective.task {TRANSLATION}"
+        )
+
+
+def _check_special_tokens(name: str, blocks: Blocks) -> None:
+    """Raise ConfigError for a tokenizer that ends every text, and so every translation, with the end of a paragraph."""
+    block, file = blocks.block("tokenizer", name), blocks.folder / "tokenizers" / f"{name}.yaml"
+    if "path" in block:
+        # The library takes long to import, and nearly all tokenizers are trained here.
+        from hatchery.tokenization.tokenizer_file import load_tokenizer
+
+        path = Path(block["path"]).expanduser()
+        special, got = load_tokenizer(path).special, f"path: got {str(path)!r}, which has"
+    else:
+        special, got = SPECIAL_SETS[block["special_tokens"]], f"special_tokens: got {block['special_tokens']!r}, with"
+    if special.paragraph is not None:
+        raise ConfigError(
+            f"tokenizer: {name!r} cannot translate; {file}: {got} the token {special.paragraph}, which would end every "
+            "translation; expected the special tokens roberta"
         )
 
 

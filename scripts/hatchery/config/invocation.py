@@ -13,10 +13,12 @@ import io
 import os
 import shutil
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+
+from hatchery.errors import ConfigError
 
 # Calls that look at the workflow or mend its records, and make nothing.
 _LOOKING = (
@@ -74,19 +76,27 @@ _ENDINGS = (".yaml", ".csv")
 def frozen_configuration(folder: str | Path, is_main_process: bool, is_real_run: bool = True) -> Path:
     """The folder to read the configuration from: `folder` itself in the main process, its copy in a job.
 
-    A call that runs nothing has no jobs, and makes no copy.
+    A call that runs nothing has no jobs, and makes no copy. Raises ConfigError in a job whose copy was altered.
     """
     if not is_main_process:
         told = os.environ.get(VARIABLE, "")
-        return Path(told) if told and Path(told).is_dir() else Path(folder)
+        if not told or not Path(told).is_dir():
+            return Path(folder)
+        if (found := _digest(_files(told))) != Path(told).name:
+            raise ConfigError(
+                f"{told}: the configuration of this job was altered: expected the SHA-256 {Path(told).name}..., found "
+                f"{found}...; start the workflow again, which writes it anew"
+            )
+        return Path(told)
     if not is_real_run:
         return Path(folder)
-    paths = sorted(path for ending in _ENDINGS for path in Path(folder).rglob(f"*{ending}"))
-    files = {path.relative_to(folder): path.read_bytes() for path in paths}
-    content = sha256(b"".join(f"{path} {len(text)}\n".encode() + text for path, text in files.items())).hexdigest()
-    copy = COPIES / content[:16]
+    files = _files(folder)
+    name = _digest(files)
+    copy = COPIES / name
+    if copy.is_dir() and _digest(_files(copy)) != name:
+        shutil.rmtree(copy)
     if not copy.is_dir():
-        unfinished = COPIES / f"{content[:16]}.{os.getpid()}.partial"
+        unfinished = COPIES / f"{name}.{os.getpid()}.partial"
         for path, text in files.items():
             (unfinished / path).parent.mkdir(parents=True, exist_ok=True)
             (unfinished / path).write_bytes(text)
@@ -96,3 +106,15 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, is_real_run:
             shutil.rmtree(unfinished)
     os.environ[VARIABLE] = str(copy.resolve())
     return Path(folder)
+
+
+def _files(folder: str | Path) -> dict[Path, bytes]:
+    """The contents of the files of a configuration, by their places in it."""
+    paths = sorted(path for ending in _ENDINGS for path in Path(folder).rglob(f"*{ending}"))
+    return {path.relative_to(folder): path.read_bytes() for path in paths}
+
+
+def _digest(files: Mapping[Path, bytes]) -> str:
+    """What a copy of a configuration is called."""
+    content = b"".join(f"{path} {len(text)}\n".encode() + text for path, text in files.items())
+    return sha256(content).hexdigest()[:16]

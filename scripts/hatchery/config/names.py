@@ -8,18 +8,18 @@ import unicodedata
 from collections.abc import Collection
 from pathlib import Path
 
-from hatchery.settings.fields import NAME, NAME_IN_WORDS
+from hatchery.settings.fields import LONGEST_NAME, NAME, NAME_IN_WORDS
 
 
 def is_name(name: str) -> bool:
     """Whether a block or a raw input may be called so."""
-    return re.fullmatch(NAME, name) is not None
+    return re.fullmatch(NAME, name) is not None and len(name) <= LONGEST_NAME
 
 
 def allowed_name(name: str) -> str:
     """The name nearest to `name` that is allowed: `größe v2` becomes `grosse_v2`."""
     plain = unicodedata.normalize("NFKD", name.replace("ß", "ss")).encode("ascii", "ignore").decode()
-    return re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_") or "my_name"
+    return re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_")[:LONGEST_NAME] or "my_name"
 
 
 def misnamed_file(folder: Path, name: str, taken: Collection[str] = ()) -> str | None:

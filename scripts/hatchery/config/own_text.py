@@ -1,12 +1,18 @@
-"""What can be told about text of one's own before anything is read: whether it gives a development split at all."""
+"""What can be told about text of one's own before anything is read, by the names and sizes of what lies at its path.
+
+There may be nothing that a reader of text takes, or too little for a development split.
+"""
 
 import os
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.config.blocks import Blocks
-from hatchery.errors import ConfigError, HatcheryError
+from hatchery.errors import ConfigError, SourceError
+from hatchery.settings.problems import Problems
+from hatchery.sources.archives import archive_suffix
 from hatchery.storage.archive_members import is_hidden
 from hatchery.storage.raw_source import RawSource
 from hatchery.typed import build
@@ -16,6 +22,35 @@ if TYPE_CHECKING:
 
 # Of a folder with more files than this, several are read.
 _FILES_SEEN = 50
+_TURN_INTO_TEXT = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub")
+
+
+def check_files(corpus: Mapping[str, Any], where: str, blocks: Blocks) -> None:
+    """Raise ConfigError for a source of plain text at whose path no file is one that its reader takes."""
+    problems = Problems()
+    for index, source in enumerate(corpus["sources"]):
+        found = source_at(blocks.config["data"][source["data"]]["path"]) if "data" in source else None
+        if found is None or not found.files or source["reader"] != "plain_text":
+            continue
+        # Readers take half a second to import, and most configurations need none of them.
+        from hatchery.corpora.plain_text import files
+        from hatchery.corpora.settings import PlainTextOptions
+
+        try:
+            files(found, build(PlainTextOptions, source["options"]))
+        except SourceError as error:
+            problems.add(f"{where}: sources.{index}: data.{source['data']}.path: {error}{_remedy(found)}")
+    problems.raise_any()
+
+
+def _remedy(found: RawSource) -> str:
+    """What to do where texts lie in files of other kinds."""
+    names = [str(found.root), *found.files]
+    if any(name.endswith(_TURN_INTO_TEXT) for name in names):
+        return ", or save documents as plain text (.txt)"
+    if any(archive_suffix(name) for name in found.files):
+        return ", or unpack the archive, or give its own path"
+    return ""
 
 
 def check_own_text(blocks: Blocks, corpus: str) -> None:
@@ -42,14 +77,14 @@ def _split_problem(blocks: Blocks, corpus: str) -> str | None:
     if (split["development_fraction"] == 0 if wanted is None else wanted < 1) or "data" not in source:
         return None
     path = blocks.config["data"][source["data"]]["path"]
-    found = None if path is None else _raw_source(Path(path))
+    found = source_at(path)
     if found is None:
         return None
     try:
         options = build(PlainTextOptions, source["options"])
         names = files(found, options)
-    except HatcheryError:
-        # Said in full by the stage that reads.
+    except SourceError:
+        # Told with the corpus, or by the stage that reads.
         return None
     if len(names) != 1 or not _is_one_document(found, names[0], options):
         return None
@@ -62,15 +97,23 @@ def _split_problem(blocks: Blocks, corpus: str) -> str | None:
 
 def _is_one_document(source: RawSource, name: str, options: "PlainTextOptions") -> bool:
     from hatchery.corpora.cutting import SHORTEST
-    from hatchery.corpora.plain_text import is_cut
+    from hatchery.corpora.packed_files import uncompressed_suffix
+    from hatchery.corpora.plain_text import format_of, is_cut
 
-    if not name.endswith(".txt") or options.format not in (None, "text") or options.lines_per_document is not None:
+    try:
+        is_text = format_of(name, options) == "text" and uncompressed_suffix(name) == Path(name).suffix
+    except ConfigError:
+        return False
+    if not is_text or options.lines_per_document is not None:
         return False
     return not is_cut(source, name, options, 1) or source.size(name) <= SHORTEST
 
 
-def _raw_source(path: Path) -> RawSource | None:
+def source_at(place: str | None) -> RawSource | None:
     """The names and sizes at a path as a source without checksums; None where they cannot be told at once."""
+    if place is None:
+        return None
+    path = Path(place)
     try:
         sizes = _sizes(path)
     except (OSError, zipfile.BadZipFile):
@@ -95,6 +138,9 @@ def _sizes(path: Path) -> dict[str, int] | None:
                 return None
         return found
     if not path.is_file():
+        return None
+    if archive_suffix(path.name) and not zipfile.is_zipfile(path):
+        # Unpacked, or told to be damaged, when it is registered.
         return None
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hatchery.config.blocks import Blocks
 from hatchery.errors import ConfigError
-from hatchery.settings.problems import nearest
+from hatchery.settings.problems import offered
 from hatchery.storage.records import read_rows
 
 LAYOUTS = "paper_tables"
@@ -65,10 +65,7 @@ def check_published_rows(experiment: Mapping[str, Any], where: str, blocks: Bloc
     kind = "run or baseline" if experiment["baselines"] else "run"
     for model in (experiment["published"] or {"rows": {}})["rows"]:
         if model not in known:
-            raise ConfigError(
-                f"{where}: published.rows: got {model!r}, no such {kind}; there are: {', '.join(known)}"
-                f"{nearest(model, known)}"
-            )
+            raise ConfigError(f"{where}: published.rows: got {model!r}, no such {kind}{offered(model, known)}")
 
 
 def paper_tables(blocks: Blocks, experiment: str) -> dict[str, Any] | None:

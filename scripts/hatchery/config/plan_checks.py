@@ -1,20 +1,19 @@
 """Everything that is known to be wrong with a plan before its first job, all at once.
 
-Starting from what is asked for, every block that it leads to is checked, and the first rows of every task whose data
-lies here. A broken block does not keep the others from being looked at.
+Starting from what is asked for, every block that it leads to is checked, and the files of every suite and task whose
+data lies here. A broken block does not keep the others from being looked at.
 """
 
 from collections.abc import Iterable
 from typing import Any
 
-from hatchery.config.block_bodies import task_body
-from hatchery.config.kinds import FILES
+from hatchery.config.block_bodies import suite_body, task_body
+from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.config.project import Project
 from hatchery.config.raw_inputs import usable_path
 from hatchery.settings.fields import DATA
 from hatchery.settings.problems import Problems
 from hatchery.settings.walk import references
-from hatchery.typed import build
 
 Asked = tuple[str, str]
 """Kind and name of a block."""
@@ -28,8 +27,8 @@ def collect_problems(project: Project, asked: Iterable[Asked], problems: Problem
         block = _block(project, kind, name, problems)
         if block is None:
             continue
-        if kind == "task":
-            _check_first_rows(project, name, block, problems)
+        if kind in _BODIES:
+            _check_first_rows(project, kind, name, block, problems)
         for named in references(FILES[kind], block):
             other = (named.kind, named.name)
             if named.kind == DATA or named.inherited or other in seen:
@@ -51,16 +50,17 @@ def _block(project: Project, kind: str, name: str, problems: Problems) -> dict[s
     return None
 
 
-def _check_first_rows(project: Project, name: str, block: dict[str, Any], problems: Problems) -> None:
+_BODIES = {"suite": suite_body, "task": task_body}
+
+
+def _check_first_rows(project: Project, kind: str, name: str, block: dict[str, Any], problems: Problems) -> None:
     root = usable_path(project, block["data"]) if "data" in block else None
     if root is None:
         return
     # Reading rows takes long to import, and many experiments have no task of this machine's data.
-    from hatchery.evaluation.tasks.first_rows import first_rows_problem
-    from hatchery.evaluation.tasks.settings import TaskSettings
+    from hatchery.evaluation.first_rows import first_problem
 
-    file = project.folder / "tasks" / f"{name}.yaml"
-    with problems.collecting(str(file)):
-        problem = first_rows_problem(build(TaskSettings, task_body(name, block)), root)
-        if problem is not None:
-            problems.add(f"{file}: {problem}")
+    file = project.folder / FOLDERS[kind] / f"{name}.yaml"
+    problem = first_problem(kind, _BODIES[kind](name, block), root)
+    if problem is not None:
+        problems.add("\n".join(f"{file}: {line}" for line in problem.splitlines()))

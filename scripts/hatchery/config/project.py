@@ -19,11 +19,11 @@ from hatchery.config.paper_tables import with_rows_by_name
 from hatchery.config.protocols import resolve_protocol
 from hatchery.config.reserved import RESERVED
 from hatchery.config.study_file import check_study, with_analyses
-from hatchery.config.sweeps import WrittenOut, refuse_sweeps, write_out
+from hatchery.config.sweeps import WrittenOut, refuse_sweeps, text_of, write_out
 from hatchery.errors import ConfigError
 from hatchery.modeling.families import DEFAULT_FAMILY
 from hatchery.settings.fields import DATA
-from hatchery.settings.problems import Problems, nearest
+from hatchery.settings.problems import Problems, offered
 from hatchery.settings.walk import Named, references
 from hatchery.storage.roots import expanded
 from hatchery.storage.yaml_files import read_yaml
@@ -94,7 +94,7 @@ class Project:
             return self.written_experiment(name)
         self.require(kind, name, str(self.folder / FOLDERS[kind]))
         path = self.folder / FOLDERS[kind] / f"{name}.yaml"
-        raw = self._with_base(kind, name) if kind == "task" else read_yaml(path)
+        raw = self._with_base(kind, name) if kind in ("task", "study") else read_yaml(path)
         refuse_sweeps(raw, str(path))
         if kind == "study":
             return with_analyses(raw, str(path))
@@ -128,6 +128,25 @@ class Project:
         self.written_experiment(experiment)
         return self._written[experiment].bases
 
+    def swept_values(self, experiment: str) -> dict[str, dict[str, Any]]:
+        """The runs that sweeps or a grid made: `line`, what they have in common, and the swept `values` by key.
+
+        What a grid makes has its size for a value, which its name does not tell.
+        """
+        self.written_experiment(experiment)
+        written, grid = self._written[experiment], self._grids[experiment]
+        found: dict[str, dict[str, Any]] = {}
+        for run in self._experiments[experiment]["runs"]:
+            base = written.bases.get(run, run)
+            line = " ".join(filter(None, [grid.sets[base], grid.variants[base]])) if base in grid.sets else base
+            values = {
+                key: value if isinstance(value, int | float) and not isinstance(value, bool) else text_of(value)
+                for key, value in written.values.get(run, {}).items()
+            }
+            if base in grid.sets or values:
+                found[run] = {"line": line, "sized": base in grid.sets, "values": values}
+        return found
+
     def sets(self, experiment: str) -> dict[str, str]:
         """The set of each run that a grid made: `set_1`. Runs that were made without a grid are in none."""
         self.written_experiment(experiment)
@@ -140,8 +159,9 @@ class Project:
         return {f"{part}/{run}": name for part in experiments for run, name in self.sets(part).items()}
 
     def _with_base(self, kind: str, name: str, below: tuple[str, ...] = ()) -> dict[str, Any]:
-        """The keys of a task or an experiment laid over those of its base, not validated.
+        """The keys of a task, a study or an experiment laid over those of its base, not validated.
 
+        A key that is null in a file is not taken from its base.
         Raises ConfigError for a circle of bases.
         """
         path = self.folder / FOLDERS[kind] / f"{name}.yaml"
@@ -154,10 +174,11 @@ class Project:
             raise ConfigError(f"{path}: base: got {base!r}, whose own base leads back to {name!r}")
         inherited = self._with_base(kind, base, (*below, name))
         # Of these, a file has one.
-        for choice in _CHOICES[kind]:
+        for choice in _CHOICES.get(kind, []):
             if raw.keys() & choice:
                 inherited = {key: value for key, value in inherited.items() if key not in choice - raw.keys()}
-        return merged(inherited, raw)
+        kept = {key: value for key, value in inherited.items() if raw.get(key, value) is not None}
+        return merged(kept, {key: value for key, value in raw.items() if value is not None})
 
     def protocol_of(self, experiment: str, task: str) -> dict[str, Any]:
         """How an experiment fine-tunes on a task, with defaults; see `resolve_protocol`."""
@@ -235,9 +256,7 @@ class Project:
         """The run and seed called `name`. Raises ConfigError with the nearest match when there is none such."""
         known = self._seeded_runs(experiment)
         if name not in known:
-            raise ConfigError(
-                f"experiment {experiment!r} has no model {name!r}; there are: {', '.join(known)}{nearest(name, known)}"
-            )
+            raise ConfigError(f"experiment {experiment!r} has no model {name!r}{offered(name, known)}")
         return known[name]
 
     def require(self, kind: str, name: str, where: str) -> None:
@@ -246,12 +265,12 @@ class Project:
         if name not in known:
             if wrong := misnamed_file(self.folder / FOLDERS[kind], name, known):
                 raise ConfigError(wrong)
-            allowed = ", ".join(known) or "none"
             if kind == "experiment" and self.is_study(name):
+                allowed = ", ".join(known) or "none"
                 raise ConfigError(f"{where}: got {name!r}, which is a study; expected one of the experiments {allowed}")
             # Where an experiment can stand, people may mean a study.
-            meant = [*known, *(self._studies if kind == "experiment" else ())]
-            raise ConfigError(f"{where}: got {name!r}, no such {kind}; there are: {allowed}{nearest(name, meant)}")
+            also = self._studies if kind == "experiment" else ()
+            raise ConfigError(f"{where}: got {name!r}, no such {kind}{offered(name, known, also=also)}")
 
     def _check(self, kind: str, name: str, block: dict[str, Any], where: str) -> None:
         if kind in ("experiment", "study"):
@@ -286,6 +305,6 @@ class Project:
         known = self.config["data"]
         if named.name not in known:
             raise ConfigError(
-                f"{where}: got {named.name!r}, not under `data` in {self.folder / 'config.yaml'}; "
-                f"there are: {', '.join(sorted(known)) or 'none'}{nearest(named.name, known)}"
+                f"{where}: got {named.name!r}, not under `data` in {self.folder / 'config.yaml'}"
+                f"{offered(named.name, sorted(known))}"
             )

@@ -7,7 +7,8 @@ target needs, so the question is asked with the jobs that it has planned.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from hatchery.config.block_bodies import without
+from hatchery.config.block_bodies import suite_body, task_body, without
+from hatchery.config.kinds import FOLDERS
 from hatchery.config.project import Project, corpus_kind
 from hatchery.sources.presence import path_problem, source_problem
 from hatchery.sources.settings import source_settings
@@ -42,6 +43,22 @@ def about(project: Project, source: str) -> dict[str, str]:
     if source.startswith("embedded_"):
         return dict(_GENERATED)
     return {key: project.config["data"][source][key] for key in KEYS}
+
+
+def readings(project: Project, source: str) -> dict[str, dict[str, Any]]:
+    """The suites and tasks that the experiments at hand read from the raw input `source`, by their files."""
+    found = {}
+    for experiment in project.loaded("experiment"):
+        block = project.experiment(experiment)
+        tasks = list(block["finetuning"]["tasks"])
+        tasks += [other for task in tasks for other in project.block("task", task)["transfer_tasks"]]
+        for kind, body, names in (("suite", suite_body, block["minimal_pairs"]), ("task", task_body, tasks)):
+            for name in names:
+                chosen = project.block(kind, name)
+                if chosen.get("data") == source:
+                    file = str(project.folder / FOLDERS[kind] / f"{name}.yaml")
+                    found[file] = {"kind": kind, "settings": body(name, chosen)}
+    return found
 
 
 def _terms(project: Project, block: Mapping[str, Any]) -> dict[str, str]:

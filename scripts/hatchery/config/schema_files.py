@@ -3,11 +3,7 @@
 They are written from the classes, and nothing validates with them: `hatchery.typed` does that with the same classes.
 """
 
-import ast
 import inspect
-import textwrap
-from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +14,7 @@ from hatchery.analysis.analyses.names import analysis_names
 from hatchery.analysis.analyses.registry import analysis_called
 from hatchery.config.kinds import FILES, FOLDERS
 from hatchery.settings.fields import ABSENT
+from hatchery.settings.walk import sentences
 from hatchery.typed import adapter
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "workflow" / "schemas"
@@ -56,19 +53,6 @@ def _described(result: dict[str, Any], cls: Any, partial: bool) -> dict[str, Any
     return result
 
 
-@cache
-def sentences(cls: type) -> dict[str, str]:
-    """What stands below each field of a class of settings, those that it inherits included."""
-    found: dict[str, str] = {}
-    for base in reversed(cls.__mro__[:-1]):
-        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined]
-        for field, below in pairwise(body):
-            is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
-                found[field.target.id] = inspect.cleandoc(str(below.value.value)).replace("\n", " ")
-    return found
-
-
 def json_schema(cls: Any, title: str) -> dict[str, Any]:
     """The JSON Schema of a class of settings."""
     made = adapter(cls).json_schema(schema_generator=_Generator)
@@ -85,7 +69,8 @@ def _for_editors(rules: Any) -> Any:
     if not isinstance(rules, dict):
         return rules
     rules = {key: _for_editors(value) for key, value in rules.items() if key != "title" or isinstance(value, dict)}
-    if "discriminator" in rules:
+    if any("$ref" in choice for choice in rules.get("oneOf", ())):
+        # A value that leaves out the key by which classes are chosen may fit several.
         rules = {"anyOf" if key == "oneOf" else key: value for key, value in rules.items() if key != "discriminator"}
     choices = rules.get("anyOf", [])
     if len(choices) == 2 and choices[1] == {"type": "null"} and "type" in choices[0]:
@@ -115,12 +100,17 @@ class _Dumper(yaml.SafeDumper):
 
 def schema_texts() -> dict[Path, str]:
     """The schema files for editors, by their paths, as they have to be."""
+    return {SCHEMAS / f"{kind}.schema.yaml": as_yaml(schema) for kind, schema in file_schemas().items()}
+
+
+def file_schemas() -> dict[str, dict[str, Any]]:
+    """The schema of every kind of file."""
     titles = {kind: f"config/{folder}/<name>.yaml" for kind, folder in FOLDERS.items()}
     titles["config"] = "config/config.yaml"
     made = {kind: json_schema(FILES[kind], titles[kind]) for kind in FILES}
     entries = made["study"]["properties"]["analyses"]["patternProperties"]
     entries |= dict.fromkeys(entries, _analyses(made["study"]))
-    return {SCHEMAS / f"{kind}.schema.yaml": as_yaml(schema) for kind, schema in made.items()}
+    return made
 
 
 def _analyses(study: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from hatchery.errors import ConfigError
 from hatchery.rendering.style import Style
 from hatchery.settings.base import Settings
 from hatchery.settings.fields import BlockName, Reference, Unique
-from hatchery.settings.problems import Problems, nearest
+from hatchery.settings.problems import Problems, nearest, offered
 from hatchery.settings.walk import Named, references
 from hatchery.typed import validated
 
@@ -25,6 +25,8 @@ PUBLISHED = "published"
 class StudyFile(Settings):
     """Several experiments read together; `results/<name>/summary.csv` exists because the file exists."""
 
+    base: Annotated[str, Reference("study", inherited=True)] | None = None
+    """A study whose keys, analyses included, are the defaults of this one; only what differs is stated."""
     description: str = ""
     """What it is, for people."""
     experiments: Annotated[tuple[Annotated[str, Reference("experiment")], ...], MinLen(1), Unique()]
@@ -57,8 +59,15 @@ def with_analyses(document: Mapping[str, Any], where: str) -> dict[str, Any]:
 def check_study(study: Mapping[str, Any], shown: Study, where: str, blocks: Blocks) -> None:
     """Raise ConfigError for an analysis that does not fit the study, whose runs `shown` has, or other files."""
     problems = Problems()
+    translates = any(blocks.block("experiment", part)["translation"]["tests"] for part in study["experiments"])
     for name, entry in study["analyses"].items():
         place = f"{where}: analyses.{name}"
+        if analysis_called(entry["analysis"]).of_translations and not translates:
+            problems.add(
+                f"{place}: {entry['analysis']} compares translations, but no experiment of this study has "
+                "translation.tests; leave it out"
+            )
+            continue
         with problems.collecting(place):
             settings = settings_of(entry["analysis"], entry)
             analysis_called(entry["analysis"]).check(settings, shown)
@@ -74,10 +83,7 @@ def study_entry(blocks: Blocks, study: str, name: str) -> dict[str, Any]:
     """An entry of a study's analyses. Raises ConfigError with the nearest match where there is none such."""
     entries: dict[str, dict[str, Any]] = blocks.block("study", study)["analyses"]
     if name not in entries:
-        raise ConfigError(
-            f"the study {study!r} has no analysis {name!r}; there are: {', '.join(entries) or 'none'}"
-            f"{nearest(name, entries)}"
-        )
+        raise ConfigError(f"the study {study!r} has no analysis {name!r}{offered(name, entries)}")
     return entries[name]
 
 
@@ -94,10 +100,7 @@ def sweeps_read(entry: Mapping[str, Any]) -> list[str]:
 def _check_named(named: Named, where: str, experiments: Sequence[str], blocks: Blocks) -> None:
     blocks.require(named.kind, named.name, where)
     if named.kind == "experiment" and named.name not in experiments:
-        raise ConfigError(
-            f"{where}: got {named.name!r}, no experiment of this study; there are: {', '.join(experiments)}"
-            f"{nearest(named.name, experiments)}"
-        )
+        raise ConfigError(f"{where}: got {named.name!r}, no experiment of this study{offered(named.name, experiments)}")
 
 
 def _check_published(tables: list[str], where: str, blocks: Blocks) -> None:

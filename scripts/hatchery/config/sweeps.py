@@ -47,6 +47,8 @@ class WrittenOut:
     # The run in the file that each such run comes from, and the keys that the experiment's own sweeps stand at.
     bases: dict[str, str] = field(default_factory=dict)
     shared: set[str] = field(default_factory=set)
+    # The values of each such run by what its label calls their keys.
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def as_in_the_file(self, message: str) -> str:
         """The lines of an error with the places where the file has them, each once."""
@@ -197,7 +199,7 @@ def _add_run(
     result: WrittenOut, base: str, run: Any, sweeps: Sequence[Sweep], chosen: Sequence[Any], where: str
 ) -> None:
     changed = copy.deepcopy(run)
-    name, label = base, base
+    name, label, values = base, base, dict[str, Any]()
     for sweep, value in zip(sweeps, chosen, strict=True):
         # `pretraining:` without anything is null.
         if changed.get(sweep.scope) is None:
@@ -206,12 +208,13 @@ def _add_run(
         key = _shortest(sweep, sweeps)
         name = f"{name}_{slug('_'.join(key))}_{slug(text_of(value))}"
         label = f"{label}, {'.'.join(key)} {text_of(value)}"
+        values[".".join(key)] = value
     if sweeps:
         if name in result.document["runs"]:
             raise ConfigError(
                 f"{where}: runs.{base}: two runs of the sweeps would be called {name!r}; {_rename(base, sweeps)}"
             )
-        result.labels[name], result.bases[name] = label, base
+        result.labels[name], result.bases[name], result.values[name] = label, base, values
     result.document["runs"][name] = changed
 
 

@@ -8,6 +8,7 @@ from annotated_types import MinLen
 
 from hatchery.corpora.sequence_settings import SequenceGroup, SequenceKeys
 from hatchery.corpora.settings import (
+    ENGLISH,
     BabylmOptions,
     BncOptions,
     ConversionKeys,
@@ -44,7 +45,7 @@ Language = Annotated[str, Text("^[a-z]{2,3}$", "a code of two or three letters a
 class SourceKeys(Settings):
     """A raw source of a corpus."""
 
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data",), ("embedded",))
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("data",): "data: my_text", ("embedded",): "embedded: text"}
 
     name: BlockName
     """Appears in the documents and the statistics."""
@@ -113,7 +114,10 @@ CorpusSource = Annotated[
 class Sample(SampleKeys):
     """Documents of another corpus, drawn at random until their characters are enough."""
 
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("size_of",), ("characters",))
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
+        ("size_of",): "size_of: bnc",
+        ("characters",): "characters: 1000000",
+    }
 
     corpus: CorpusName
     """The corpus that is drawn from."""
@@ -145,12 +149,17 @@ class Sequences(SequenceKeys):
 class CorpusFile(ConversionKeys):
     """Raw sources that become documents, their readers, and how documents are split."""
 
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("sources",), ("sample",), ("sequences",))
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
+        ("sources",): "sources: [{name: letters, data: my_text, reader: plain_text}]",
+        ("sample",): "sample: {corpus: bnc, characters: 1000000}",
+        ("sequences",): "sequences: {groups: [...]}",
+    }
 
     description: str = ""
     """What it is, for people."""
-    languages: Annotated[tuple[Language, ...], MinLen(1), Unique()] = ("en",)
-    """Languages of the text, as two- or three-letter codes (ISO 639); exported models name them."""
+    languages: Annotated[tuple[Language, ...], Unique()] = ()
+    """Languages of the text, as two- or three-letter codes (ISO 639); exported models name them, and paragraphs of text
+    of one's own are cut into sentences where they say en alone. Empty where nobody said them."""
     sources: Annotated[tuple[CorpusSource, ...], MinLen(1)] = ABSENT
     """Raw sources, each with its reader."""
     sample: Sample = ABSENT
@@ -163,15 +172,27 @@ class CorpusFile(ConversionKeys):
     """A tokenizer whose subwords the corpus's card counts too; null counts words only."""
 
     def __post_init__(self) -> None:
-        if self.sources is not ABSENT:
-            refuse_repeated_names(self.sources)
+        if self.sources is ABSENT:
+            return
+        refuse_repeated_names(self.sources)
+        for index, source in enumerate(self.sources):
+            language = source.options.punkt_language if isinstance(source, PlainTextSource) else None
+            if self.sentence_model is None and language not in (None, ENGLISH):
+                raise RefusedError(
+                    f"sources.{index}.options.sentences",
+                    f"got 'punkt:{language}', but only the model of English comes with Hatchery; set "
+                    "`sentence_model: nltk_punkt`, which has many languages, or `sentences: none`",
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyFile(VocabularySettings):
     """Words that reduced-vocabulary text may consist of, from child-directed transcripts or from a released list."""
 
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data",), ("embedded",))
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
+        ("data",): "data: my_transcripts",
+        ("embedded",): "embedded: childes",
+    }
 
     description: str = ""
     """What it is, for people."""
@@ -191,7 +212,11 @@ class SelectionFile(SelectionKeys):
     """Sentences or spans of raw texts, or of another corpus's documents, that lie within a vocabulary, or windows drawn
     without regard to it."""
 
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "options"), ("embedded", "options"), ("corpus",))
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
+        ("data", "options"): "data: my_text, options: {format: text}",
+        ("embedded", "options"): "embedded: c4, options: {format: by_suffix}",
+        ("corpus",): "corpus: my_text",
+    }
 
     description: str = ""
     """What it is, for people."""
@@ -222,7 +247,11 @@ class SelectionFile(SelectionKeys):
 class TokenizerFile(TokenizerSettings):
     """How a tokenizer is trained and on which corpus."""
 
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("corpus", "kind"), ("corpora", "kind"), ("path",))
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
+        ("corpus", "kind"): "corpus: my_text, kind: wordpiece",
+        ("corpora", "kind"): "corpora: [german, english], kind: bpe",
+        ("path",): "path: ~/model/tokenizer.json",
+    }
 
     kind: TokenizerKind = ABSENT
     """WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE (reduced-vocabulary study), BPE of

@@ -1,8 +1,8 @@
 """The body of a written BNC text: divisions, paragraphs, quotes, lists, verse and plays.
 
-Source: LTG-BERT's reference, section 1.5. Each element has one method; an element that the rules do not know at its
-place ends the reading with an error that names it and its line. What is mended in the corrected reading stands in
-`bnc_xml` and beside the rule.
+Source: docs/papers/ltg-bert.md, "Elements of the BNC". Each element has one method; an element that the rules do not
+know at its place ends the reading with an error that names it and its line. What is mended in the corrected reading
+stands in `bnc_xml` and beside the rule.
 """
 
 from lxml import etree
@@ -29,9 +29,13 @@ class WrittenBody:
                 self._block(child, "", "", "")
 
     def _division(self, division: etree._Element, prefix: str, suffix: str, parent: str) -> None:
-        own = division.get("n", "")
-        number = f"{parent}.{own}" if parent and own else own or parent
-        self._page.division_heading(division, number if own else "")
+        own = division.get("n")
+        if self._page.corrected:
+            own = own or None
+        number = parent if own is None else f"{parent}.{own}" if parent else own
+        # As published, what stands around a division (the mark of an item, quotation marks) stands around its heading.
+        around = ("", "") if self._page.corrected else (prefix, suffix)
+        self._page.division_heading(division, "" if own is None else number, *around)
         for child in children_after_name(division):
             self._block(child, prefix, suffix, number)
 
@@ -99,7 +103,7 @@ class WrittenBody:
 
     def _item(self, item: etree._Element, label: etree._Element | None, prefix: str, suffix: str, number: str) -> None:
         name = "" if label is None else self._page.name(label)
-        mark = f"- {name} " if label is not None and (name or not self._page.corrected) else "- "
+        mark = f"- {name} " if name else "- "
         start = len(self._page.blocks)
         if self._page.corrected:
             self._paragraph(item, prefix, suffix, number)

@@ -1,7 +1,7 @@
 """Title and speakers of a BNC text, read from its header.
 
-Source: LTG-BERT's reference, sections 1.2 and 1.3. Speakers without a name get a first name drawn from a list of our
-own (the published one is missing), seeded by the text, so the result does not depend on the order of files.
+Source: docs/papers/ltg-bert.md, "Conversion of the BNC". Speakers without a name get a first name drawn from a list of
+our own (the published one is missing), seeded by the text, so the result does not depend on the order of files.
 """
 
 import random

@@ -1,7 +1,7 @@
 """The Markdown page that a BNC text becomes: blocks of cleaned sentences, headings, and what was left out.
 
-Source: LTG-BERT's reference, sections 1.4 and 1.5. A block is prefix, sentences (one per line) and suffix; the prefix
-stands once, on the first line. What is left out although it holds words is counted, never silently lost.
+Source: docs/papers/ltg-bert.md, "Elements of the BNC". A block is prefix, sentences (one per line) and suffix; the
+prefix stands once, on the first line. What is left out although it holds words is counted, never silently lost.
 """
 
 import re
@@ -81,10 +81,10 @@ class Page:
         name = name.rstrip(" :")
         return f"{name}: " if name else ""
 
-    def heading(self, level: int, name: str) -> None:
+    def heading(self, level: int, name: str, prefix: str = "", suffix: str = "") -> None:
         """A heading line with `level` hash signs. Mended: none where there is no name."""
         if name or not self.corrected:
-            self.blocks.append(f"{'#' * level} {name}")
+            self.blocks.append(f"{prefix}{'#' * level} {name}{suffix}")
 
     def block(self, sentences: Sequence[str], prefix: str, suffix: str, keep: Callable[[str], bool] = bool) -> bool:
         """Add the sentences, cleaned together, as one block if `keep` holds; returns whether it did."""
@@ -98,14 +98,14 @@ class Page:
         if words := characters(element, " ").strip():
             self._rejections.count(reason or f"element <{element.tag}> left out", sample=words)
 
-    def division_heading(self, division: etree._Element, number: str) -> None:
+    def division_heading(self, division: etree._Element, number: str, prefix: str = "", suffix: str = "") -> None:
         """The heading of a `div`: the text of its head or caption in first place, else its type and `number`."""
         if len(division) and (division[0].tag == "head" or is_caption(division[0])):
             name = self.name(division[0])
         else:
             kind = division.get("type", "")
             name = f"{kind[:1].upper()}{kind[1:]} {number}".strip()
-        self.heading(_level(division) + 1, name)
+        self.heading(_level(division) + 1, name, prefix, suffix)
 
     def text(self) -> str:
         """The blocks so far, every line stripped, a blank line behind every block."""

@@ -1,9 +1,9 @@
 """The body of a spoken BNC text: divisions and turns with the names of their speakers.
 
-Source: LTG-BERT's reference, section 1.5. Pauses, noises and what could not be heard outside sentences leave no trace;
-a turn is kept when it has a letter or digit after cleaning, and the letters of `[UNK]` count. The published converter
-stops with an error at a `<head>`; both readings name the division by one in first place as in written texts, and after
-that `as_published` leaves it out, as in written texts, and `corrected` keeps it.
+Source: docs/papers/ltg-bert.md, "Elements of the BNC". Pauses, noises and what could not be heard outside sentences
+leave no trace; a turn is kept when it has a letter or digit after cleaning, and the letters of `[UNK]` count. The
+published converter stops with an error at a `<head>`; both readings name the division by one in first place as in
+written texts, and after that `as_published` leaves it out, as in written texts, and `corrected` keeps it.
 """
 
 from lxml import etree

@@ -1,8 +1,8 @@
 """The BNC XML Edition: one document per text, as Markdown with a title, headings and named speakers.
 
-Source: LTG-BERT's reference, section 1 (the converter of Samuel et al. 2023). `as_published` gives that converter's
-bytes, as far as the golden texts and the reference show; what we only concluded from its rules is marked "inferred".
-`corrected` keeps the rules and mends what they damage:
+Source: LTG-BERT, Section 3.1, and its converter (docs/papers/ltg-bert.md, "Conversion of the BNC"). `as_published`
+gives that converter's bytes, as far as the golden texts and that page show; what we only concluded from its rules
+is marked "inferred". `corrected` keeps the rules and mends what they damage:
 
 - titles: without a full stop emptied, with one cut; an empty one is a `#` that no later stage takes for an article
 - second heads, heads of poems, a caption that begins the text: lost; now paragraphs
@@ -13,6 +13,7 @@ bytes, as far as the golden texts and the reference show; what we only concluded
 - `Tom' s`, `and' tis`, `U. S. A.`, `... .`, `... ?`, contractions before comma and stop
 - entities cut at their semicolon (`caf&eacute; s`)
 - line breaks inside a word, which end the sentence (inferred)
+- `'##### Chapter'`: the heading of a division inside an item, quote or speech has their marks around it
 
 In both readings unnamed speakers get names drawn by the text's id (published: one generator over all files, in the
 order of the file system), a `<head>` of a spoken text is read on (the published converter stops there with an error),

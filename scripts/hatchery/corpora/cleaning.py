@@ -1,8 +1,8 @@
 """Repair of whitespace, contractions and quotes in text whose words were written apart, as corpora often store it.
 
-Source: LTG-BERT's reference section 1.6 (the BNC converter) and ELC-BERT's section 1.5 (the BabyLM revision). The rules
-of both are the same but for the spots that `CleaningRules` names, and so is what we mend. Each function works on one
-line or on a block of lines.
+Source: docs/papers/ltg-bert.md, "Cleaning of text" (the BNC converter), and docs/papers/elc-bert.md, "Cleaning of text"
+(the BabyLM revision). The rules of both are the same but for the spots that `CleaningRules` names, and so is what we
+mend. Each function works on one line or on a block of lines.
 """
 
 import re
@@ -81,14 +81,15 @@ def collapse_spaces(text: str) -> str:
 
 
 def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
-    """Rules 1-10 of the whitespace repair (LTG-BERT section 1.6 a).
+    """Rules 1-10 of the whitespace repair (docs/papers/ltg-bert.md, "Cleaning of text").
 
     The published procedure scans from right to left, edits in place and never looks at a space again that it has
     inserted. What it decides at a place depends on the text as it was, but for a space that it deletes and inserts
     again behind full stops. So one pass for each kind of edit does the same. Inserted spaces are tabs until the end,
     which tells them from those of the text; after the collapse there are no others.
     """
-    text = collapse_spaces(text).strip()
+    # Line breaks at the ends stay for now: behind one, a contraction or three full stops are not at an end of the text.
+    text = collapse_spaces(text).strip(" ")
     whole = rules.whole_abbreviations
 
     def spaced(match: re.Match[str]) -> str:
@@ -142,7 +143,8 @@ def join_contractions(text: str, ends: str = " ") -> str:
 
 
 def repair_quotes(text: str) -> str:
-    """Spaces around ASCII double quotes, taken alternately as opening and closing (section 1.6 c).
+    """Spaces around ASCII double quotes, taken alternately as opening and closing (docs/papers/ltg-bert.md, "Cleaning
+    of text").
 
     Text with an odd number of quotes, or with two quotes side by side, is returned as it is; so is text that would
     need more than two changes and more than two thirds of its quotes, because then the pairing is probably wrong.

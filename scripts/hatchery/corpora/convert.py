@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hatchery.corpora.corpus_writer import CorpusWriter
-from hatchery.corpora.document_parts import FileGroup, file_groups, rejections_of, write_documents
-from hatchery.corpora.documents import Rejections
+from hatchery.corpora.document_parts import FileGroup, file_groups, opened, rejections_of, write_documents
 from hatchery.corpora.registry import reader_and_options
 from hatchery.corpora.settings import ConvertSettings, SplitSettings
 from hatchery.corpora.splits import Splitter, splitter_of
@@ -56,11 +55,12 @@ def convert_corpus(
             settings.split,
             sentence_model,
             settings.sentence_reading,
+            settings.languages,
         )
     ]
     folder = run.folder / ".parts"
     parts = _read(groups, folder, workers)
-    _merge(settings, groups, parts, run)
+    _merge(settings, groups, parts, _skipped(settings, manifests), run)
     remove_parts(folder)
 
 
@@ -100,7 +100,23 @@ def _with_places(parts: Iterator[Part], groups: list[FileGroup]) -> Iterator[Par
         ) from error
 
 
-def _merge(settings: ConvertSettings, groups: list[FileGroup], parts: list[Part], run: StageRun) -> None:
+def _skipped(settings: ConvertSettings, manifests: Mapping[str, Path]) -> dict[str, Counter[str]]:
+    """How many files of each source nobody chose and nobody reads, by their ending."""
+    found = {}
+    for source in settings.sources:
+        reader, options = reader_and_options(source.reader, source.options, f"source {source.name!r}")
+        if reader.skipped is not None:
+            found[source.name] = reader.skipped(opened(manifests[source.name]), options)
+    return found
+
+
+def _merge(
+    settings: ConvertSettings,
+    groups: list[FileGroup],
+    parts: list[Part],
+    skipped: Mapping[str, Counter[str]],
+    run: StageRun,
+) -> None:
     splitter = _splitter(settings.split, parts)
     documents = sum(part.facts["documents"] for part in parts)
     with (
@@ -111,18 +127,24 @@ def _merge(settings: ConvertSettings, groups: list[FileGroup], parts: list[Part]
         for group, part in zip(groups, parts, strict=True):
             found[group.name] += part.facts["documents"]
             corpus.rejections[group.name].merge(rejections_of(part.facts))
+            corpus.assumed[group.name].update(part.facts["assumed"])
             for row in read_rows(part.path):
                 corpus.write(row if row["split"] else {**row, "split": splitter(row["doc_id"])})
                 progress.update(1)
+        for name, endings in skipped.items():
+            for ending, number in endings.items():
+                corpus.rejections[name].count(f"file not read: {ending}", number)
         for name, rejections in corpus.rejections.items():
+            if corpus.assumed[name]:
+                progress.note(f"source {name!r}: read as (assumed.csv): {_most_frequent(corpus.assumed[name])}")
             if found[name] and rejections.counts:
-                progress.note(f"source {name!r}: left out (rejected.csv): {_most_frequent(rejections)}")
+                progress.note(f"source {name!r}: left out (rejected.csv): {_most_frequent(rejections.counts)}")
             if not found[name]:
                 reasons = ", ".join(f"{count} x {reason}" for reason, count in sorted(rejections.counts.items()))
                 raise CorpusError(f"source {name!r}: no document was found ({reasons or 'the files are empty'})")
 
 
-def _most_frequent(rejections: Rejections) -> str:
-    ordered = sorted(rejections.counts.items(), key=lambda item: (-item[1], item[0]))
+def _most_frequent(counts: Counter[str]) -> str:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     shown = [f"{count:,} x {reason}" for reason, count in ordered[:_REASONS_SHOWN]]
     return ", ".join([*shown, *(["..."] if len(ordered) > len(shown) else [])])

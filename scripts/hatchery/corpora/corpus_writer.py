@@ -1,7 +1,8 @@
 """The folder of a corpus: document shards per split, and the tables of what is in it and what was left out.
 
 Every stage that makes documents (conversion, sampling, grouping) writes through here, so all corpora look the same:
-`{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`.
+`{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`; where a reader decided something by
+itself, `assumed.csv` says what.
 """
 
 from collections import Counter
@@ -24,7 +25,8 @@ from hatchery.storage.manifests import StageRun
 from hatchery.storage.parquet import ShardWriter
 
 MEASURES = ("documents", "sentences", "words", "characters")
-_TABLES = ("statistics.csv", "rejected.csv", "samples.csv")
+ASSUMED = "assumed.csv"
+_TABLES = ("statistics.csv", "rejected.csv", "samples.csv", ASSUMED)
 # Offered to the choice of samples at once; choosing after every document would hash the chosen ones each time.
 _SAMPLED_AT_ONCE = 1000
 
@@ -54,6 +56,7 @@ class CorpusWriter:
             (source, split): Counter() for source in dict.fromkeys(sources) for split in SPLITS
         }
         self.rejections: dict[str, Rejections] = {source: Rejections() for source in dict.fromkeys(sources)}
+        self.assumed: dict[str, Counter[str]] = {source: Counter() for source in self.rejections}
         self._samples: dict[str, list[str]] = {source: [] for source in self.rejections}
         self._shards = {split: ShardWriter(run.folder, split, SCHEMA, documents_per_shard) for split in SPLITS}
         self._stack = ExitStack()
@@ -109,6 +112,9 @@ class CorpusWriter:
             for reason, number in sorted(rejections.counts.items())
         ]
         write_csv(self._run, "rejected.csv", ("source", "reason", "count"), reasons)
+        assumed = [(source, *item) for source, counts in self.assumed.items() for item in sorted(counts.items())]
+        if assumed:
+            write_csv(self._run, ASSUMED, ("source", "assumption", "count"), assumed)
         samples = [
             *(
                 (source, "accepted", "", text)

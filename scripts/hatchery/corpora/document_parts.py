@@ -18,7 +18,7 @@ from hatchery.corpora.documents import SCHEMA, ReaderContext, Rejections
 from hatchery.corpora.packed_files import unpacked_bytes
 from hatchery.corpora.registry import reader_and_options
 from hatchery.corpora.sentences import open_splitter
-from hatchery.corpora.settings import SplitSettings
+from hatchery.corpora.settings import ENGLISH, SplitSettings
 from hatchery.corpora.splits import draw, smallest
 from hatchery.errors import CorpusError
 from hatchery.progress import Progress
@@ -52,6 +52,8 @@ class FileGroup:
     split: SplitSettings
     count: int
     """How many files of the source are read."""
+    languages: tuple[str, ...] = ()
+    """Languages of the corpus, as far as it says them."""
     piece: Piece | None = None
     """The part of its one file that is read; None for whole files."""
 
@@ -84,6 +86,7 @@ class FileGroup:
             files,
             self.files_digest,
             model,
+            self.languages,
             [self.split.seed, self.split.development_documents, self.split.development_fraction > 0],
             None if self.piece is None else asdict(self.piece),
         ]
@@ -97,6 +100,7 @@ def file_groups(
     split: SplitSettings,
     sentence_model: Path | None = None,
     sentence_reading: ReadingName = "corrected",
+    languages: tuple[str, ...] = (),
 ) -> Iterator[FileGroup]:
     """The tasks of one source, in reading order. Raises SourceError when the reader finds no file in it."""
     source = opened(manifest)
@@ -113,6 +117,7 @@ def file_groups(
         sentence_reading=sentence_reading,
         split=split,
         count=len(names),
+        languages=languages,
     )
     files: list[str] = []
     size = 0
@@ -146,16 +151,18 @@ def _counted(pieces: Iterator[Piece], source: RawSource, file: str) -> Iterator[
 def write_documents(group: FileGroup, path: Path) -> dict[str, Any]:
     """Read the group's files and write their documents to `path`.
 
-    Returns the number of documents, how many of them the source gives to the development split, what was rejected,
-    and the draws that could decide which documents are for development. Raises CorpusError when two documents of one
-    file have the same name.
+    Returns the number of documents, how many of them the source gives to the development split, what was rejected and
+    assumed, and the draws that could decide which documents are for development. Raises CorpusError when two documents
+    of one file have the same name.
     """
     source = opened(group.manifest)
     reader, options = reader_and_options(group.reader, group.options, f"source {group.name!r}")
     model = None if group.sentence_model is None else opened(group.sentence_model)
-    splitter = open_splitter(model, group.sentence_reading)
+    language = getattr(options, "punkt_language", None) or ENGLISH
+    splitter = open_splitter(model, group.sentence_reading, language)
     rejections = Rejections()
-    context = ReaderContext(group.name, options, rejections, splitter.split, group.count, group.piece)
+    english = group.languages == ("en",)
+    context = ReaderContext(group.name, options, rejections, splitter.split, group.count, group.piece, english)
     points: list[int] = []
     development = 0
     with TableWriter(path, SCHEMA) as table:
@@ -178,6 +185,7 @@ def write_documents(group: FileGroup, path: Path) -> dict[str, Any]:
         "points": points,
         "rejected": dict(sorted(rejections.counts.items())),
         "samples": dict(sorted(rejections.samples.items())),
+        "assumed": dict(sorted(context.assumed.items())),
     }
 
 

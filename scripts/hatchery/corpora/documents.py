@@ -85,6 +85,10 @@ class ReaderContext:
     """How many files of the source are read; None where nobody counted."""
     piece: Piece | None = None
     """The part of its file that is read; None for the whole file."""
+    english: bool = False
+    """Whether the corpus says that all its text is English."""
+    assumed: Counter[str] = field(default_factory=Counter)
+    """Takes what a reader decides by itself, and how often."""
 
     @property
     def before(self) -> int:

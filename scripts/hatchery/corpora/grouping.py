@@ -1,12 +1,13 @@
 """Sentences and spans to sequences that fill a model's input: greedy grouping by number of words.
 
-Source: the reduced-vocabulary paper (reference §2.4). Items are put together, in order, while the words, times 1.2
-tokens per word, stay below the 128 tokens of the input. `as_published` keeps what the authors' code does: an item is
-added with a space behind it, and the pieces between spaces are counted, so the last space makes one empty piece and a
-sequence has at most 105 words; the sequence before the first item is given out when that item does not fit it, empty;
-the last, partial sequence is lost; sequences run across corpora (inferred). `corrected` counts words, gives out no
-empty sequence and loses none, ends a sequence with its selection, and separates the items by newlines, so that sentence
-boundaries survive. In both, an item longer than a sequence (a span of 110 words) is a sequence of its own.
+Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping"). Items are put together, in order,
+while the words, times 1.2 tokens per word, stay below the 128 tokens of the input. `as_published` keeps what the
+authors' code does: an item is added with a space behind it, and the pieces between spaces are counted, so the last
+space makes one empty piece and a sequence has at most 105 words; the sequence before the first item is given out when
+that item does not fit it, empty; the last, partial sequence is lost; sequences run across corpora (inferred).
+`corrected` counts words, gives out no empty sequence and loses none, ends a sequence with its selection, and separates
+the items by newlines, so that sentence boundaries survive. In both, an item longer than a sequence (a span of 110
+words) is a sequence of its own.
 """
 
 from collections.abc import Callable, Iterable, Iterator

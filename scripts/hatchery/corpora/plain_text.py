@@ -1,32 +1,46 @@
 """Plain text that the user brings: a file, folder or zip archive of text files, CSV tables or JSON lines.
 
-Text is split into paragraphs and sentences; tables can be filtered and grouped by a column (a transcript, a book).
-A text file is a document; where there are few of them, or one is long, they are cut into documents (`cutting`), so that
-some can be held out. Encoding, columns and grouping are options, and what does not fit them is an error with its place.
+Text is read as it is: what its lines are is recognised (`line_forms`) unless an option says so, and what was assumed is
+told. Tables can be filtered and grouped by a column (a transcript, a book). A text file is a document; where there are
+few of them, or one is long, they are cut into documents (`cutting`), so that some can be held out. Encoding, columns
+and grouping are options, and what does not fit them is an error with its place.
 """
 
 import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from hatchery.corpora.cutting import Piece, cut_text, pieces_between, pieces_of
 from hatchery.corpora.documents import RawDocument, ReaderContext
+from hatchery.corpora.line_forms import LineForm, form_of
 from hatchery.corpora.packed_files import matching_names, uncompressed_suffix
-from hatchery.corpora.prose import Named, Paragraph, blocks_of, documents_of, finished, paragraphs_of, pieces
+from hatchery.corpora.prose import Named, Paragraph, blocks_of, documents_of, finished, pieces
 from hatchery.corpora.rows import Row, cell, csv_rows, field, has_surplus, json_lines, json_rows, kind_of
+from hatchery.corpora.sentences import as_they_stand
 from hatchery.corpora.settings import PlainTextOptions
 from hatchery.corpora.tagged_text import tagged_sentence
-from hatchery.corpora.text_files import Lines, decoded_lines, piece_bytes, text_blocks
+from hatchery.corpora.text_files import Lines, decoded_lines, first_lines, piece_bytes, text_blocks, with_unified_ends
+from hatchery.corpora.typography import repair_mojibake
 from hatchery.errors import ConfigError
 from hatchery.storage.sources import RawSource
 
 Format = Literal["text", "csv", "jsonl"]
-_FORMATS: dict[str, Format] = {".txt": "text", ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
+_FORMATS: dict[str, Format] = {
+    ".txt": "text",
+    ".md": "text",
+    ".markdown": "text",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".json": "jsonl",
+}
 # A twentieth of fewer text files, the default development split, is less than one.
 FEW_FILES = 20
 LONG_FILE_BYTES = 1 << 20
+_REPAIRED = "line or paragraph whose broken encoding was repaired"
 _FINAL_MARKS = (".", "?", "!", ":", ";", ",", '"')
 
 
@@ -36,14 +50,46 @@ def files(source: RawSource, options: PlainTextOptions) -> list[str]:
     return matching_names(source, patterns, options.exclude)
 
 
+def skipped(source: RawSource, options: PlainTextOptions) -> Counter[str]:
+    """How many files are not read, by the ending of their names, where no option says which files are."""
+    if options.files != PlainTextOptions.files:
+        return Counter()
+    excluded = (name for pattern in options.exclude for name in source.names(pattern))
+    chosen = {*files(source, options), *excluded}
+    return Counter(PurePosixPath(name).suffix or "no ending" for name in source.names() if name not in chosen)
+
+
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
     """The documents of one file, streamed: a text file cut into pieces, and a table, pass in the memory of a document.
 
     Rows of one document may stand apart in the file; then all documents that are open at the same time are in memory.
     """
     options: PlainTextOptions = context.options
-    named = _text(source, file, context) if _format_of(file, options) == "text" else _table(source, file, context)
-    return documents_of(file, named, context, options.minimum_words)
+    form = _form(source, file, options, context.english)
+    begins = context.piece is None or context.piece.start == 0
+    if options.sentences is None and not options.tagged and begins:
+        context.assumed[form.told] += 1
+    make = _text if format_of(file, options) == "text" else _table
+    return documents_of(file, make(source, file, context, form), context, options.minimum_words)
+
+
+def _form(source: RawSource, file: str, options: PlainTextOptions, english: bool = False) -> LineForm:
+    """What the lines of a file are; `english` matters only to whether they are cut."""
+    if options.tagged:
+        return LineForm("wrapped")
+    return form_of(options, english, lambda: _beginning(source, file, options))
+
+
+def _beginning(source: RawSource, file: str, options: PlainTextOptions) -> Iterator[str]:
+    """The lines of a file from its beginning on, those of different documents with a blank one between them."""
+    if format_of(file, options) == "text":
+        yield from first_lines(source, file, options.encoding)
+        return
+    for place, row in _rows(_table_lines(source, file, options, None), options):
+        text, problem = _kept(row, place, options)
+        if text is not None and not problem:
+            yield from with_unified_ends(text).split("\n")
+            yield ""
 
 
 def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) -> Iterator[Piece]:
@@ -53,7 +99,7 @@ def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) 
     """
     size = piece_bytes(source, file, options.encoding)
     every = options.lines_per_document
-    if _format_of(file, options) != "text":
+    if format_of(file, options) != "text":
         lines = _table_lines(source, file, options, None)
         if options.document_column is not None:
             yield from _closed_pieces(lines, options.document_column, options, size)
@@ -63,8 +109,11 @@ def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) 
     elif is_cut(source, file, options, count):
         yield from pieces_of(text_blocks(source, file, options.encoding), size)
     elif every is not None:
+        form = _form(source, file, options)
         lines = Lines(source, file, options.encoding)
-        yield from pieces_between((True for _ in blocks_of(lines, options)), lines, size, every)
+        # Lines that are kept count themselves, others by their paragraphs.
+        counted = blocks_of(lines, every_line=form.kind != "wrapped")
+        yield from pieces_between((True for _ in counted), lines, size, every)
 
 
 def is_cut(source: RawSource, file: str, options: PlainTextOptions, count: int | None) -> bool:
@@ -75,7 +124,8 @@ def is_cut(source: RawSource, file: str, options: PlainTextOptions, count: int |
     return options.cut_files == "always" or few or source.size(file) > LONG_FILE_BYTES
 
 
-def _format_of(file: str, options: PlainTextOptions) -> Format:
+def format_of(file: str, options: PlainTextOptions) -> Format:
+    """How a file is read. Raises ConfigError where neither its ending nor an option says it."""
     suffix = uncompressed_suffix(file)
     if options.format is None and suffix not in _FORMATS:
         raise ConfigError(f"{file}: the suffix does not tell the format; set the option `format`")
@@ -86,45 +136,51 @@ def _delimiter(file: str, options: PlainTextOptions) -> str:
     return options.delimiter or ("\t" if uncompressed_suffix(file) == ".tsv" else ",")
 
 
-def _text(source: RawSource, file: str, context: ReaderContext) -> Iterator[Named]:
+def _text(source: RawSource, file: str, context: ReaderContext, form: LineForm) -> Iterator[Named]:
     options: PlainTextOptions = context.options
     if is_cut(source, file, options, context.files):
-        return _cut(source, file, context)
-    paragraphs = _paragraphs(Lines(source, file, options.encoding, context.piece), context)
-    return pieces((), ([paragraph] for paragraph in paragraphs), options.lines_per_document, context.before)
+        return _cut(source, file, context, form)
+    every = options.lines_per_document
+    lines = Lines(source, file, options.encoding, context.piece)
+    if form.kind != "lines":
+        paragraphs = _paragraphs(lines, context, form)
+        return pieces((), ([paragraph] for paragraph in paragraphs), every, context.before)
+    # Of lines that are kept, so many make a document; a paragraph ends with them.
+    paragraphs = _paragraphs(lines, context, form, longest=every)
+    return pieces((), ([paragraph] for paragraph in paragraphs), every, context.before, size=_lines_of)
 
 
-def _cut(source: RawSource, file: str, context: ReaderContext) -> Iterator[Named]:
+def _cut(source: RawSource, file: str, context: ReaderContext, form: LineForm) -> Iterator[Named]:
     """The numbered documents of a text file, or of a piece of it."""
     encoding = context.options.encoding
     start, end = (0, None) if context.piece is None else (context.piece.start, context.piece.end)
     cuts = cut_text(text_blocks(source, file, encoding, start, end), start)
     for number, (offset, content) in enumerate(cuts, context.before):
         lines = decoded_lines(source, file, encoding, offset, content)
-        yield (f"{number:06d}",), list(_paragraphs(lines, context))
+        yield (f"{number:06d}",), list(_paragraphs(lines, context, form))
 
 
 def _table_lines(source: RawSource, file: str, options: PlainTextOptions, piece: Piece | None) -> Lines:
-    is_json = _format_of(file, options) == "jsonl"
+    is_json = format_of(file, options) == "jsonl"
     return (json_lines if is_json else Lines)(source, file, options.encoding, piece)
 
 
 def _rows(lines: Lines, options: PlainTextOptions) -> Iterator[Row]:
-    if _format_of(lines.name, options) == "jsonl":
+    if format_of(lines.name, options) == "jsonl":
         return json_rows(lines)
     return csv_rows(lines, _delimiter(lines.name, options))
 
 
-def _table(source: RawSource, file: str, context: ReaderContext) -> Iterator[Named]:
+def _table(source: RawSource, file: str, context: ReaderContext, form: LineForm) -> Iterator[Named]:
     options: PlainTextOptions = context.options
 
     def rows() -> Iterator[Row]:
         return _rows(_table_lines(source, file, options, context.piece), options)
 
     if options.document_column is not None:
-        yield from _grouped(rows, options.document_column, context)
+        yield from _grouped(rows, options.document_column, context, form)
         return
-    kept = (row for _, row in _row_paragraphs(rows(), context) if row is not None)
+    kept = (row for _, row in _row_paragraphs(rows(), context, form) if row is not None)
     if options.lines_per_document is not None:
         yield from pieces((), kept, options.lines_per_document, context.before)
         return
@@ -132,7 +188,7 @@ def _table(source: RawSource, file: str, context: ReaderContext) -> Iterator[Nam
         yield (f"{index:06d}",), paragraphs
 
 
-def _grouped(rows: Callable[[], Iterator[Row]], column: str, context: ReaderContext) -> Iterator[Named]:
+def _grouped(rows: Callable[[], Iterator[Row]], column: str, context: ReaderContext, form: LineForm) -> Iterator[Named]:
     """Documents in the order of their first rows, each as soon as its last row and all documents before it are read.
 
     The table is read twice, first to count the rows of each document: nothing else says where a document ends.
@@ -141,7 +197,7 @@ def _grouped(rows: Callable[[], Iterator[Row]], column: str, context: ReaderCont
     kept: dict[str, list[list[Paragraph]]] = {}
     waiting = iter(dict.fromkeys(left))
     current = next(waiting, None)
-    for key, paragraphs in _row_paragraphs(rows(), context):
+    for key, paragraphs in _row_paragraphs(rows(), context, form):
         left[key] -= 1
         if paragraphs is not None:
             kept.setdefault(key, []).append(paragraphs)
@@ -174,7 +230,9 @@ def _closed_pieces(lines: Lines, column: str, options: PlainTextOptions, piece_b
     yield Piece(start[0], lines.offset, start[1], start[2], rows - start[2])
 
 
-def _row_paragraphs(rows: Iterable[Row], context: ReaderContext) -> Iterator[tuple[str, list[Paragraph] | None]]:
+def _row_paragraphs(
+    rows: Iterable[Row], context: ReaderContext, form: LineForm
+) -> Iterator[tuple[str, list[Paragraph] | None]]:
     """The key of its document and the paragraphs of each row; None for a row that is left out."""
     options: PlainTextOptions = context.options
     for place, row in rows:
@@ -186,7 +244,7 @@ def _row_paragraphs(rows: Iterable[Row], context: ReaderContext) -> Iterator[tup
             continue
         if options.punctuation_column is not None:
             text = _with_mark(text, options.punctuation.get(cell(row, options.punctuation_column, place) or "", "."))
-        yield key, list(_paragraphs(text.split("\n"), context))
+        yield key, list(_paragraphs(with_unified_ends(text).split("\n"), context, form))
 
 
 def _kept(row: Mapping[str, Any], place: str, options: PlainTextOptions) -> tuple[str | None, str]:
@@ -208,9 +266,31 @@ def _with_mark(text: str, mark: str) -> str:
     return text if text.endswith(_FINAL_MARKS) else text + mark
 
 
-def _paragraphs(lines: Iterable[str], context: ReaderContext) -> Iterator[Paragraph]:
-    """The paragraphs of a text, each a list of sentences."""
+def _lines_of(paragraphs: Iterable[Paragraph]) -> int:
+    return sum(map(len, paragraphs))
+
+
+def _paragraphs(
+    lines: Iterable[str], context: ReaderContext, form: LineForm, longest: int | None = None
+) -> Iterator[Paragraph]:
+    """The paragraphs of a text, each a list of sentences; none goes beyond a multiple of `longest` lines."""
     options: PlainTextOptions = context.options
-    if not options.tagged:
-        return paragraphs_of(lines, options, context.split_sentences)
-    return ([finished(tagged_sentence(line), options) for line in block] for block in blocks_of(lines, options))
+    for block in blocks_of(lines, form.kind == "paragraphs", longest):
+        if options.tagged:
+            yield [finished(tagged_sentence(line), options) for line in block]
+            continue
+        units = [_finished(unit, context) for unit in form.units(block)]
+        yield [sentence for unit in units for sentence in _sentences(unit, context)] if form.cut else units
+
+
+def _finished(text: str, context: ReaderContext) -> str:
+    """The text of a line or a paragraph, cleaned; what had a broken encoding is counted."""
+    found = finished(text, context.options)
+    if context.options.cleaning == "encoding" and repair_mojibake(text) != text:
+        context.assumed[_REPAIRED] += 1
+    return found
+
+
+def _sentences(text: str, context: ReaderContext) -> list[str]:
+    sentences = context.split_sentences(text)
+    return sentences if context.options.cleaning in ("minimal", "full") else as_they_stand(sentences, text)

@@ -1,7 +1,7 @@
 """Running text to paragraphs of sentences: where paragraphs end, how they are cleaned, how documents are cut.
 
-The readers for text that is handed out as it was written (`plain_text`, `raw_text`) share this. Nothing is guessed:
-what ends a paragraph and how much is repaired are options.
+The readers for text that is handed out as it was written (`plain_text`, `raw_text`) share this. Nothing is guessed
+here: what ends a paragraph and how much is repaired is said by options, and of text of one's own by `line_forms`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hatchery.corpora.cleaning import BABYLM_RULES, clean, clean_minimal
 from hatchery.corpora.documents import RawDocument, ReaderContext, count_words, document_text
 from hatchery.corpora.settings import ProseOptions
+from hatchery.corpora.typography import repair_mojibake
 
 Paragraph = list[str]
 # Key and paragraphs of a document.
@@ -19,18 +20,20 @@ def paragraphs_of(
     lines: Iterable[str], options: ProseOptions, split_sentences: Callable[[str], list[str]]
 ) -> Iterator[Paragraph]:
     """The paragraphs of a text given as lines, each a list of sentences, streamed."""
-    for block in blocks_of(lines, options):
+    for block in blocks_of(lines, options.paragraphs == "line"):
         yield split_sentences(finished(" ".join(block), options))
 
 
-def blocks_of(lines: Iterable[str], options: ProseOptions) -> Iterator[list[str]]:
-    """The lines of each paragraph."""
+def blocks_of(lines: Iterable[str], every_line: bool, longest: int | None = None) -> Iterator[list[str]]:
+    """The lines of each paragraph: up to a blank one, or one each; one ends after each `longest` lines, too."""
     block: list[str] = []
+    number = 0
     for line in lines:
         blank = not line or line.isspace()
         if not blank:
             block.append(line)
-        if block and (blank or options.paragraphs == "line"):
+            number += 1
+        if block and (blank or every_line or (longest is not None and number % longest == 0)):
             yield block
             block = []
     if block:
@@ -40,6 +43,8 @@ def blocks_of(lines: Iterable[str], options: ProseOptions) -> Iterator[list[str]
 def finished(text: str, options: ProseOptions) -> str:
     """The text of a paragraph or line, cleaned as the options say."""
     match options.cleaning:
+        case "encoding":
+            text = repair_mojibake(text).strip()
         case "minimal":
             text = clean_minimal(text)
         case "full":
@@ -49,20 +54,29 @@ def finished(text: str, options: ProseOptions) -> str:
     return text[:1].upper() + text[1:] if options.capitalise else text
 
 
+def _one(line: Iterable[Paragraph]) -> int:
+    return 1
+
+
 def pieces(
-    key: tuple[str, ...], lines: Iterable[Iterable[Paragraph]], lines_per_document: int | None, before: int = 0
+    key: tuple[str, ...],
+    lines: Iterable[Iterable[Paragraph]],
+    lines_per_document: int | None,
+    before: int = 0,
+    size: Callable[[Iterable[Paragraph]], int] = _one,
 ) -> Iterator[Named]:
     """The document called `key`, or numbered pieces of `lines_per_document` lines (groups of paragraphs) of it.
 
     Pieces are streamed; only one of them is in memory. A text without a line is one empty piece, to be counted.
-    `before` is how many lines the text has before these, a multiple of `lines_per_document`.
+    `before` is how many lines the text has before these, a multiple of `lines_per_document`; `size` says how many one
+    counts as.
     """
     first = index = before // (lines_per_document or 1)
     held = 0
     piece: list[Paragraph] = []
     for line in lines:
         piece.extend(line)
-        held += 1
+        held += size(line)
         if held == lines_per_document:
             yield (*key, f"{index:06d}"), piece
             index, held, piece = index + 1, 0, []

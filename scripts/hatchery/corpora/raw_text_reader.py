@@ -1,6 +1,6 @@
 """Large corpora as documents: web pages, articles and books of any raw format, split into paragraphs and sentences.
 
-Source: the Wikipedia and BookCorpus part of LTG-BERT (appendix F), and C4 where it is a training corpus of its own.
+Source: the Wikipedia and BookCorpus part of LTG-BERT, Appendix F, and C4 where it is a training corpus of its own.
 The paper splits sentences with spaCy; here the corpus's own splitter does, as everywhere. A title that the format
 keeps apart becomes a Markdown heading.
 """
@@ -49,7 +49,7 @@ def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: i
     if name == "parquet":
         yield from parquet.pieces_of(lines, options.field, size, every)
     elif _is_stream(lines, options):
-        paragraphs = blocks_of(lines, options)
+        paragraphs = blocks_of(lines, options.paragraphs == "line")
         yield from pieces_between((True for _ in paragraphs), lines, size, options.lines_per_document or 1)
     elif name != "text":
         texts = texts_in(lines, options)

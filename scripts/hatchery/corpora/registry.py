@@ -5,6 +5,7 @@ dataclass. Files are read in different processes, so a document depends on nothi
 one file and one line here.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ class Reader:
     """The pieces of one of so many files of a source, with the documents of the whole; none where it is not divided."""
     beside: Callable[[RawSource, str, Any], list[str]] | None = None
     """Files that are read together with one of those that are listed, such as its translation."""
+    skipped: Callable[[RawSource, Any], Counter[str]] | None = None
+    """Files that nobody chose to leave out and that are not read, by the ending of their names."""
 
 
 READERS: dict[str, Reader] = {
@@ -39,7 +42,9 @@ READERS: dict[str, Reader] = {
     "parallel_text": Reader(
         parallel_text.ParallelTextOptions, parallel_text.files, parallel_text.read, beside=parallel_text.beside
     ),
-    "plain_text": Reader(plain_text.PlainTextOptions, plain_text.files, plain_text.read, plain_text.divide),
+    "plain_text": Reader(
+        plain_text.PlainTextOptions, plain_text.files, plain_text.read, plain_text.divide, skipped=plain_text.skipped
+    ),
     "raw_text": Reader(
         raw_text_reader.RawTextReaderOptions, raw_text_reader.files, raw_text_reader.read, raw_text_reader.divide
     ),

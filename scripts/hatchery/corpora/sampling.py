@@ -1,6 +1,6 @@
 """A corpus of a given size: documents of another corpus, drawn at random until their characters are enough.
 
-Source: LTG-BERT, appendix F: documents of Wikipedia and BookCorpus together are drawn until the number of characters
+Source: LTG-BERT, Appendix F: documents of Wikipedia and BookCorpus together are drawn until the number of characters
 is that of the BNC. A document's place in the drawing comes from the SHA-256 of the seed and its name, so the choice
 depends on nothing else: not on shards, order, or neighbours. The document that reaches the number is taken whole, so
 the sample has at least the wanted characters, and less than one document more.

@@ -1,8 +1,9 @@
 """Sentences of a paragraph by Punkt, with a model of English that comes with Hatchery.
 
-The papers use NLTK's English Punkt (ELC-BERT, elc-bert.md §1.7; reduced vocabulary, reduced-vocabulary.md §2.2). Its
-published parameters cannot be shipped; ours, in `punkt_english/`, are learned by `scripts/train_sentence_splitter.py`.
-Whoever has NLTK's names it as the source of `sentence_model` and gets the papers' boundaries.
+The papers use NLTK's English Punkt (docs/papers/elc-bert.md, "Sentences"; docs/papers/reduced-vocabulary.md, "Selection
+of text"). Its published parameters cannot be shipped; ours, in `punkt_english/`, are learned by
+`scripts/train_sentence_splitter.py`. Whoever has NLTK's names it as the source of `sentence_model` and gets the papers'
+boundaries, and those of the other languages that it has.
 
 `as_published` gives the pieces as NLTK cuts them. It also cuts where there is no white space: before the last mark of
 `Stop!!` at the end of a text, or in `"No."And`. `corrected` (the default) cuts at white space only, so no word is torn
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.corpora.packed_files import where_in
+from hatchery.corpora.settings import ENGLISH
 from hatchery.corpora.text_files import read_text
 from hatchery.errors import SourceError
 from hatchery.settings.base import ReadingName
@@ -33,12 +35,14 @@ COLLOCATIONS, STARTERS, ABBREVIATIONS, ORTHOGRAPHY = PARAMETER_FILES = (
     "abbrev_types.txt",
     "ortho_context.tab",
 )
-# Digest of the four files. It is code, so the ledger of stage code notices another model.
+# Digest of the four files: another model is another version of the stages that cut sentences.
 MODEL_DIGEST = "c1003c087ee3f54102d3b131e705a82fea53849de1fa4a762302f6459f19f7d9"
 
 
 # Without this there is nothing that Punkt takes for a possible end, so the text need not be handed to it.
 _POSSIBLE_END = re.compile(r"[.?!][^\w.]")
+_WORD = re.compile(r"\S+")
+_NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,24 @@ class SentenceSplitter:
         return sentences
 
 
+def as_they_stand(sentences: list[str], text: str) -> list[str]:
+    """The sentences of a splitter with the white space that they have in `text`, whose only cuts they are.
+
+    A no-break space cuts nothing: who wrote it said so.
+    """
+    words = [match.span() for match in _WORD.finditer(text)]
+    found: list[str] = []
+    begin = first = 0
+    for sentence in sentences:
+        following = first + len(sentence.split())
+        end = words[following - 1][1]
+        if following == len(words) or not _NO_BREAK.search(text, end, words[following][0]):
+            found.append(text[words[begin][0] : end])
+            begin = following
+        first = following
+    return found
+
+
 def split_sentences(text: str) -> list[str]:
     """The sentences of one paragraph by the model that comes with Hatchery; see `SentenceSplitter.split`."""
     return pinned_splitter().split(text)
@@ -116,15 +138,19 @@ def pinned_splitter(reading: ReadingName = "corrected") -> SentenceSplitter:
     return folder_splitter(MODEL_FOLDER, reading)
 
 
-def open_splitter(source: RawSource | None, reading: ReadingName = "corrected") -> SentenceSplitter:
-    """The splitter with the Punkt parameters in `source` (NLTK's `punkt_tab` or its `english`).
+def open_splitter(
+    source: RawSource | None, reading: ReadingName = "corrected", language: str = ENGLISH
+) -> SentenceSplitter:
+    """The splitter with the Punkt parameters of a language in `source` (NLTK's `punkt_tab` or its `english`).
 
-    None takes the model that comes with Hatchery. Raises SourceError when the four files are missing, or naming file
-    and line when one is damaged.
+    None takes the model that comes with Hatchery, of English. Raises SourceError when the four files are missing, or
+    naming file and line when one is damaged.
     """
     if source is None:
+        if language != ENGLISH:
+            raise SourceError(f"punkt:{language}: only the model of English comes with Hatchery; set `sentence_model`")
         return pinned_splitter(reading)
-    names = {name: _member(source, name) for name in PARAMETER_FILES}
+    names = {name: _member(source, name, language) for name in PARAMETER_FILES}
     return SentenceSplitter(
         parse_model(lambda name: read_text(source, names[name]), lambda name: where_in(source, names[name])),
         reading,
@@ -143,13 +169,15 @@ def folder_splitter(folder: Path, reading: ReadingName = "corrected") -> Sentenc
     return SentenceSplitter(parse_model(text_of, lambda name: str(folder / name)), reading)
 
 
-def _member(source: RawSource, name: str) -> str:
+def _member(source: RawSource, name: str, language: str) -> str:
     found = source.names(name)
-    english = [path for path in found if path == f"english/{name}" or path.endswith(f"/english/{name}")]
-    for choice in (english, found):
+    exact = [path for path in found if path == f"{language}/{name}" or path.endswith(f"/{language}/{name}")]
+    # A single model is that of English, whatever its folder is called; of another language it must say so.
+    for choice in (exact, found if language == ENGLISH else []):
         if len(choice) == 1:
             return choice[0]
-    problem = f"{len(found)} files are called {name}, none alone in a folder `english`" if found else f"no file {name}"
+    alone = f"{len(found)} files are called {name}, none alone in a folder `{language}`"
+    problem = alone if found else f"no file {name}"
     raise SourceError(f"{source.root}: {problem}; expected the Punkt parameters {', '.join(PARAMETER_FILES)}")
 
 

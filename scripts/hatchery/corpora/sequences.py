@@ -1,10 +1,11 @@
 """Selections of text to a corpus of sequences: quotas, order, grouping, exact held-out numbers.
 
-Source: the reduced-vocabulary paper (reference §2.4-2.7). Sentences and spans are grouped apart, and the development
-and test sequences are drawn at random from each level in exact numbers (75,000 + 25,000). The unconstrained comparison
-set has quotas and takes the development and test sequences of the constrained corpus (`held_out`). Sequences keep the
-order of grouping, which the data order of pretraining shuffles. Memory holds a few numbers per item or sequence, never
-the texts; no output depends on how the shards of the selections are cut.
+Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping", "Sequences" and "Unconstrained
+windows"). Sentences and spans are grouped apart, and the development and test sequences are drawn at random from each
+level in exact numbers (75,000 + 25,000). The unconstrained comparison set has quotas and takes the development and test
+sequences of the constrained corpus (`held_out`). Sequences keep the order of grouping, which the data order of
+pretraining shuffles. Memory holds a few numbers per item or sequence, never the texts; no output depends on how the
+shards of the selections are cut.
 """
 
 import shutil

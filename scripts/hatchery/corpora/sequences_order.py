@@ -1,8 +1,8 @@
 """The order of items before they are grouped: a random one within each save unit, and quotas drawn at random.
 
-Source: the reduced-vocabulary paper (reference §2.4, §2.7). The authors' code puts the texts of a save unit through a
-set, which leaves them in an order that no seed governs; here it is a seeded permutation. Units of any size pass in flat
-memory: sorted runs on disk, merged.
+Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Selection of text"). The authors' code puts
+the texts of a save unit through a set, which leaves them in an order that no seed governs; here it is a seeded
+permutation. Units of any size pass in flat memory: sorted runs on disk, merged.
 """
 
 import hashlib

@@ -30,6 +30,11 @@ RawFormat = Literal["cbt", "json_lines", "parquet", "sentences", "text", "wikiex
 SplitName = Literal["train", "dev", "test"]
 Splits = Annotated[tuple[SplitName, ...], MinLen(1), Unique()]
 Patterns = Annotated[tuple[str, ...], MinLen(1)]
+ENGLISH = "english"
+"""The language of the sentence model that comes with Hatchery."""
+SentencesName = Annotated[
+    str, Text("^(line|none|punkt:[a-z]+)$", "line, none, or punkt: and a language, such as punkt:english")
+]
 Delimiter = Annotated[str, Text('^[^"\r\n]$', 'one character, such as ";" or "\\t"')]
 
 
@@ -68,10 +73,12 @@ class ProseOptions(Settings):
     """What ends a paragraph: a blank line (lines are wrapped) or every line."""
     capitalise: bool = False
     """Begin each paragraph with an upper-case letter, for transcripts that have none."""
-    cleaning: Literal["none", "minimal", "full"] = "minimal"
-    """minimal repairs encodings, full also the spaces and quotes of words written apart."""
+    cleaning: Literal["none", "encoding", "minimal", "full"] = "minimal"
+    """encoding undoes wrong decodings and changes nothing else; minimal also makes quotes straight and ligatures,
+    widths, accents and entities uniform, as the papers do, full also the spaces and quotes of words written apart."""
     lines_per_document: Count | None = None
-    """Cut documents after so many paragraphs or rows; null leaves it to the text, or to `cut_files`."""
+    """Cut documents after so many paragraphs, rows, or lines that are kept; null leaves it to the text, or to
+    `cut_files`."""
     minimum_words: Natural = 1
     """Documents with fewer words are left out and counted."""
 
@@ -80,7 +87,14 @@ class ProseOptions(Settings):
 class PlainTextOptions(ProseOptions):
     """How files of one's own are read. Only `files` matters for plain text; tables need `column`."""
 
-    files: str | Patterns = ("*.txt", "*.csv", "*.tsv", "*.jsonl", "*.json")
+    cleaning: Literal["none", "encoding", "minimal", "full"] = "encoding"
+    """encoding undoes wrong decodings and changes nothing else; minimal also makes quotes straight and ligatures,
+    widths, accents and entities uniform, as the papers do, full also the spaces and quotes of words written apart."""
+    sentences: SentencesName | None = None
+    """What becomes the sentences of the corpus: line keeps every line as it is; none joins the lines of a paragraph,
+    punkt:<language> cuts it into sentences, too. null looks at each file: wrapped lines are joined, all others kept;
+    paragraphs are cut as English where `languages` of the corpus says en alone."""
+    files: str | Patterns = ("*.txt", "*.md", "*.markdown", "*.csv", "*.tsv", "*.jsonl", "*.json")
     """Shell patterns of the files inside the source."""
     exclude: tuple[str, ...] = ()
     """Shell patterns of files that are left out."""
@@ -106,7 +120,14 @@ class PlainTextOptions(ProseOptions):
     punctuation: dict[str, str] = dataclasses.field(default_factory=lambda: {"question": "?"})
     """Final mark by the value of that column; a full stop for other values."""
 
+    @property
+    def punkt_language(self) -> str | None:
+        """The language whose sentences the options say to cut at, if any."""
+        return self.sentences.removeprefix("punkt:") if self.sentences and ":" in self.sentences else None
+
     def __post_init__(self) -> None:
+        if self.sentences is not None and self.tagged:
+            raise RefusedError("sentences", "cannot be set beside `tagged`, whose lines are sentences")
         if self.punctuation_column and self.tagged:
             raise RefusedError("punctuation_column", "cannot be set beside `tagged`, whose text has marks of its own")
 
@@ -229,6 +250,8 @@ class ConvertSettings(ConversionKeys):
     """The sources, in the order of the documents."""
     sentence_model: str | None = None
     """Name of a source with Punkt parameters; null takes the model that comes with Hatchery."""
+    languages: tuple[str, ...] = ()
+    """Languages of the text, where text of one's own is read; empty where they are not known."""
 
     def __post_init__(self) -> None:
         refuse_repeated_names(self.sources)

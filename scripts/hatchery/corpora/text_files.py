@@ -77,7 +77,14 @@ def decoded_lines(source: RawSource, name: str, encoding: str, offset: int, cont
         text = content.decode(_codec(encoding))
     except UnicodeDecodeError as error:
         raise _wrong_encoding(source, name, encoding, offset + error.start, error.reason) from error
-    return _unified(text if offset else text.removeprefix("\ufeff")).split("\n")
+    return with_unified_ends(text if offset else text.removeprefix("\ufeff")).split("\n")
+
+
+def first_lines(source: RawSource, name: str, encoding: str) -> list[str]:
+    """The lines in the first megabyte of a text, to look at: whatever else is wrong is told by who reads it all."""
+    block = next(text_blocks(source, name, encoding), b"")
+    end = max(block.rfind(b"\n"), block.rfind(b"\r"))
+    return with_unified_ends(block[: end if end > 0 else None].decode(_codec(encoding), "replace")).split("\n")
 
 
 @cache
@@ -196,7 +203,8 @@ def _decoded(source: RawSource, name: str, encoding: str) -> Iterator[str]:
             yield text
 
 
-def _unified(text: str) -> str:
+def with_unified_ends(text: str) -> str:
+    """The text with \\n for every end of a line."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -207,7 +215,8 @@ def _unknown_encoding(encoding: str) -> ConfigError:
 def _wrong_encoding(source: RawSource, name: str, encoding: str, byte: int, reason: str) -> SourceError:
     return SourceError(
         f"{where_in(source, name)}: byte {byte} is not {encoding} ({reason}); "
-        "set the option `encoding` if the file has another one"
+        "save it as UTF-8, or name its encoding under `options` of the source in config/corpora/, as in "
+        "`options: {encoding: cp1252}`"
     )
 
 
@@ -224,4 +233,4 @@ def read_text(source: RawSource, name: str, encoding: str = "utf-8") -> str:
         raise _unknown_encoding(encoding) from error
     except UnicodeDecodeError as error:
         raise _wrong_encoding(source, name, encoding, error.start, error.reason) from error
-    return _unified(text.removeprefix("\ufeff"))
+    return with_unified_ends(text.removeprefix("\ufeff"))

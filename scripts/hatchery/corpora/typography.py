@@ -1,6 +1,6 @@
 """Punctuation in one spelling, and characters that an earlier conversion damaged.
 
-Source: LTG-BERT's reference section 1.6 (d, e). Repair is the ftfy library's. The Moses punctuation normaliser for
+Source: docs/papers/ltg-bert.md, "Cleaning of text". Repair is the ftfy library's. The Moses punctuation normaliser for
 English is our own copy of its rules: the library runs some forty regular expressions over every block, most of which
 find nothing. Both promise what the libraries give, which tests compare on arbitrary text.
 """
@@ -121,3 +121,37 @@ def repair_encoding(text: str) -> str:
         for curly, straight in CURLY_QUOTES.items():
             text = text.replace(curly, straight)
     return text
+
+
+# Of all that the library offers, what undoes a wrong decoding and nothing else.
+_MOJIBAKE_ALONE = ftfy.TextFixerConfig(
+    unescape_html=False,
+    remove_terminal_escapes=False,
+    fix_latin_ligatures=False,
+    fix_character_width=False,
+    uncurl_quotes=False,
+    fix_line_breaks=False,
+    fix_surrogates=False,
+    remove_control_chars=False,
+    normalization=None,
+    explain=False,
+)
+# The end of a Portuguese word in capitals with its quotation mark (“IRMÃ”) looks like one letter in a wrong decoding
+# (IRMÔ). Where nothing else in the text does, it is what it says.
+_CAPITAL_BEFORE_MARK = re.compile("(?<=[A-ZÀ-ÖØ-Þ])[ÂÃ](?=[”“’‘»«›‹…–—\u00a0 ])")
+
+
+def repair_mojibake(text: str) -> str:
+    """Text that was decoded with a wrong encoding (`schÃ¶n`) as it was written, without NUL; all else stays.
+
+    Quotes, ligatures, entities, widths and accents are as they were. C1 control characters, which stand for the marks
+    of Windows in what was taken for Latin-1, become these marks.
+    """
+    if "\0" in text:
+        text = text.replace("\0", "")
+    if text.isascii():
+        return text
+    repaired = ftfy.fix_text(text, _MOJIBAKE_ALONE)
+    if repaired != text and (plain := _CAPITAL_BEFORE_MARK.sub("A", text)) != text:
+        return text if ftfy.fix_text(plain, _MOJIBAKE_ALONE) == plain else repaired
+    return repaired

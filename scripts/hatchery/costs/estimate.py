@@ -1,9 +1,9 @@
 """What an experiment will cost, reckoned from its settings alone, before there is any data or any run.
 
-Operations are those of `modeling.flops`; beside them stand the counts of the papers (LTG-BERT reference, section 5.8,
-and reduced-vocabulary reference, section 7). Padding counts as text and no step is lost, so the numbers are upper
-bounds of the work, and the time is as good as the stated share of the device's peak (MFU). Equal settings give equal
-estimates.
+Operations are those of `modeling.flops`; beside them stand the counts of the papers (docs/papers/ltg-bert.md, "Cost of
+a run", and docs/papers/reduced-vocabulary.md, "FLOPs"). Padding counts as text and no step is lost, so the numbers are
+upper bounds of the work, and the time is as good as the stated share of the device's peak (MFU). Equal settings give
+equal estimates.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
 """What evaluating a pretrained model will cost, roughly: minimal pairs and fine-tuning, before their data is there.
 
 The configuration does not know how long sentences are or how many a task has, so published sizes and a typical length
-stand in (evaluation reference, sections 3 and 6.1). Good for the order of magnitude: is it an hour or a week?
+stand in (docs/papers/babylm-evaluation.md, "Cost of scoring"; LTG-BERT, Table 4). Good for the order of magnitude: is
+it an hour or a week?
 """
 
 from collections.abc import Callable
@@ -48,7 +49,7 @@ KEPT_BY_VOCABULARY = {
     "stsb": 0.4015,
     "wnli": 0.4178,
 }
-"""Share of the rows of GLUE within a child's vocabulary (reduced-vocabulary reference, section 6.2)."""
+"""Share of the rows of GLUE within a child's vocabulary (docs/papers/reduced-vocabulary.md, "Filtered GLUE")."""
 
 OTHER_TASK_EXAMPLES = 10_000
 """For a task without a published size or a limit."""

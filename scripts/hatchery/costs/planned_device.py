@@ -1,7 +1,7 @@
 """The device that an experiment is planned for: its peak, its precision, and a published run as a yardstick of MFU.
 
 Peaks are those of `runs.peaks`, so that planning and telemetry measure by one table; a CPU's is an assumption that is
-printed with every estimate. Source of the yardstick: LTG-BERT reference, sections 5.1 and 5.8.
+printed with every estimate. Source of the yardstick: docs/papers/ltg-bert.md, "Cost of a run".
 """
 
 from collections.abc import Mapping
@@ -76,7 +76,7 @@ LTG_BERT_RUN = PublishedRun(
     precision="fp16",
     seconds=8 * 3600 + 13 * 60,
 )
-"""LTG-BERT base on the BNC (reference, sections 5.1 and 5.8)."""
+"""LTG-BERT base on the BNC (docs/papers/ltg-bert.md, "Cost of a run")."""
 
 
 def precision_and_peak(requested: str, plan: PlanSettings) -> tuple[str, float]:

@@ -1,7 +1,8 @@
 """Documents in the raw layouts of the ten BabyLM corpora (Warstadt et al. 2023), one function per corpus.
 
-Source: the reference for ELC-BERT, section 1.4. Every layout has the traits that its normaliser must handle (separated
-tokens, hard-wrapped lines, citations, links, dialogue dashes, subtitle debris), each of them often enough to be met.
+Source: docs/papers/elc-bert.md, "Layouts of the raw files". Every layout has the traits that its normaliser must handle
+(separated tokens, hard-wrapped lines, citations, links, dialogue dashes, subtitle debris), each of them often enough to
+be met.
 """
 
 import random

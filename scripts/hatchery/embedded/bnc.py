@@ -1,6 +1,6 @@
 """Documents as texts of the BNC XML Edition: written and spoken, with header, divisions, sentences and tagged words.
 
-Source: the element rules in the reference for LTG-BERT (sections 1.1-1.5). Quotes, lists, verse, captions, gaps and
+Source: docs/papers/ltg-bert.md, "Elements of the BNC". Quotes, lists, verse, captions, gaps and
 unclear passages occur in every few texts, so that a reader that mishandles one of them is found out.
 """
 

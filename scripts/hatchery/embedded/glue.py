@@ -1,4 +1,4 @@
-"""The other tasks of GLUE and SuperGLUE (evaluation.md 5.1 and 6.1), each called after its data set.
+"""The other tasks of GLUE and SuperGLUE (docs/papers/babylm-evaluation.md, "Tasks"), each called after its data set.
 
 CoLA and SST-2 ask about one sentence, MRPC, QQP and STS-B whether two mean the same, COPA for causes, WiC for senses of
 a word. In WSC and WNLI one man and one woman act, and the pronoun of the second sentence has the gender of one of them:

@@ -1,10 +1,10 @@
 """Inference in the shapes of MNLI, RTE, QNLI, CommitmentBank and HANS: does one sentence follow from another?
 
 The same words stand under all labels, and only how premise and hypothesis relate decides. The one exception is that of
-CommitmentBank itself: verbs such as "hope" make the premise neutral. HANS (evaluation.md 7) has inferences that look
-right because the words of the hypothesis all stand in the premise: in any order (lexical overlap), side by side
-(subsequence), or as a clause of their own (constituent). Each has three kinds of pairs where that is right (label 0)
-and three where it is wrong (1).
+CommitmentBank itself: verbs such as "hope" make the premise neutral. HANS (docs/papers/ltg-bert.md, "HANS") has
+inferences that look right because the words of the hypothesis all stand in the premise: in any order (lexical overlap),
+side by side (subsequence), or as a clause of their own (constituent). Each has three kinds of pairs where that is right
+(label 0) and three where it is wrong (1).
 """
 
 from hatchery.embedded import lexicon

@@ -1,4 +1,5 @@
-"""MSGS in the miniature English (evaluation.md 8): sentences in which a linguistic and a surface feature agree or not.
+"""MSGS in the miniature English (docs/papers/babylm-evaluation.md, "MSGS"): sentences in which a linguistic and a
+surface feature agree or not.
 
 Five features: the main verb is in its -ing form, the construction is control rather than raising, there is an
 adjective (linguistic); "the" occurs, "the" stands before "a" (surface). A paradigm is one draw of words in which

@@ -1,4 +1,5 @@
-"""Analysed sentences as edge probing data: jiant's JSON lines and CoNLL-U (evaluation.md 10.1 and 10.2).
+"""Analysed sentences as edge probing data: jiant's JSON lines and CoNLL-U (docs/papers/ltg-bert.md, "Records of edge
+probing").
 
 pos, ner, srl and coref label spans of words; srl has one record for each predicate, coref all pairs of mentions of a
 sentence. The CoNLL-U file has comments, multiword tokens for contracted negations and empty nodes for elided verbs.

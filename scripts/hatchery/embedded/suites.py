@@ -1,7 +1,8 @@
 """Miniature data for every suite of the papers, in the layouts in which the real data are published.
 
-`filter_data` is the archive of BabyLM 2023 (evaluation.md 1.2); `glue` and `superglue` have the hub's fields as JSON
-lines, `hans` too; `edge_probing` has jiant's JSON lines and CoNLL-U. All of it follows from the seed.
+`filter_data` is the archive of BabyLM 2023 (docs/papers/babylm-evaluation.md, "Files"); `glue` and `superglue` have the
+hub's fields as JSON lines, `hans` too; `edge_probing` has jiant's JSON lines and CoNLL-U. All of it follows from the
+seed.
 """
 
 from collections.abc import Container, Iterator

@@ -1,7 +1,8 @@
 """The five files of minimal pairs that supplement BLiMP's in the BabyLM archive.
 
 Pairs come as mirrored twins, as all minimal pairs of the language do: what stands in the good text of one pair stands
-in the bad text of its twin (evaluation.md 4.2). Question and answer are divided by a newline.
+in the bad text of its twin (docs/papers/babylm-evaluation.md, "Files of minimal pairs"). Question and answer are
+divided by a newline.
 """
 
 from collections.abc import Callable

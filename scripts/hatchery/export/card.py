@@ -9,21 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hatchery.analysis.summary_rows import SummaryRow
-from hatchery.evaluation.filled_sentences.results import (
-    ContinuedSentence,
-    FilledSentence,
-    Sentences,
-    TranslatedSentence,
-)
+from hatchery.analysis.pages.examples import examples_table
+from hatchery.analysis.summary_rows import SummaryRow, runs_text
+from hatchery.evaluation.filled_sentences.results import GAP, Examples
 from hatchery.export.settings import DataSource, ExportSettings
 from hatchery.harmless_text import visible
 from hatchery.modeling.encoder_decoder.family import ENCODER_DECODER
 from hatchery.rendering.table import Cell, Table, table
 from hatchery.rendering.templates import render
 
-NOTHING_WRITTEN = Sentences(())
-ENGLISH_EXAMPLE = FilledSentence("The dogs ", "sleep", " near the house.")
+ENGLISH_EXAMPLE = f"The dogs {GAP} near the house."
+TRANSFORMERS = ("4.51.3", "5.23.0")
+"""The versions of `transformers` that our tests load exported folders with."""
 HIDDEN = ("stage", "stage_version", "model")
 UNKNOWN_LICENCES = ("", "none", "not stated", "unknown")
 HUB_METRICS = {
@@ -68,9 +65,9 @@ def model_card(
     settings: ExportSettings,
     facts: ModelFacts,
     scores: Sequence[SummaryRow],
-    written: Sentences = NOTHING_WRITTEN,
+    written: Examples | None = None,
 ) -> str:
-    """The text of README.md; `written` are sentences of the corpus that the model filled in, continued, translated."""
+    """The text of README.md; `written` are examples of what the model writes, of sentences of the corpus."""
     return render(
         "model_card.md.j2",
         front_matter=_front_matter(settings, scores, facts),
@@ -79,10 +76,10 @@ def model_card(
         never_trained=facts.measures.get("steps") == 0,
         causal=facts.causal,
         direction=_direction(settings, facts),
-        example=json.dumps(_example(facts, written), ensure_ascii=False),
-        filled=_filled_in(written.sentences),
-        continued=_continued(written.continued),
-        translated=_translated(written.translated),
+        example=json.dumps(_example(settings, facts, written), ensure_ascii=False),
+        told=written.wording.told.format("text") if written else "",
+        examples=examples_table(written) if written and written.examples else None,
+        transformers=TRANSFORMERS,
         sources=_sources(settings.sources),
         licence=licence_statement(settings.sources),
         scores=_scores(scores),
@@ -130,13 +127,14 @@ def _is_unknown(licence: str) -> bool:
     return words in UNKNOWN_LICENCES or words.startswith(("none;", "not stated", "that of each"))
 
 
-def _example(facts: ModelFacts, written: Sentences) -> str:
+def _example(settings: ExportSettings, facts: ModelFacts, written: Examples | None) -> str:
     """A text to try the model on: of the corpus, so in the language of the model, where there is one."""
-    if facts.translates:
-        return visible(written.translated[0].source if written.translated else "...")
-    if facts.causal:
-        return visible(written.continued[0].before if written.continued else ENGLISH_EXAMPLE.before.strip())
-    return visible((written.sentences or (ENGLISH_EXAMPLE,))[0].with_gap(facts.mask_token))
+    given = ENGLISH_EXAMPLE if "en" in settings.languages and not facts.translates else f"... {GAP} ..."
+    if written and written.examples:
+        given = written.examples[0].given
+    elif facts.causal or facts.translates:
+        given = given.partition(GAP)[0].strip()
+    return visible(given.replace(GAP, facts.mask_token))
 
 
 def _direction(settings: ExportSettings, facts: ModelFacts) -> tuple[str, str] | None:
@@ -170,27 +168,6 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def _filled_in(filled: Sequence[FilledSentence]) -> Table | None:
-    rows = [
-        (
-            sentence.with_gap(f"({sentence.word})"),
-            ", ".join(f"{guess.text} {guess.percent:.1f} %" for guess in sentence.guesses),
-        )
-        for sentence in filled
-    ]
-    return table(("sentence", "most probable"), rows, words=2, foreign=True) if rows else None
-
-
-def _continued(continued: Sequence[ContinuedSentence]) -> Table | None:
-    rows = [(sentence.before, sentence.greedy, sentence.sampled) for sentence in continued]
-    return table(("beginning", "most probable", "drawn"), rows, words=3, foreign=True) if rows else None
-
-
-def _translated(translated: Sequence[TranslatedSentence]) -> Table | None:
-    rows = [(each.source, each.reference, each.translation) for each in translated]
-    return table(("sentence", "the corpus", "the model"), rows, words=3, foreign=True) if rows else None
-
-
 def _sources(sources: Sequence[DataSource]) -> Table:
     rows = [(s.name, s.licence or "not known", s.terms or "not known", s.dataset or s.obtain or "-") for s in sources]
     return table(("source", "licence", "terms", "origin"), rows, words=4)
@@ -202,9 +179,9 @@ def _scores(scores: Sequence[SummaryRow]) -> Table | None:
             score.suite,
             score.task,
             score.metric,
-            _number(score.mean) if score.mean is not None else "failed",
+            _number(score.mean),
             _number(score.std),
-            str(score.n) + (f", {score.n_failed} more failed" if score.n_failed else ""),
+            runs_text(score.n, score.n_failed, score.n_without_number, score.mean_without_failed, 2),
             _number(score.published_mean),
         )
         for score in scores

@@ -24,7 +24,7 @@ from hatchery.storage.atomic import atomic_path, write_json, write_text
 from hatchery.tokenization.definitions import post_processor
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.tokenizer_file import load_tokenizer
-from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
+from hatchery.tokenization.transformers_files import TOKENIZER_CLASS, special_tokens_map, tokenizer_config
 
 GENERATION_FILE = "generation_config.json"
 GENERATION_IDS = ("bos_token_id", "decoder_start_token_id", "eos_token_id", "pad_token_id")
@@ -77,6 +77,7 @@ def exported_config(config: ModelConfig, special: SpecialTokens) -> dict[str, An
             auto: f"{exported.module}.{exported.classes}{name}" for auto, name in exported.auto_classes(config).items()
         },
         "dtype": "float32",
+        "tokenizer_class": TOKENIZER_CLASS,
         "model_type": f"hatchery_{exported.module.removeprefix('modeling_')}",
     }
 

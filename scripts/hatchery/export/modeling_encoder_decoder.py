@@ -78,12 +78,14 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
+        cache_position: Tensor | None = None,
     ) -> Seq2SeqLMOutput | tuple[Any, ...]:
         """Logits [B, T, V] of the tokens that follow `decoder_input_ids` int64 [B, T] in the translation.
 
         The source is `input_ids` int64 [B, S], or `encoder_outputs` where it was read before. With `labels` int64
         [B, T] (-100: nothing to predict) the mean cross-entropy; the decoder then reads the start and the labels but
-        for the last one, unless it is told what to read. With `past_key_values` it reads what follows those in there.
+        for the last one, unless it is told what to read. With `past_key_values` it reads what follows those in there;
+        version 4 of `transformers` says in `cache_position`, too, where that is.
         Raises ValueError where source or target are missing.
         """
         if decoder_input_ids is None:
@@ -125,13 +127,11 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
             if cache is None:
                 layers.append(layer.begun(memory))
                 continue
-            source = cache.cross_attention_cache
-            if not cache.is_updated.get(index):
-                source.update(*layer.source_attention.keys_and_values(memory), index)
-                cache.is_updated[index] = True
-            kept: Any = source.layers[index]
-            own = HubTokenCache(cache.self_attention_cache, index)
-            layers.append(LayerCache((kept.keys, kept.values), own))
+            # The source is kept once; then nothing is added, and the cache gives back what it holds.
+            added = memory[:, :0] if cache.is_updated.get(index) else memory
+            kept = cache.cross_attention_cache.update(*layer.source_attention.keys_and_values(added), index)
+            cache.is_updated[index] = True
+            layers.append(LayerCache(kept, HubTokenCache(cache.self_attention_cache, index)))
         return DecoderState(layers, mask, 0 if cache is None else int(cache.get_seq_length()))
 
 

@@ -2,11 +2,10 @@
 
 What the file can tell is detected and checked: the family (from the layer weights), the sentence-pair head, the
 position tables and the output matrix, which repeats the word embedding. What it cannot tell has to be said: LTG-BERT's
-BNC and BabyLM code have the same tensors and give other results (reference section 4.3), and so have three variants of
-ELC-BERT.
+BNC and BabyLM code have the same tensors and give other results (docs/papers/ltg-bert.md, "Attention"), and so have
+three variants of ELC-BERT.
 """
 
-import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,7 @@ from hatchery.modeling.ltg.published_names import (
 )
 from hatchery.modeling.ltg.relative_positions import RelativePositions
 from hatchery.modeling.store import check_tensors, save_model
-from hatchery.storage.atomic import write_bytes
+from hatchery.storage.atomic import json_value, write_bytes
 from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.typed import build
@@ -86,7 +85,7 @@ def import_checkpoint(
 def read_config(path: Path) -> dict[str, Any]:
     """The authors' configuration. Raises ModelError naming the file when it is missing, damaged, or lacks a size."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json_value(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ModelError(f"{path}: the configuration is missing") from error
     except (OSError, ValueError) as error:
@@ -120,7 +119,8 @@ def checkpoint_config(
                 **values,
                 "layer_weighting": weighting,
                 "position_head_layout": layout,
-                # The BNC code drops before the head's second norm, all later code after it (reference section 8).
+                # The BNC code drops before the head's second norm, all later code after it (docs/papers/ltg-bert.md,
+                # "Model").
                 "head_dropout": "before_norm" if layout == "bnc" else "after_norm",
                 "sentence_pair_head": any(name.startswith("pair_head.") for name in from_published(state)),
             },

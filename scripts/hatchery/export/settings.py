@@ -39,8 +39,8 @@ class ExportSettings(Settings):
     corpus: str
     corpus_description: str
     sources: tuple[DataSource, ...]
-    languages: tuple[str, ...] = ("en",)
-    """ISO 639 codes of the languages of the corpus."""
+    languages: tuple[str, ...] = ()
+    """ISO 639 codes of the languages of the corpus; empty where nobody said them."""
 
     def __post_init__(self) -> None:
         if (seed := self.run.seed) not in self.seeds:

@@ -6,7 +6,7 @@ from typing import Any
 
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.errors import ModelError
-from hatchery.evaluation.filled_sentences.results import Sentences, read_sentences
+from hatchery.evaluation.filled_sentences.results import read_examples
 from hatchery.export.card import ModelFacts, licence_id, model_card
 from hatchery.export.listing import CARD
 from hatchery.export.model_folder import write_model_folder
@@ -33,8 +33,8 @@ def export_model(
     """Write the folder of one model beside the manifest `output`.
 
     `pretraining` is the manifest of the model, `summary` the experiment's summary.csv, whose rows of this model the
-    card shows (None: the card says that the model was not evaluated), `filled` the manifest of the sentences that it
-    filled in or continued, the first of which is the card's example. Raises ConfigError for wrong settings,
+    card shows (None: the card says that the model was not evaluated), `filled` the manifest of examples of what it
+    writes, the first of which is the card's example. Raises ConfigError for wrong settings,
     ManifestError, ModelError and TokenizationError for unusable inputs, EvaluationError for a damaged summary.
     """
     typed = build(ExportSettings, stage_body(settings), "export")
@@ -59,8 +59,8 @@ def export_model(
             position_limit=model.config.position_limit,
             mask_token=tokenizer.special.mask,
         )
-        sentences = Sentences(()) if filled is None else read_sentences(filled)
-        write_text(output.parent / CARD, model_card(typed, facts, scores, sentences))
+        written = None if filled is None else read_examples(filled)
+        write_text(output.parent / CARD, model_card(typed, facts, scores, written))
         run.add_output(output.parent / CARD)
         run.measures["parameters"] = facts.parameters
         run.measures["licence"] = licence_id(typed.sources)

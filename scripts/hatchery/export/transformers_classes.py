@@ -57,6 +57,8 @@ class HatcheryPreTrainedModel(PreTrainedModel):
     # Every checkpoint holds the language-model head, which the other two models have no use for.
     _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^pair_head\."]  # noqa: RUF012
     _no_split_modules = ["EncoderLayer"]  # noqa: RUF012
+    # Version 4 of `transformers` asks for this before `generate` hands over a cache.
+    _supports_cache_class = True
 
     encoder_class: ClassVar[Any] = None
     head_class: ClassVar[Any] = None

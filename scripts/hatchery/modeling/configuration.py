@@ -38,8 +38,8 @@ class EncoderSizes(Settings):
 
     layer_weighting: LayerWeightingName = "none"
     """How a layer's input is made of the earlier layers' outputs: none is LTG-BERT and the reduced-vocabulary study,
-    the others are the ELC-BERT variants of the paper's section 3 (normalized as in the code, normalized_unit_vector as
-    in the text)."""
+    the others are the ELC-BERT variants of that paper's Sections 3 and 5.2 (normalized as in the code,
+    normalized_unit_vector as in the text)."""
 
     tie_word_embeddings: bool = True
     """Whether the output matrix is the word embedding."""

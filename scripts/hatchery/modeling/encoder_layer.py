@@ -1,6 +1,6 @@
 """A layer: attention and feed-forward block, with the residual paths that normalisation and layer weighting ask for.
 
-Source: LTG-BERT section 3.1 and Appendix C (post-norm), ELC-BERT equations 2 and 5. Both families of encoders are
+Source: LTG-BERT, Section 4 and Appendix C (post-norm); ELC-BERT, Equations 2 and 5. Both families of encoders are
 stacks of this one layer; what differs are the blocks and norms that are handed in.
 """
 

@@ -1,6 +1,6 @@
 """The feed-forward block in all its forms: gated or plain, with and without biases and inner norms.
 
-Source: LTG-BERT section 3.1 (GEGLU after Shazeer, NormFormer's inner norm) and its ablations in Table 2; the
+Source: LTG-BERT, Section 4 (GEGLU after Shazeer, NormFormer's inner norm) and the ablations of its Table 2; the
 RoBERTa-like models use the plain form with biases. No form has a residual inside.
 """
 

@@ -53,13 +53,20 @@ def normal_(tensor: Tensor, deviation: float, seed: int, name: str) -> None:
     tensor.copy_(values.normal_(0.0, deviation, generator=stream(seed, name)))
 
 
+@torch.no_grad()
+def uniform_(tensor: Tensor, deviation: float, seed: int, name: str) -> None:
+    """Fill `tensor` from a uniform distribution around 0 of standard deviation `deviation`."""
+    values, bound = torch.empty(tensor.shape, dtype=torch.float32), math.sqrt(3) * deviation
+    tensor.copy_(values.uniform_(-bound, bound, generator=stream(seed, name)))
+
+
 def xavier_deviation(tensor: Tensor) -> float:
     """Standard deviation sqrt(2 / (fan-in + fan-out)) of Xavier's normal initialisation of a matrix."""
     return math.sqrt(2 / sum(tensor.shape))
 
 
 def initial_standard_deviation(hidden_size: int) -> float:
-    """Nominal standard deviation sqrt(2 / (5 * hidden_size)), before it is cut at two of them (LTG-BERT, 3.1)."""
+    """Nominal standard deviation sqrt(2 / (5 * hidden_size)), before it is cut at two of them (LTG-BERT, Section 4)."""
     return math.sqrt(2 / (5 * hidden_size))
 
 

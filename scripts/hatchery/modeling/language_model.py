@@ -2,7 +2,7 @@
 
 What is labelled is the objective's affair: the subwords that a mask hides, or, of causal models, the next ones.
 
-Source: LTG-BERT sections 3.1 and 3.3, ELC-BERT section 3, after the published code. With a sentence-pair head the
+Source: LTG-BERT, Sections 4 and 5, ELC-BERT, Section 3, after the published code. With a sentence-pair head the
 model also says whether the two texts of an input belong together. Losses are sums and not means, so that the training
 engine can divide by the counts of the global batch.
 """

@@ -1,6 +1,6 @@
 """ELC-BERT's layer weighting: what a layer reads from the layers below it, and what it hands on.
 
-Source: ELC-BERT sections 3 and 4 ("Not all layers are equally as important: Every Layer Counts BERT") and the four
+Source: ELC-BERT, Sections 3 and 5.2 ("Not all layers are equally as important: Every Layer Counts BERT") and the four
 published model files. A variant is a record of choices; one encoder composes with any of them, the plain residual
 transformer included.
 """
@@ -26,7 +26,7 @@ class LayerWeighting:
     """Whether a layer adds its input to its output (the residual stream)."""
 
     input_in_feed_forward: bool
-    """Whether the feed-forward block sees input plus attention (equation 2) or the attention alone (equation 5)."""
+    """Whether the feed-forward block sees input plus attention (Equation 2) or the attention alone (Equation 5)."""
 
     previous_layer_bias: float = 0.0
     """Initial logit of the previous layer; the other logits start at 0."""
@@ -91,7 +91,7 @@ class LayerMixture(nn.Module):
 
 
 class LayerWeightRow(NamedTuple):
-    """One cell of the triangle of layer weights (ELC-BERT Figure 2)."""
+    """One cell of the triangle of layer weights (ELC-BERT, Figure 1)."""
 
     consuming_layer: int
     """1 to N; N + 1 is what the heads read."""

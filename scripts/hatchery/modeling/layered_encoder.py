@@ -1,6 +1,6 @@
 """What all encoders are: an embedding, layers connected as a layer weighting says, and the states that heads read.
 
-Source: ELC-BERT section 3. Any family of layers composes with any layer weighting here; the plain residual transformer
+Source: ELC-BERT, Section 3. Any family of layers composes with any layer weighting here; the plain residual transformer
 is the weighting "none". Tensors are batch first, and attention masks are True at tokens.
 """
 

@@ -18,7 +18,7 @@ class LayerNorm(nn.Module):
     """Layer norm over the last dimension, computed and returned in full precision.
 
     `affine` False has no parameters: the form that LTG-BERT uses everywhere except after attention and on the relative
-    embedding (section 3.1).
+    embedding (docs/papers/ltg-bert.md, "Model").
     """
 
     def __init__(self, size: int, eps: float, affine: bool = False) -> None:

@@ -1,6 +1,6 @@
 """Writing a prior into the output layer of a model that is already built, and making sure that it is still there.
 
-Source: "A Natural Bias for Language Generation Models" section 3; reference notes, sections 3 and 13 (trap 6). Works
+Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias". Works
 on any linear layer (classifiers, sentence pairs, decoders) and on the language-model heads of all families. What an
 initialiser, weight tying or loading does afterwards does not go unnoticed: `check_output_bias` compares bit by bit.
 """
@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.errors import ModelError
-from hatchery.modeling.initialisation import normal_
+from hatchery.modeling.initialisation import normal_, uniform_
 
-WeightScale = float | Literal["own", "unit", "centred", "frobenius"]
+WeightScale = float | Literal["own", "unit", "unit_uniform", "centred", "frobenius"]
 
 
 class VocabularyHead(Protocol):
@@ -90,21 +90,23 @@ def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
 def scale_output_weight_(layer: OutputLayer, scale: WeightScale, seed: int, bias: Tensor | None = None) -> None:
     """Draw the matrix [V, d] of `layer` anew from N(0, 1/d), times a factor s; "own" leaves the initialiser's values.
 
-    "unit" is s = 1 and a number is s itself. "centred" makes the Frobenius norm of the matrix that of `bias` [outputs]
-    without its mean, "frobenius" that of `bias` as it is: the paper's rule taken literally, with logits of standard
-    deviation 12 and a first loss near 39. The draw depends on the seed alone, so all variants share it. `bias` is
-    without spare rows. Raises ModelError as `check_weight_scale` does, and where nothing can be matched.
+    "unit" is s = 1 and a number is s itself; "unit_uniform" is uniform with the variance of "unit". "centred" makes the
+    Frobenius norm of the matrix that of `bias` [outputs] without its mean, "frobenius" that of `bias` as it is: the
+    paper's rule taken literally, with logits of standard deviation 12 and a first loss near 39. The draw depends on the
+    seed alone, so all variants share it. `bias` is without spare rows. Raises ModelError as `check_weight_scale` does,
+    and where nothing can be matched.
     """
     check_weight_scale(layer, scale)
     weight = output_weight(layer)
     if scale == "own" or weight is None:
         return
-    normal_(weight, 1 / math.sqrt(weight.shape[1]), seed, "output_weight")
+    draw_ = uniform_ if scale == "unit_uniform" else normal_
+    draw_(weight, 1 / math.sqrt(weight.shape[1]), seed, "output_weight")
     weight.mul_(_factor(scale, weight, bias))
 
 
 def _factor(scale: WeightScale, unit_weight: Tensor, bias: Tensor | None) -> float:
-    if scale == "unit":
+    if scale in ("unit", "unit_uniform"):
         return 1.0
     if not isinstance(scale, str):
         return float(scale)

@@ -1,8 +1,8 @@
 """What an output layer's bias is before training: the link function of the marginal of the layer's own targets.
 
-Source: "A Natural Bias for Language Generation Models" section 3 and its reference notes, sections 2 and 11. Softmax
-layers get a log-prior from counts, sigmoids a logit, regressions a mean. Every value is finite, whatever never
-occurred, and everything is computed in double precision, in nats.
+Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
+objectives". Softmax layers get a log-prior from counts, sigmoids a logit, regressions a mean. Every value is finite,
+whatever never occurred, and everything is computed in double precision, in nats.
 """
 
 from typing import Literal

@@ -1,6 +1,6 @@
 """What an output layer says before the first update: norms, and how far its prediction is from the prior.
 
-Source: reference notes to "A Natural Bias for Language Generation Models", sections 2 and 3. The paper's scaling rule
+Source: docs/papers/natural-bias.md, "Scale of the output matrix". The paper's scaling rule
 is ambiguous, so these numbers are what lets a reader tell which one was run. Everything is in nats.
 """
 

@@ -1,4 +1,4 @@
-"""How the papers count operations: the reduced-vocabulary study (its reference, section 7) and Kaplan et al. (2020).
+"""How the papers count operations: the reduced-vocabulary study (its Appendix A) and Kaplan et al. (2020).
 
 Their tables rest on these numbers; our own count, from the matrix products, is that of `modeling.flops`.
 """
@@ -31,9 +31,9 @@ def reduced_vocabulary_flops(
 
     "code" gave the published totals: neither attention's output projection nor its weighted sum of values, the
     vocabulary at every position, the embedding lookup as a product. "code_without_projection" drops the projection
-    from E to H as well (Table 2 and parts of Tables 3 and 4); "printed" is appendix A to the letter, without the
-    sequence length in the feed-forward block; "complete" is appendix A with it. `num_attention_heads` is the nominal
-    number, though all untied models have 8. Source: reference, section 7.
+    from E to H as well (Table 2 and parts of Tables 3 and 4); "printed" is Appendix A to the letter, without the
+    sequence length in the feed-forward block; "complete" is Appendix A with it. `num_attention_heads` is the nominal
+    number, though all untied models have 8. Source: docs/papers/reduced-vocabulary.md, "FLOPs".
     """
     length, size, inner = sequence_length, hidden_size, intermediate_size
     lookup = vocabulary_rows * embedding_size
@@ -51,6 +51,6 @@ def reduced_vocabulary_flops(
 def kaplan_flops(parameters: int, tokens: float) -> float:
     """6 N per token: forward and backward of a model with N parameters, the embeddings not counted.
 
-    Source: Kaplan et al. (2020), "Scaling Laws for Neural Language Models", section 2.1. The study logged it too.
+    Source: Kaplan et al. (2020), "Scaling Laws for Neural Language Models", Section 2.1. The study logged it too.
     """
     return 6.0 * parameters * tokens

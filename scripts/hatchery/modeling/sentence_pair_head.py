@@ -1,7 +1,8 @@
 """The head that says whether two texts belong together, for the document and order objectives (next-sentence tasks).
 
-Source: LTG-BERT section 3.3 and the published training code, where the head was left out of the optimiser; here it is
-a part of the model, so it is trained and its gradient takes part in clipping.
+Source: LTG-BERT, Section 5.2, and the published training code, where the head was left out of the optimiser
+(docs/papers/ltg-bert.md, "Sentence pairs"); here it is a part of the model, so it is trained and its gradient takes
+part in clipping.
 """
 
 import torch.nn.functional as F

@@ -17,7 +17,7 @@ from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, empty_language_model
-from hatchery.storage.atomic import atomic_path, write_json
+from hatchery.storage.atomic import atomic_path, json_value, write_json
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
@@ -56,7 +56,7 @@ def load_config(folder: str | Path) -> ModelConfig:
     """The configuration in `folder`. Raises ModelError naming the file when it is missing or invalid."""
     path = Path(folder) / CONFIG_FILE
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json_value(path.read_text(encoding="utf-8"))
         return model_config(values)
     except FileNotFoundError as error:
         raise ModelError(f"{path}: the model's configuration is missing") from error

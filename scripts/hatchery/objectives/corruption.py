@@ -1,6 +1,6 @@
 """What a token that is to be predicted looks like in the input: [MASK], a random token, or itself.
 
-Source: LTG-BERT section 3.3 (the 80/10/10 rule of BERT). Masking rules choose the tokens and the unit that shares one
+Source: LTG-BERT, Section 5.1 (the 80/10/10 rule of BERT). Masking rules choose the tokens and the unit that shares one
 decision (token, word or span); everything that happens to a chosen token happens here, in the same way for all of them.
 """
 

@@ -2,8 +2,8 @@
 
 Those of causal models are made in `next_tokens`.
 
-Source: LTG-BERT sections 3.1 to 3.6, ELC-BERT sections 3.1 to 3.3, reduced-vocabulary sections 5.2 and 5.3. Every
-example is a pure function of (seed, epoch, index): the same in any batch, process or order, and after a restart.
+Source: the published code of LTG-BERT, ELC-BERT and the reduced-vocabulary study (docs/papers/ltg-bert.md, "Examples").
+Every example is a pure function of (seed, epoch, index): the same in any batch, process or order, and after a restart.
 """
 
 from collections.abc import Callable

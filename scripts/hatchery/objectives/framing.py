@@ -1,6 +1,6 @@
 """Sequences as the model sees them before masking: segments framed by [CLS] and [SEP].
 
-Source: LTG-BERT sections 3.2 and 3.6; the packed layout is ours.
+Source: docs/papers/ltg-bert.md, "Examples" and "Sentence pairs"; the packed layout is ours.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,9 @@
 """How often each id is what a model has to predict: the counts from which an output layer's prior is made.
 
-Source: "A Natural Bias for Language Generation Models" section 3; reference notes, sections 2 and 11. What counts is
-what the loss sees: subwords and not words, targets and not inputs. For masked models that means the labels of the
-real masking code, since spans and whole words, shortened examples and quirks of published code all change them.
+Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
+objectives". What counts is what the loss sees: subwords and not words, targets and not inputs. For masked models that
+means the labels of the real masking code, since spans and whole words, shortened examples and quirks of published code
+all change them.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,8 @@
 """Which tokens of an example are to be predicted, and how the input hides them: the rule that settings ask for.
 
-Source: LTG-BERT sections 3.3 to 3.5, ELC-BERT section 3.3, reduced-vocabulary section 5.2. A rule is a pure function of
-the tokens and of the generator handed to it.
+Source: LTG-BERT, Section 5.1, and the published code: docs/papers/ltg-bert.md, "Masking"; docs/papers/elc-bert.md,
+"Masking"; docs/papers/reduced-vocabulary.md, "Masking". A rule is a pure function of the tokens and of the generator
+handed to it.
 """
 
 from typing import Protocol

@@ -1,6 +1,6 @@
 """Sequences whose every token is to be predicted from those before it: the examples of causal language models.
 
-Source: "A Natural Bias for Language Generation Models", section 2 of its reference notes: the end of a document is a
+Source: docs/papers/natural-bias.md, "The bias": the end of a document is a
 target, its start and padding never are. Sequences are those of the masked models, so that both kinds can be compared on
 the same text: documents between [CLS] and [SEP], alone or packed. Nothing about them is random.
 """

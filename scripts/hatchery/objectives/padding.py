@@ -1,7 +1,7 @@
 """Examples of different lengths laid into one batch: padding, and who may attend to whom.
 
-Source: LTG-BERT section 3.2. The two quirks of the reduced-vocabulary study (section 5.3), padding as a target and
-padding that is attended to, are switches.
+Source: docs/papers/ltg-bert.md, "Examples". The two quirks of the reduced-vocabulary study
+(docs/papers/reduced-vocabulary.md, "Padding"), padding as a target and padding that is attended to, are switches.
 """
 
 from abc import ABC, abstractmethod

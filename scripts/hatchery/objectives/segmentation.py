@@ -1,9 +1,9 @@
 """How documents are cut into segments: as the BabyLM models, the BNC models and the reduced-vocabulary study do it.
 
-Sources: the caching script of the BabyLM models (ELC-BERT section 3.1; LTG-BERT section 3.7); LTG-BERT section 3.1
-(`training/mlm_dataset.py`) for the overlapping windows of the BNC models; reduced-vocabulary sections 2.4 and 5.1,
-whose corpora are grouped into documents of about one sequence. Indexes are small: three int32 numbers per segment, or
-one number per document, and nothing per sentence.
+Sources: the caching script of the BabyLM models (docs/papers/elc-bert.md, "Segments"); the data set of LTG-BERT's code
+(docs/papers/ltg-bert.md, "Segments") for the overlapping windows of the BNC models; the reduced-vocabulary study
+(docs/papers/reduced-vocabulary.md, "Grouping"), whose corpora are grouped into documents of about one sequence. Indexes
+are small: three int32 numbers per segment, or one number per document, and nothing per sentence.
 """
 
 from array import array

@@ -1,7 +1,7 @@
 """Two texts in a sequence, and the question whether they belong together: next-sentence objectives.
 
-Source: LTG-BERT section 3.6. `document` asks whether the second text follows the first or comes from elsewhere, `order`
-whether two neighbouring texts stand in their original order.
+Source: LTG-BERT, Section 5.2; docs/papers/ltg-bert.md, "Sentence pairs". `document` asks whether the second text
+follows the first or comes from elsewhere, `order` whether two neighbouring texts stand in their original order.
 """
 
 from typing import Literal

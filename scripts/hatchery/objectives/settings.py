@@ -1,10 +1,11 @@
 """The settings of the training objectives: how text becomes examples, and what a model has to predict there.
 
-Source of the masked one: LTG-BERT sections 3.1 to 3.6, ELC-BERT sections 3.1 to 3.3, reduced-vocabulary sections 5.2
-and 5.3, whose always-[MASK] is `kind` subword with `random_probability` and `keep_probability` 0 and
-`special_tokens_maskable`. Source of the causal one: "A Natural Bias for Language Generation Models", Figure 1, whose
-text leaves the contexts open. Source of translation: its section 4.1 and appendices A and B.3, in the reading of its
-reference, sections 4 to 8.
+Source of the masked one: LTG-BERT, Section 5, and the published code of the papers (docs/papers/ltg-bert.md, "Masking";
+docs/papers/elc-bert.md, "Masking"; docs/papers/reduced-vocabulary.md, "Masking"). The last one's always-[MASK] is
+`kind` subword with `random_probability` and `keep_probability` 0 and `special_tokens_maskable`. Source of the causal
+one: "A Natural Bias for Language Generation Models", Figure 1, whose text leaves the contexts open. Source of
+translation: its Section 4.1 and Appendices A and B.3; docs/papers/natural-bias.md, "Data", "Training" and "Away from
+the unigram distribution".
 """
 
 from collections.abc import Mapping
@@ -167,8 +168,9 @@ class TranslationSettings(ObjectiveKeys):
     """How strongly predictions are kept away from the unigram distribution of the targets (the study's lambda)."""
     search: SearchSettings = field(default_factory=SearchSettings)
     """How translations are searched for."""
-    development_translations: Natural = 1000
-    """Development pairs that are translated at every evaluation, for BLEU and chrF; 0 translates none."""
+    development_translations: Natural | None = None
+    """At most so many development pairs are translated at every evaluation, for BLEU and chrF; null translates all of
+    them, 0 none."""
     early_evaluations: Natural = 2
     """Development text is scored before the first step, too, and after the interval was halved so many times: with an
     interval of 1,000 after 250 and 500 steps; 0 leaves all that out."""

@@ -1,6 +1,6 @@
 """One segment per sequence, now and then cut to a random shorter length.
 
-Source: LTG-BERT section 3.2, ELC-BERT section 3.2.
+Source: docs/papers/ltg-bert.md, "Examples".
 """
 
 from dataclasses import dataclass

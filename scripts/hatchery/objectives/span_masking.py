@@ -1,10 +1,11 @@
 """Span masking: hide a few short spans and predict the hidden subwords.
 
-Source: LTG-BERT section 3.5 (after SpanBERT) in the corrected form of the BabyLM revision, whose labels come from the
-clean sequence and whose budget counts distinct positions; ELC-BERT section 3.3 for the form without a least number of
-tokens. The first BNC code overwrites tokens in place: where a span falls on an earlier one, the corrupted token, mostly
-[MASK], becomes the label, and the budget is charged a second time. Some 6 % of its labels are wrong;
-`PublishedSpanMasking` repeats that, for comparison with published numbers only.
+Source: LTG-BERT, Section 5.1 (after SpanBERT; docs/papers/ltg-bert.md, "Span masking") in the corrected form of the
+BabyLM revision, whose labels come from the clean sequence and whose budget counts distinct positions;
+docs/papers/elc-bert.md, "Masking", for the form without a least number of tokens. The first BNC code overwrites tokens
+in place: where a span falls on an earlier one, the corrupted token, mostly [MASK], becomes the label, and the budget is
+charged a second time. Some 6 % of its labels are wrong; `PublishedSpanMasking` repeats that, for comparison with
+published numbers only.
 """
 
 from dataclasses import dataclass

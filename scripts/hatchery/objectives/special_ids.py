@@ -17,7 +17,7 @@ class SpecialIds:
     pad: int
     mask: int
     n_protected: int
-    """Ids below this one are never predicted: [UNK] to [PAR], but not [TAB] (ELC-BERT section 3.3)."""
+    """Ids below this one are never predicted: [UNK] to [PAR], but not [TAB] (docs/papers/elc-bert.md, "Masking")."""
     first_random: int
     """Lowest id that may replace a token at random."""
 
@@ -36,6 +36,7 @@ class SpecialIds:
     def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
         """Which of the tokens `ids` may be predicted, bool, in the shape of `ids`.
 
-        Ordinary tokens; with `special_tokens_too` all but padding, as in the reduced-vocabulary study (section 5.2).
+        Ordinary tokens; with `special_tokens_too` all but padding, as in the code of the reduced-vocabulary study
+        (docs/papers/reduced-vocabulary.md, "Masking").
         """
         return ids != self.pad if special_tokens_too else ids >= self.n_protected

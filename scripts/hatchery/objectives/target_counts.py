@@ -1,6 +1,6 @@
 """What a model is asked for: the types of a vocabulary, by how often the text of a split makes them a target.
 
-Source: reference notes on "A Natural Bias for Language Generation Models", sections 2 and 11. Targets are counted as
+Source: docs/papers/natural-bias.md, "The bias" and "Other objectives". Targets are counted as
 the loss of an objective sees them: ends where they are predicted, starts and padding never.
 """
 

@@ -1,9 +1,9 @@
 """Masking unit by unit: every subword, or every whole word, is chosen by itself.
 
-Source: LTG-BERT section 3.4; subwords with no random and no kept tokens are the always-[MASK] objective of the
-reduced-vocabulary study (section 5.2). Their number is binomial: a short example can have none. The share of tokens in
-chosen words is right in expectation only; a word that a segment cut left without its first token belongs to no word and
-is never chosen, as published.
+Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". Subwords with no random and no kept tokens are the
+always-[MASK] objective of the reduced-vocabulary study, Section 3.5. Their number is binomial: a short example can
+have none. The share of tokens in chosen words is right in expectation only; a word that a segment cut left without its
+first token belongs to no word and is never chosen, as published.
 """
 
 from dataclasses import dataclass

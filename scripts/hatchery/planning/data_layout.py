@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.config.project import Project, corpus_kind
-from hatchery.config.raw_inputs import about
+from hatchery.config.raw_inputs import about, readings
 from hatchery.config.text_files import corpora_of
 from hatchery.errors import ConfigError
 from hatchery.stages.record import wanted
@@ -51,6 +51,17 @@ class DataLayout:
         listing = self._listing(path) or read_listing(source_manifest({"data": source}))
         return identity(listing) or self.settings("register_source", source=source)
 
+    def edited_files(self, source: str) -> list[str]:
+        """The user's files that are new, gone or otherwise than when the source was registered, sorted."""
+        path = self._path_of(source)
+        if path is None:
+            return []
+        before, now = read_listing(source_manifest({"data": source})), self._listing(path)
+        names = [
+            name for name in sorted({*before, *now}) if name not in now or not now[name].looks_like(before.get(name))
+        ]
+        return [str(path / name) if path.is_dir() else str(path) for name in names]
+
     def source(self, entry: dict[str, Any]) -> str:
         """Source manifest of a block with a `data` or `embedded` key, as an input.
 
@@ -89,6 +100,10 @@ class DataLayout:
     def about_source(self, source: str) -> str:
         """Canonical JSON of the origin, licence and terms of a source."""
         return canonical_json(about(self.project, source))
+
+    def readings(self, source: str) -> str:
+        """Canonical JSON of what suites and tasks will read from a source."""
+        return canonical_json(readings(self.project, source))
 
     def corpus_manifest(self, corpus: str) -> str:
         """Manifest of a corpus, in the folder of its kind."""

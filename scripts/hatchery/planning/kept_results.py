@@ -23,7 +23,7 @@ from hatchery.config.project import Project
 from hatchery.config.reserved import RESERVED
 from hatchery.errors import ConfigError
 from hatchery.planning.layout import Layout
-from hatchery.settings.problems import nearest
+from hatchery.settings.problems import offered
 from hatchery.stages.record import wanted
 from hatchery.stages.registry import KEPT, stage_of
 from hatchery.storage.links import links_to, put_link
@@ -207,8 +207,7 @@ class KeptResults(Layout):
         tasks = self.project.experiment(experiment)["finetuning"]["tasks"]
         if "task" in names and names["task"] not in tasks:
             raise ConfigError(
-                f"experiment {experiment!r} has no fine-tuning task {names['task']!r}; there are: "
-                f"{', '.join(tasks) or 'none'}{nearest(names['task'], tasks)}"
+                f"experiment {experiment!r} has no fine-tuning task {names['task']!r}{offered(names['task'], tasks)}"
             )
         if kind == "pretraining":
             self._names.setdefault(f"{model}/", {"experiment": experiment, "run": run})

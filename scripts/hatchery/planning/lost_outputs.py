@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hatchery.errors import HatcheryError
+from hatchery.errors import HatcheryError, MisplacedError
+from hatchery.planning.rules import plainly
 from hatchery.storage.manifests import read_manifest
 from hatchery.storage.raw_source import FETCHED, open_source
 
@@ -24,7 +25,7 @@ def watch_rules(workflow: Any, leads_elsewhere: Callable[[str], bool]) -> None:
     """
     for rule in workflow.rules:
         if rule.output:
-            rule.set_input(_watcher(workflow, rule, leads_elsewhere))
+            rule.set_input(plainly(_watcher(workflow, rule, leads_elsewhere)))
 
 
 def _watcher(workflow: Any, rule: Any, leads_elsewhere: Callable[[str], bool]) -> Callable[[Any], list[str]]:
@@ -46,7 +47,8 @@ def lost_output(outputs: Sequence[Path], was_made: bool) -> Path | None:
     """The first file that is missing or has another size than its manifest says, of a job with these outputs.
 
     `was_made` says that the job has been done before. A result that is gone with its manifest is not lost: folders are
-    deleted on purpose, for example of corpora that nothing needs any more.
+    deleted on purpose, for example of corpora that nothing needs any more. Raises MisplacedError for a result that lies
+    in the folder of another one: what to do is for the user to say.
     """
     manifests = [path for path in outputs if path.name == "manifest.json" or _is_source(path)]
     if not all(path.is_file() for path in manifests) or not (manifests or was_made):
@@ -68,6 +70,8 @@ def _lost_files(manifest: Path) -> Iterable[Path]:
             listed = {source.root / name: size for name, (size, _) in source.files.items()} if fetched else {}
         else:
             listed = {output.path: output.bytes for output in read_manifest(manifest).outputs}
+    except MisplacedError:
+        raise
     except HatcheryError:
         return [manifest]
     return (path for path, size in listed.items() if not _has_size(path, size))

@@ -9,12 +9,13 @@ from hatchery.call import Call
 from hatchery.errors import HatcheryError
 from hatchery.planning.compute import Compute
 from hatchery.stages.record import Stage
+from hatchery.surroundings import refusal
 
 Result = TypeVar("Result")
 
 
 def plainly(function: Callable[..., Result]) -> Callable[..., Result]:
-    """The function, with errors that end the invocation with their own lines.
+    """The function, with errors that end the invocation with their own lines, as what the machine refuses does.
 
     Snakemake wraps every exception of an input function, its own WorkflowError too, in a message with a traceback;
     only SystemExit passes through untouched.
@@ -26,6 +27,10 @@ def plainly(function: Callable[..., Result]) -> Callable[..., Result]:
             return function(*positional, **named)
         except HatcheryError as error:
             raise SystemExit(error_lines(error)) from None
+        except OSError as error:
+            if (line := refusal(error)) is None:
+                raise
+            raise SystemExit(f"error: {line}") from None
 
     # Snakemake asks for it some thirty times a job.
     call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from hatchery.config.plan_checks import collect_problems
 from hatchery.config.project import Project
 from hatchery.config.raw_inputs import missing_sources, planned_sources
 from hatchery.config.targets import check_targets
+from hatchery.config.text_limits import epochs_to_tell
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.planning.compute import Compute
 from hatchery.planning.lost_outputs import watch_rules
@@ -61,7 +62,8 @@ class Workflow(Compute):
     def check_request(self, workflow: Any) -> None:
         """Stop this call of Snakemake, before it plans, for everything that is known to be wrong with what it asks for.
 
-        A dry run ends with a list of the raw data that is missing. Raises ConfigError with one line for each problem.
+        A dry run ends with a list of the raw data that is missing. Says which corpora surely have less text than their
+        trainings read. Raises ConfigError with one line for each problem.
         """
         request = read_request(sys.argv) if workflow.is_main_process else None
         if request is None:
@@ -80,6 +82,12 @@ class Workflow(Compute):
         problems.raise_any()
         if request.dry_run:
             atexit.register(self._list_missing_data, workflow)
+        self._tell_epochs(asked)
+
+    def _tell_epochs(self, asked: list[tuple[str, str]]) -> None:
+        parts = [part for kind, name in asked if kind in ("experiment", "study") for part in self.project.parts(name)]
+        for line in epochs_to_tell(dict.fromkeys(parts), self.project):
+            print(f"note: {line}", file=sys.stderr)
 
     def require_raw_data(self, dag: Any) -> None:
         """Raise ConfigError with one line for each raw input that the planned jobs need and that cannot be had."""

@@ -1,8 +1,8 @@
 """How far the bias of the output layer moves while a model learns, and how far it is from the unigram distribution.
 
-Source: "A Natural Bias for Language Generation Models", Figures 11 and 12; reference notes, section 7.3, whose readings
-are followed: KL in both directions, natural logarithm, and beside the norm, which an arbitrary constant decides, what
-is left of it without that constant. In double precision; spare rows of the vocabulary are left out.
+Source: "A Natural Bias for Language Generation Models", Figures 11 and 12; docs/papers/natural-bias.md, "Drift of the
+bias": KL in both directions, natural logarithm, and beside the norm, which an arbitrary constant decides, what is left
+of it without that constant. In double precision; spare rows of the vocabulary are left out.
 """
 
 from typing import Any

@@ -45,8 +45,8 @@ class EpochSlice:
 def training_phases(settings: PretrainSettings) -> list[Phase]:
     """The short phase, then, at `floor(from_fraction * steps)`, the long one with longer and fewer sequences.
 
-    Both have the same number of tokens per step, and the optimiser state passes through (LTG-BERT section 3). Phases
-    without a step are left out.
+    Both have the same number of tokens per step, and the optimiser state passes through (docs/papers/ltg-bert.md,
+    "Pretraining"). Phases without a step are left out.
     """
     long = settings.long_sequence
     if long is None:

@@ -1,8 +1,8 @@
 """How far a model's predictions are from the unigram, the uniform and the empirical distribution while it learns.
 
-Source: "A Natural Bias for Language Generation Models", Figure 1; reference notes, section 7.1, whose readings are
-followed: reference first, KL(omega || p), and the reverse beside it; natural logarithm; every labelled position weighs
-the same; a fixed held-out set. Sums are taken in double precision without a copy of the logits in it.
+Source: "A Natural Bias for Language Generation Models", Figure 1; docs/papers/natural-bias.md, "Divergences" and
+"Differences": reference first, KL(omega || p), and the reverse beside it; natural logarithm; every labelled position
+weighs the same; a fixed held-out set. Sums are taken in double precision without a copy of the logits in it.
 """
 
 import math
@@ -30,7 +30,7 @@ MEASURES = ("kl_unigram", "kl_uniform", "kl_empirical", "reverse_kl_unigram", "r
 The reverse of the empirical one is infinite."""
 
 PROBED_SEQUENCES = 1000
-"""Development sequences that are enough for a curve (reference notes, section 7.1)."""
+"""Development sequences that are enough for a curve (inferred)."""
 
 # Logits that are looked at in double precision at a time: 8 MiB.
 _LOGITS_AT_A_TIME = 2**20

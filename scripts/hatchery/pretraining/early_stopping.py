@@ -37,14 +37,13 @@ class EarlyStopping:
         self,
         settings: EarlyStoppingSettings,
         rows: Iterable[Mapping[str, Any]] = (),
-        first_step: int = 0,
         criterion: Criterion = LOWEST_LOSS,
     ):
-        """`rows` are the metrics of the steps that are done; those up to `first_step` belong to an earlier run."""
+        """`rows` are the metrics of the steps that are done."""
         self.settings, self.criterion = settings, criterion
         self.best_step, self.best, self._waited = 0, -math.inf if criterion.higher_is_better else math.inf, 0
         for row in rows:
-            if criterion.column in row and row["step"] > first_step:
+            if criterion.column in row:
                 self.note(row["step"], row)
 
     def note(self, step: int, scores: Mapping[str, Any]) -> bool:
@@ -66,8 +65,8 @@ class EarlyStopping:
         """Why the run ends, in words."""
         end = "highest" if self.criterion.higher_is_better else "lowest"
         return (
-            f"the {self.criterion.words} was {end}, {self.best:.4f}, after step {self.best_step:,}, and "
-            f"{self._waited} evaluations did not better it by more than {self.settings.minimum_improvement:g}"
+            f"in {self._waited} evaluations the {self.criterion.words} got no better by more than "
+            f"{self.settings.minimum_improvement:g}; it was {end}, {self.best:.4f}, after step {self.best_step:,}"
         )
 
     def measures(self, last_step: int, steps: int) -> dict[str, Any]:

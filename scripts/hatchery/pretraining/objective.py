@@ -75,6 +75,10 @@ class Objective(ABC):
         """
         return shuffled(examples, seed, step, batch_size)
 
+    def epochs(self, examples: Examples, steps: int, batch_size: int) -> float:
+        """How often so many steps read each of the examples."""
+        return steps * batch_size / max(1, len(examples))
+
     def smallest_batch(self, make_examples: Callable[[], Examples], batch_size: int) -> int:
         """Sequences of the smallest batch; `make_examples` gives those of training, and is called only if asked for."""
         return batch_size

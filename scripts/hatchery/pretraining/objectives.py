@@ -9,7 +9,7 @@ from hatchery.pretraining.translation import TranslationObjective
 
 
 class MaskedObjective(Objective):
-    """Hidden tokens and, where the settings ask for them, pairs of texts (LTG-BERT section 3)."""
+    """Hidden tokens and, where the settings ask for them, pairs of texts (LTG-BERT, Section 5)."""
 
     columns = (("loss", "masked_accuracy"), ("pair_loss", "pair_accuracy"))
 

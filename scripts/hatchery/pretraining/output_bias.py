@@ -1,8 +1,8 @@
 """The prior of a pretraining run's output layer: from settings and training examples into the model.
 
-Source: "A Natural Bias for Language Generation Models" section 3; reference notes, sections 2, 3 and 11. Every process
-counts the same labels and arrives at the same bias, and so does every attempt of a run; a checkpoint that is resumed
-afterwards overwrites it with what was learned.
+Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias". Every
+process counts the same labels and arrives at the same bias, and so does every attempt of a run; a checkpoint that is
+resumed afterwards overwrites it with what was learned.
 """
 
 import json

@@ -1,7 +1,8 @@
 """Where the output layer of a pretraining run starts; `hatchery.pretraining.output_bias` does it.
 
-Source: "A Natural Bias for Language Generation Models" section 3; reference notes, sections 2 and 3. The default is the
-zero bias of all papers here; values that exclude each other are refused with the reason.
+Source: "A Natural Bias for Language Generation Models", Sections 3 and 4.1; docs/papers/natural-bias.md, "Scale of the
+output matrix". The default is the zero bias of all papers here; values that exclude each other are refused with the
+reason.
 """
 
 from dataclasses import dataclass
@@ -29,9 +30,9 @@ class OutputBiasSettings(Settings):
     """At most so many examples are masked to count labels; null is all."""
     centred: bool = False
     """Whether the mean is subtracted from the log-prior: the same model, a smaller norm."""
-    weight_scale: Literal["own", "unit", "centred", "frobenius"] | Positive = "own"
-    """own keeps the initial matrix; unit or a number s draws s * N(0, 1/d), frobenius is the paper's literal rule; for
-    untied embeddings only."""
+    weight_scale: Literal["own", "unit", "unit_uniform", "centred", "frobenius"] | Positive = "own"
+    """own keeps the initial matrix; unit or a number s draws s * N(0, 1/d), unit_uniform a uniform distribution of the
+    same variance as unit (Appendix A), frobenius is the paper's literal rule; for untied embeddings only."""
     report: bool = False
     """Whether a run with kind zero or none reports its first step too; it has to count labels for that."""
 

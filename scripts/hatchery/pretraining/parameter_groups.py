@@ -2,8 +2,9 @@
 
 The default is the reading of the BabyLM code (ELC-BERT): every weight matrix is decayed; biases, layer norms,
 embeddings and layer weights are not, and a word embedding that is tied to the output layer counts as an embedding.
-LTG-BERT's BNC code reaches the tied matrix through the output layer and decays it with the head (reference notes,
-section 5.3); the reduced-vocabulary study decays every parameter (section 5.1).
+LTG-BERT's BNC code reaches the tied matrix through the output layer and decays it with the head
+(docs/papers/ltg-bert.md, "Optimiser"); the reduced-vocabulary study decays every parameter
+(docs/papers/reduced-vocabulary.md, "Differences").
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The arithmetic of a run: fp32, bf16 or fp16 by autocast, and the loss scaling without which fp16 gradients vanish.
 
 Parameters and optimiser state are fp32 in all three (LTG-BERT ran fp16 with dynamic loss scaling, ELC-BERT too;
-reference notes, sections 5.1 and 5.5). The scaler decides from summed gradients alone, so all processes decide alike;
+docs/papers/ltg-bert.md, "Differences"). The scaler decides from summed gradients alone, so all processes decide alike;
 its factors are powers of two, so it rounds nothing; and its state is two numbers, so a resumed run is exact.
 """
 

@@ -7,6 +7,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -59,12 +60,14 @@ class RunRecord:
         precision: Precision,
         sinks_folder: Path | None = None,
         lease: RunLease | None = None,
+        check_inputs: Callable[[], None] = lambda: None,
     ) -> None:
         """`sinks_folder` is where TensorBoard or trackio write, if they are asked for; by default `folder`.
 
-        `lease` is the right to write into `folder`; it is asked before each checkpoint.
+        `lease` is the right to write into `folder`. It is asked before each checkpoint, and so is `check_inputs`, which
+        raises where what the run reads has changed.
         """
-        self.lease = lease
+        self.lease, self.check_inputs = lease, check_inputs
         self.folder, self.topology, self.steps, self.label, self.runtime = folder, topology, steps, label, runtime
         self.device, self.precision, self.sinks_folder = device, precision, sinks_folder or folder
         self.milestones = milestone_steps(runtime.milestones, steps)
@@ -73,7 +76,7 @@ class RunRecord:
         self.best = BestWeights()
         # Updates that fp16 left out so far.
         self.skipped_steps = 0
-        # Of all finished steps, in nats.
+        # Of the finished steps, in nats; where another run is continued, of those since then.
         self.lowest_loss = math.inf
         self.training_seconds = 0.0
         # On the CPU there is no queue that reading a loss would empty.
@@ -82,6 +85,8 @@ class RunRecord:
         self._speed = Speedometer(device, topology.world_size, self._peak)
         self._text, self._speed_text = "", ""
         self._loaded_from = folder
+        # The steps of the earlier run, where one is continued: it may have had another loss.
+        self._earlier_steps = 0
         self._telemetry: Telemetry | None = None
         self._writer: CheckpointWriter | None = None
         self._progress: Progress | None = None
@@ -91,6 +96,7 @@ class RunRecord:
 
         The first process chooses and verifies it; all processes read it from the shared file system.
         """
+        self._earlier_steps = checkpoint_step(start) if start else 0
         found = newest_sound_checkpoint(self.folder) if self.topology.is_first else None
         step = from_first_process(checkpoint_step(found) if found else -1)
         if step < 0 and start is None:
@@ -168,8 +174,10 @@ class RunRecord:
     def checkpoint(self, engine: Engine) -> None:
         """Save the run as it is after the last finished step, and remove the oldest checkpoints.
 
-        Raises CheckpointError when that cannot be, or when the folder belongs to another process by now.
+        Raises CheckpointError when that cannot be, or when the folder belongs to another process by now, and the error
+        of `check_inputs`.
         """
+        self.check_inputs()
         if self.lease is not None:
             self.lease.verify()
         with self.paused(), engine.whole_parameters():
@@ -191,8 +199,12 @@ class RunRecord:
         return self._text if self._telemetry is None else self._telemetry.text()
 
     def rows(self) -> list[dict[str, Any]]:
-        """The metrics of the steps that were done when the run was resumed, in every process."""
-        return [json.loads(line) for line in self._text.splitlines()]
+        """The metrics of this run's own steps that were done when it was resumed, in every process.
+
+        Those of an earlier run, which it goes on from, are no measure of its own.
+        """
+        rows = [json.loads(line) for line in self._text.splitlines()]
+        return [row for row in rows if row["step"] > self._earlier_steps]
 
     def keep_best(self, model: nn.Module) -> None:
         """Copy the weights, which are the best so far."""

@@ -5,6 +5,7 @@ Every process of a run does the same; only the first one has a lease of the run 
 
 import math
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -46,12 +47,11 @@ from hatchery.pretraining.processes import (
 from hatchery.pretraining.record import RunRecord
 from hatchery.pretraining.settings import PretrainSettings, RuntimeSettings
 from hatchery.pretraining.topology import Topology
-from hatchery.runs.checkpoints import checkpoint_step
 from hatchery.runs.interruption import Deadline
 from hatchery.runs.lease import RunLease
 from hatchery.settings.fields import ABSENT
 from hatchery.storage.manifests import read_manifest
-from hatchery.tokenization.shards import TRAINING_SPLIT
+from hatchery.tokenization.shards import TRAINING_SPLIT, watch_shards
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_reader import TokenShards
 
@@ -140,7 +140,8 @@ def train_run(
     device = select_device(options.device, topology)
     precision = resolve_precision(settings.precision, device)
     sinks = output.parent / SINKS_FOLDER
-    record = RunRecord(folder, topology, settings.steps, name, options, device, precision, sinks, lease)
+    check_inputs = watch_shards(inputs.tokens)
+    record = RunRecord(folder, topology, settings.steps, name, options, device, precision, sinks, lease, check_inputs)
     if settings.steps == 0:
         return Trained(model, record, start)
     # All stop together, so one of them has to know; thousands would ask Slurm's controller at once.
@@ -161,6 +162,8 @@ def train_run(
     smallest = objective.smallest_batch(trained_on, min(phase.batch_size for phase in batches.phases))
     require_shares(smallest, settings.batch_size, topology.world_size)
     measures = objective.measures(trained_on)
+    if show:
+        print(_epochs_in_words(name, settings, objective, batches), file=sys.stderr, flush=True)
     loader = BatchLoader(batches, options.workers, pin_memory=device.type == "cuda")
     held_out = _development_sets(settings, objective, options, inputs, topology)
     if settings.early_stopping is not None and held_out is None:
@@ -193,14 +196,20 @@ def train_run(
         record.resume(model, optimizer, continued)
         stopping = None
         if settings.early_stopping is not None:
-            first_step = checkpoint_step(continued) if continued else 0
-            stopping = EarlyStopping(settings.early_stopping, record.rows(), first_step, objective.criterion)
+            stopping = EarlyStopping(settings.early_stopping, record.rows(), objective.criterion)
         clip = settings.optimizer.max_gradient_norm
         chosen = options.compile, options.zero_stage, options.activation_checkpointing
         with Engine(model, optimizer, clip, precision, device, topology, *chosen) as engine:
             train(settings, objective, engine, loader, held_out and held_out.scored, record, probes, deadline, stopping)
     record.best.restore_(model)
     return Trained(model, record, start, measures, loader.waited_seconds, stopping)
+
+
+def _epochs_in_words(name: str, settings: PretrainSettings, objective: Objective, batches: TrainingBatches) -> str:
+    """How often the text is read. A long phase has other sequences, but as many tokens in a step."""
+    examples = batches.examples_at(0)
+    epochs = objective.epochs(examples, settings.steps, batches.phases[0].batch_size)
+    return f"{name}: {settings.steps:,} steps are {epochs:,.2f} epochs of the {len(examples):,} sequences of its text"
 
 
 def _larger_counts(inputs: Inputs, shards: TokenShards) -> np.ndarray:

@@ -1,9 +1,9 @@
 """The learning rate as a pure function of the step, so that a resumed run needs no scheduler state.
 
 `cosine` is LTG-BERT's: a linear warm-up from exactly 0 (the first update has rate 0), then half a cosine down to a
-fraction of the peak; `linear_as_published` is the other one of its code (reference notes, section 5.4), and
-`inverse_square_root` that of the reduced-vocabulary study (section 5.1). Steps count optimiser updates from 0, those
-that fp16 skips included, as in LTG-BERT's BNC code.
+fraction of the peak; `linear_as_published` is the other one of its code (docs/papers/ltg-bert.md, "Learning rate"), and
+`inverse_square_root` that of the reduced-vocabulary study, Section 4.2 (docs/papers/reduced-vocabulary.md,
+"Pretraining"). Steps count optimiser updates from 0, those that fp16 skips included, as in LTG-BERT's BNC code.
 """
 
 import math

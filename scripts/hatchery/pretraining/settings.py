@@ -1,8 +1,8 @@
 """What a pretraining run is (`PretrainSettings`) and how this machine carries it out (`RuntimeSettings`).
 
 The first decides the weights and is part of the run's identity; the second (intervals, micro-batches, device) may
-change between two attempts of the same run without changing what is learned. Values that exclude each other are
-refused here with the reason, before anything is loaded. Defaults of the papers: LTG-BERT Table 5 and ELC-BERT Table 4.
+change between two attempts of the same run without changing what is learned. Values that exclude each other are refused
+here with the reason, before anything is loaded. Defaults of the papers: LTG-BERT, Table 9, and ELC-BERT, Table 4.
 """
 
 from collections.abc import Mapping
@@ -60,21 +60,26 @@ class OptimizerSettings(Settings):
     """Weight decay of the language-model head; null is weight_decay."""
 
 
+WARMUP_FRACTION = 0.016
+EVALUATION_INTERVAL_STEPS = 500
+"""The default stands for an evaluation at the end of shorter trainings."""
+
+
 @dataclass(frozen=True)
 class ScheduleSettings(Settings):
     """Shape of the learning rate."""
 
     name: Literal["cosine", "linear", "linear_as_published", "inverse_square_root", "constant"] = "cosine"
     """How it falls; linear_as_published multiplies ramp and decay and ends near 0."""
-    warmup_fraction: Share = 0.016
+    warmup_fraction: Share = WARMUP_FRACTION
     """Share of the steps in which it rises to the peak."""
     final_fraction: Share = 0.1
     """The last rate as a share of the peak."""
     warmup_steps_limit: Count | None = None
     """At most so many warm-up steps; null is no limit."""
     warmup_steps: Count = ABSENT
-    """So many warm-up steps, instead of a share of the steps. The rates of inverse_square_root and constant are then
-    the same in a run of any length."""
+    """So many warm-up steps, instead of a share of the steps; no more than there are steps, unless the training state
+    is kept for another run. The rates of inverse_square_root and constant are then the same in a run of any length."""
 
     def __post_init__(self) -> None:
         require(
@@ -82,6 +87,12 @@ class ScheduleSettings(Settings):
             "warmup_steps_limit",
             self.warmup_steps_limit,
             "null with warmup_steps, which says exactly how many",
+        )
+        require(
+            self.warmup_steps is ABSENT or self.warmup_fraction == WARMUP_FRACTION,
+            "warmup_fraction",
+            self.warmup_fraction,
+            "no such key with warmup_steps, which says exactly how many",
         )
 
 
@@ -129,8 +140,8 @@ class TrainingSettings(Settings):
     """Log the divergences of the output to the unigram, uniform and empirical distributions."""
     bias_drift: bool = False
     """Log how far the bias of the output layer is from where it started, and from the unigram distribution."""
-    evaluation_interval_steps: Count = 500
-    """Steps between two measurements of the development loss."""
+    evaluation_interval_steps: Count = EVALUATION_INTERVAL_STEPS
+    """Steps between two measurements of the development loss; the last step has one, too."""
     evaluation_sequences: Natural = 2048
     """Development sequences, with fixed masks where there are any, or pairs; 0 measures no development loss."""
 
@@ -172,8 +183,13 @@ class PretrainingSettings(TrainingSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainSettings(TrainingSettings):
-    """The settings of a run of the stage `pretrain`, apart from the token shards and the tokenizer."""
+    """The settings of a run of the stage `pretrain`, apart from the token shards and the tokenizer.
 
+    Those of a run of 0 steps lack what decides its training.
+    """
+
+    batch_size: Count = 1
+    """Of a run that trains it is always given."""
     model: dict[str, Any]
     """Keys of a model's configuration except the vocabulary size, which the token shards know."""
     seed: Natural
@@ -247,6 +263,8 @@ def runtime_settings(runtime: Mapping[str, Any], training: TrainingSettings) -> 
 
 def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None:
     """Raise ConfigError, naming `key`, for a ZeRO stage that changes the optimiser or takes apart what is measured."""
+    if training.steps == 0:
+        return
     if stage != 0 and training.optimizer.name == "lamb":
         raise ConfigError(
             f"{key}: got {stage}, only 0 is possible: ZeRO flattens the parameters into one buffer, so LAMB would lose "

@@ -1,9 +1,9 @@
 """The objective of translation: pairs in batches by tokens, a smoothed loss, and development text that is translated.
 
-Source: "A Natural Bias for Language Generation Models", section 4.1 and appendix B.3, in the reading of its reference,
-sections 5, 6 and 8. The loss is that of (1 - alpha) times the label plus alpha times the uniform distribution, minus
-lambda times KL(omega || p) where predictions are kept away from the unigram distribution omega; what is reported beside
-it, and on development text, is the negative log-likelihood of the labels.
+Source: "A Natural Bias for Language Generation Models", Section 4.1 and Appendix B.3; docs/papers/natural-bias.md,
+"Training" and "Away from the unigram distribution". The loss is that of (1 - alpha) times the label plus alpha times
+the uniform distribution, minus lambda times KL(omega || p) where predictions are kept away from the unigram
+distribution omega; what is reported beside it, and on development text, is the negative log-likelihood of the labels.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,7 +49,7 @@ class TranslationObjective(Objective):
 
     def __init__(self, settings: TranslationSettings) -> None:
         super().__init__(settings)
-        if settings.development_translations:
+        if settings.development_translations != 0:
             self.criterion = HIGHEST_BLEU
         self._unigram: Tensor | None = None
         self._entropy = 0.0
@@ -78,6 +78,10 @@ class TranslationObjective(Objective):
         """The pairs of a step: at most `batch_size` target tokens."""
         return [EpochSlice(*examples.batch_at(seed, step, batch_size))]
 
+    def epochs(self, examples: TranslationPairs, steps: int, batch_size: int) -> float:  # type: ignore[override]
+        """How often so many batches of target tokens read each of the pairs."""
+        return steps / examples.batches_per_epoch(batch_size)
+
     def terms(self, output: LanguageModelOutput) -> tuple[Term, ...]:
         """The loss that is learned from, the right answers, and the negative log-likelihood."""
         sums, smoothing = output.log_probability_sums, self.settings.label_smoothing
@@ -102,7 +106,7 @@ class TranslationObjective(Objective):
         tokenizer: Path | None = None,
     ) -> Development:
         """Pairs whose loss is measured and, with a tokenizer, pairs that are translated."""
-        if tokenizer is None or not self.settings.development_translations:
+        if tokenizer is None or self.settings.development_translations == 0:
             return DevelopmentSet(examples, sequences, share, topology)
         # Here and below: runs for other objectives start sooner without the library of tokenizers.
         from hatchery.tokenization.tokenizer_file import load_tokenizer

@@ -101,6 +101,8 @@ class _Walk:
         path = self._index.find(digest)[0].nearest(self._prefer)
         try:
             node = _read(digest, path, self._index)
+            if node.manifest is not None:
+                self._check_volatile(path)
         except HatcheryError as error:
             self.chain.problems.append(str(error))
             node = Node(digest, "file", path)
@@ -110,6 +112,13 @@ class _Walk:
                 self.visit(link.digest)
             else:
                 self.missing(link.digest, f"{self.chain.shown(path)}: input {link.name!r}: {self._why(node, link)}")
+
+    def _check_volatile(self, manifest: Path) -> None:
+        """Note where what else is known of a manifest is damaged; then nothing says whether it lies in its place."""
+        try:
+            volatile_facts(manifest)
+        except ManifestError as error:
+            self.chain.problems.append(str(error))
 
     def _lies_outside(self, node: Node, link: Link) -> bool:
         """Whether an input is still where the command read it, outside of results/ (a model that was imported)."""
@@ -156,7 +165,8 @@ def _read_from(node: Node, name: str, project: Path) -> list[str]:
     command = _command(node, project)
     flag = f"--{name.replace('_', '-')}"
     paths = [value for key, value in pairwise(command) if key == flag]
-    return paths + [value.partition("=")[2] for value in command if value.startswith(f"{name}=")]
+    # The input of `--source NAME=PATH` is called `source NAME`.
+    return paths + [value.partition("=")[2] for value in command if value.startswith(f"{name.rpartition(' ')[2]}=")]
 
 
 def _command(node: Node, project: Path) -> list[str]:

@@ -41,7 +41,11 @@ class ManifestIndex:
     def add(self, path: str | Path, digest: str) -> bool:
         """Take in a file outside, relative to the project, if it is there and has this digest; whether it has."""
         place = self.project / path
-        if not place.is_file() or place in self._digests or sha256_file(place) != digest:
+        try:
+            is_it = place.is_file() and place not in self._digests and sha256_file(place) == digest
+        except OSError:  # words of a command that are no paths, such as settings, are longer than a name may be
+            return False
+        if not is_it:
             return False
         self._found[digest], self._digests[place] = Found(digest, (place,)), digest
         self._outside.add(place)

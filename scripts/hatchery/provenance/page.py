@@ -27,7 +27,7 @@ from hatchery.typed import stage_body
 
 MOST_FILES = 5000
 MOST_STAGES = 1500
-_ROW_COLUMNS = (*SELECTORS, "mean", "std", "n", "n_failed")
+_ROW_COLUMNS = (*SELECTORS, "mean", "std", "n", "n_failed", "mean_without_failed", "n_without_number")
 _VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "host", "python", "code_revision")
 
 

@@ -63,7 +63,10 @@ def job_causes(job: PlannedJob, layout: KeptResults, makers: Mapping[str, str], 
     changed = setting_changes(job, layout, project)
     causes = [Cause("settings", str(difference)) for difference in changed]
     if "params" in job.reasons and not changed:
-        causes.append(Cause("settings", "its arguments changed"))
+        edited = layout.edited_files(job.wildcards["source"]) if job.rule == "register_source" else []
+        causes += [Cause("input", f"edited {name}") for name in _some(edited)]
+        if not edited:
+            causes.append(Cause("settings", "its arguments changed"))
     if "code" in job.reasons:
         causes.append(Cause("settings", "its rule's command in workflow/ changed"))
     if "environment" in job.reasons:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from hatchery.analysis.summary_rows import NumberedRow
 from hatchery.errors import EvaluationError
-from hatchery.settings.problems import nearest
+from hatchery.settings.problems import offered
 
 
 def select(
@@ -26,10 +26,7 @@ def select(
     for column, value in chosen.items():
         known = sorted({row.values[column] for row in rows})
         if value not in known:
-            there = ", ".join(known)
-            raise EvaluationError(
-                f"{where}: {column}: got {value!r}, no such row; there are: {there}{nearest(value, known)}"
-            )
+            raise EvaluationError(f"{where}: {column}: got {value!r}, no such row{offered(value, known)}")
         narrowed = [row for row in matching if row.values[column] == value]
         if not narrowed:
             there = ", ".join(sorted({row.values[column] for row in matching}))

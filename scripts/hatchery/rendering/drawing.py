@@ -1,8 +1,8 @@
-"""What all figures share: colours that colour-blind readers tell apart, one font size, and files without a date.
+"""What all figures share beside the look of each model: one font size, and files without a date.
 
 A figure of a page is drawn twice, for wide screens and for phones; both drawings are in its one file.
 
-Colours are those of Okabe and Ito (Color Universal Design, 2008). An SVG of the same numbers has the same bytes:
+An SVG of the same numbers has the same bytes:
 identifiers are hashed with a fixed salt, and neither time nor software version is written.
 """
 
@@ -10,9 +10,9 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
@@ -26,14 +26,6 @@ from hatchery.rendering.svg import NARROW_ID, prefixed_ids
 from hatchery.storage.atomic import write_text
 from hatchery.storage.verified import write_checksums
 
-# Yellow comes last: as a line on white it is the hardest to see.
-OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
-GREYS = ("#4D4D4D", "#808080", "#B3B3B3", "#262626", "#D9D9D9")
-HATCHES = ("", "//", "xx", "..", "\\\\", "++")
-Dashes = Literal["-", "--", ":", "-."]
-DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.")
-# Without diamonds, which mark published values.
-MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "*", "h")
 MUTED = "#595959"
 GRID = "#D9D9D9"
 LIGHT = 0.65
@@ -42,35 +34,6 @@ REMARK = 8
 MOST_NAMED = 3
 # What a phone shows without making letters smaller.
 NARROW_INCHES = 3.8
-
-
-@dataclass(frozen=True)
-class ModelStyle:
-    """How one model is drawn in every figure; hatch and dashes change when the colours start again.
-
-    The marker changes from model to model, so that dots are told apart in grey print as well.
-    """
-
-    colour: str
-    hatch: str
-    dashes: Dashes
-    marker: str = MARKERS[0]
-
-
-def model_styles(models: Sequence[str], style: Style) -> dict[str, ModelStyle]:
-    """A look for every model, by its place in the configuration."""
-    palette = OKABE_ITO if style.colours == "okabe_ito" else GREYS
-    # Greys are told apart by more than their shade from the first model on.
-    stride = len(palette) if style.colours == "okabe_ito" else 1
-    return {
-        model: ModelStyle(
-            palette[index % len(palette)],
-            HATCHES[index // stride % len(HATCHES)],
-            DASHES[index // stride % len(DASHES)],
-            MARKERS[index % len(MARKERS)],
-        )
-        for index, model in enumerate(models)
-    }
 
 
 def outline(colour: str) -> str:

@@ -1,9 +1,23 @@
-"""The look that all figures share, as a setting; apart from the drawing, because settings load no matplotlib."""
+"""The look that all figures share, as a setting, and that of each model in figures, tables and cards.
 
+It stands apart from the drawing, because settings and pages load no matplotlib. Colours are those of Okabe and Ito
+(Color Universal Design, 2008), which colour-blind readers tell apart.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from hatchery.settings.base import Range, Settings
+
+# Yellow comes last: as a line on white it is the hardest to see.
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
+GREYS = ("#4D4D4D", "#808080", "#B3B3B3", "#262626", "#D9D9D9")
+HATCHES = ("", "//", "xx", "..", "\\\\", "++")
+Dashes = Literal["-", "--", ":", "-."]
+DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.")
+# Without diamonds, which mark published values.
+MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "*", "h")
 
 
 @dataclass(frozen=True)
@@ -16,3 +30,32 @@ class Style(Settings):
     """Size of the letters in points."""
     colours: Literal["okabe_ito", "grey"] = "okabe_ito"
     """Colours that the colour-blind can tell apart, or shades of grey."""
+
+
+@dataclass(frozen=True)
+class ModelStyle:
+    """How one model is drawn in every figure; hatch and dashes change when the colours start again.
+
+    The marker changes from model to model, so that dots are told apart in grey print as well.
+    """
+
+    colour: str
+    hatch: str
+    dashes: Dashes
+    marker: str = MARKERS[0]
+
+
+def model_styles(models: Sequence[str], style: Style) -> dict[str, ModelStyle]:
+    """A look for every model, by its place in the configuration."""
+    palette = OKABE_ITO if style.colours == "okabe_ito" else GREYS
+    # Greys are told apart by more than their shade from the first model on.
+    stride = len(palette) if style.colours == "okabe_ito" else 1
+    return {
+        model: ModelStyle(
+            palette[index % len(palette)],
+            HATCHES[index // stride % len(HATCHES)],
+            DASHES[index // stride % len(DASHES)],
+            MARKERS[index % len(MARKERS)],
+        )
+        for index, model in enumerate(models)
+    }

@@ -132,10 +132,14 @@ class Table:
         parts.append(f"({cell.remark})" if cell.remark else "")
         return " ".join(filter(None, parts)) + ("" if cell.comparable else NOT_COMPARABLE)
 
-    def html(self) -> Markup:
-        """The table in a box that scrolls by itself; the first cell of every row is its heading."""
+    def html(self, swatches: Mapping[str, str] | None = None) -> Markup:
+        """The table in a box that scrolls by itself; the first cell of every row is its heading.
+
+        `swatches` are colours of names: where one of these is all that a cell or a heading says, it has its swatch.
+        """
         groups = [(group.heading, [_row(row) for row in group.rows]) for group in self.groups]
-        return render("table.html.j2", table=self, groups=groups, shown=breakable if self.names else html_text)
+        shown = breakable if self.names else html_text
+        return render("table.html.j2", table=self, groups=groups, shown=shown, swatches=swatches or {})
 
     def latex(self, title: str, label: str, wrap: bool = False) -> str:
         """A `table` environment with booktabs, caption, label and notes; ends in a newline.

@@ -1,7 +1,7 @@
 """Pages and cards as Jinja2 templates, which lie in `templates/` beside this file.
 
 What a template fills in is escaped: as HTML in `*.html.j2`, as Markdown in `*.md.j2`; only `Markup` is not. An unknown
-name is an error, never an empty place. Templates belong to the code of the stages that name them (`stage_code.py`).
+name is an error, never an empty place.
 """
 
 from functools import cache

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 from snakemake.logging import logger
 
-from hatchery.running.failed_jobs import Words, as_they_are
+from hatchery.running.failed_jobs import INTERRUPTED, Words, as_they_are
 from hatchery.running.job_lines import keep_details, report_jobs
 from hatchery.running.software import choose_software, put_own_environment_first
 
@@ -36,6 +36,7 @@ def hand_on_interrupts() -> None:
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
+        INTERRUPTED.set()
         try:
             witness.wait(timeout=PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:

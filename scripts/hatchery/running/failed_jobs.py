@@ -16,7 +16,12 @@ from typing import Any
 
 from snakemake.logging import LogEvent
 
+from hatchery.surroundings import full_disk, memory_refused
+
 ERROR = "error: "
+GO_ON = "Stopped. The same command goes on where this one ended."
+INTERRUPTED = threading.Event()
+"""Whether the user has stopped this call: what ends then was stopped, and did not fail."""
 # Only the end of a log is read: the error stands there, and logs of long runs are long.
 READ_BYTES = 64 * 1024
 _DATE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
@@ -70,6 +75,13 @@ class FailedJob:
     ending: str = ""
     # What Snakemake says, such as of missing output; "" where the job's own log must explain.
     message: str = ""
+    # By the user, who stopped the whole call.
+    stopped: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        """Whether there is something to say at the end: of a job that the user stopped only what it saved."""
+        return not self.stopped or self.ending == _TO_GO_ON
 
     def line(self) -> str:
         """What failed, why, and where to read more."""
@@ -81,6 +93,9 @@ class FailedJob:
             reason = "; ".join(text for text in (self.ending, words) if text)
             if self.ending == _TO_GO_ON and said is not None:
                 reason = said
+            if said is None and (full := full_disk(*(log.parent for log in there))):
+                reason = full
+        reason = memory_refused(reason) or reason
         return f"{self.name}: {reason}" + (f" (log: {there[0]})" if there else "")
 
 
@@ -133,11 +148,12 @@ class FailedJobs(logging.Handler):
             message = " ".join(exception.split())
         # Of files with flags Snakemake writes "<path> (<flags>)".
         logs = tuple(Path(str(log).split(" (", 1)[0]) for log in said.get("log") or ())
-        return FailedJob(self.name_of(said["jobid"]), logs, _ending(found), message)
+        return FailedJob(self.name_of(said["jobid"]), logs, _ending(found), message, INTERRUPTED.is_set())
 
     def lines(self) -> list[str]:
-        """One for each job that failed, by its last attempt."""
-        return list({job.name: f"error: {job.line()}" for job in self.jobs}.values())
+        """Each job that failed, by its last attempt; after Ctrl-C what a stopped one saved, and how to go on."""
+        lines = {job.name: job.line() if job.stopped else f"{ERROR}{job.line()}" for job in self.jobs if job.is_told}
+        return [*lines.values(), *([GO_ON] if INTERRUPTED.is_set() else [])]
 
 
 def _ending(found: re.Match[str] | None) -> str:

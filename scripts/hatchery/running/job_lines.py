@@ -5,16 +5,19 @@ Snakemake's own words, about ten lines for each job, go to `.snakemake/log/` as 
 """
 
 import logging
+import os
 import re
 import sys
 import threading
 import time
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TextIO
 
+import psutil
 from snakemake.logging import DefaultFilter, LogEvent
 
-from hatchery.running.failed_jobs import FailedJobs, Words, as_they_are
+from hatchery.running.failed_jobs import GO_ON, INTERRUPTED, FailedJobs, Words, as_they_are
 
 # A job that took longer is told when it ends, too.
 LONG_SECONDS = 30.0
@@ -23,6 +26,7 @@ _NOISE = re.compile(
     r"(Conda environments|Singularity containers): ignored|Shutting down|Finished jobid|Elapsed time|"
     r"Group jobs: inactive|Activating conda environment|Removing output files of failed job|"
     r"Assuming unrestricted|Cleaning up SLURM log files|Storing output in storage|"
+    r"Warning: the following output files of rule show_result were not present|"
     r"(?:Exiting because a job execution failed)"
 )
 _HIDDEN = (
@@ -103,11 +107,16 @@ class JobLines(logging.Formatter):
 
     def _fails(self, said: dict[str, Any]) -> str:
         name = self._failed.name_of(said["jobid"]) if "jobid" in said else str(said.get("groupid"))
-        return _dated(f"{name}: failed")
+        return _dated(f"{name}: {'stopped' if INTERRUPTED.is_set() else 'failed'}")
 
     def _error(self, text: str, exception: str) -> str:
+        if "cannot be locked" in text and (process := other_workflow()) is not None:
+            return (
+                f"error: {Path.cwd()}: Directory cannot be locked: another workflow runs in it (process {process}); "
+                "wait for its end, or stop it with Ctrl-C"
+            )
         if _END in text:
-            return "\n".join(self._failed.lines()) or "Stopped. The same command goes on where this one ended."
+            return "\n".join(self._failed.lines()) or GO_ON
         # The command of a failed job with all its settings; what went wrong is told at the end.
         return "" if "CalledProcessError" in text and exception == "RuleException" else text
 
@@ -174,6 +183,16 @@ def keep_details(logger: logging.Logger) -> None:
                 else filter_
                 for filter_ in handler.filters
             ]
+
+
+def other_workflow() -> int | None:
+    """The number of another process of Snakemake in this folder, of this machine; None where there is none."""
+    own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    for process in psutil.process_iter(["cmdline", "cwd"]):
+        names = [Path(word).name for word in (process.info["cmdline"] or [])[:3]]
+        if "snakemake" in names and process.pid not in own and process.info["cwd"] == str(Path.cwd()):
+            return int(process.pid)
+    return None
 
 
 def _dated(text: str) -> str:

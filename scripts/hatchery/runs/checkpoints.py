@@ -2,7 +2,8 @@
 
 A run folder lies outside the outputs that Snakemake declares, because Snakemake deletes those before a rerun. Its
 name is the digest of everything that determines the run, so a changed setting never meets an old checkpoint. Tensors
-are stored as safetensors, which cannot carry code. Nothing in them depends on the number of processes, and generator
+are stored as safetensors, which cannot carry code. A checkpoint knows its run, so one that was put into the folder of
+another is refused. Nothing in them depends on the number of processes, and generator
 states are not stored: data order, masks and dropout are functions of the seed and of places in the data order.
 """
 
@@ -22,7 +23,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from hatchery.errors import CheckpointError, ConfigError
+from hatchery.errors import CheckpointError, ConfigError, MisplacedError
+from hatchery.storage.atomic import json_value
 from hatchery.storage.checksums import sha256_file
 
 MODEL, OPTIMIZER, EXTRA, METRICS, STATE, CHECKSUMS = (
@@ -35,6 +37,8 @@ MODEL, OPTIMIZER, EXTRA, METRICS, STATE, CHECKSUMS = (
 )
 CONTENT = (MODEL, OPTIMIZER, EXTRA, METRICS, STATE)
 FOLDER_NAME = re.compile(r"step_(\d{8,})")
+# In the state, the name of the run's folder; checkpoints of earlier versions lack it.
+RUN = "run"
 # Joins a parameter's name and the name of its optimiser state.
 SEPARATOR = "::"
 
@@ -107,7 +111,8 @@ def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, me
         save_file(snapshot.optimizer, partial / OPTIMIZER)
         save_file(snapshot.extra, partial / EXTRA)
         (partial / METRICS).write_text(metrics, encoding="utf-8")
-        (partial / STATE).write_text(json.dumps(asdict(position), sort_keys=True), encoding="utf-8")
+        state = {**asdict(position), RUN: run_folder.name}
+        (partial / STATE).write_text(json.dumps(state, sort_keys=True), encoding="utf-8")
         checksums = {name: sha256_file(partial / name) for name in CONTENT}
         (partial / CHECKSUMS).write_text(json.dumps(checksums, sort_keys=True, indent=1), encoding="utf-8")
         for name in (*CONTENT, CHECKSUMS, "."):
@@ -159,7 +164,8 @@ def checkpoint_step(folder: Path) -> int:
 def newest_sound_checkpoint(run_folder: Path) -> Path | None:
     """The newest checkpoint whose files match their checksums, or null; damaged ones are removed with a warning.
 
-    They have to go: a damaged checkpoint of a later step would otherwise count among the newest that are kept.
+    They have to go: a damaged checkpoint of a later step would otherwise count among the newest that are kept. Raises
+    MisplacedError for a sound one of another run, which is left for its owner.
     """
     for leftover in run_folder.glob(".step_*.partial"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -175,9 +181,12 @@ def newest_sound_checkpoint(run_folder: Path) -> Path | None:
 
 
 def verify_checkpoint(folder: Path) -> None:
-    """Raises CheckpointError naming the first file that is missing, differs from its checksum or tells another step."""
+    """Raises CheckpointError naming the first file that is missing, differs from its checksum or tells another step.
+
+    Raises MisplacedError for a checkpoint of another run than that of the folder around it.
+    """
     try:
-        checksums = json.loads((folder / CHECKSUMS).read_text(encoding="utf-8"))
+        checksums = json_value((folder / CHECKSUMS).read_text(encoding="utf-8"))
         expected = {name: checksums[name] for name in CONTENT}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{folder / CHECKSUMS}: the checksums cannot be read") from error
@@ -187,6 +196,9 @@ def verify_checkpoint(folder: Path) -> None:
             raise CheckpointError(f"{path}: the file is missing")
         if sha256_file(path) != checksum:
             raise CheckpointError(f"{path}: the content differs from its checksum")
+    state, run = _read_state(folder), folder.parent.name
+    if state.get(RUN, run) != run:
+        raise MisplacedError(f"{folder}: this checkpoint is of the run {state[RUN]}; put it back there, or remove it")
     step = read_position(folder).step
     if step != checkpoint_step(folder):
         raise CheckpointError(f"{folder / STATE}: it tells step {step}, expected that of the folder's name")
@@ -256,10 +268,18 @@ def _read_text(path: Path) -> str:
 
 def read_position(folder: Path) -> Position:
     """How far the run of a checkpoint had come. Raises CheckpointError."""
+    state = _read_state(folder)
     try:
-        return Position(**json.loads(_read_text(folder / STATE)))
+        return Position(**{key: value for key, value in state.items() if key != RUN})
+    except TypeError as error:
+        raise CheckpointError(f"{folder / STATE}: expected a step and a number of tokens: {error}") from error
+
+
+def _read_state(folder: Path) -> dict[str, Any]:
+    try:
+        return dict(json_value(_read_text(folder / STATE)))
     except (ValueError, TypeError) as error:
-        raise CheckpointError(f"{folder / STATE}: expected a step and a number of tokens as JSON: {error}") from error
+        raise CheckpointError(f"{folder / STATE}: expected a JSON object: {error}") from error
 
 
 def _partial(folder: Path) -> Path:

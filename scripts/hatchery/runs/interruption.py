@@ -14,6 +14,7 @@ neither is left to Snakemake's jobs.
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -106,6 +107,25 @@ def _left_of_slurm_job(environment: Mapping[str, str], time_left: Callable[[str]
         return None
     told = time_left(environment[SLURM_JOB])
     return None if told is None else seconds_of(told)
+
+
+def leave_on_signals() -> None:
+    """From now on a signal ends the process with one line and the status of an interrupted run.
+
+    For the command's beginning, while libraries are imported and a model is built, and its end: while it trains,
+    `stop_request` takes the signals. It is no exception that a library might
+    catch, so that none is lost.
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        name = signal.Signals(number).name
+        print(
+            f"stopped by {name} outside of training; run the same command again to go on", file=sys.stderr, flush=True
+        )
+        sys.exit(EXIT_STATUS_INTERRUPTED)
+
+    for number in SIGNALS:
+        signal.signal(number, leave)
 
 
 class TrainingInterrupted(Exception):  # noqa: N818 - not an error: the run can go on

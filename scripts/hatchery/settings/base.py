@@ -20,8 +20,8 @@ class Settings:
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    """Groups of keys of which exactly one has to be there; a class without a choice has none."""
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {}
+    """Groups of keys of which exactly one has to be there, each as one would write it; most classes have none."""
 
 
 class RefusedError(ConfigError, ValueError):

@@ -157,8 +157,10 @@ def hints_of(cls: Any) -> Mapping[str, Any]:
 # Text.
 
 NAME = "[A-Za-z0-9][A-Za-z0-9_]*"
-NAME_IN_WORDS = "letters a-z and A-Z, digits and _, beginning with a letter or digit"
-BlockName = Annotated[str, Text(f"^{NAME}$", NAME_IN_WORDS)]
+# Names are parts of file names, which have 255 characters at most.
+LONGEST_NAME = 150
+NAME_IN_WORDS = f"letters a-z and A-Z, digits and _, beginning with a letter or digit, {LONGEST_NAME} at most"
+BlockName = Annotated[str, Text(f"^[A-Za-z0-9][A-Za-z0-9_]{{0,{LONGEST_NAME - 1}}}$", NAME_IN_WORDS)]
 NotEmpty = Annotated[str, MinLen(1)]
 Names = Annotated[tuple[str, ...], Unique()]
 SomeNames = Annotated[tuple[str, ...], MinLen(1), Unique()]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _TYPES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
 _BROKEN_BOUNDS = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
+ALLOWED = ", allowed are"
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 
@@ -31,6 +32,19 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the known word nearest to `word`, or nothing when none is near."""
     matches = difflib.get_close_matches(str(word), sorted(known), n=1, cutoff=0.6)
     return f"; did you mean {matches[0]!r}?" if matches else ""
+
+
+def offered(word: str, known: Iterable[str], words: str = "; there are", also: Iterable[str] = ()) -> str:
+    """What could have been meant: the nearest known word first, then all of them, behind `words`.
+
+    `; did you mean 'x'? There are: x, y`, or `; there are: x, y` when none is near. Words of `also` may be meant, too,
+    but are not listed.
+    """
+    known = list(known)
+    listed = f"{', '.join(known) or 'none'}"
+    if hint := nearest(word, [*known, *also]):
+        return f"{hint} {words.lstrip(',; ').capitalize()}: {listed}"
+    return f"{words}: {listed}"
 
 
 def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tuple[str, str]]:
@@ -67,7 +81,7 @@ def _explained(detail: Mapping[str, Any], hint: Any, document: Any) -> tuple[str
         case _ if kind in _UNKNOWN:
             _, hint, value = steps[-2]
             known = sorted(hints_of(_class_of(hint, value)))
-            return place, f"{_whose(path[-1], hint)}; allowed are: {', '.join(known)}{nearest(path[-1], known)}"
+            return place, f"{_whose(path[-1], hint)}{offered(path[-1], known, '; allowed are')}"
         case "value_error" if isinstance(context.get("error"), RefusedError):
             refused = context["error"]
             return _joined((*path, refused.key) if refused.key else path), refused.problem
@@ -80,8 +94,7 @@ def _explained(detail: Mapping[str, Any], hint: Any, document: Any) -> tuple[str
     match kind:
         case "literal_error":
             allowed = [_word(item) for item in _choices(hint)]
-            hint_of = nearest(value, allowed) if isinstance(value, str) else ""
-            return place, f"got {shown(value)}, allowed are: {', '.join(allowed)}{hint_of}"
+            return place, f"got {shown(value)}{offered(value if isinstance(value, str) else '', allowed, ALLOWED)}"
         case _ if kind in _BROKEN_BOUNDS:
             bound = _BROKEN_BOUNDS[kind]
             return place, f"got {shown(value)}, expected {BOUNDS[bound][0]} {_number(context[bound])}"
@@ -110,7 +123,7 @@ def _wrong_tag(path: Sequence[str], hint: Any, value: Any, detail: Mapping[str, 
         return place, "the key is missing"
     allowed = [word.strip("'") for word in detail["ctx"]["expected_tags"].split(", ")]
     given = value[key]
-    return place, f"got {shown(given)}, allowed are: {', '.join(allowed)}{nearest(str(given), allowed)}"
+    return place, f"got {shown(given)}{offered(str(given), allowed, ALLOWED)}"
 
 
 def _classes(hint: Any) -> list[type]:

@@ -1,8 +1,13 @@
 """Going through settings and their types together: what stands at which key, and what is said about it."""
 
+import ast
+import inspect
+import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import cache
+from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
@@ -124,12 +129,21 @@ def missing_choices(hint: Any, value: Any, path: Path = ()) -> Iterator[tuple[st
     """Pairs of a key and what is wrong with it, where not exactly one of the keys of a choice is there."""
     for member, about in members_at(hint, value):
         partial = any(isinstance(meta, PartOf) for meta in about)
-        choice = member.ONE_OF if isinstance(member, type) and issubclass(member, Settings) and not partial else ()
+        choice = member.ONE_OF if isinstance(member, type) and issubclass(member, Settings) and not partial else {}
         if choice and sum(all(key in value for key in group) for group in choice) != 1:
-            yield ".".join(path), f"expected exactly one of the keys {' or '.join(', '.join(keys) for keys in choice)}"
+            yield ".".join(path), _not_one_of(member, value)
     for key, inner, item in below(hint, value):
         if _has_choices(inner):
             yield from missing_choices(inner, item, (*path, key))
+
+
+def _not_one_of(cls: Any, value: Mapping[str, Any]) -> str:
+    """What was written of a choice of keys, and each way of writing it with what it means."""
+    keys = dict.fromkeys(key for group in cls.ONE_OF for key in group)
+    given = " and ".join(key for key in keys if key in value) or "none of these"
+    meant = {group: re.split(r"[.;,]\s|\.$", sentences(cls)[group[0]])[0] for group in cls.ONE_OF}
+    ways = "; or ".join(f"`{written}` ({meant[group]})" for group, written in cls.ONE_OF.items())
+    return f"got {given}, expected exactly one of: {ways}"
 
 
 @cache
@@ -151,3 +165,16 @@ def key_paths(cls: type, path: Path = ()) -> Iterator[Path]:
         for member in members_of(hint):
             if is_dataclass(member):
                 yield from key_paths(member, (*path, key))  # type: ignore[arg-type]
+
+
+@cache
+def sentences(cls: type) -> dict[str, str]:
+    """What stands below each field of a class of settings, those that it inherits included."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined]
+        for field, below in pairwise(body):
+            is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
+                found[field.target.id] = inspect.cleandoc(str(below.value.value)).replace("\n", " ")
+    return found

@@ -89,7 +89,9 @@ class SourceKeys(Settings):
 
     def __post_init__(self) -> None:
         if self.hub is not None and self.download:
-            raise RefusedError("", "has both `hub` and `download`, expected one of them")
+            raise RefusedError(
+                "", "has both `hub` and `download`, which say two places; keep the one that the data is fetched from"
+            )
         for name, count in Counter(download.file_name for download in self.download or ()).items():
             if count > 1:
                 raise RefusedError("download", f"{count} files are called {name!r}; set `file`")

@@ -2,5 +2,5 @@
 
 A record holds the version, the part of the configuration that the stage depends on, what its job asks of the machine,
 its conda environment, and the arguments of its command. Rules take their logs, threads, resources and parameters from
-it, the environments their packages, and the ledger of stage code its versions. `docs/adding.md` says how to add one.
+it, and the environments their packages. `docs/adding.md` says how to add one.
 """

@@ -140,6 +140,7 @@ def page_settings(project: Project, experiment: str) -> dict[str, Any]:
         "experiment": experiment,
         "description": project.results_of(experiment)["description"],
         "runs": runs,
+        "style": project.results_of(experiment)["figures"],
         **({"parts": told} if project.is_study(experiment) else {}),
         **({"sets": sets} if sets else {}),
     }
@@ -208,7 +209,7 @@ _view = partial(Stage, environment="analysis", sort="local", memory_mb=2000, min
 STAGES = (
     _view(
         name="collect_measurements",
-        version=4,
+        version=6,
         settings=collect_settings,
         arguments=lambda layout, experiment: {
             "pretraining": layout.pretrained(experiment),
@@ -223,13 +224,13 @@ STAGES = (
     ),
     _view(
         name="summarise",
-        version=2,
+        version=4,
         settings=summary_settings,
         arguments=lambda layout, experiment: {"published": layout.published(experiment)},
     ),
     _view(
         name="write_tables",
-        version=2,
+        version=3,
         settings=tables_settings,
         arguments=lambda layout, experiment: {
             "card": {corpus: f"results/cards/{corpus}/statistics.csv" for corpus in layout.cards(experiment)},
@@ -237,7 +238,7 @@ STAGES = (
     ),
     _view(
         name="write_page",
-        version=5,
+        version=10,
         settings=page_settings,
         arguments=lambda layout, experiment: {
             "card": layout.cards(experiment),
@@ -248,9 +249,9 @@ STAGES = (
         },
         memory_mb=1000,
     ),
-    _view(name="write_run_card", version=3, settings=run_card_settings, memory_mb=1000),
-    _view(name="write_provenance", version=3, settings=provenance_settings, memory_mb=1000),
-    _view(name="export_model", version=2, settings=export_settings, environment="evaluation", memory_mb=3000),
+    _view(name="write_run_card", version=5, settings=run_card_settings, memory_mb=1000),
+    _view(name="write_provenance", version=5, settings=provenance_settings, memory_mb=1000),
+    _view(name="export_model", version=4, settings=export_settings, environment="evaluation", memory_mb=3000),
     _view(
         name="list_exported_models",
         version=1,
@@ -261,7 +262,7 @@ STAGES = (
     ),
     _view(
         name="fill_sentences",
-        version=2,
+        version=3,
         settings=filled_sentences_settings,
         environment="evaluation",
         memory_mb=3000,

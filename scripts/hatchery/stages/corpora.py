@@ -25,7 +25,11 @@ def corpus_settings(project: Project, corpus: str) -> dict[str, Any]:
     """How raw sources become the documents of a corpus."""
     block = project.block("corpus", corpus)
     sources = [without(source, "data", "embedded") for source in block["sources"]]
-    return {**without(block, "description", "languages", "card_tokenizer"), "sources": sources}
+    # What languages there are decides only how text of one's own is cut, where no option says it.
+    own = [source["options"] for source in sources if source["reader"] == "plain_text"]
+    cut = any(options["sentences"] is None and not options["tagged"] for options in own)
+    languages = {"languages": block["languages"]} if cut else {}
+    return {**without(block, "description", "languages", "card_tokenizer"), "sources": sources, **languages}
 
 
 def sample_settings(project: Project, corpus: str) -> dict[str, Any]:
@@ -73,7 +77,7 @@ STAGES = (
     ),
     _of_text(
         name="convert_corpus",
-        version=3,
+        version=4,
         settings=corpus_settings,
         arguments=lambda layout, corpus: {
             "source": layout.corpus_sources(corpus),

@@ -4,7 +4,7 @@ import json
 from functools import partial
 from typing import Any
 
-from hatchery.config.block_bodies import task_body, without
+from hatchery.config.block_bodies import suite_body, task_body, without
 from hatchery.config.finetuning_jobs import task_batch
 from hatchery.config.project import Project
 from hatchery.config.protocols import head_of_task
@@ -14,7 +14,7 @@ from hatchery.stages.record import Kept, Stage
 
 def minimal_pairs_settings(project: Project, suite: str) -> dict[str, Any]:
     """What is scored of a suite, and how."""
-    return {"suite": suite, **without(project.block("suite", suite), "description", "data", "embedded")}
+    return suite_body(suite, project.block("suite", suite))
 
 
 def baseline_settings(project: Project, baseline: str, suite: str) -> dict[str, Any]:

@@ -12,9 +12,8 @@ from hatchery.evaluation.perplexity.settings import OPTIONAL
 from hatchery.stages.analysis import published_of, runs_of, sets_of_many
 from hatchery.stages.record import Stage
 
-MOST_DRAWN, MOST_PLAIN = 40, 12
-"""Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes; and so many
-models without layer weighting."""
+MOST_DRAWN = 40
+"""Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""
 
 
 def drawable(project: Project, experiment: str) -> list[str]:
@@ -22,8 +21,8 @@ def drawable(project: Project, experiment: str) -> list[str]:
     block = project.experiment(experiment)
     tasks, runs, shared = list(block["finetuning"]["tasks"]), list(block["runs"].values()), block["pretraining"]
     lacking = {
-        # Of many models that only add their layers, there is nothing to see but ones.
-        "layer_weights": len(runs) > MOST_PLAIN and not any(_weighs_layers(project, run) for run in runs),
+        # Of models that only add their layers, there is nothing to see but ones.
+        "layer_weights": not any(_weighs_layers(project, run) for run in runs),
         **{
             key: not any(run["pretraining"].get(key, shared[key]) for run in runs)
             for key in ("divergences", "bias_drift")
@@ -34,6 +33,7 @@ def drawable(project: Project, experiment: str) -> list[str]:
         ),
         "translated_tests": not block["translation"]["tests"],
         "regularised_starts": not (block["translation"]["tests"] and regularised_starts(block)),
+        "sweeps": not project.swept_values(experiment),
         "minimal_pairs": not block["minimal_pairs"],
         "tasks": not tasks,
         "ambiguous_tasks": all(bias_features(task) is None for task in tasks),
@@ -85,6 +85,13 @@ def figure_settings(project: Project, experiment: str, figure: str) -> dict[str,
             found = regularised_starts(project.experiment(part))
             regularised |= {prefix + run: start for run, start in found.items()}
         models = [model for model in models if model in regularised]
+    swept: dict[str, Any] = {}
+    if "sweeps" in needs:
+        for part in parts:
+            prefix = f"{part}/" if project.is_study(experiment) else ""
+            for run, told in project.swept_values(part).items():
+                swept[prefix + run] = {**told, "line": prefix + told["line"]}
+        models = [model for model in models if model in swept]
     most = len(models) if declared.all_models or sets else MOST_DRAWN
     left_out = len(models[most:])
     return {
@@ -97,6 +104,7 @@ def figure_settings(project: Project, experiment: str, figure: str) -> dict[str,
         **({"without": without} if without else {}),
         **({"sets": sets} if sets else {}),
         **({"regularised": regularised} if regularised else {}),
+        **({"swept": swept} if swept else {}),
         **({"published": published_of(project, experiment)} if declared.published else {}),
     }
 

@@ -1,4 +1,4 @@
-"""What a stage is: one frozen record, from which its rule, its command line, its environment and its ledger follow."""
+"""What a stage is: one frozen record, from which its rule, its command line and its environment follow."""
 
 import inspect
 from collections.abc import Callable, Mapping

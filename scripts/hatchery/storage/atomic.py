@@ -64,6 +64,14 @@ def write_json(path: str | Path, value: Any) -> None:
     write_text(path, json_text(value))
 
 
+def json_value(text: str | bytes) -> Any:
+    """The value of JSON. Raises JSONDecodeError also for brackets without end, which are a RecursionError in Python."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deeply", "", 0) from None
+
+
 def json_text(value: Any) -> str:
     """`value` as indented JSON with sorted keys, as files hold it."""
     return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

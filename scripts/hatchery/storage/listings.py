@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hatchery.errors import SourceError
 from hatchery.storage.archive_members import is_hidden
-from hatchery.storage.atomic import write_text
+from hatchery.storage.atomic import json_value, write_text
 from hatchery.storage.checksums import sha256_file
 
 
@@ -82,7 +82,7 @@ def kept_listing(manifest: str | Path) -> Path:
 def read_listing(manifest: str | Path) -> dict[str, Listed]:
     """The listing as it was when the source was registered; empty when there is none that can be read."""
     try:
-        value = json.loads(kept_listing(manifest).read_text(encoding="utf-8"))
+        value = json_value(kept_listing(manifest).read_text(encoding="utf-8"))
         return {str(name): Listed(int(size), int(time), str(sha)) for name, (size, time, sha) in value.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
@@ -118,7 +118,7 @@ def same_content(root: str | Path, found: Listing, manifest: str | Path) -> bool
     if found and found.keys() == before.keys() and all(found[name].looks_like(before[name]) for name in found):
         return True
     try:
-        value = json.loads(Path(manifest).read_text(encoding="utf-8"))
+        value = json_value(Path(manifest).read_text(encoding="utf-8"))
         registered = {str(e["path"]): (int(e["bytes"]), str(e["sha256"])) for e in value["files"]}
         kind = value["kind"]
     except (OSError, ValueError, KeyError, TypeError):

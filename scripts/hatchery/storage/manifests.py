@@ -3,7 +3,7 @@
 Beside every output lie two files. `manifest.json` is the identity of the result: settings, digests of inputs and
 outputs, counts. It holds nothing that changes from run to run, so the same work gives the same bytes, Snakemake
 sees no change, and tables that quote its digest stay identical. `provenance.json` holds the rest: when, where, with
-which package versions, how long, how fast.
+which package versions, how long, how fast. It names the folder, so results that were exchanged are noticed.
 """
 
 import json
@@ -18,8 +18,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from hatchery.errors import ManifestError
-from hatchery.storage.atomic import json_text, write_json, write_text
+from hatchery.errors import ManifestError, MisplacedError
+from hatchery.storage.atomic import json_text, json_value, write_json, write_text
 from hatchery.storage.checksums import digest, sha256_file
 from hatchery.storage.surroundings import surroundings
 from hatchery.storage.verified import SHOWN_DIGITS, Expected, check_file
@@ -30,6 +30,7 @@ FINISHED = "finished.json"
 nobody noted its end, because only Snakemake or the daemon of Slurm was killed."""
 
 PROVENANCE = "provenance.json"
+RESULTS = "results"
 SHORT_DIGEST = 12
 """Hexadecimal digits of a manifest's SHA-256 by which tables and pages call it."""
 _BYTES_FOR_THREADS, _MOST_THREADS = 16 << 20, 8
@@ -129,11 +130,11 @@ class Manifest:
 
 
 def read_manifest(path: str | Path) -> Manifest:
-    """Read a manifest. Raises ManifestError when it is missing, not JSON, or lacks a part."""
+    """Read a manifest. Raises ManifestError when it is missing, not JSON, lacks a part or is of another folder."""
     path = Path(path)
     try:
         content = path.read_bytes()
-        value = json.loads(content.decode("utf-8"))
+        value = json_value(content.decode("utf-8"))
     except FileNotFoundError as error:
         raise ManifestError(f"{path}: the manifest is missing") from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -157,20 +158,33 @@ def read_manifest(path: str | Path) -> Manifest:
 
 
 def _check_manifest(path: Path, found: str) -> None:
-    """Compare a manifest with its checksum in `provenance.json`; one that lies alone stands for itself."""
+    """Compare a manifest with `provenance.json`: its checksum, its place; one that lies alone stands for itself."""
     try:
-        expected = volatile_facts(path).get("manifest_sha256")
+        facts = volatile_facts(path)
     except ManifestError:
         return
-    if expected is not None:
+    if (expected := facts.get("manifest_sha256")) is not None:
         Expected(str(path), None, str(expected), str(path.with_name(PROVENANCE)), REMEDY).check_digest(found)
+    if (place := facts.get("place")) is not None and RESULTS in path.parts:
+        # Of `models/<address>` the last part, since users may have links of their own to other disks. Experiments have
+        # links to what they share.
+        tail = Path(place).parts[1:]
+        folders = (path.parent, Path(os.path.realpath(path.parent)))
+        if tail and not any(folder.parts[-len(tail) :] == tail for folder in folders):
+            raise MisplacedError(f"{path}: was made as {RESULTS}/{place}; put it back there, or {REMEDY}")
+
+
+def _place(folder: Path) -> str | None:
+    """A folder as it is called below results/, such as `models/tiny-0123456789abcdef`; None for one elsewhere."""
+    parts = folder.parts
+    return "/".join(parts[parts.index(RESULTS) + 1 :]) if RESULTS in parts else None
 
 
 def volatile_facts(manifest: Path) -> dict[str, Any]:
     """`provenance.json` beside a manifest; empty when there is none. Raises ManifestError when it is damaged."""
     path = manifest.with_name(PROVENANCE)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json_value(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -259,6 +273,7 @@ def stage_run(
         **run.volatile,
         "files": {path.name: sha256_file(path) for path in run.volatile_files},
         "manifest_sha256": sha256(text.encode("utf-8")).hexdigest(),
+        "place": _place(output.parent),
     }
     # As it will be read: numbers as keys become words.
     volatile = json.loads(json_text(volatile))

@@ -7,7 +7,6 @@ do not depend on the number of processes.
 """
 
 import hashlib
-import json
 import multiprocessing
 import shutil
 from collections import deque
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hatchery.errors import HatcheryError
-from hatchery.storage.atomic import atomic_path, write_json
+from hatchery.storage.atomic import atomic_path, json_value, write_json
 from hatchery.storage.checksums import digest, sha256_file
 
 Task = TypeVar("Task")
@@ -117,7 +116,7 @@ def _make(work: Work[Task], task: Task, path: Path) -> Part:
 
 def _finished(path: Path, facts_path: Path) -> dict[str, Any] | None:
     try:
-        value = json.loads(facts_path.read_text(encoding="utf-8"))
+        value = json_value(facts_path.read_text(encoding="utf-8"))
         if _checksum(path, value["facts"]) == value["sha256"]:
             return dict(value["facts"])
     except (OSError, ValueError, KeyError, TypeError):

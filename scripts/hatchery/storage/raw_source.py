@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from hatchery.errors import SourceError
+from hatchery.storage.atomic import json_value
 from hatchery.storage.verified import Expected, VerifiedStream, is_sound, remember, status
 
 BUFFER_BYTES = 256 << 10
@@ -151,8 +152,8 @@ def open_source(manifest_path: str | Path) -> RawSource:
     path = Path(manifest_path)
     try:
         content = path.read_bytes()
-        value = json.loads(content.decode("utf-8"))
-        about = json.loads(location_of(path).read_text(encoding="utf-8"))
+        value = json_value(content.decode("utf-8"))
+        about = json_value(location_of(path).read_text(encoding="utf-8"))
         if checksum := about.get("manifest_sha256"):
             remedy = "remove it to have the source registered again"
             expected = Expected(str(path), None, str(checksum), str(location_of(path)), remedy, SourceError)

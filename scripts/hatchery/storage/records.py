@@ -18,6 +18,7 @@ from hatchery.errors import EvaluationError
 from hatchery.settings.fields import hints_of
 from hatchery.settings.problems import problem_lines
 from hatchery.settings.walk import said_about
+from hatchery.storage.atomic import json_value
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -167,7 +168,7 @@ def _text(path: str | Path) -> str:
 
 def _json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        return json_value(text)
     except json.JSONDecodeError as error:
         raise EvaluationError(f"{where}: not JSON: {error}") from error
 

@@ -5,13 +5,13 @@ stays. No file is ever moved or deleted; links to another place leave the files 
 """
 
 import contextlib
-import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hatchery.errors import ConfigError
-from hatchery.storage.atomic import write_json
+from hatchery.storage.atomic import json_value, write_json
+from hatchery.surroundings import WRITABLE
 
 ROOTS = ("resources", "results", "logs")
 # The links that were made here, and where each led: a link by hand is not ours to remove.
@@ -61,7 +61,7 @@ def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[
     Returns what the user should know: which files are no longer seen. Paths inside the workflow stay the same wherever
     the files lie, so moving them reruns nothing. Raises ConfigError when one of the names is taken by something else,
     and for a place that cannot be one: in a folder that does not exist, no folder, not writable, or inside what is
-    linked.
+    linked. So it does for links that lead nowhere, and for folders in which nothing can be written.
     """
     here = Path(here)
     changes = _changes(storage_root, here)
@@ -73,6 +73,9 @@ def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[
         target.mkdir(parents=True, exist_ok=True)
         (here / name).symlink_to(target)
         made[name] = str(target)
+    for place in (here / name for name in ROOTS):
+        if place.exists() and not os.access(place, os.W_OK | os.X_OK):
+            raise ConfigError(f"{place}: nothing can be written in this folder; {WRITABLE}")
     if changes.stale or changes.new:
         (here / RECORD).parent.mkdir(exist_ok=True)
         write_json(here / RECORD, made)
@@ -90,15 +93,23 @@ def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
         link, target = here / name, None if root is None else root / name
         if link.is_symlink():
             leads_to = link.readlink()
+            is_stale = leads_to != target and made.get(name) == str(leads_to)
+            if not is_stale and not link.is_dir():
+                raise ConfigError(
+                    f"storage_root: {link} leads to {leads_to}, where no folder is; mount that disk, or remove the "
+                    "link to begin anew"
+                )
             if leads_to == target:
                 continue
-            if made.get(name) == str(leads_to):
+            if is_stale:
                 changes.stale[name] = leads_to
             elif target is not None:
                 raise ConfigError(
                     f"storage_root: {link} is a link to {leads_to} that was not made here, expected one to {target} or "
                     "none; remove the link"
                 )
+        elif link.exists() and not link.is_dir():
+            raise ConfigError(f"{link}: is a file, expected a folder of results, or none; move it away")
         elif link.exists() and target is not None:
             raise ConfigError(
                 f"storage_root: {link} exists already and is not a link to {target}; move its content there first"
@@ -130,7 +141,7 @@ def _checked(root: Path, here: Path) -> Path:
 def _recorded(here: Path) -> dict[str, str]:
     """Links made here, by name; none where the record is missing or spoilt."""
     try:
-        value = json.loads((here / RECORD).read_text(encoding="utf-8"))
+        value = json_value((here / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return {str(name): str(target) for name, target in value.items()} if isinstance(value, dict) else {}

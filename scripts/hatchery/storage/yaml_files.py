@@ -13,6 +13,7 @@ import yaml
 from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 from yaml.cyaml import CParser
+from yaml.events import AliasEvent
 from yaml.parser import Parser
 from yaml.reader import Reader
 from yaml.resolver import Resolver
@@ -22,27 +23,39 @@ from hatchery.errors import ConfigError
 
 DEEPEST = 50
 """Levels of nesting; a configuration has six, and Python's own limit would end in a traceback."""
+MOST_REPEATED = 100_000
+"""Values that all aliases of a file may stand for: ten lines of ten aliases each would be ten thousand million."""
 LONGEST_NUMBER = 1000
 """Characters of a number; Python refuses to read more than 4,300 digits."""
 
 
 class _Rules(Composer, SafeConstructor, Resolver):
-    """Safe, with the scalar rules of YAML 1.2, without duplicate keys and without an end of the recursion."""
+    """Safe, with the scalar rules of YAML 1.2, without duplicate keys, endless recursion and endless repetition."""
 
     def __init__(self) -> None:
         Composer.__init__(self)
         SafeConstructor.__init__(self)
         Resolver.__init__(self)
-        self._depth = 0
+        self._depth = self._values = self._repeated = 0
+        # Of each node, with what its aliases stand for.
+        self._sizes: dict[Any, int] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """The next node. Raises ComposerError where it is nested too deeply."""
+        """The next node. Raises ComposerError where it is nested too deeply, or aliases stand for too much."""
         self._depth += 1
+        mark, before, is_alias = self.peek_event().start_mark, self._values, self.check_event(AliasEvent)
         if self._depth > DEEPEST:
-            mark = self.peek_event().start_mark
             raise yaml.composer.ComposerError(None, None, f"nested more than {DEEPEST} levels deep", mark)
         node = super().compose_node(parent, index)
         self._depth -= 1
+        self._values += self._sizes.get(node, 1) if is_alias else 1
+        if is_alias:
+            self._repeated += self._values - before
+        else:
+            self._sizes[node] = self._values - before
+        if self._repeated > MOST_REPEATED:
+            problem = f"aliases stand for more than {MOST_REPEATED:,} values; write less under their anchors"
+            raise yaml.composer.ComposerError(None, None, problem, mark)
         return node
 
 

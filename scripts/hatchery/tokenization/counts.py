@@ -1,6 +1,6 @@
 """Counting what was encoded: documents, sentences, words, tokens and fertility by source, and how often types occur.
 
-The tables of corpus sizes in the papers are drawn from these numbers (LTG-BERT Table 1). All of them are exact.
+The tables of corpus sizes in the papers are drawn from these numbers (LTG-BERT, Table 1). All of them are exact.
 """
 
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ def _sums(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 
 def frequency_at_95_percent(unigrams: np.ndarray) -> int:
-    """How often the type at rank floor(0.95 x types) occurs, types sorted by falling frequency (LTG-BERT §2).
+    """How often the type at rank floor(0.95 x types) occurs, types sorted by falling frequency (LTG-BERT, Appendix G).
 
     The rule of Gowda and May (2020) for the size of a vocabulary: it should be 100 or more. Zero without types.
     """

@@ -1,9 +1,10 @@
 """The parts of a tokenizer around its vocabulary, by the names that the configuration uses.
 
-Normalisers, pre-tokenisers, decoders and post-processor templates of LTG-BERT §2 and §2.1, ELC-BERT §2 and
-reduced-vocabulary §3.1 of the reference. `ltg_bnc` has two readings: `as_published` splits the upper-case possessive
-(`SHE'S` becomes `SHE` `'` `S`, because of sixteen stray spaces in the published pattern), `corrected` keeps it whole
-as every other contraction. No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the templates here do.
+Normalisers, pre-tokenisers, decoders and post-processor templates of the published tokenizers: docs/papers/ltg-bert.md,
+"Tokenizer" and "Tokenizers for BabyLM"; docs/papers/elc-bert.md, "Tokenizers"; docs/papers/reduced-vocabulary.md,
+"Tokenizers". `ltg_bnc` has two readings: `as_published` splits the upper-case possessive (`SHE'S` becomes `SHE` `'`
+`S`, because of sixteen stray spaces in the published pattern), `corrected` keeps it whole as every other contraction.
+No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the templates here do.
 """
 
 from typing import Literal
@@ -73,7 +74,8 @@ def pre_tokenizer(
 
 
 def ltg_bnc_patterns(reading: ReadingName) -> tuple[str, str]:
-    """The second and the third pass of the BNC pre-tokeniser (LTG-BERT §2), as regular expressions.
+    """The second and the third pass of the BNC pre-tokeniser (docs/papers/ltg-bert.md, "Tokenizer"), as regular
+    expressions.
 
     The third pass would cut the apostrophe off the contractions that the second isolated, so it names them again.
     """

@@ -1,8 +1,8 @@
 """Encoding the documents of a corpus into token shards, with word starts, boundaries, counts and fertility.
 
-Sentences are encoded one by one, without [CLS] and [SEP], as published (LTG-BERT §1.8, ELC-BERT §3.1 of the
-reference); [PAR] ends the last sentence of each paragraph where the tokenizer has such a token. One token shard per
-document shard; the bytes depend neither on the number of threads nor on the batch size.
+Sentences are encoded one by one, without [CLS] and [SEP], as published (docs/papers/ltg-bert.md, "Split and shards";
+docs/papers/elc-bert.md, "Segments"); [PAR] ends the last sentence of each paragraph where the tokenizer has such a
+token. One token shard per document shard; the bytes depend neither on the number of threads nor on the batch size.
 """
 
 import time

@@ -1,9 +1,10 @@
 """The shards of documents and of tokens that a manifest names: `{split}-{i}-of-{n}.parquet` or `.arrow`."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
-from hatchery.errors import CorpusError, HatcheryError
+from hatchery.errors import CorpusError, HatcheryError, TokenizationError
 from hatchery.storage.manifests import Manifest, OutputFile, read_manifest
 
 TOKEN_SHARDS = ".arrow"
@@ -56,3 +57,29 @@ def check_ahead(manifest: Path, suffix: str, split: str) -> None:
     except HatcheryError:
         return
     found.check_ahead(shards.get(split, []))
+
+
+def watch_shards(manifest: Path) -> Callable[[], None]:
+    """A function that raises TokenizationError naming a shard of tokens whose size or time has changed since this call.
+
+    Shards are mapped into memory, so who writes into one changes what is being read. One that was deleted stays mapped.
+    """
+    shards = [
+        output.path for files in listed_shards(read_manifest(manifest), TOKEN_SHARDS).values() for output in files
+    ]
+
+    def stamps() -> dict[Path, tuple[int, int]]:
+        found = {path: path.stat() for path in shards if path.exists()}
+        return {path: (status.st_size, status.st_mtime_ns) for path, status in found.items()}
+
+    before = stamps()
+
+    def check() -> None:
+        for path, stamp in stamps().items():
+            if stamp != before.get(path, stamp):
+                raise TokenizationError(
+                    f"{path}: was changed while it was being read; start again, which goes on from the last checkpoint "
+                    "before that"
+                )
+
+    return check

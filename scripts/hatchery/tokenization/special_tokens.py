@@ -1,8 +1,8 @@
 """The sets of special tokens: their names, ids and roles, and which of them raw text may spell out.
 
-Three sets exist, one for each family of published tokenizers (LTG-BERT §2 and §2.1, ELC-BERT §2, reduced-vocabulary
-§3.1 of the reference). A set is recognised by its names in the order of their ids, so that a saved tokenizer tells by
-itself which of its ids means what.
+Three sets exist, one for each family of published tokenizers (docs/papers/ltg-bert.md, "Tokenizer" and "Tokenizers for
+BabyLM"; docs/papers/reduced-vocabulary.md, "Tokenizers"). A set is recognised by its names in the order of their ids,
+so that a saved tokenizer tells by itself which of its ids means what.
 """
 
 import re

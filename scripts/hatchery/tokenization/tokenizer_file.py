@@ -16,6 +16,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders
 
 from hatchery.errors import ConfigError, TokenizationError
+from hatchery.storage.atomic import json_value
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
 MODELS = ("WordPiece", "BPE", "Unigram")
@@ -124,7 +125,7 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        definition = json.loads(path.read_text(encoding="utf-8"))
+        definition = json_value(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise TokenizationError(f"{path}: the tokenizer is missing") from error
     except (OSError, ValueError) as error:

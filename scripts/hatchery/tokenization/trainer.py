@@ -1,9 +1,10 @@
 """Training a tokenizer on the documents of corpora, the same file at every run.
 
-Kinds and sources: LTG-BERT §2 (BNC) and §2.1, ELC-BERT §2, reduced-vocabulary §3.1 of the reference; the parts around
-the vocabulary are in `definitions.py`. The same text gives the same `tokenizer.json`, byte for byte, whatever the
-number of threads or the order of the documents: by the library's trainers where they allow it (byte-level BPE and
-WordPiece with an empty prefix; `wordpiece_training.py` for a prefix), and by `unigram_training.py`.
+Kinds and sources: docs/papers/ltg-bert.md, "Tokenizer" (BNC) and "Tokenizers for BabyLM"; docs/papers/elc-bert.md,
+"Tokenizers"; docs/papers/reduced-vocabulary.md, "Tokenizers". The parts around the vocabulary are in `definitions.py`.
+The same text gives the same `tokenizer.json`, byte for byte, whatever the number of threads or the order of the
+documents: by the library's trainers where they allow it (byte-level BPE and WordPiece with an empty prefix;
+`wordpiece_training.py` for a prefix), and by `unigram_training.py`.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What determines a tokenizer beside its corpus, with the defaults of the BabyLM tokenizers (LTG-BERT §2.1).
+"""What determines a tokenizer beside its corpus, with the defaults of docs/papers/ltg-bert.md, "Tokenizers for BabyLM".
 
 Every tokenizer of the three papers is a choice of these values; `config/tokenizers/` holds them as files. Values that
 exclude each other are refused by key before anything is read.

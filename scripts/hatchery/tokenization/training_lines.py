@@ -1,7 +1,7 @@
 """The lines of a corpus as tokenizers learn from them: streamed, stripped, cut at special tokens, counted.
 
-As published (ELC-BERT §2 of the reference) empty lines are skipped and `[TAB] ` is removed. The stream can be gone
-through more than once, for trainers that need two passes, and holds one batch of documents.
+As published (docs/papers/elc-bert.md, "Tokenizers") empty lines are skipped and `[TAB] ` is removed. The stream can be
+gone through more than once, for trainers that need two passes, and holds one batch of documents.
 """
 
 import re

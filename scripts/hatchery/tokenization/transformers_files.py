@@ -12,6 +12,7 @@ from hatchery.tokenization.special_tokens import SpecialTokens
 
 # What transformers writes when a tokenizer knows no limit: the model has one, the tokenizer must not cut silently.
 UNLIMITED_LENGTH = int(1e30)
+TOKENIZER_CLASS = "PreTrainedTokenizerFast"
 
 
 def special_tokens_map(special: SpecialTokens) -> dict[str, Any]:
@@ -48,5 +49,5 @@ def tokenizer_config(backend: Backend, special: SpecialTokens) -> dict[str, Any]
         "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", "attention_mask"],
         "model_max_length": UNLIMITED_LENGTH,
-        "tokenizer_class": "PreTrainedTokenizerFast",
+        "tokenizer_class": TOKENIZER_CLASS,
     }

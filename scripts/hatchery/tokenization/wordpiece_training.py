@@ -1,4 +1,5 @@
-"""WordPiece with a continuation prefix (LTG-BERT §2: `@@`), the same vocabulary and ids at every run.
+"""WordPiece with a continuation prefix (`@@`: docs/papers/ltg-bert.md, "Tokenizer"), the same vocabulary and ids at
+every run.
 
 The library's trainer learns a good vocabulary but numbers the single characters that continue a word (`@@a`) in the
 order of a randomly seeded hash table, and ties between pairs of equal count are broken by these ids: six runs give six

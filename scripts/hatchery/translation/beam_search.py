@@ -1,8 +1,9 @@
 """Beam search over a translation model, for a batch of sentences at once, each token computed once.
 
-Source: "A Natural Bias for Language Generation Models", section 4.1 (beam 5, normalised by length), in the reading of
-its reference, section 6: the score of a translation is its log-probability divided by the number of its tokens, the end
-counted. A sentence is searched by itself: neither its neighbours in the batch nor their lengths decide anything.
+Source: "A Natural Bias for Language Generation Models", Section 4.1 (beam 5, normalised by length), in the reading of
+docs/papers/natural-bias.md, "Decoding and metrics": the score of a translation is its log-probability divided by the
+number of its tokens, the end counted. A sentence is searched by itself: neither its neighbours in the batch nor their
+lengths decide anything.
 """
 
 from dataclasses import dataclass, field

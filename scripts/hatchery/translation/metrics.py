@@ -1,8 +1,8 @@
 """BLEU and chrF of translations, by sacreBLEU with its signatures, and the area under a learning curve.
 
-Source: "A Natural Bias for Language Generation Models", section 4.1, and its reference, section 6: BLEU with the 13a
-tokeniser, exponential smoothing and case; chrF of six character orders, beta 2, without words. Both take detokenised
-text and are corpus scores in points from 0 to 100.
+Source: "A Natural Bias for Language Generation Models", Section 4.1; docs/papers/natural-bias.md, "Decoding and
+metrics": BLEU with the 13a tokeniser, exponential smoothing and case; chrF of six character orders, beta 2, without
+words. Both take detokenised text and are corpus scores in points from 0 to 100.
 """
 
 import itertools

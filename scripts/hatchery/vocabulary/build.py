@@ -1,4 +1,5 @@
-"""The stage `build_vocabulary`: from transcripts or a released list to `vocabulary.csv` (reduced-vocabulary.md 1).
+"""The stage `build_vocabulary`: from transcripts or a released list to `vocabulary.csv`
+(docs/papers/reduced-vocabulary.md, "Words of child-directed speech").
 
 The words stand in the order of their first occurrence, those appended by hand last, as in the released file;
 `rejected.csv` holds every word that stayed out, with its frequency and the reason. The whole list of words is in

@@ -1,4 +1,5 @@
-"""From pieces of transcribed speech to words, and which of them enter the vocabulary (reduced-vocabulary.md 1.2, 1.3).
+"""From pieces of transcribed speech to words, and which of them enter the vocabulary
+(docs/papers/reduced-vocabulary.md, "Cleaning of words").
 
 as_published: the authors' character class holds an unescaped hyphen, so it deletes everything from the apostrophe to
 the backtick (digits, `+ , - . / : ; = ? @ _` and more) together with `! " # $`; `%`, `&`, braces and all characters

@@ -1,4 +1,5 @@
-"""How the words of running text are compared with a vocabulary (reduced-vocabulary.md 1.6, column of the corpora).
+"""How the words of running text are compared with a vocabulary (docs/papers/reduced-vocabulary.md, "Comparison of
+words", column of the corpora).
 
 Both readings lower-case the text for the comparison and reject any text in which `http` occurs (a hyperlink). A
 numeral is counted as a word but never looked up. What else is a word:

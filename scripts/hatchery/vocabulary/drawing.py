@@ -1,4 +1,5 @@
-"""Unconstrained windows: a seeded draw without replacement from the windows of texts (reduced-vocabulary.md 2.7).
+"""Unconstrained windows: a seeded draw without replacement from the windows of texts
+(docs/papers/reduced-vocabulary.md, "Unconstrained windows").
 
 A text is a document (C4, Wikipedia), a block of so many documents joined by blanks (BookCorpus, whose documents are
 sentences), or a whole corpus read as one (CBT, Simple Wikipedia). The authors draw with NumPy's and Python's global

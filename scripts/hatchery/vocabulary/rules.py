@@ -1,4 +1,4 @@
-"""What the selection of text means, written the plain way (reduced-vocabulary.md 2.2, 2.3).
+"""What the selection of text means, written the plain way (docs/papers/reduced-vocabulary.md, "Selection of text").
 
 Sentences: lower-case the document, split it with Punkt, look at every sentence. Spans: lower-case the document, split
 it at single blanks, look at the windows of `window_words` words that begin every `stride_words` words, tails included;

@@ -1,4 +1,5 @@
-"""The stage `select_text`: raw texts in, the sentences, spans or windows of a selection out (reduced-vocabulary.md 2).
+"""The stage `select_text`: raw texts in, the sentences, spans or windows of a selection out
+(docs/papers/reduced-vocabulary.md, "Selection of text").
 
 Files are worked on in parallel and joined in order; a killed job keeps the finished parts. Memory is flat but for 16
 bytes per accepted text where the whole corpus is one save unit, and for the drawn windows where it is one text.

@@ -1,4 +1,5 @@
-"""Utterances of adults from CHILDES tables (reduced-vocabulary.md 1.1): one row per utterance, streamed.
+"""Utterances of adults from CHILDES tables (docs/papers/reduced-vocabulary.md, "Words of child-directed speech"): one
+row per utterance, streamed.
 
 Dropped are utterances to children older than six years (2,190 days; rows without an age stay), those without tokens,
 those of children, and those of collections other than the North American one. The text is the raw `gloss` column.

@@ -1,9 +1,10 @@
 """Word lists: the released list of the reduced-vocabulary study, dictionaries, and the project's own vocabulary files.
 
-The released file went through a spreadsheet and is read with pandas' defaults (reduced-vocabulary.md 1.4).
-as_published takes it as the authors' code gets it: `TRUE` and `FALSE` in capitals, which no lower-cased text reaches,
-`nan` (and `null`, inferred) lost as missing values, the rows with U+FFFD as they are. corrected restores `true` and
-`false`, keeps `nan`, and leaves out and counts the words with U+FFFD, whose letters are lost.
+The released file went through a spreadsheet and is read with pandas' defaults (docs/papers/reduced-vocabulary.md, "The
+released list"). as_published takes it as the authors' code gets it: `TRUE` and `FALSE` in capitals, which no
+lower-cased text reaches, `nan` (and `null`, inferred) lost as missing values, the rows with U+FFFD as they are.
+corrected restores `true` and `false`, keeps `nan`, and leaves out and counts the words with U+FFFD, whose letters are
+lost.
 """
 
 import csv

@@ -59,7 +59,8 @@ def invented(experiment: str, untrained: bool = False) -> tuple[list[dict[str, A
 
 def summary_row(run: Mapping[str, Any], suite: str, task: str, metric: str, mean: float) -> list[Any]:
     values = {"experiment": run["experiment"], "model": run["model"], "suite": suite, "task": task, "metric": metric}
-    return [{**dict.fromkeys(COLUMNS, ""), **values, "mean": mean, "n": 1, "n_failed": 0}[name] for name in COLUMNS]
+    counts = {"mean": mean, "n": 1, "n_failed": 0, "n_without_number": 0}
+    return [{**dict.fromkeys(COLUMNS, ""), **values, **counts}[name] for name in COLUMNS]
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.registry import analysis_called, settings_of
 from hatchery.analysis.flops_counts import COUNT_NAMES
-from hatchery.analysis.tidy_tables import RUNS, read_frame, write_rows
+from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame, write_rows
 from hatchery.errors import ConfigError
 
 Analysed = Callable[..., Findings]
@@ -58,6 +58,32 @@ def test_the_compute_optimal_points_have_the_lowest_loss_of_their_bins(laws: Fin
     best = sorted((row["flops"], row["loss"]) for row in rows(laws, kind="point", optimal=1))
     assert len(best) == 30
     assert min(loss for _, loss in best) == min(row["loss"] for row in rows(laws, kind="point"))
+
+
+def test_the_points_are_means_of_the_seeds_and_not_the_luckiest(
+    analysed: Analysed, laws: Findings, study: Study, tmp_path: Path
+) -> None:
+    def with_another_seed(table: str) -> list[dict[str, Any]]:
+        rows = read_frame(study.tables[table], {"runs": RUNS, "curves": CURVES}[table], experiment=["one"]).to_dicts()
+        other = [{**row, "seed": 2, "run": row["run"].replace("-s1", "-s2")} for row in rows]
+        return rows + [{**row, "manifest": f"{row['manifest']} 2"} if "manifest" in row else row for row in other]
+
+    runs, curves = with_another_seed("runs"), with_another_seed("curves")
+    for row in curves:
+        if row["seed"] == 2:
+            row["development_loss"] -= 0.3
+    # A seed that was not evaluated at a step would leave the other one alone there.
+    (last,) = [row for row in curves if (row["run"], row["step"]) == ("one/m_128_4-s2", 400)]
+    write_rows(tmp_path / "runs.parquet", RUNS, runs)
+    write_rows(tmp_path / "curves.parquet", CURVES, [row for row in curves if row is not last])
+    tables = {**study.tables, "runs": tmp_path / "runs.parquet", "curves": tmp_path / "curves.parquet"}
+    found = analysis_called("power_laws").run(settings_of("power_laws", {"draws": 2}), replace(study, tables=tables))
+    single = {(row["model"], row["step"]): row for row in rows(laws, kind="point")}
+    points = {(row["model"], row["step"]): row for row in rows(found, kind="point")}
+    assert single.keys() - points.keys() == {("one/m_128_4", 400)}
+    for place, row in points.items():
+        assert row["loss"] == pytest.approx(single[place]["loss"] - 0.15, abs=1e-5)
+        assert row["flops"] == single[place]["flops"]
 
 
 @pytest.mark.parametrize("count", [count for count in COUNT_NAMES if count != "products"])
@@ -109,7 +135,7 @@ def test_steps_can_be_those_within_the_sets_of_a_grid(analysed: Analysed) -> Non
 
 def test_an_unknown_set_is_told_with_the_nearest(study: Study) -> None:
     analysis = analysis_called("cost_effectiveness")
-    with pytest.raises(ConfigError, match=r"sets: got 'set_2', no set of a grid; there are: set_1, larger; .*'set_1'"):
+    with pytest.raises(ConfigError, match=r"no set of a grid; did you mean 'set_1'\? There are: set_1, larger"):
         analysis.check(settings_of("cost_effectiveness", {"sets": ["set_2"]}), study)
 
 
@@ -128,6 +154,35 @@ def test_a_model_that_two_experiments_name_counts_once(study: Study, analysed: A
     # The steps of an experiment are whole, whatever another one has.
     steps = analysis_called("cost_effectiveness").run(settings_of("cost_effectiveness", {}), doubled)
     assert {row["experiment"] for row in steps.rows} == {"one", "two"}
+
+
+def altered(study: Study, folder: Path, change: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> Study:
+    """The study with other runs: those that `change` makes of each."""
+    runs = [new for run in read_frame(study.tables["runs"], RUNS).to_dicts() for new in change(run)]
+    write_rows(folder / "runs.parquet", RUNS, runs)
+    return replace(study, tables={**study.tables, "runs": folder / "runs.parquet"})
+
+
+@pytest.mark.parametrize("take", ["weights", "training"])
+def test_a_model_that_goes_on_from_another_is_not_correlated(study: Study, tmp_path: Path, take: str) -> None:
+    continued = altered(study, tmp_path, lambda run: [{**run, "initial": take if run["model"] == "one/m_64_2" else ""}])
+    found = analysis_called("correlation").run(settings_of("correlation", {"experiments": ["one"]}), continued)
+    names = {row["model"] for row in rows(found, kind="model")}
+    assert len(names) == 11 and "one/m_64_2" not in names
+
+
+def test_the_perplexity_of_a_step_is_the_mean_over_seeds(study: Study, tmp_path: Path) -> None:
+    def seeds(run: dict[str, Any]) -> list[dict[str, Any]]:
+        worse = {"seed": 2, "run": f"{run['model']}-s2", "manifest": f"{run['model']} again"}
+        return [run, run | worse | {"development_perplexity": run["development_perplexity"] + run["layers"]}]
+
+    several = altered(study, tmp_path, seeds)
+    settings = settings_of("cost_effectiveness", {"experiments": ["one"], "sizes": ["num_hidden_layers"]})
+    one, both = (analysis_called("cost_effectiveness").run(settings, each) for each in (study, several))
+    assert len(one.rows) == len(both.rows) == 8
+    for first, mean in zip(one.rows, both.rows, strict=True):
+        assert mean["smaller_perplexity"] == pytest.approx(first["smaller_perplexity"] + first["from"] / 2)
+        assert mean["larger_perplexity"] == pytest.approx(first["larger_perplexity"] + first["to"] / 2)
 
 
 def test_models_of_two_experiments_are_never_a_step(analysed: Analysed) -> None:

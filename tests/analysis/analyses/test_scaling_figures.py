@@ -12,8 +12,8 @@ from hatchery.analysis.analyses.analysis import Findings
 from hatchery.analysis.figures.scaling_panels import draw_laws
 from hatchery.analysis.figures.scores_by_cost import draw_scores
 from hatchery.analysis.settings import FigureSettings
-from hatchery.rendering.drawing import NARROW_INCHES, OKABE_ITO, figure_style, save_drawings
-from hatchery.rendering.style import Style
+from hatchery.rendering.drawing import NARROW_INCHES, figure_style, save_drawings
+from hatchery.rendering.style import OKABE_ITO, Style
 
 Rows = Sequence[Mapping[str, str]]
 WIDE = FigureSettings("invented", ())
@@ -54,9 +54,9 @@ def test_the_compute_optimal_points_of_each_source_have_a_panel(laws: Rows, axis
     for source, axes in found.items():
         best = [row for row in laws if (row["source"], row["optimal"]) == (source, "1")]
         assert dots(axes) == [(float(row[axis]), float(row["loss"])) for row in best]
-        # A line for each run, the points, and at least one law.
-        runs = {row["run"] for row in laws if (row["kind"], row["source"]) == ("point", source)}
-        assert len(axes.lines) > len(runs) + 1
+        # A line for each model, the points, and at least one law.
+        models = {row["model"] for row in laws if (row["kind"], row["source"]) == ("point", source)}
+        assert len(axes.lines) > len(models) + 1
 
 
 def test_regions_with_all_points_are_not_drawn_twice(laws: Rows) -> None:

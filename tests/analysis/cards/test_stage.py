@@ -260,3 +260,19 @@ def test_wrong_settings_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=complaint):
         describe_corpus(card_settings(**change), two_sources, tmp_path / "card" / "manifest.json")
+
+
+def test_the_card_says_how_the_text_was_read(two_sources: Path, card_settings: Settings, tmp_path: Path) -> None:
+    manifest = json.loads(two_sources.read_text())
+    with stage_run(tmp_path / "own" / "manifest.json", {"stage": "convert_corpus"}) as run:
+        for file in read_manifest(two_sources).outputs:
+            (run.folder / file.path.name).write_bytes(file.path.read_bytes())
+            run.add_output(run.folder / file.path.name)
+        write_text(run.folder / "assumed.csv", "source,assumption,count\nalpha,lines kept as they are,12\n")
+        run.add_output(run.folder / "assumed.csv")
+        run.measures.update(manifest["measures"])
+    for corpus, told in ((tmp_path / "own" / "manifest.json", True), (two_sources, False)):
+        output = tmp_path / f"card-{told}" / "manifest.json"
+        describe_corpus(card_settings(), corpus, output)
+        for name in ("card.html", "card.md"):
+            assert ("lines kept as they are" in (output.parent / name).read_text()) == told

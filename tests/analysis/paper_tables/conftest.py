@@ -34,10 +34,17 @@ class Toy:
 
     @staticmethod
     def row(
-        model: str, measure: Sequence[str], mean: float | None, std: float | None = None, n: int = 5, n_failed: int = 0
+        model: str,
+        measure: Sequence[str],
+        mean: float | None,
+        std: float | None = None,
+        n: int = 5,
+        n_failed: int = 0,
+        n_without_number: int = 0,
     ) -> SummaryRow:
         suite, task, metric = measure
-        return SummaryRow("toy", model, suite, task, metric, mean, std, n, n_failed, None, None, "", None, "", "")
+        runs = (mean, std, n, n_failed, None, n_without_number)
+        return SummaryRow("toy", model, suite, task, metric, *runs, None, None, "", None, "", "")
 
     @property
     def published(self) -> Path:

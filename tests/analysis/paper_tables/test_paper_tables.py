@@ -26,7 +26,8 @@ BOLD_THOUGH_NOT_BEST = {"7": Counter({("strict", Decimal("73.5")): 1})}
 STRICT = ("elc_bert", "strict")
 WRITTEN = {
     ("elc_bert", "strict"): ["1", "2", "3", "7", "8", "9", "10", "11", "12"],
-    ("elc_bert", "strict_small"): ["1", "2", "7", "8", "9", "10"],
+    # Table 1 is of the submitted model there, of which the paper prints no cells that the toy could have.
+    ("elc_bert", "strict_small"): ["2", "7", "8", "9", "10"],
     ("ltg_bert", ""): ["1", "2", "3", "5", "6", "7", "8"],
 }
 
@@ -107,6 +108,45 @@ def test_the_bold_face_of_the_printed_lines_is_that_of_the_paper(
                 if line.source == PUBLISHED and value is not None and value.bold:
                     shown[track, Decimal(value.mean_text)] += 1
     assert shown - NOT_BOLD_IN_PRINT.get(number, Counter()) == expected - BOLD_THOUGH_NOT_BEST.get(number, Counter())
+
+
+# LTG-BERT, captions of Tables 2 and 3: all within one standard deviation of the best. From the transcription of the
+# paper, which has lost most bold face, these are known to be bold: in Table 2, 95.3; in Table 3, MNLI 85.1 (span) and
+# both 85.2, SST-2 92.3, the average 89.2, and two of 95.3.
+BOLD_OF_LTG_BERT = {
+    "2": {
+        "MNLI": ["85.1"],
+        "Edge probing": ["95.3", "0.0", "-0.1", "-0.1", "0.0", "0.0"],
+        "BLiMP": ["+0.6"],
+        "Training time (minutes)": ["-136"],
+    },
+    "3": {
+        "MNLI": ["85.1", "84.9", "85.1", "85.2", "85.2"],
+        "MRPC": ["86.7", "87.5"],
+        "QNLI": ["91.5"],
+        "SST-2": ["92.7", "92.7", "92.7", "92.8", "92.3", "92.8"],
+        "GLUE": ["89.2"],
+        # The best is from the literature and has no deviation.
+        "HANS": ["69.0"],
+        "Edge probing": ["95.3", "95.3", "95.3", "95.2", "95.3", "95.3", "95.2"],
+        "BLiMP": ["84.2", "84.2", "84.2"],
+    },
+}
+
+
+@pytest.mark.parametrize("number", ["2", "3"])
+def test_in_two_tables_of_ltg_bert_all_within_a_deviation_of_the_best_are_bold(number: str, drawn: Drawn) -> None:
+    table = drawn["ltg_bert", ""][number]
+    shown = {
+        heading: [
+            value.mean_text
+            for line in table.lines
+            if line.source == PUBLISHED and (value := line.values[column]) is not None and value.bold
+        ]
+        for column, heading in enumerate(table.headings)
+    }
+    assert shown == BOLD_OF_LTG_BERT[number]
+    assert any("Bold: all within one standard deviation of the best" in note for note in table.notes)
 
 
 def test_latex_has_the_numbers_of_markdown_and_only_known_commands(drawn: Drawn, track: tuple[str, str]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hatchery.analysis.paper_tables.run_scores_of_models import lists_of_models, read_runs, tasks_of_average
 from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TASKS
+from hatchery.analysis.summary_rows import COLUMNS
 from hatchery.errors import ConfigError
 from hatchery.storage.verified import write_checksums
 from hatchery.typed import build
@@ -87,10 +88,9 @@ def test_the_tasks_of_an_order_are_those_of_the_published_average() -> None:
 
 def write(repository: Path, experiment: Any, folder: Path, hash_seed: str) -> dict[str, bytes]:
     folder.mkdir()
-    columns = "experiment,model,suite,task,metric,mean,std,n,n_failed,published_mean,published_std,published_source"
     summary = folder.parent / "summary.csv"
     summary.write_text(
-        f"{columns},difference,verdict,manifests\ndemo,elc,msgs,average,score_percent,12.5,1.5,4,0,,,,,,\n",
+        f"{','.join(COLUMNS)}\ndemo,elc,msgs,average,score_percent,12.5,1.5,4,0,,0,,,,,,,,\n",
         encoding="utf-8",
     )
     write_checksums([summary])

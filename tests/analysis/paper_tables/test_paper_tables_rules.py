@@ -49,6 +49,29 @@ def test_where_less_is_better_the_lowest_is_bold() -> None:
     assert bold(lines) == [[], ["-136.0"]]
 
 
+def test_what_is_within_one_deviation_of_the_best_is_bold_where_the_caption_says_so() -> None:
+    lines = [
+        Line("model", OURS, (Value(mean, Digits(), deviation),))
+        # Two are best; the larger of their deviations counts. Deviations of the others do not.
+        for mean, deviation in ((92.8, 0.4), (92.8, 0.5), (92.3, 0.1), (92.2, 0.9), (92.4, None))
+    ]
+    marked = [[value.mean_text for value in line.values if value and value.bold] for line in lines_of(lines)]
+    assert marked == [["92.8"], ["92.8"], ["92.3"], [], ["92.4"]]
+    assert [bool(texts) for texts in bold(lines)] == [True, True, False, False, False]
+
+
+def lines_of(lines: list[Line]) -> list[Line]:
+    return with_best_bold(lines, "within_deviation")
+
+
+def test_the_row_that_others_are_changes_from_competes_as_a_change_of_zero() -> None:
+    reference = Line("all", OURS, (Value(95.3, Digits(), 0.1, reference=True),))
+    changes = [Line("one", OURS, (Value(change, Digits(signed=True), 0.1),)) for change in (0.0, -0.1, -0.2)]
+    assert [line.values[0].bold for line in lines_of([reference, *changes]) if line.values[0]] == [
+        *(True, True, True, False)
+    ]
+
+
 @pytest.mark.parametrize(
     ("digits", "value", "text"),
     [
@@ -121,8 +144,20 @@ def layout(repository: Path) -> dict[str, Any]:
 def tables_of(layout: dict[str, Any], repository: Path, folder: Path, **more: Any) -> list[PaperTable]:
     path, summary = folder / "elc_bert.yaml", folder / "summary.csv"
     path.write_text(yaml.safe_dump(layout, sort_keys=False), encoding="utf-8")
-    values = ("toy", "mine", "blimp_filtered", "phenomenon_average", "accuracy_percent", "80.0", "", "1", "0")
-    summary.write_text(f"{','.join(COLUMNS)}\n{','.join(values)},,,,,,\n", encoding="utf-8")
+    values = (
+        "toy",
+        "mine",
+        "blimp_filtered",
+        "phenomenon_average",
+        "accuracy_percent",
+        "80.0",
+        "",
+        "1",
+        "0",
+        "80.0",
+        "0",
+    )
+    summary.write_text(f"{','.join(COLUMNS)}\n{','.join(values)},,,,,,,,\n", encoding="utf-8")
     write_checksums([summary])
     settings = {
         "experiment": "toy",
@@ -177,10 +212,13 @@ def damaged(layout: dict[str, Any], how: str) -> None:
         ("unknown column", "table 3: the layout has no place for strict, elc_bert_base, blimp_filtered"),
         ("row twice", "tables.3.blocks: strict, elc_bert_base stands there twice"),
         ("unknown key", "tables.3.colums: unknown key"),
-        ("unknown kind", "tables.3.kind: 'score' is none of scores, order, layers, sizes"),
+        (
+            "unknown kind",
+            "tables.3.kind: got 'score'; did you mean 'scores'? Allowed are: scores, order, layers, sizes",
+        ),
         ("too few digits", "decimals: strict, elc_bert_base, msgs, average, score_percent is printed as -0.26"),
         ("no suite", "tables.3.columns: BLiMP has no suite or no metric"),
-        ("unknown paper", "paper: 'elcbert' is none of"),
+        ("unknown paper", "paper: got 'elcbert', expected one of babylm_pipeline, elc_bert"),
         ("unknown table", "table 4: the row strict elc_bert_base is not printed"),
         ("change from nothing", "change_from: 'elc_bert' is none of the rows"),
     ],

@@ -1,15 +1,19 @@
 """Frontiers, power laws, breaks, intervals and correlations of invented points."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from hatchery.analysis.scaling.bootstrap import Resampling, bootstrap_interval
 from hatchery.analysis.scaling.break_point import find_break
 from hatchery.analysis.scaling.correlation import p_value_of, spearman
 from hatchery.analysis.scaling.cost_effectiveness import Option, steps
 from hatchery.analysis.scaling.frontier import EDGES, frontier, january_edges, quantile_edges
+from hatchery.analysis.scaling.laws import AXES, Cloud, scaling_laws
 from hatchery.analysis.scaling.power_law import fit_logarithms, fit_power_law
 from hatchery.errors import EvaluationError
 
@@ -104,6 +108,32 @@ def test_the_interval_of_a_mean_is_that_of_its_groups() -> None:
     assert grouped.high - grouped.low > 3 * (alone.high - alone.low)
 
 
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+def test_an_interval_leaves_out_half_of_what_it_does_not_hold_on_each_side(confidence: float) -> None:
+    drawn: list[float] = []
+
+    def total(places: list[int]) -> float:
+        drawn.append(float(sum(places)))
+        return drawn[-1]
+
+    found = bootstrap_interval([[place] for place in range(50)], total, Resampling(2000, confidence))
+    assert found is not None
+    tails = np.mean(np.array(drawn) < found.low), np.mean(np.array(drawn) > found.high)
+    assert tails == (pytest.approx((1 - confidence) / 2, abs=0.005),) * 2
+
+
+def test_draws_of_runs_are_taken_in_the_bins_of_all_points() -> None:
+    # Each run lies in two of the six bins, too few for a law; bins of its own would be six.
+    flops = [float(10 * run + step) for run in range(1, 4) for step in range(1, 9)]
+    cloud = Cloud(dict.fromkeys(AXES, flops), [1 / cost for cost in flops], [f"{cost // 10}" for cost in flops])
+    resampling = Resampling(draws=200)
+    generator = np.random.default_rng(resampling.seed)
+    several = sum(len(set(generator.integers(3, size=3).tolist())) > 1 for _ in range(resampling.draws))
+    for law in scaling_laws(cloud, "quantiles", 6, [], resampling).laws:
+        assert law.interval is not None
+        assert law.interval.draws == several < resampling.draws
+
+
 def test_an_interval_needs_two_groups_and_most_of_its_draws() -> None:
     def refuses(places: list[int]) -> float:
         raise EvaluationError("too few")
@@ -147,6 +177,16 @@ def test_few_pairs_are_permuted_and_many_are_not() -> None:
     assert (many.pairs, many.exact) == (8, False)
     assert many.rho is not None
     assert many.p_value == pytest.approx(p_value_of(many.rho, 8))
+
+
+@pytest.mark.parametrize("ys", [[0, 2, 1, 4, 3, 6, 5], [3, 4, 2, 3, 3, 5, 5], [4, 4, 4, 3, 2, 3, 3]])
+def test_p_is_twice_the_smaller_tail_of_all_orders_of_one_side_also_with_ties(ys: list[int]) -> None:
+    xs = range(7) if len(set(ys)) == 7 else [6, 1, 6, 1, 5, 4, 6]
+    first, second = ((2 * stats.rankdata(side)).astype(int) for side in (xs, ys))
+    sums = [int(np.dot(order, second)) for order in permutations(first)]
+    tails = sum(each >= sums[0] for each in sums), sum(each <= sums[0] for each in sums)
+    # All orders of both sides would be 25 million.
+    assert spearman(xs, ys).p_value == pytest.approx(min(1, 2 * min(tails) / len(sums)))
 
 
 def test_a_constant_side_has_no_correlation() -> None:

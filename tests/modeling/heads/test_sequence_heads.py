@@ -85,6 +85,12 @@ def test_the_last_token_is_the_last_state_before_the_padding(make_encoder, token
     torch.testing.assert_close(LastToken()(encoder, ids[:1], None), expected[:1], atol=1e-6, rtol=0)
 
 
+def test_the_last_token_is_the_last_one_where_the_padding_is_in_front(make_encoder, tokens):
+    encoder, (ids, mask) = make_encoder(causal=True), (each.flip(1) for each in tokens)
+    expected = encoder(ids, mask)[-1][:, -1]
+    torch.testing.assert_close(LastToken()(encoder, ids, mask), expected, atol=1e-6, rtol=0)
+
+
 def test_the_mean_is_over_tokens_alone(make_encoder, tokens):
     encoder, (ids, mask) = make_encoder(), tokens
     states = encoder(ids, mask)[-1]

@@ -25,7 +25,7 @@ def disturbed(model):
 
 
 def plain_scores(model, encoder, ids, mask, differences):
-    """Steps 1 to 6 of the reference, section 6.5, in their order: project every layer, then mix, then pool."""
+    """LTG-BERT, Appendix B.2, in its order: project every layer, then mix, then pool."""
     states = encoder(ids, mask)[: len(encoder.layers) + 1]
     layers = [after - before for before, after in pairwise(states)] if differences else states[1:]
     head, rows = model.head, []

@@ -1,4 +1,4 @@
-"""The choice rule on the published Table 6, on ties, and in general."""
+"""The choice rule on Table 6 of the reduced-vocabulary study, on ties, and in general."""
 
 from pathlib import Path
 

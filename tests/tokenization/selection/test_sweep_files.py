@@ -34,11 +34,29 @@ def test_published_names_are_in_the_published_table(sweep: str) -> None:
         assert named <= {name for name, _ in table}
 
 
-def test_the_sweep_of_the_study_has_every_size_of_its_table() -> None:
+def test_every_printed_tokenizer_is_tried_by_a_sweep() -> None:
     table = read_published_selection(CONFIG / "published" / "tokenizers" / "tokenizer_selection.csv")
-    types = read_yaml(CONFIG / "tokenizer_sweeps" / "reduced_vocabulary.yaml")["types"].values()
+    sweeps = [read_yaml(CONFIG / "tokenizer_sweeps" / f"{sweep}.yaml") for sweep in SWEEPS]
+    types = [entry for sweep in sweeps for entry in sweep["types"].values() if "published_as" in entry]
     tried = {(entry["published_as"], str(size)) for entry in types for size in entry["sizes"]}
-    assert {key for key in table if key[1] != "pretrained" and key[0] != "BNC WordPiece"} <= tried
+    assert {key for key in table if key[1] != "pretrained"} <= tried
+
+
+def test_the_tokenizer_of_any_words_is_the_one_that_its_sweep_would_choose_with_the_printed_ratio() -> None:
+    """Reduced vocabulary, Appendix C.2: 29,000 entries, ratio 1.53, ESMS 0.2339."""
+    project, name = Project(CONFIG), "reduced_vocabulary_unconstrained"
+    sweep, tokenizer = project.block("tokenizer_sweep", name), project.block("tokenizer", name)
+    (entry,) = sweep["types"].values()
+    assert (entry["reference_ratio"], tokenizer["vocabulary_size"]) == (1.53, 29_000)
+    printed = read_published_selection(CONFIG / "published" / "tokenizers" / f"{sweep['published']}.csv")
+    row = printed[entry["published_as"], "29000"]
+    assert (row["word_split_ratio"], row["esms"], row["final_choice"]) == ("1.53", "0.2339", "1")
+    own = read_yaml(CONFIG / "tokenizers" / f"{name}.yaml")
+    assert {**entry["definition"], "vocabulary_size": 29_000, "corpus": sweep["corpus"]}.items() >= {
+        key: value for key, value in own.items() if key != "description"
+    }.items()
+    study = project.block("study", "reduced_vocabulary")["analyses"]["tokenizers_unconstrained"]
+    assert study["sweep"] == name
 
 
 def test_an_unknown_key_is_named_with_the_nearest() -> None:

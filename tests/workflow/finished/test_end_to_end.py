@@ -12,7 +12,7 @@ from lxml import etree
 from projects import make_project, snakemake
 
 from hatchery.analysis.tidy_tables import RUNS
-from hatchery.evaluation.filled_sentences.results import read_sentences
+from hatchery.evaluation.filled_sentences.results import read_examples
 from hatchery.storage.manifests import read_manifest
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,9 @@ pytestmark = pytest.mark.slow
 DAY = rb"The models were pretrained (on|from) [^.]*\."
 COLUMNS = [
     *("experiment", "model", "suite", "task", "metric", "mean", "std", "n", "n_failed"),
+    *("mean_without_failed", "n_without_number"),
     *("published_mean", "published_std", "published_source", "difference", "verdict", "manifests"),
+    *("sampling_deviation", "blind_guess"),
 ]
 
 
@@ -36,7 +38,7 @@ def test_the_summary_has_the_contracts_columns_and_a_row_for_every_model(finishe
     assert {row["model"] for row in rows} == {"random", "ltg_bert", "elc_bert", "roberta"}
     assert all(row["experiment"] == "tiny" for row in rows)
     finetuned = [row for row in rows if row["task"] == "demo_acceptability" and row["metric"].startswith("accuracy")]
-    assert {int(row["n"]) + int(row["n_failed"]) for row in finetuned} == {2}
+    assert {int(row["n"]) + int(row["n_without_number"]) for row in finetuned} == {2}
 
 
 def test_every_kind_of_evaluation_has_its_rows(finished_project: Path) -> None:
@@ -93,8 +95,8 @@ def test_every_model_is_exported_with_its_scores_on_its_card(finished_project: P
         assert name in listed
         card = (folder / name / "README.md").read_text(encoding="utf-8")
         assert card.startswith("---\n") and "paradigm_average" in card
-        sentences = read_sentences(finished_project / f"results/tiny/filled_sentences/{name}/manifest.json").sentences
-        assert sentences and sentences[0].word in card
+        sentences = read_examples(finished_project / f"results/tiny/filled_sentences/{name}/manifest.json").examples
+        assert sentences and sentences[0].original in card
         assert {"config.json", "model.safetensors", "tokenizer.json"} <= {
             path.name for path in (folder / name).iterdir()
         }

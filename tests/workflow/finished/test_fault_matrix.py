@@ -113,7 +113,7 @@ def commands_of(project: Path) -> dict[str, list[Command]]:
 
 def kind_of(path: Path) -> str:
     """Files of one kind differ in their numbers only; sentences were filled in or continued."""
-    if path.name == "sentences.json" and "continued" in json.loads(path.read_bytes()):
+    if path.name == "sentences.json" and json.loads(path.read_bytes())["task"] == "continue":
         return "continued sentences.json"
     return re.sub(r"\d+", "#", path.name) if "results" in path.parts else path.suffix or path.name
 

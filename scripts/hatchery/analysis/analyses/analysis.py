@@ -79,7 +79,8 @@ class Analysis:
     `needs` are names of `TABLES`. `published` gives, of settings, the tables below `config/published/` that it reads,
     without their ending, and `sweeps` the tokenizer sweeps whose results it reads. `check` raises ConfigError, before
     anything is planned, for settings that do not fit the runs of the study, of which it is given no tables. Raise
-    `version` when the code finds something else.
+    `version` when the code finds something else. `of_translations` says that it finds nothing where no test set is
+    translated.
     """
 
     title: str
@@ -90,3 +91,4 @@ class Analysis:
     published: Callable[[Any], Iterable[str]] = lambda settings: ()
     sweeps: Callable[[Any], Iterable[str]] = lambda settings: ()
     check: Callable[[Any, Study], None] = lambda settings, study: None
+    of_translations: bool = False

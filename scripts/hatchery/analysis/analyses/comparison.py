@@ -9,7 +9,7 @@ from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
 from hatchery.settings.base import RefusedError
-from hatchery.settings.problems import nearest
+from hatchery.settings.problems import offered
 
 if TYPE_CHECKING:
     from hatchery.analysis.pages.numbers import Key, Numbers
@@ -35,8 +35,7 @@ def check(settings: ComparisonSettings, study: Study) -> None:
     models = models_in_order(study.runs)
     if settings.against is not None and settings.against not in models:
         raise ConfigError(
-            f"against: got {settings.against!r}, no model of this study; there are: {', '.join(models)}"
-            f"{nearest(settings.against, models)}"
+            f"against: got {settings.against!r}, no model of this study{offered(settings.against, models)}"
         )
     if settings.variant and not any(pairs(settings, models)):
         raise ConfigError(f"variant: got {settings.variant!r}, but no run is called like another one and this ending")
@@ -111,7 +110,7 @@ def _optional(text: str) -> float | None:
 
 
 def _cells(row: dict[str, str | float | None]) -> list[Cell]:
-    from hatchery.analysis.pages.numbers import decimals_of
+    from hatchery.analysis.summary_rows import decimals_of
 
     digits = decimals_of(str(row["metric"]))
     pairs_of = (("mean", "std", ""), ("against_mean", "against_std", ""), ("difference", "deviation", "+"))

@@ -1,6 +1,6 @@
 """What the models of a study were trained on: selected texts and tokens by corpus and level, and sequences by split.
 
-Source: Table 1 and section 3.2 of the reduced-vocabulary study. With `published`, printed sizes stand beside ours.
+Source: the reduced-vocabulary study, Section 3.2 and Table 1. With `published`, printed sizes stand beside ours.
 """
 
 from collections.abc import Mapping, Sequence

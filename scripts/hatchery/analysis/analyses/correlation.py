@@ -1,6 +1,6 @@
 """Do models with a lower perplexity score higher after fine-tuning: Spearman's correlation, with n and p that fit.
 
-Source: section 5.3 and Figure 4 of the reduced-vocabulary study. With `paper`, what it prints stands beside ours, with
+Source: the reduced-vocabulary study, Section 5.3 and Figure 4. With `paper`, what it prints stands beside ours, with
 the p value that the stated number of models would give, and what its Table 3 alone gives.
 """
 
@@ -206,7 +206,7 @@ def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[s
         return ["There are no three trained models with a perplexity and an average of a suite."]
     notes = [
         "n counts trained models, the mean over seeds of each; models that were not pretrained are left out. A negative"
-        " rho says that a lower perplexity goes with a higher score. p is two-sided.",
+        " rho says that a lower perplexity goes with a higher score. p is two-sided: twice the smaller tail.",
     ]
     if any(source == OURS for source, _ in by_suite):
         notes.append(f"FLOPs of the figure: {COUNT_NAMES[settings.flops]}.")
@@ -224,7 +224,7 @@ def _published(settings: CorrelationSettings) -> list[str]:
 
 ANALYSIS = Analysis(
     title="Perplexity and scores",
-    version=2,
+    version=3,
     settings=CorrelationSettings,
     run=analyse,
     needs=("runs", "summary"),

@@ -1,6 +1,6 @@
 """Incremental cost-effectiveness: perplexity saved per 1e9 FLOPs of a training sequence by the next larger size.
 
-Source: section 4.4 and Table 2 of the reduced-vocabulary study. With `paper`, the printed ratios stand beside ours, and
+Source: the reduced-vocabulary study, Section 4.4 and Table 2. With `paper`, the printed ratios stand beside ours, and
 those that follow from the perplexities that its authors logged.
 """
 
@@ -13,7 +13,7 @@ from hatchery.analysis.flops_counts import COUNT_NAMES, FlopsCount
 from hatchery.errors import ConfigError
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.fields import Unique
-from hatchery.settings.problems import nearest
+from hatchery.settings.problems import offered
 
 if TYPE_CHECKING:
     from hatchery.analysis.scaling.cost_effectiveness import Step
@@ -54,8 +54,7 @@ def check(settings: CostEffectivenessSettings, study: Study) -> None:
     known = list(dict.fromkeys(study.sets.values()))
     for name in settings.sets:
         if name not in known:
-            there = ", ".join(known) or "none"
-            raise ConfigError(f"sets: got {name!r}, no set of a grid; there are: {there}{nearest(name, known)}")
+            raise ConfigError(f"sets: got {name!r}, no set of a grid{offered(name, known)}")
 
 
 def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:

@@ -1,6 +1,6 @@
 """Could a difference between two starts come from the choice of the test sentences? Paired bootstrap over sentences.
 
-Source: the reference of "A Natural Bias for Language Generation Models", section 6 (the paper names no test); Koehn
+Source: inferred, as "A Natural Bias for Language Generation Models" names no test; Koehn
 (2004), as sacreBLEU computes it. Runs of the same pretraining seed are paired: they have the same matrix and the same
 order of the data. What other seeds would give is not asked here; `starts` has standard errors over seeds.
 """
@@ -93,5 +93,6 @@ ANALYSIS = Analysis(
     settings=BootstrapSettings,
     run=compare,
     needs=(TRANSLATIONS,),
+    of_translations=True,
     check=check,
 )

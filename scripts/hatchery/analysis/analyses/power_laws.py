@@ -1,6 +1,6 @@
 """Does the loss of compute-optimal models fall as a power law: of FLOPs, of tokens, of parameters, and where it breaks.
 
-Source: section 5.1 and Figures 1 to 3 of the reduced-vocabulary study. With `paper`, its published learning curves go
+Source: the reduced-vocabulary study, Section 5.1 and Figures 1 to 3. With `paper`, its published learning curves go
 through the same procedure, and what its text prints stands beside both.
 """
 
@@ -52,7 +52,7 @@ class PowerLawsSettings(AnalysisSettings):
     regions: dict[str, RegionSettings] = field(default_factory=dict)
     """Parts of the axis of FLOPs with laws of their own, by name."""
     draws: Annotated[int, Range(ge=2)] = 1000
-    """How often runs are drawn anew for the intervals."""
+    """How often models are drawn anew for the intervals."""
     confidence: Annotated[float, Range(gt=0, lt=1)] = 0.95
     """Share of the draws within an interval."""
     seed: Natural = 0
@@ -88,7 +88,7 @@ def laws_of(points: Sequence["ScalingPoint"], settings: PowerLawsSettings) -> "L
     from hatchery.analysis.scaling.laws import AXES, Cloud, Region, scaling_laws
 
     axes = {axis: [point.along(axis) for point in points] for axis in AXES}
-    cloud = Cloud(axes, [point.loss for point in points], [point.run for point in points])
+    cloud = Cloud(axes, [point.loss for point in points], [point.model for point in points])
     regions = [Region(name, region.above, region.up_to) for name, region in settings.regions.items()]
     resampling = Resampling(settings.draws, settings.confidence, settings.seed)
     return scaling_laws(cloud, settings.bins, settings.number_of_bins, regions, resampling)
@@ -109,7 +109,7 @@ def rounded(value: float | None, digits: int = 7) -> float | None:
 
 _EMPTY: dict[str, Any] = dict.fromkeys(
     (
-        *("kind", "source", "model", "run", "step", "flops", "tokens", "parameters", "loss", "optimal"),
+        *("kind", "source", "model", "step", "flops", "tokens", "parameters", "loss", "optimal"),
         *("axis", "region", "above", "up_to", "points", "exponent", "exponent_low", "exponent_high", "coefficient"),
         *("r_squared", "gain"),
     )
@@ -121,7 +121,7 @@ def _rows(source: str, points: Sequence["ScalingPoint"], laws: "Laws") -> Iterab
     optimal = set(laws.optimal)
     for place, point in enumerate(points):
         yield _EMPTY | {
-            **{"kind": "point", "source": source, "model": point.model, "run": point.run, "step": point.step},
+            **{"kind": "point", "source": source, "model": point.model, "step": point.step},
             **{name: rounded(point.along(name)) for name in AXIS_NAMES},
             **{"loss": rounded(point.loss), "optimal": int(place in optimal)},
         }
@@ -213,15 +213,16 @@ def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]])
         " include all matrices.",
         "Laws are fitted by least squares of the loss itself (Levenberg-Marquardt), not of logarithms; R² is that of"
         " the loss.",
-        f"Intervals: runs are drawn with replacement {settings.draws:,} times, with all of their evaluations, and each"
-        " draw has its own compute-optimal points. A dash stands where there are too few points or runs.",
+        "The loss of a model is the mean over its seeds.",
+        f"Intervals: models are drawn with replacement {settings.draws:,} times, with all of their evaluations, and"
+        " each draw has its own compute-optimal points. A dash stands where there are too few points or models.",
         f"Gain: by how much two laws lower the Bayesian information criterion; above {DECISIVE:g} counts as a break.",
     ]
     if not clouds[OURS]:
         notes.append("The study has no development losses of trained models yet.")
     if LOGGED in clouds:
         notes.append(
-            f"Published curves: {len({point.run for point in clouds[LOGGED]})} runs in the history of the authors'"
+            f"Published curves: {len({point.model for point in clouds[LOGGED]})} runs in the history of the authors'"
             " repository (January 2023), FLOPs by their code, tokens with padding, losses that count padding as labels."
             " Their coefficients cannot be compared with ours; exponents can."
         )
@@ -235,7 +236,7 @@ def _published(settings: PowerLawsSettings) -> list[str]:
 
 ANALYSIS = Analysis(
     title="Power laws",
-    version=2,
+    version=3,
     settings=PowerLawsSettings,
     run=analyse,
     needs=("runs", "curves"),

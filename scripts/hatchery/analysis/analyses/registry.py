@@ -8,7 +8,7 @@ from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings
 from hatchery.analysis.analyses.names import analysis_names
 from hatchery.errors import ConfigError
 from hatchery.settings.base import shown
-from hatchery.settings.problems import nearest
+from hatchery.settings.problems import offered
 from hatchery.typed import build
 
 
@@ -23,10 +23,10 @@ def kind_of(name: str, entry: Mapping[str, Any], where: str) -> str:
     kind, names = entry.get("analysis") or name, analysis_names()
     if kind in names:
         return str(kind)
-    there = f"there are: {', '.join(names)}{nearest(str(kind), names)}"
+    there = offered(str(kind), names)
     if "analysis" in entry:
-        raise ConfigError(f"{where}.analysis: got {shown(kind)}, no such analysis; {there}")
-    raise ConfigError(f"{where}: no analysis is called {kind!r}, so the key `analysis` must name one; {there}")
+        raise ConfigError(f"{where}.analysis: got {shown(kind)}, no such analysis{there}")
+    raise ConfigError(f"{where}: no analysis is called {kind!r}, so the key `analysis` must name one{there}")
 
 
 def settings_of(kind: str, entry: Mapping[str, Any]) -> AnalysisSettings:

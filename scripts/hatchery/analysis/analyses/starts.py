@@ -13,7 +13,7 @@ from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Find
 from hatchery.analysis.settings import models_in_order
 from hatchery.errors import ConfigError
 from hatchery.rendering.table import Cell, Column, Group, Table
-from hatchery.settings.problems import nearest
+from hatchery.settings.problems import offered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +28,7 @@ def check(settings: StartsSettings, study: Study) -> None:
     """Raise ConfigError where no experiment has the run."""
     runs = sorted({model.partition("/")[2] for model in models_in_order(study.runs)})
     if settings.against not in runs:
-        raise ConfigError(
-            f"against: got {settings.against!r}, no run of this study; there are: {', '.join(runs)}"
-            f"{nearest(settings.against, runs)}"
-        )
+        raise ConfigError(f"against: got {settings.against!r}, no run of this study{offered(settings.against, runs)}")
 
 
 def compare(settings: StartsSettings, study: Study) -> Findings:
@@ -113,4 +110,6 @@ def _line(row: dict[str, Any]) -> list[Any]:
     ]
 
 
-ANALYSIS = Analysis(title="Starts of training", version=1, settings=StartsSettings, run=compare, check=check)
+ANALYSIS = Analysis(
+    title="Starts of training", version=1, settings=StartsSettings, run=compare, check=check, of_translations=True
+)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from hatchery.analysis.cards.inputs import Rejected, RejectedText, Selection
+from hatchery.analysis.cards.inputs import Assumed, Rejected, RejectedText, Selection
 from hatchery.analysis.cards.lengths import LengthFacts
 from hatchery.analysis.cards.samples import Sample, shortened
 from hatchery.analysis.cards.settings import CardSettings
@@ -188,6 +188,17 @@ def common_point(facts: Sequence[VocabularyFacts]) -> int:
     longest = sorted((found.running_words for found in facts), reverse=True)
     reached = longest[math.ceil(len(longest) * 4 / 5) - 1] if longest else 0
     return max(10, int(10 ** (len(str(reached)) - 1)))
+
+
+def assumed_section(assumed: Sequence[Assumed]) -> Section:
+    """What the readers decided by themselves."""
+    title = "How the text was read"
+    rows = [(item.source, item.assumption, count(item.count)) for item in assumed]
+    note = (
+        "What the lines of each file are was recognised by its beginning; the option `sentences` of the source in the "
+        "corpus's file says it instead."
+    )
+    return Section(title, [note], tables=[_table(title, ("source", "read as", "number"), rows, words=2)])
 
 
 def rejection_section(settings: CardSettings, rejected: Sequence[Rejected], texts: Sequence[RejectedText]) -> Section:

@@ -6,6 +6,7 @@ Unlike the tables of results, these may be empty: a corpus of which nothing was 
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from hatchery.corpora.corpus_writer import ASSUMED
 from hatchery.corpora.documents import Split
 from hatchery.errors import ManifestError
 from hatchery.settings.base import Natural
@@ -54,6 +55,15 @@ class Rejected(Record):
 
 
 @dataclass(frozen=True)
+class Assumed(Record):
+    """How often a reader decided something by itself, such as what the lines of a file are."""
+
+    source: str
+    assumption: str
+    count: Natural
+
+
+@dataclass(frozen=True)
 class RejectedText:
     """An example of what was left out."""
 
@@ -95,6 +105,11 @@ def read_token_statistics(tokens: Manifest, corpus: Manifest) -> dict[tuple[str,
 def read_rejected(manifest: Manifest) -> list[Rejected]:
     """What was left out, in the order of the table."""
     return read_records(manifest.file("rejected.csv"), Rejected, may_be_empty=True)
+
+
+def read_assumed(manifest: Manifest) -> list[Assumed]:
+    """The table `assumed.csv` where the corpus has one, otherwise nothing."""
+    return read_records(manifest.file(ASSUMED), Assumed) if manifest.listed(ASSUMED) else []
 
 
 def read_rejected_texts(manifest: Manifest) -> list[RejectedText]:

@@ -36,6 +36,7 @@ def describe_corpus(
         statistics = inputs.read_statistics(manifest)
         subwords = None if token_manifest is None else inputs.read_token_statistics(token_manifest, manifest)
         rejected, rejected_texts = inputs.read_rejected(manifest), inputs.read_rejected_texts(manifest)
+        assumed = inputs.read_assumed(manifest)
         selections = inputs.read_selections(manifest)
         measured = measure_corpus(manifest, card, statistics)
 
@@ -60,6 +61,7 @@ def describe_corpus(
                 sources, {key: facts for key, (_, facts) in length_facts.items()}, run.folder / LENGTH_FIGURE
             ),
             content.vocabulary_section(words, together, run.folder / GROWTH_FIGURE),
+            *([content.assumed_section(assumed)] if assumed else []),
             content.rejection_section(card, rejected, rejected_texts),
             content.samples_section({source: measured[source].samples.chosen() for source in sources}),
             content.provenance_section(_digests(manifest, token_manifest)),

@@ -2,7 +2,8 @@
 
 A running word is a white-space piece in lower case without the punctuation, symbols and control characters at its two
 ends; what is nothing but those, and the markers that stand for text nobody has ([UNK], [TAB]), is no word. Pre-tokens
-follow the pre-tokenizer of LTG-BERT (reference, section 2), because the words of that paper's Table 1 are pre-tokens.
+follow the pre-tokenizer of LTG-BERT (docs/papers/ltg-bert.md, "Tokenizer"), because the words of that paper's Table 1
+are pre-tokens.
 """
 
 import re

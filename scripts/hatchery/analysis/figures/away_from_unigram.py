@@ -1,6 +1,6 @@
 """What a training is worth at its end that was kept away from the unigram distribution at its beginning.
 
-Source: "A Natural Bias for Language Generation Models", appendix B.3 and Figure 9, whose BLEU is a fraction of 1.
+Source: "A Natural Bias for Language Generation Models", Appendix B.3 and Figure 9, whose BLEU is a fraction of 1.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,8 +15,9 @@ from hatchery.analysis.figures.registry import Tables
 from hatchery.analysis.settings import FigureSettings, RegularisedStart, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
-from hatchery.rendering.drawing import MUTED, ModelStyle, is_narrow, legend_below, legend_rows, model_styles
+from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows
 from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import ModelStyle, model_styles
 from hatchery.translation.metrics import METRICS
 
 FIGURE = Declaration(

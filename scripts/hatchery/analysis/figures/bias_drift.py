@@ -13,7 +13,7 @@ from hatchery.rendering.figures import Declaration
 FIGURE = Declaration(
     title="Drift of the output bias",
     needs=("bias_drift",),
-    version=1,
+    version=2,
     caption="The bias of the output layer against optimiser steps: divergence of its softmax from the unigram "
     "distribution, its L2 norm, and its distance from where training started.",
     explanation="""

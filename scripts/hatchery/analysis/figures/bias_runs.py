@@ -1,7 +1,8 @@
 """The runs of the ambiguous tasks of MSGS, for the two figures of the Linguistic Bias Score.
 
-The score is the Matthews correlation with the linguistic label on the disambiguating rows (evaluation.md 8.4); no
-learning rate is selected, every run of a task counts (8.6).
+The score is the Matthews correlation with the linguistic label on the disambiguating rows
+(docs/papers/babylm-evaluation.md, "MSGS"); no learning rate is selected, every run of a task counts
+(docs/papers/elc-bert.md, "Fine-tuning").
 """
 
 from collections.abc import Mapping, Sequence

@@ -39,24 +39,14 @@ from hatchery.analysis.settings import FigureSettings, models_in_order, models_w
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
-from hatchery.rendering.drawing import (
-    MUTED,
-    ModelStyle,
-    legend_below,
-    legend_rows,
-    model_styles,
-    most_lines,
-    not_evaluated,
-    outline,
-    wrapped,
-)
+from hatchery.rendering.drawing import MUTED, legend_below, legend_rows, most_lines, not_evaluated, outline, wrapped
 from hatchery.rendering.figures import Declaration
-from hatchery.rendering.style import Style
+from hatchery.rendering.style import ModelStyle, Style, model_styles
 
 FIGURE = Declaration(
     title="Linguistic bias",
     needs=("ambiguous_tasks",),
-    version=2,
+    version=3,
     caption="Linguistic Bias Score of every run on the ambiguous tasks of MSGS: +1 follows the linguistic feature, "
     "-1 the surface feature.",
     explanation="""
@@ -69,8 +59,8 @@ a dot below its violin. The outcomes are bimodal, so look at the dots and not on
 
 The violin is a Gaussian kernel density of bandwidth 0.1 (the paper gives none), reflected at -1 and 1. All violins of
 a panel have the same area. The bar is the middle half of the runs, the white dot is their median, and the stroke is
-the mean of the task means. Failed runs (Matthews correlation 0, one class for everything, not a number) are hollow
-dots and left out of all statistics. Failed runs without a value have a lane of their own.
+the mean of the task means. Failed runs (Matthews correlation 0, one class for everything) are hollow dots, counted on
+the right, and part of all statistics, as in the paper. Runs without a value have a lane of their own.
 
 Source: ``measurements.parquet``.
 """,
@@ -90,7 +80,7 @@ DOTS, DOTS_HALF = 0.33, 0.13
 class Violin:
     """One row: the runs of a model on the ambiguous tasks of a suite, scores in percent.
 
-    `mean` is the mean of the means of the tasks, None where a task has no sound run; `published` the mean of the paper,
+    `mean` is the mean of the means of the tasks, None where a task has no value; `published` the mean of the paper,
     None where there is none over the same tasks.
     """
 
@@ -100,9 +90,9 @@ class Violin:
     published: float | None
 
     @property
-    def sound(self) -> list[float]:
-        """Scores from -1 to 1 of the runs that did not fail."""
-        return [run.value / 100 for run in self.runs if run.value is not None and not run.failed]
+    def scores(self) -> list[float]:
+        """From -1 to 1, of the runs that have a value."""
+        return [run.value / 100 for run in self.runs if run.value is not None]
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
@@ -184,27 +174,27 @@ def draw_bias_violins(settings: FigureSettings, panels: Mapping[str, Sequence[Vi
 def _densest(panel: Sequence[Violin]) -> float:
     """The highest density of a panel, so that all its violins have the same area."""
     places = np.linspace(-1.0, 1.0, GRID_POINTS)
-    drawn = [violin.sound for violin in panel if len(violin.sound) >= FEWEST_RUNS_OF_A_VIOLIN]
+    drawn = [violin.scores for violin in panel if len(violin.scores) >= FEWEST_RUNS_OF_A_VIOLIN]
     return max((float(kernel_density(values, places).max()) for values in drawn), default=1.0)
 
 
 def _draw_row(axes: Axes, violin: Violin, place: int, look: ModelStyle, densest: float, style: Style) -> None:
     middle = place + VIOLIN
-    sound = violin.sound
-    if len(sound) >= FEWEST_RUNS_OF_A_VIOLIN:
+    scores = violin.scores
+    if len(scores) >= FEWEST_RUNS_OF_A_VIOLIN:
         places = np.linspace(-1.0, 1.0, GRID_POINTS)
-        half = VIOLIN_HALF * kernel_density(sound, places) / densest
+        half = VIOLIN_HALF * kernel_density(scores, places) / densest
         axes.fill_between(places, middle - half, middle + half, facecolor=look.colour, alpha=0.35, linewidth=0)
         for side in (middle - half, middle + half):
             axes.plot(places, side, color=outline(look.colour), linewidth=0.9)
-        low, median, high = (float(quantile) for quantile in np.quantile(sound, (0.25, 0.5, 0.75)))
+        low, median, high = (float(quantile) for quantile in np.quantile(scores, (0.25, 0.5, 0.75)))
         axes.plot([low, high], [middle, middle], **_box(style))
         axes.plot([median], [middle], **_median(style))
     if violin.mean is not None:
         axes.plot([violin.mean / 100], [middle], **mean_mark(style, 1.6))
     if violin.published is not None:
         axes.plot([violin.published / 100], [middle], **published_mark(style, face="white"))
-    failed = len(violin.runs) - len(sound)
+    failed = sum(bool(run.failed) or run.value is None for run in violin.runs)
     text = f"{len(violin.runs)} run{'s' if len(violin.runs) != 1 else ''}" + (f"\n{failed} failed" if failed else "")
     axes.annotate(
         text,
@@ -237,7 +227,7 @@ def _median(style: Style) -> dict[str, Any]:
 
 def _legend(rows: Sequence[Violin], style: Style) -> list[Artist]:
     handles: list[Artist] = []
-    if any(len(violin.sound) >= FEWEST_RUNS_OF_A_VIOLIN for violin in rows):
+    if any(len(violin.scores) >= FEWEST_RUNS_OF_A_VIOLIN for violin in rows):
         handles.append(Line2D([], [], **_box(style), label="middle half of the runs"))
         handles.append(Line2D([], [], **_median(style), label="median"))
     if any(violin.mean is not None for violin in rows):

@@ -14,20 +14,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from hatchery.analysis.cards.vocabulary import VocabularyFacts
-from hatchery.rendering.drawing import (
-    DASHES,
-    GREYS,
-    MUTED,
-    OKABE_ITO,
-    ModelStyle,
-    abbreviated,
-    is_narrow,
-    legend_below,
-    legend_columns,
-    save_drawings,
-)
+from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns, save_drawings
 from hatchery.rendering.figures import Declaration
-from hatchery.rendering.style import Style
+from hatchery.rendering.style import DASHES, GREYS, OKABE_ITO, ModelStyle, Style
 
 FIGURE = Declaration(
     title="Vocabulary growth",

@@ -9,21 +9,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from hatchery.analysis.aggregates import mean_and_error
+from hatchery.analysis.figures.bands import Point, draw_band, point_of
 from hatchery.analysis.figures.registry import Tables
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
 from hatchery.analysis.tidy_tables import CURVES, read_frame
-from hatchery.rendering.drawing import (
-    MUTED,
-    ModelStyle,
-    abbreviated,
-    is_narrow,
-    legend_below,
-    legend_columns,
-    model_styles,
-)
-
-Point = tuple[int, float, float]
-"""Step, mean over the seeds, and its standard error (0 with one seed)."""
+from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns
+from hatchery.rendering.style import ModelStyle, model_styles
 
 
 @dataclass(frozen=True)
@@ -64,28 +55,23 @@ def draw_early(settings: FigureSettings, tables: Tables, panels: Sequence[Panel]
 
 
 def points_by_model(rows: Sequence[tuple[str, int, float | None]]) -> dict[str, list[Point]]:
-    """Points by model and step from (model, step, value) of single seeds; what was not measured is left out."""
+    """Points by model and step from (model, step, value) of single seeds, whose spread is the standard error.
+
+    What was not measured is left out.
+    """
     found: dict[str, dict[int, list[float]]] = {}
     for model, step, value in rows:
         if value is not None:
             found.setdefault(model, {}).setdefault(step, []).append(value)
-    return {model: [_point(step, steps[step]) for step in sorted(steps)] for model, steps in found.items()}
-
-
-def _point(step: int, values: Sequence[float]) -> Point:
-    mean, error = mean_and_error(values)
-    return step, mean, error or 0.0
+    return {
+        model: [point_of(step, steps[step], mean_and_error) for step in sorted(steps)] for model, steps in found.items()
+    }
 
 
 def _draw_line(axes: Axes, points: Sequence[Point], look: ModelStyle, size: float, marks_minimum: bool) -> None:
     if not points:
         return
-    steps, means, errors = zip(*points, strict=True)
-    axes.plot(steps, means, color=look.colour, linestyle=look.dashes, linewidth=1.4)
-    if any(errors):
-        low = [mean - error for mean, error in zip(means, errors, strict=True)]
-        high = [mean + error for mean, error in zip(means, errors, strict=True)]
-        axes.fill_between(steps, low, high, color=look.colour, alpha=0.2, linewidth=0)
+    draw_band(axes, points, look)
     if marks_minimum:
         step, mean, _ = min(points, key=lambda point: point[1])
         axes.plot([step], [mean], color=look.colour, marker="o", markersize=size * 0.5, linestyle="none")
@@ -93,7 +79,7 @@ def _draw_line(axes: Axes, points: Sequence[Point], look: ModelStyle, size: floa
 
 def _finish(axes: Axes, title: str) -> None:
     axes.set_title(title, loc="left")
-    axes.set_xlabel("optimiser steps")
+    axes.set_xlabel("optimiser steps (logarithmic)")
     # Logarithmic from the first step on, with room for the model before it.
     axes.set_xscale("symlog", linthresh=1, linscale=0.4)
     axes.xaxis.set_minor_locator(NullLocator())

@@ -33,23 +33,14 @@ from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.msgs_features import LINGUISTIC_FEATURES, SURFACE_FEATURES
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.analysis.summary_layout import readable
-from hatchery.rendering.drawing import (
-    MUTED,
-    ModelStyle,
-    is_narrow,
-    legend_below,
-    legend_rows,
-    model_styles,
-    most_lines,
-    wrapped,
-)
+from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, wrapped
 from hatchery.rendering.figures import Declaration
-from hatchery.rendering.style import Style
+from hatchery.rendering.style import ModelStyle, Style, model_styles
 
 FIGURE = Declaration(
     title="Linguistic bias by features",
     needs=("ambiguous_tasks",),
-    version=2,
+    version=3,
     caption="Linguistic Bias Score by pair of features, one dot per run.",
     explanation="""
 After Figure 3 of *Not all layers are equally as important: Every Layer Counts BERT* (Charpentier and Samuel, 2023).
@@ -60,8 +51,8 @@ Its place is the Matthews correlation with the linguistic label on the disambigu
 linguistic feature, at -1 the surface feature. No run is selected. Dots that would hide each other are moved up or
 down.
 
-Failed runs (Matthews correlation 0, one class for everything, not a number) are hollow; those without a value have a
-lane of their own. The stroke is the mean of the other runs.
+Failed runs (Matthews correlation 0, one class for everything) are hollow; those without a value have a lane of their
+own. The stroke is the mean of all runs with a value, as in the paper.
 
 Source: ``measurements.parquet``.
 """,
@@ -164,7 +155,7 @@ def _legend(runs: BiasRuns, published: Published, everything: Sequence[Measureme
     handles: list[Artist] = [Line2D([], [], **run_mark(grey, style.font_size * 0.5, False), label="run")]
     if any(run.failed or run.value is None for run in everything):
         handles.append(failed_handle(style))
-    if any(not run.failed for run in everything):
+    if any(run.value is not None for run in everything):
         handles.append(Line2D([], [], **mean_mark(style), label="mean"))
     if any(_has_mark(task, models, published) for task, models in runs.items()):
         handles.append(published_handle(style))

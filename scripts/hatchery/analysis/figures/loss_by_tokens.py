@@ -1,4 +1,4 @@
-"""The loss of every run against tokens, with the compute-optimal points and the power law through them."""
+"""The loss of every model against tokens, with the compute-optimal points and the power law through them."""
 
 from matplotlib.figure import Figure
 
@@ -11,12 +11,12 @@ FIGURE = Declaration(
     title="Loss by tokens",
     needs=("power_laws",),
     all_models=True,
-    version=1,
-    caption="Development loss of every run against tokens, with the compute-optimal evaluations and their power laws.",
+    version=2,
+    caption="Development loss of models against tokens, with the compute-optimal evaluations and their power laws.",
     explanation="""
-One grey line per run; the dots are the evaluations with the lowest development loss in each bin of FLOPs, the black
-lines the power laws fitted to them. Published learning curves, where a study names them, have a panel of their own:
-their losses count padding, so only the slopes of the two can be compared.
+One grey line per model, the mean of its seeds; the dots are the evaluations with the lowest development loss in each
+bin of FLOPs, the black lines the power laws fitted to them. Published learning curves, where a study
+names them, have a panel of their own: their losses count padding, so only the slopes of the two can be compared.
 
 Source: ``numbers.csv`` of the analysis ``power_laws``.
 """,

@@ -35,19 +35,9 @@ from hatchery.analysis.settings import (
     models_with_counts,
 )
 from hatchery.analysis.summary_layout import readable
-from hatchery.rendering.drawing import (
-    MUTED,
-    ModelStyle,
-    is_narrow,
-    legend_below,
-    legend_rows,
-    model_styles,
-    most_lines,
-    not_evaluated,
-    wrapped,
-)
+from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, not_evaluated, wrapped
 from hatchery.rendering.figures import Declaration
-from hatchery.rendering.style import Style
+from hatchery.rendering.style import ModelStyle, Style, model_styles
 
 FIGURE = Declaration(
     title="Minimal pairs",

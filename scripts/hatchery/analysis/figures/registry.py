@@ -35,6 +35,7 @@ Need = Literal[
     "translations",
     "translated_tests",
     "regularised_starts",
+    "sweeps",
 ]
 NEEDS: Mapping[Need, tuple[str, str]] = {
     "runs": ("runs", "pretrained models"),
@@ -50,6 +51,7 @@ NEEDS: Mapping[Need, tuple[str, str]] = {
     "translations": ("curves", "models that translate"),
     "translated_tests": ("measurements", "test sets under `translation`"),
     "regularised_starts": ("measurements", "runs on test sets that start from runs with `unigram_penalty`"),
+    "sweeps": ("measurements", "sweeps or grids"),
 }
 """What figures draw: the tidy table where it stands, and what a user calls it; in the order of the page.
 

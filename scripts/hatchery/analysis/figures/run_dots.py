@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 
 from hatchery.analysis.figures.registry import FAILED_LABEL
 from hatchery.analysis.measurements import Measurement
-from hatchery.rendering.drawing import GRID, MUTED, ModelStyle, outline
-from hatchery.rendering.style import Style
+from hatchery.rendering.drawing import GRID, MUTED, outline
+from hatchery.rendering.style import ModelStyle, Style
 
 NO_VALUE = "no\nvalue"
 BIAS_LANE = -1.27

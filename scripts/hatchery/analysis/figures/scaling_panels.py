@@ -1,4 +1,4 @@
-"""Panels of the figures of scaling: every run as a line, the compute-optimal points, and the laws fitted to them.
+"""Panels of the figures of scaling: every model as a line, the compute-optimal points, and the laws fitted to them.
 
 Ours and the published curves have a panel each, because their losses are not on one scale: the published ones count
 padding. Numbers come from the analysis `power_laws`, whose rows `numbers.csv` holds.
@@ -17,8 +17,8 @@ from hatchery.analysis.analyses.power_laws import AXIS_NAMES
 from hatchery.analysis.scaling.break_point import DECISIVE
 from hatchery.analysis.scaling.laws import WHOLE
 from hatchery.analysis.settings import FigureSettings
-from hatchery.rendering.drawing import GRID, MUTED, OKABE_ITO, abbreviated, grid_shape, is_narrow, legend_below
-from hatchery.rendering.style import Style
+from hatchery.rendering.drawing import GRID, MUTED, abbreviated, grid_shape, is_narrow, legend_below
+from hatchery.rendering.style import OKABE_ITO, Style
 
 OPTIMAL = OKABE_ITO[2]
 Rows = Sequence[Mapping[str, str]]
@@ -70,8 +70,8 @@ def draw_laws(settings: FigureSettings, entries: Mapping[str, Rows], axis: str) 
 def _draw_panel(axes: Axes, panel: LawPanel, axis: str, style: Style) -> None:
     size = style.font_size
     points = panel.of_kind("point")
-    for run in dict.fromkeys(row["run"] for row in points):
-        line = [(float(row[axis]), float(row["loss"])) for row in points if row["run"] == run]
+    for model in dict.fromkeys(row["model"] for row in points):
+        line = [(float(row[axis]), float(row["loss"])) for row in points if row["model"] == model]
         axes.plot(*_columns(line), color=GRID, linewidth=0.8, zorder=1)
     best = [(float(row[axis]), float(row["loss"])) for row in points if row["optimal"] == "1"]
     axes.plot(*_columns(best), linestyle="none", marker="o", markersize=size * 0.4, color=OPTIMAL, zorder=3)
@@ -121,7 +121,7 @@ def _ticks(axes: Axes, axis: str) -> None:
 
 def _handles(panels: Sequence[LawPanel], axis: str, size: float) -> list[Line2D]:
     handles = [
-        Line2D([], [], color=GRID, linewidth=1.2, label="a run"),
+        Line2D([], [], color=GRID, linewidth=1.2, label="a model"),
         Line2D([], [], linestyle="none", marker="o", markersize=size * 0.4, color=OPTIMAL, label="compute-optimal"),
         Line2D([], [], color="black", linewidth=1.4, label="power law" if axis != "flops" else "power law of a region"),
     ]

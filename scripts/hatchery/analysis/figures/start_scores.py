@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from hatchery.analysis.figures.registry import Tables, numbers_of
 from hatchery.analysis.settings import FigureSettings, labels_of
 from hatchery.analysis.summary_layout import SHOWN_METRICS, readable
-from hatchery.rendering.drawing import MUTED, is_narrow, model_styles
+from hatchery.rendering.drawing import MUTED, is_narrow
 from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import model_styles
 from hatchery.translation.metrics import METRICS
 
 FIGURE = Declaration(

@@ -33,34 +33,25 @@ from hatchery.analysis.settings import (
 )
 from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
-from hatchery.rendering.drawing import (
-    GRID,
-    MUTED,
-    ModelStyle,
-    legend_below,
-    legend_rows,
-    model_styles,
-    most_lines,
-    outline,
-    wrapped,
-)
+from hatchery.rendering.drawing import GRID, MUTED, legend_below, legend_rows, most_lines, outline, wrapped
 from hatchery.rendering.figures import Declaration
-from hatchery.rendering.style import Style
+from hatchery.rendering.style import ModelStyle, Style, model_styles
 
 FIGURE = Declaration(
     title="Task scores",
     needs=("tasks",),
-    version=3,
+    version=4,
     caption="Scores of the fine-tuned tasks: means and deviations over runs, single runs as small marks; the "
     "dashed line is the score of always answering the most frequent label.",
     explanation="""
 There is one panel per suite. A large mark is the mean of a model over its runs (pretraining seeds, fine-tuning seeds
 and learning rates). It shows the first metric of the task, in percent; a Matthews correlation is multiplied by 100.
 The whisker is the sample standard deviation. The small marks are the single runs. Runs that failed (one class for
-everything, Matthews correlation 0, not a number) are hollow, counted on the right, and left out of mean and
-deviation. An average is the mean of the task means; its whisker is the root mean square of their deviations, as in
-papers. Each panel has its own range, which need not begin at 0. If the metric is an accuracy, the dashed line is the
-accuracy of always choosing the most frequent label. Of more than 300 scores, the averages alone are drawn;
+everything, Matthews correlation 0) are hollow, and in mean and deviation, as in papers; runs that gave no number are in
+neither. Both are counted on the right as failed. An average is the mean of the task means; its whisker is the root
+mean square of their deviations, as in papers. Each panel has its own range, which need not begin at 0. If the metric
+is an accuracy, the dashed line is the accuracy of always choosing the most frequent label. Of more than 300 scores,
+the averages alone are drawn;
 ``summary.csv`` has all.
 
 Source: ``measurements.parquet``.
@@ -88,13 +79,13 @@ class Score:
 class TaskScores:
     """The rows of one task by model; `metric` is a column name such as `f1_percent`.
 
-    `majority_percent` is None unless the metric is an accuracy; `average` says that the rows are means over tasks.
+    `blind_guess` is drawn of accuracies; `average` says that the rows are means over tasks.
     """
 
     task: str
     metric: str
     scores: Mapping[str, Score]
-    majority_percent: float | None = None
+    blind_guess: float | None = None
     average: bool = False
 
 
@@ -135,8 +126,7 @@ def _task(task: str, runs: Sequence[Measurement], models: Sequence[str], publish
     for model in models:
         own = [run for run in runs if run.run.model == model]
         scores[model] = Score(aggregate_runs(own), own, _published(published, model, suite, task, metric))
-    majority = next((run.majority_percent for run in runs if run.majority_percent is not None), None)
-    return TaskScores(task, metric, scores, majority if metric == ACCURACY else None)
+    return TaskScores(task, metric, scores, runs[0].blind_guess if metric == ACCURACY else None)
 
 
 def _averages(suite: str, runs: Sequence[Measurement], models: Sequence[str], published: Published) -> list[TaskScores]:
@@ -196,7 +186,7 @@ def _range(panel: Sequence[TaskScores]) -> tuple[float, float]:
     """Ends of the axis in percent: all that is drawn, with a margin."""
     seen = []
     for task in panel:
-        seen += [] if task.majority_percent is None else [task.majority_percent]
+        seen += [] if task.blind_guess is None else [task.blind_guess]
         for score in task.scores.values():
             seen += [run.value for run in score.runs if run.value is not None]
             seen += [] if score.published is None else [score.published]
@@ -224,8 +214,8 @@ def _draw_task(axes: Axes, task: TaskScores, group: int, looks: Mapping[str, Mod
     half = thickness * (len(looks) + 0.3) / 2
     if group:
         axes.axhline(group - 0.5, color=MUTED if task.average else GRID, linewidth=0.8, zorder=0)
-    if task.majority_percent is not None:
-        axes.plot([task.majority_percent] * 2, [group - half, group + half], **MAJORITY)  # type: ignore[arg-type]
+    if task.blind_guess is not None:
+        axes.plot([task.blind_guess] * 2, [group - half, group + half], **MAJORITY)  # type: ignore[arg-type]
     for index, (model, look) in enumerate(looks.items()):
         score = task.scores.get(model)
         if score is None:
@@ -273,13 +263,14 @@ def _mean(look: ModelStyle, style: Style) -> dict[str, Any]:
 
 
 def _text(aggregate: Aggregate) -> str:
-    """Mean and deviation as the summary prints them, and how many runs were left out."""
-    failed = f"{aggregate.n_failed} failed" if aggregate.n_failed else ""
-    if aggregate.mean is None:
-        return failed
-    deviation = "" if aggregate.std is None else f" ± {aggregate.std:.1f}"
-    text = f"{aggregate.mean:.1f}{deviation}".replace("-", "\N{MINUS SIGN}")
-    return f"{text}, {failed}" if failed else text
+    """Mean and deviation as the summary prints them, and how many runs failed or gave no number."""
+    parts = []
+    if aggregate.mean is not None:
+        deviation = "" if aggregate.std is None else f" ± {aggregate.std:.1f}"
+        parts.append(f"{aggregate.mean:.1f}{deviation}".replace("-", "\N{MINUS SIGN}"))
+    if failed := aggregate.n_failed + aggregate.n_without_number:
+        parts.append(f"{failed} failed")
+    return ", ".join(parts)
 
 
 def _legend(
@@ -298,6 +289,6 @@ def _legend(
         handles.append(failed_handle(style))
     if any(score.published is not None for score in scores):
         handles.append(published_handle(style))
-    if any(task.majority_percent is not None for task in tasks):
+    if any(task.blind_guess is not None for task in tasks):
         handles.append(Line2D([], [], **MAJORITY, label="most frequent label"))  # type: ignore[arg-type]
     return handles

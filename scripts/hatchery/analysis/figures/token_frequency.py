@@ -14,8 +14,9 @@ from hatchery.analysis.measurements import split_of_bin
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.evaluation.perplexity.settings import LOG_FREQUENCY, LOG_PROBABILITY, WITHOUT_BIAS
-from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_columns, model_styles
+from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_columns
 from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import model_styles
 
 FIGURE = Declaration(
     title="Probability of tokens by their frequency",

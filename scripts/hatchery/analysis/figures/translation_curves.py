@@ -13,7 +13,7 @@ from hatchery.rendering.figures import Declaration
 FIGURE = Declaration(
     title="Translation of development text",
     needs=("translations",),
-    version=1,
+    version=2,
     caption="BLEU and chrF of translated development text, in points, against optimiser steps.",
     explanation="""
 The same development sentences are translated by beam search at every evaluation, the first one before the first step. A

@@ -14,8 +14,9 @@ from hatchery.analysis.figures.registry import Tables
 from hatchery.analysis.settings import FigureSettings, labels_of, models_in_order, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
-from hatchery.rendering.drawing import MUTED, is_narrow, model_styles
+from hatchery.rendering.drawing import MUTED, is_narrow
 from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import model_styles
 from hatchery.translation.metrics import METRICS
 
 FIGURE = Declaration(

@@ -4,11 +4,14 @@ A cell is one row of the summary, found by its key and never by its text: model,
 to the row on the page of provenance, and from there to the manifests.
 """
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from urllib.parse import quote
 
+from hatchery.analysis.aggregates import least_of_best
 from hatchery.analysis.measurements import (
     ACCURACY,
     PARADIGM_AVERAGE,
@@ -17,7 +20,14 @@ from hatchery.analysis.measurements import (
     PRETRAINING_SUITE,
 )
 from hatchery.analysis.summary_layout import depends_on_objective, readable
-from hatchery.analysis.summary_rows import PROVENANCE_ROWS, NumberedRow
+from hatchery.analysis.summary_rows import (
+    BLIND_GUESS,
+    NORMAL_95,
+    PROVENANCE_ROWS,
+    NumberedRow,
+    decimals_of,
+    interval_text,
+)
 from hatchery.analysis.task_averages import AVERAGE_METRIC
 from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
 from hatchery.objectives.settings import DEFAULT_TASK
@@ -27,8 +37,8 @@ from hatchery.rendering.templates import render
 from hatchery.translation.metrics import BLEU, METRICS
 
 VERDICTS = ("within", "above", "below", "not comparable")
-# Models side by side in one table.
-MODELS_SHOWN = 6
+# Numbers side by side in one table, and how many models are its rows instead of columns.
+SIDE_BY_SIDE, ROWS_FROM = 6, 5
 # A page of more models than this shows the averages of the first ROWS_SHOWN and the tasks of the first MODELS_OF_MANY.
 MOST_MODELS, ROWS_SHOWN, MODELS_OF_MANY = 36, 200, 12
 PERPLEXITY = "perplexity"
@@ -38,12 +48,13 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class _Line:
-    """A number, the models that it is shown of, and those of them that are best."""
+    """A number, the models that it is shown of, those of them that are best, and what a blind guess has."""
 
     name: str
     key: Key
     models: frozenset[str]
     best: set[str]
+    blind_guess: str
 
 
 class Numbers:
@@ -120,20 +131,24 @@ class Numbers:
         )
 
     def best(self, key: Key, among: Collection[str] | None = None) -> set[str]:
-        """The models with the best number as it is shown; none where all look the same, or nothing is compared.
+        """The models with the best number as it is shown, and those that noise may have kept from it (`noise_of`).
 
-        `among` are the models that are compared (None: all).
+        There is none where noise is not known, where it could explain all differences, and where the best number is
+        not beyond a blind guess. `among` are the models that are compared (None: all).
         """
         sign = direction(key[2])
-        rows = [(model, self.row(model, key)) for model in (self.models if among is None else among)]
+        rows = {model: self.row(model, key) for model in (self.models if among is None else among)}
+        known = {model: row for model, row in rows.items() if row is not None and row.values["mean"]}
         shown = {
-            model: round(float(row.values["mean"]), decimals_of(key[2])) * sign
-            for model, row in rows
-            if row is not None and row.values["mean"]
+            model: (round(float(row.values["mean"]), decimals_of(key[2])) * sign, noise_of(row))
+            for model, row in known.items()
         }
-        best = max(shown.values(), default=0.0)
-        found = {model for model, value in shown.items() if value == best}
-        return found if sign and len(found) < len(shown) else set()
+        if not sign or len(shown) < 2 or max(shown.values())[1] == math.inf:
+            return set()
+        least = least_of_best(shown.values())
+        blind = [float(row.values["blind_guess"]) * sign for row in known.values() if row.values["blind_guess"]]
+        found = {model for model, (value, _) in shown.items() if value >= least}
+        return found if len(found) < len(shown) and least > max(blind, default=-math.inf) else set()
 
     def _lines(self, keys: Sequence[Key], names: Sequence[str]) -> Iterator["_Line"]:
         """A line for each number; for each objective, where models of several have one that depends on it."""
@@ -144,9 +159,16 @@ class Numbers:
                     by_task.setdefault(self._objectives.get(model, DEFAULT_TASK), []).append(model)
             if len(by_task) > 1 and depends_on_objective(key[0], key[2]):
                 for task, models in by_task.items():
-                    yield _Line(f"{name}, {task}", key, frozenset(models), self.best(key, models))
+                    yield self._line(f"{name}, {task}", key, models)
             else:
-                yield _Line(name, key, frozenset(self.models), self.best(key))
+                yield self._line(name, key, self.models)
+
+    def _line(self, name: str, key: Key, models: Collection[str]) -> "_Line":
+        rows = [self.row(model, key) for model in models]
+        guesses = sorted({float(row.values["blind_guess"]) for row in rows if row and row.values["blind_guess"]})
+        texts = dict.fromkeys(f"{guess:.{decimals_of(key[2])}f}" for guess in guesses)
+        blind = " to ".join([*texts][:: max(1, len(texts) - 1)])
+        return _Line(name, key, frozenset(models), self.best(key, models), blind or "-")
 
     def _cell_of(self, line: "_Line", model: str) -> str:
         return self.cell(self.row(model, line.key) if model in line.models else None, model in line.best)
@@ -154,47 +176,59 @@ class Numbers:
     def tables(
         self, label: str, keys: Sequence[Key], names: Sequence[str], caption: bool = True, averages: int = 0
     ) -> list[Table]:
-        """Tables of `keys` (rows, called `names`) by models (columns), at most MODELS_SHOWN side by side.
+        """Tables of `keys` (rows, called `names`) by models (columns); from ROWS_FROM models on, these are the rows.
 
-        The first `averages` rows are set apart from the rest. The best number of a row is bold. Of many models the
-        first MODELS_OF_MANY are in them.
+        The first `averages` rows are set apart from the rest. The best of a row are bold, and what a blind guess
+        has is the last column. Of many models the first MODELS_OF_MANY are in them.
         """
         models = [model for model in self.models if any(self.row(model, key) for key in keys)]
         if len(self.models) > MOST_MODELS:
             models = models[:MODELS_OF_MANY]
+        if not models or len(models) >= ROWS_FROM:
+            return self._models_as_rows(label, models, keys, names, caption)
         lines = list(self._lines(keys, names))
-        blocks = divided(models, MODELS_SHOWN)
-        made = []
-        for shown in blocks:
-            rows = [[line.name, *(self._cell_of(line, model) for model in shown)] for line in lines]
-            groups = [Group(group) for group in (rows[:averages], rows[averages:]) if group]
-            text = label if len(blocks) == 1 else f"{label}: {self.label(shown[0])} to {self.label(shown[-1])}"
-            # A long name may break where its words end; otherwise it would push the last columns out of sight.
-            columns = [Column("measure", words=True), *(Column(breakable(self.label(model))) for model in shown)]
-            captioned = caption or len(blocks) > 1
-            made.append(Table(columns, groups, text if captioned else "", text, kind="scores"))
-        return made
+        blind = any(line.blind_guess != "-" for line in lines)
+        rows = [
+            [line.name, *(self._cell_of(line, model) for model in models), *([line.blind_guess] if blind else [])]
+            for line in lines
+        ]
+        groups = [Group(group) for group in (rows[:averages], rows[averages:]) if group]
+        # A long name may break where its words end; otherwise it would push the last columns out of sight.
+        columns = [Column("measure", words=True), *(Column(breakable(self.label(model))) for model in models)]
+        columns += [Column(BLIND_GUESS)] if blind else []
+        return [Table(columns, groups, label if caption else "", label, kind="scores")]
 
     def overview(
         self, label: str, keys: Sequence[Key], names: Sequence[str], sets: Mapping[str, str] | None = None
     ) -> list[Table]:
-        """The same for an experiment of many models: models are rows, at most ROWS_SHOWN of them.
-
-        They stand below the name of their set, if they are in such.
-        """
-        if len(self.models) <= MOST_MODELS:
+        """The same of averages: of many models the first ROWS_SHOWN, below the name of their set, if any."""
+        if len(self.models) < ROWS_FROM:
             return self.tables(label, keys, names)
+        return self._models_as_rows(label, self.models[:ROWS_SHOWN], keys, names, True, sets or {})
+
+    def _models_as_rows(
+        self,
+        label: str,
+        models: Sequence[str],
+        keys: Sequence[Key],
+        names: Sequence[str],
+        caption: bool,
+        sets: Mapping[str, str] = MappingProxyType({}),
+    ) -> list[Table]:
         made = []
-        for shown in divided(list(self._lines(keys, names)), MODELS_SHOWN):
+        for shown in divided(list(self._lines(keys, names)), SIDE_BY_SIDE):
             groups: dict[str, list[list[Content]]] = {}
-            for model in self.models[:ROWS_SHOWN]:
+            if any(line.blind_guess != "-" for line in shown):
+                groups[""] = [[BLIND_GUESS, *(line.blind_guess for line in shown)]]
+            for model in models:
                 cells = [self._cell_of(line, model) for line in shown]
                 # The heading stands for the experiment of a study, too.
-                group = (sets or {}).get(model, "")
+                group = sets.get(model, "")
                 name = self.label(model).rpartition("/")[2] if group else self.label(model)
                 groups.setdefault(group, []).append([breakable(name), *cells])
             columns = [Column("model", words=True), *(Column(line.name) for line in shown)]
-            made.append(Table(columns, [Group(rows, name) for name, rows in groups.items()], label, kind="scores"))
+            rows = [Group(lines, name) for name, lines in groups.items()]
+            made.append(Table(columns, rows, label if caption else "", label, kind="scores"))
         return made
 
     def left_out(self) -> str:
@@ -213,14 +247,14 @@ class Numbers:
         if row is None:
             return "-"
         values = row.values
-        failed = f", {values['n_failed']} failed" if values["n_failed"] not in ("", "0") else ""
         return render(
             "number.html.j2",
             # The page of provenance has no place for rows beyond the first.
             address=f"{self._provenance}#{quote(row.anchor)}" if row.number <= PROVENANCE_ROWS else "",
             spoken=row.label(),
             text=number_text(row),
-            runs=values["n"] + failed,
+            runs=row.runs(),
+            interval=interval_of(row),
             best=best,
             published=published_text(row),
             source=values["published_source"],
@@ -229,12 +263,32 @@ class Numbers:
 
 
 def number_text(row: NumberedRow) -> str:
-    """`mean ± std` with one decimal (two for perplexity); `failed` where no run is left."""
+    """`mean ± std` with one decimal (two for perplexity); a dash where no run gave a number."""
     mean, std = row.values["mean"], row.values["std"]
     if not mean:
-        return "failed"
+        return "-"
     decimals = decimals_of(row.values["metric"])
     return f"{float(mean):.{decimals}f}" + (f" ± {float(std):.{decimals}f}" if std else "")
+
+
+def noise_of(row: NumberedRow) -> float:
+    """How far below the best a number may be by chance: infinitely where one run without known noise says it.
+
+    Over several runs that is the standard deviation of the best, as in LTG-BERT, Tables 2 and 3. Of a single run it is
+    what 95 % of the differences between two such models keep below, if only the choice of the items differs.
+    """
+    if row.values["std"]:
+        return float(row.values["std"])
+    sampling = row.values["sampling_deviation"]
+    return NORMAL_95 * math.sqrt(2) * float(sampling) if sampling else math.inf
+
+
+def interval_of(row: NumberedRow) -> str:
+    """The interval of a number of a single run; empty where there is none."""
+    values = row.values
+    if not values["mean"] or not values["sampling_deviation"]:
+        return ""
+    return interval_text(float(values["mean"]), float(values["sampling_deviation"]), values["metric"])
 
 
 def direction(metric: str) -> int:
@@ -242,11 +296,6 @@ def direction(metric: str) -> int:
     if metric == PERPLEXITY or metric.endswith("_nats"):
         return -1
     return 1 if metric.endswith(("_percent", *METRICS)) else 0
-
-
-def decimals_of(metric: str) -> int:
-    """One for percentages, two for what is measured otherwise."""
-    return 1 if metric.endswith("_percent") else 2
 
 
 def name_of(key: Key) -> str:

@@ -4,78 +4,102 @@ A table is a small entry: number, caption, blocks of published rows, columns as 
 kinds share one mechanism of drawing; which numbers fill the places comes from the published values and from ours.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal
 
+from annotated_types import MinLen
+
+from hatchery.analysis.paper_tables.grid import BoldRule
 from hatchery.analysis.published_values import PAPERS
 from hatchery.errors import ConfigError
-from hatchery.settings.base import Settings
+from hatchery.settings.base import Settings, require
+from hatchery.settings.fields import ChosenBy
 from hatchery.storage.yaml_files import read_yaml
-from hatchery.typed import build
+from hatchery.typed import build, validated
 
 
 @dataclass(frozen=True)
 class RowLayout(Settings):
-    """A published row under its printed name.
-
-    `answered_by` is the published row that our model has to repeat to stand here, where it is called differently in
-    this table. A row that is not `printed` has room for ours alone.
-    """
+    """A published row under its printed name."""
 
     row: str
+    """The row, as config/published/values calls it."""
     heading: str
+    """What stands before it."""
     answered_by: str = ""
+    """The published row that our model has to repeat to stand here, where it is called differently in this table."""
     printed: bool = True
+    """A row that is not printed has room for ours alone."""
 
 
 @dataclass(frozen=True)
 class BlockLayout(Settings):
-    """Rows below one heading; `track` is the one whose numbers they are, empty where a paper has no tracks."""
+    """Rows below one heading."""
 
     heading: str
+    """What stands above them."""
     rows: tuple[RowLayout, ...]
+    """The rows."""
     track: str = ""
+    """The track whose numbers they are; empty where a paper has no tracks."""
 
 
 @dataclass(frozen=True)
 class ColumnLayout(Settings):
-    """One number per row: that of `suite`, `task` and `metric`, times `scale`, with so many decimals.
-
-    What is left out is taken from the table; `deviation_decimals` are at last those of the number itself.
-    """
+    """One number of every row. What is left out is taken from the table."""
 
     heading: str
+    """What stands above it."""
     task: str
+    """Task of the number, as `summary.csv` calls it."""
     suite: str = ""
+    """Suite of the number; empty takes that of the table."""
     metric: str = ""
+    """Metric of the number; empty takes that of the table."""
     scale: float | None = None
+    """What the number is multiplied by; null takes that of the table."""
     decimals: int | None = None
+    """Decimals of the number; null takes those of the table."""
     deviation_decimals: int | None = None
+    """Decimals of the deviation; null takes those of the table, or of the number itself."""
     lower_is_better: bool = False
+    """Whether the lowest number is the best."""
 
 
 @dataclass(frozen=True)
 class ScoreLayout(Settings):
-    """Scores of models. `models` says whether they are rows or columns, `best_over` among which the best is sought.
-
-    With `change_from`, a published row, all others are printed as changes from it.
-    """
+    """Scores of models."""
 
     kind: Literal["scores"]
+    """What the table shows: scores, an order of the models, shares of layers, or sizes of corpora."""
     caption: str
+    """What stands below the number of the table."""
     blocks: tuple[BlockLayout, ...]
+    """The models."""
     columns: tuple[ColumnLayout, ...]
+    """The numbers of each model."""
     suite: str = ""
+    """Suite of all columns that name none."""
     metric: str = ""
+    """Metric of all columns that name none."""
     scale: float = 1.0
+    """What numbers are multiplied by."""
     decimals: int = 1
+    """Decimals of the numbers."""
     deviation_decimals: int | None = None
+    """Decimals of the deviations; null takes those of the number."""
     models: Literal["rows", "columns"] = "rows"
+    """Whether models are rows or columns."""
     best_over: Literal["block", "table"] = "block"
+    """Among which models the best is sought."""
+    bold: BoldRule = "best"
+    """What the caption says of bold face: the best numbers, or also those within one deviation of them."""
     change_from: str = ""
+    """A published row: all others are printed as changes from it."""
     remark: str = ""
+    """A note below the table."""
 
     def resolved_columns(self) -> tuple[ColumnLayout, ...]:
         """The columns with what they take from the table filled in."""
@@ -96,15 +120,22 @@ class ScoreLayout(Settings):
 
 @dataclass(frozen=True)
 class OrderLayout(Settings):
-    """Almost stochastic order of every row over every other, on the average that `summary.csv` calls `average`."""
+    """Almost stochastic order of every row over every other."""
 
     kind: Literal["order"]
+    """What the table shows."""
     caption: str
+    """What stands below the number of the table."""
     block: BlockLayout
+    """The models."""
     suite: str
+    """Suite whose average is compared."""
     average: str = "average"
+    """What `summary.csv` calls that average."""
     decimals: int = 2
+    """Decimals of the numbers."""
     remark: str = ""
+    """A note below the table."""
 
 
 @dataclass(frozen=True)
@@ -112,33 +143,49 @@ class LayersLayout(Settings):
     """Shares of the layers in every probed task, in percent, and the slope over the layers."""
 
     kind: Literal["layers"]
+    """What the table shows."""
     caption: str
+    """What stands below the number of the table."""
     row: str
+    """The published row of the model."""
     layers: int
+    """Its number of layers."""
     tasks: dict[str, str]
+    """The probed tasks, each with what stands above its column."""
     suite: str = "probing"
+    """Suite of the tasks."""
     decimals: int = 2
+    """Decimals of the numbers."""
     remark: str = ""
+    """A note below the table."""
 
 
 @dataclass(frozen=True)
 class SizeRow(Settings):
-    """A row of a table of corpus sizes: a source and a split of it; `total` is the whole corpus."""
+    """A row of a table of corpus sizes."""
 
     heading: str
+    """What stands before it."""
     source: str
+    """A source of the corpus; `total` is the whole corpus."""
     split: str
+    """The split of it that is counted."""
 
 
 @dataclass(frozen=True)
 class SizeColumn(Settings):
-    """A column of a table of corpus sizes: a measure of a corpus, shown divided by `unit`."""
+    """A column of a table of corpus sizes."""
 
     heading: str
+    """What stands above it."""
     corpus: str
+    """The corpus, as the paper's numbers call it."""
     measure: str
+    """What is counted, such as `documents`, `words` or `subwords`."""
     unit: float = 1.0
+    """What the number is divided by."""
     decimals: int = 0
+    """Decimals of the numbers."""
 
 
 @dataclass(frozen=True)
@@ -146,27 +193,31 @@ class SizesLayout(Settings):
     """Sizes of corpora."""
 
     kind: Literal["sizes"]
+    """What the table shows."""
     caption: str
+    """What stands below the number of the table."""
     rows: tuple[SizeRow, ...]
+    """The parts of the corpora."""
     columns: tuple[SizeColumn, ...]
+    """The numbers of each part."""
     remark: str = ""
+    """A note below the table."""
 
 
 TableLayout = ScoreLayout | OrderLayout | LayersLayout | SizesLayout
-_KINDS: dict[str, type[TableLayout]] = {
-    "scores": ScoreLayout,
-    "order": OrderLayout,
-    "layers": LayersLayout,
-    "sizes": SizesLayout,
-}
 
 
 @dataclass(frozen=True)
-class PaperLayout:
-    """The tables of one paper by their printed numbers, in the order of the file."""
+class PaperLayout(Settings):
+    """The tables of one paper, whose numbers are in config/published/values/<paper>.csv."""
 
     paper: str
-    tables: dict[str, TableLayout]
+    """The paper."""
+    tables: Annotated[dict[str, Annotated[TableLayout, ChosenBy("kind")]], MinLen(1)]
+    """The tables by their printed numbers, in the order of the file."""
+
+    def __post_init__(self) -> None:
+        require(self.paper in PAPERS, "paper", self.paper, f"one of {', '.join(PAPERS)}")
 
 
 def read_layout(path: str | Path) -> PaperLayout:
@@ -175,22 +226,13 @@ def read_layout(path: str | Path) -> PaperLayout:
     Raises ConfigError naming the file and the key for an unknown paper, kind or key, a missing key, a row or a column
     that stands twice, and a column of scores without suite or metric.
     """
-    document = read_yaml(path)
-    if unknown := sorted(set(document) - {"paper", "tables"}):
-        raise ConfigError(f"{path}: {unknown[0]}: unknown key; allowed are: paper, tables")
-    paper, tables = document.get("paper"), document.get("tables")
-    if paper not in PAPERS:
-        raise ConfigError(f"{path}: paper: {paper!r} is none of {', '.join(PAPERS)}")
-    if not isinstance(tables, dict) or not tables:
-        raise ConfigError(f"{path}: tables: expected a mapping of table numbers to layouts, got {tables!r}")
-    return PaperLayout(paper, {number: _table(entry, f"{path}: tables.{number}") for number, entry in tables.items()})
+    layout = build(PaperLayout, validated(PaperLayout, read_yaml(path), str(path)))
+    for number, table in layout.tables.items():
+        _check_table(table, f"{path}: tables.{number}")
+    return layout
 
 
-def _table(entry: Mapping[str, Any], where: str) -> TableLayout:
-    kind = entry.get("kind") if isinstance(entry, Mapping) else None
-    if kind not in _KINDS:
-        raise ConfigError(f"{where}.kind: {kind!r} is none of {', '.join(_KINDS)}")
-    layout = build(_KINDS[kind], entry, where)
+def _check_table(layout: TableLayout, where: str) -> None:
     for name, places in _places(layout):
         seen = set()
         for place in places:
@@ -201,7 +243,6 @@ def _table(entry: Mapping[str, Any], where: str) -> TableLayout:
         for column in layout.resolved_columns():
             if not (column.suite and column.metric):
                 raise ConfigError(f"{where}.columns: {column.heading} has no suite or no metric, nor has the table")
-    return layout
 
 
 def _places(layout: TableLayout) -> Iterator[tuple[str, list[tuple[str, ...]]]]:

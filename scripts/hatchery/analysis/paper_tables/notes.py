@@ -16,13 +16,14 @@ AVERAGE_DEVIATION = (
     " the deviation of the average"
 )
 FAILED = (
-    "(4/5): of five runs one failed (one class only, MCC 0, constant output, or not a number) and is left out of mean"
-    " and deviation; of averages, the fewest runs of a task and the failures of all tasks are counted"
+    "(1 failed): one of the n runs failed (one class only, MCC 0, or constant output); as in the papers, its number is"
+    " in mean and deviation (summary.csv has the mean without it). (1 without a number): besides the n runs, one"
+    " diverged and is in no mean. Of averages, the fewest runs of a task are counted, and the others of all tasks"
 )
 
 DASH = (
     "A dash stands where there is no number: in a published line the paper prints none; in one of ours the experiment"
-    " has no such evaluation, no complete average, or no sound run"
+    " has no such evaluation, no complete average, or no run with a number"
 )
 
 
@@ -41,7 +42,7 @@ def score_notes(
             notes.append(AVERAGE_DEVIATION)
     if values:
         notes.append("n counts the runs behind the numbers of a line; two counts are the fewest and the most")
-    if any(value.n_failed for value in values):
+    if any(value.failures_text for value in values):
         notes.append(FAILED)
     if layout.change_from:
         notes.append("The first row is absolute; the others are changes from it, with the deviation of the row itself")
@@ -49,9 +50,9 @@ def score_notes(
     where = "the table" if layout.best_over == "table" else "its block"
     among = "rows" if layout.models == "columns" else "columns"
     if any(value is not None and value.bold for line in lines for value in line.values):
-        notes.append(
-            f"Bold: the best of {where} in each of the {among}, printed numbers and ours judged apart, ties all bold"
-        )
+        best = "the best" if layout.bold == "best" else "all within one standard deviation of the best"
+        apart = "printed numbers and ours judged apart, ties all bold"
+        notes.append(f"Bold: {best} of {where} in each of the {among}, {apart}")
     return (*notes, *common_notes(settings, lines, headings, layout.remark))
 
 

@@ -1,11 +1,11 @@
 """The printed numbers of one table, each of which must find its place in the layout: none is lost, none is invented."""
 
-import difflib
 from collections.abc import Iterable
 
 from hatchery.analysis.paper_tables.grid import Digits, Value
 from hatchery.analysis.published_values import PublishedNumber
 from hatchery.errors import ConfigError
+from hatchery.settings.problems import nearest
 
 Place = tuple[str, str, str, str, str]
 
@@ -23,7 +23,9 @@ class PrintedTable:
         }
         self._placed: set[Place] = set()
 
-    def value(self, place: Place, digits: Digits, contest: bool = True, lower_is_better: bool = False) -> Value | None:
+    def value(
+        self, place: Place, digits: Digits, reference: bool = False, lower_is_better: bool = False
+    ) -> Value | None:
         """The number at a place as it is printed; None where the table prints none.
 
         Raises ConfigError when the layout would show fewer digits than are printed.
@@ -47,7 +49,7 @@ class PrintedTable:
             digits=digits,
             comparable=number.comparable and not self._caveat,
             note=number.note,
-            contest=contest,
+            reference=reference,
             lower_is_better=lower_is_better,
         )
 
@@ -56,8 +58,7 @@ class PrintedTable:
         known = {place[:2] for place in self._numbers}
         for track, row in rows:
             if (track, row) not in known:
-                near = difflib.get_close_matches(row, sorted({name for _, name in known}), n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
+                hint = nearest(row, {name for _, name in known})
                 raise ConfigError(f"{self.where}: the row {' '.join(filter(None, (track, row)))} is not printed{hint}")
         if missing := sorted(set(self._numbers) - self._placed):
             raise ConfigError(f"{self.where}: the layout has no place for {', '.join(filter(None, missing[0]))}")

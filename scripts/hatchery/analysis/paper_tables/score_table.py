@@ -47,9 +47,9 @@ class _Filler:
         for column in self.columns:
             metric = column.metric + (f"{MINUS}{self.layout.change_from}" if changed else "")
             place = (track, entry.row, column.suite, column.task, metric)
-            contest = changed or not self.layout.change_from
+            reference = entry.row == self.layout.change_from
             digits = self.digits(column, changed)
-            values.append(self.printed.value(place, digits, contest, column.lower_is_better))
+            values.append(self.printed.value(place, digits, reference, column.lower_is_better))
         return tuple(values)
 
     def ours(self, entry: Entry, model: str) -> tuple[Value | None, ...]:
@@ -73,7 +73,8 @@ class _Filler:
             digits=self.digits(column, changed),
             n=score.n,
             n_failed=score.n_failed,
-            contest=changed or not self.layout.change_from,
+            n_without_number=score.n_without_number,
+            reference=bool(self.layout.change_from) and not changed,
             lower_is_better=column.lower_is_better,
         )
 
@@ -99,9 +100,9 @@ def score_table(
     grouped = [_lines(block, filler) for block in blocks]
     printed.check_complete(rows)
     if layout.best_over == "block":
-        grouped = [with_best_bold(lines) for lines in grouped]
+        grouped = [with_best_bold(lines, layout.bold) for lines in grouped]
     else:
-        grouped = _split(with_best_bold([line for lines in grouped for line in lines]), grouped)
+        grouped = _split(with_best_bold([line for lines in grouped for line in lines], layout.bold), grouped)
     headings = tuple(column.heading for column in columns)
     notes = score_notes(layout, settings, [line for lines in grouped for line in lines], headings)
     if layout.models == "rows":

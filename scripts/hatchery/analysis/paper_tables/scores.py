@@ -1,10 +1,11 @@
 """Our scores, read from `summary.csv` under the paper's names, with the totals of the leaderboard computed from them.
 
-A summary has no rows for what the organisers of BabyLM 2023 computed over suites (evaluation.md 9): the mean over 17
-files of BLiMP and supplement, and the weighted total. They are added here under the suite `leaderboard`.
+A summary has no rows for what the organisers of BabyLM 2023 computed over suites (docs/papers/babylm-evaluation.md,
+"Leaderboard"): the mean over 17 files of BLiMP and supplement, and the weighted total. They are added here under the
+suite `leaderboard`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,12 +32,13 @@ Measure = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Score:
-    """Mean over `n` runs with its deviation, each None where it is not defined; `n_failed` more runs are left out."""
+    """Mean over `n` runs with its deviation, each None where it is not defined; counts as in `summary.csv`."""
 
     mean: float | None
     deviation: float | None
     n: int
-    n_failed: int
+    n_failed: int = 0
+    n_without_number: int = 0
 
 
 Scores = Mapping[str, Mapping[Measure, Score]]
@@ -60,7 +62,7 @@ def read_scores(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Mea
         own = scores[row.model]
         if measure in own:
             raise EvaluationError(f"{path}: {', '.join(measure)} stands there twice without {settings.prefix!r}")
-        own[measure] = Score(row.mean, row.std, row.n, row.n_failed)
+        own[measure] = Score(row.mean, row.std, row.n, row.n_failed, row.n_without_number)
     for own in scores.values():
         own |= leaderboard_scores(own)
     return scores
@@ -82,8 +84,7 @@ def leaderboard_scores(scores: Mapping[Measure, Score]) -> dict[Measure, Score]:
         found["blimp"] = Score(
             leaderboard_blimp_mean(means),
             root_mean_square(deviations) if len(deviations) == len(files) else None,
-            min(score.n for score in parts),
-            sum(score.n_failed for score in parts),
+            *_counts(parts),
         )
     for name, suite in (("glue", "babylm_glue"), ("msgs", "msgs")):
         if (average := scores.get((suite, AVERAGE, AVERAGE_METRIC))) is not None:
@@ -93,7 +94,12 @@ def leaderboard_scores(scores: Mapping[Measure, Score]) -> dict[Measure, Score]:
         found[AVERAGE] = Score(
             dynabench_score(averages),
             None,
-            min(score.n for score in found.values()),
-            sum(score.n_failed for score in found.values()),
+            *_counts(list(found.values())),
         )
     return {(LEADERBOARD, name, AVERAGE_METRIC): score for name, score in found.items()}
+
+
+def _counts(scores: Sequence[Score]) -> tuple[int, int, int]:
+    """The fewest runs of a score, and the failed runs and those without a number of all."""
+    sums = (sum(score.n_failed for score in scores), sum(score.n_without_number for score in scores))
+    return (min(score.n for score in scores), *sums)

@@ -4,21 +4,16 @@ Every section is a table of names and values for people. What changes when the s
 versions) stands in the sections `Resources used` and `Hardware and software` and nowhere else.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.pages.filled import GAP
+from hatchery.analysis.pages.examples import EXAMPLES, examples_table
 from hatchery.analysis.run_cards.continuation import continuation_rows
 from hatchery.analysis.run_cards.curves import caption_of, has_curves, measured_divergences
 from hatchery.analysis.run_cards.facts import RunFacts
 from hatchery.analysis.tidy_tables import DIVERGENCES
-from hatchery.evaluation.filled_sentences.results import (
-    ContinuedSentence,
-    TranslatedSentence,
-    read_sentences,
-    text_of_sentences,
-)
+from hatchery.evaluation.filled_sentences.results import read_examples, text_of_sentences
 from hatchery.rendering.cards import Drawing, Section
 from hatchery.rendering.setting_texts import flatten
 from hatchery.rendering.table import Table, table
@@ -87,53 +82,13 @@ def settings_section(run: RunFacts) -> Section:
     return Section("Settings", prose, tables=[single, *tables])
 
 
-def filled_section(filled: Path | None) -> Section | None:
-    """What the model writes where a word was left out, behind beginnings of sentences, or as their translation.
-
-    None without sentences, which a manifest gives.
-    """
+def examples_section(filled: Path | None) -> Section | None:
+    """What the model writes, from the manifest of its examples; None without one or without examples."""
     if filled is None:
         return None
-    written = read_sentences(filled)
-    if written.continued:
-        return _continued_section(written.continued, text_of_sentences(filled))
-    if written.translated:
-        return _translated_section(written.translated, text_of_sentences(filled))
-    if not written.sentences:
-        return None
-    rows = [
-        (
-            sentence.with_gap(GAP),
-            sentence.word,
-            ", ".join(f"{guess.text} ({guess.percent:.1f}\N{NO-BREAK SPACE}%)" for guess in sentence.guesses),
-        )
-        for sentence in written.sentences
-    ]
-    text = text_of_sentences(filled)
-    prose = [
-        f"A word was left out of some short sentences of the corpus's {text}. These are the model's first guesses."
-    ]
-    header = ("sentence", "left out", "the model's guesses")
-    filled_in = table(header, rows, words=3, caption="Sentences filled in", foreign=True)
-    return Section("Masked-word predictions", prose, tables=[filled_in])
-
-
-def _continued_section(continued: Sequence[ContinuedSentence], text: str) -> Section:
-    prose = [
-        f"The first half of some short sentences of the corpus's {text}, how they go on there, and how the model goes "
-        "on: with its most probable token each time, and with tokens that were drawn once with a fixed seed."
-    ]
-    rows = [(each.before, each.original, each.greedy, each.sampled) for each in continued]
-    header = ("beginning", "the corpus", "most probable", "drawn")
-    shown = table(header, rows, words=4, caption="Sentences continued", foreign=True)
-    return Section("Generated text", prose, tables=[shown])
-
-
-def _translated_section(translated: Sequence[TranslatedSentence], text: str) -> Section:
-    prose = [f"Some short sentences of the corpus's {text}, their translations there, and those of the model."]
-    rows = [(each.source, each.reference, each.translation) for each in translated]
-    shown = table(("sentence", "the corpus", "the model"), rows, words=3, caption="Sentences translated", foreign=True)
-    return Section("Translated sentences", prose, tables=[shown])
+    written = read_examples(filled)
+    prose = [written.wording.told.format(text_of_sentences(filled))]
+    return Section(EXAMPLES, prose, tables=[examples_table(written)]) if written.examples else None
 
 
 def plan_section(run: RunFacts) -> Section:

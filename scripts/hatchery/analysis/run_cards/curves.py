@@ -14,9 +14,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from hatchery.analysis.figures.learning_curves import interval_means
 from hatchery.analysis.run_cards.facts import RunFacts
 from hatchery.analysis.tidy_tables import DIVERGENCES
-from hatchery.rendering.drawing import OKABE_ITO, abbreviated, grid_shape, is_narrow, save_drawings
+from hatchery.rendering.drawing import abbreviated, grid_shape, is_narrow, save_drawings
 from hatchery.rendering.figures import Declaration
-from hatchery.rendering.style import Style
+from hatchery.rendering.style import OKABE_ITO, Style
 
 FIGURE = Declaration(
     title="Curves",

@@ -57,7 +57,7 @@ def write_run_card(
         content.overview_section(run, card.run.seed),
         content.curve_section(run, drawing),
         *filter(None, [content.divergence_section(run)]),
-        *filter(None, [content.filled_section(filled)]),
+        *filter(None, [content.examples_section(filled)]),
         content.plan_section(run),
         content.effort_section(run),
         content.settings_section(run),

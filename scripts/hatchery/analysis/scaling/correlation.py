@@ -1,14 +1,13 @@
 """Spearman's rank correlation with the number of models it rests on and a p value that fits that number.
 
-The study prints p values that do not fit the number of models it states (reference, section 8.5), so both are always
-said together here.
+The study prints p values that do not fit the number of models it states (docs/papers/reduced-vocabulary.md,
+"Correlation"), so both are always said together here.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from scipy import stats
 
 from hatchery.errors import EvaluationError
@@ -22,7 +21,9 @@ MOST_PERMUTED = 7
 class Correlation:
     """Spearman's rho over `pairs` pairs and its two-sided p value; both None where one side is constant.
 
-    `exact` says whether p counts all orders of the pairs, or comes from the t distribution with n - 2 degrees.
+    `exact` says whether p counts all orders of one side, or comes from the t distribution with n - 2 degrees. Counted,
+    p is twice the smaller of the shares of orders with a rho of at least, and of at most, the one found, and never
+    above 1. With ties rho is not distributed evenly around 0, so this is not the share with as large an absolute rho.
     """
 
     rho: float | None
@@ -41,16 +42,13 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
     found = stats.spearmanr(xs, ys)
     p_value = float(found.pvalue)
     if exact:
-        ranks = stats.rankdata(xs), stats.rankdata(ys)
+        # One side alone, since scipy permutes every sample that it is given. Rho grows with this sum, which is exact.
+        first, second = stats.rankdata(xs), stats.rankdata(ys)
         test = stats.permutation_test(
-            ranks, _rho, permutation_type="pairings", vectorized=False, n_resamples=math.inf, alternative="two-sided"
+            (first,), lambda x, axis: (x * second).sum(axis=axis), permutation_type="pairings", n_resamples=math.inf
         )
         p_value = float(test.pvalue)
     return Correlation(float(found.statistic), p_value, len(xs), exact)
-
-
-def _rho(x: np.ndarray, y: np.ndarray) -> float:
-    return float(np.corrcoef(x, y)[0, 1])
 
 
 def p_value_of(rho: float, pairs: int) -> float:

@@ -1,7 +1,8 @@
 """Incremental cost-effectiveness: how much perplexity the next larger value of one size of a model saves per FLOP.
 
-Source: equation 1 and Table 2 of the paper, 8.4 of its reference. Positive is a reduction. The unit is 1e9 FLOPs per
-training sequence, counted without the projection from E to H, though the text speaks of billions and of millions.
+Source: the reduced-vocabulary study, Equation 1 and Table 2; docs/papers/reduced-vocabulary.md, "Cost-effectiveness".
+Positive is a reduction. The unit is 1e9 FLOPs per training sequence, counted without the projection from E to H, though
+the text speaks of billions and of millions.
 """
 
 from collections.abc import Mapping, Sequence

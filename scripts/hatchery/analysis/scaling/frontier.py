@@ -1,7 +1,8 @@
 """The compute-optimal frontier: of all measured points, the one with the lowest loss in each bin of cost.
 
 The paper speaks of "over 30 bins" of FLOPs. The notebook of January 2023 in the history of its repository says which;
-an earlier one used quantiles (reference, section 8.1). A cost belongs to a bin where lower < cost <= upper.
+an earlier one used quantiles (docs/papers/reduced-vocabulary.md, "Compute-optimal frontier"). A cost belongs to a bin
+where lower < cost <= upper.
 """
 
 from collections.abc import Callable, Sequence

@@ -17,11 +17,11 @@ WHOLE = "all"
 
 @dataclass(frozen=True)
 class Cloud:
-    """Points as columns of equal length; `axes` are FLOPs, tokens, parameters; `runs` says what belongs together."""
+    """Points as columns of equal length; `axes` are FLOPs, tokens, parameters; `models` says what belongs together."""
 
     axes: Mapping[Axis, Sequence[float]]
     losses: Sequence[float]
-    runs: Sequence[str]
+    models: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def scaling_laws(
     """Frontier, laws and break of a cloud.
 
     FLOPs are fitted in every region and over the whole frontier, tokens and parameters over the whole. For an interval
-    the runs are drawn anew, with all of their points, and their frontier is taken in the same bins.
+    the models are drawn anew, with all of their points, and their frontier is taken in the same bins.
     """
     if not cloud.losses:
         return Laws([], [], None)
@@ -71,8 +71,8 @@ def scaling_laws(
     edges = EDGES[bins](flops, number_of_bins)
     optimal = frontier(flops, cloud.losses, edges)
     members: dict[str, list[int]] = {}
-    for place, run in enumerate(cloud.runs):
-        members.setdefault(run, []).append(place)
+    for place, model in enumerate(cloud.models):
+        members.setdefault(model, []).append(place)
 
     def fit(places: Sequence[int], axis: Axis, region: Region) -> PowerLaw:
         kept = [place for place in places if region.holds(flops[place])]

@@ -1,7 +1,7 @@
 """Power laws y = C x^e, fitted like the study's: least squares of y itself, by Levenberg and Marquardt.
 
 A line through the logarithms is another fit, which weighs small losses more; it is where the search starts. Sources:
-section 5.1 of the paper, 8.2 of its reference.
+the reduced-vocabulary study, Section 5.1; docs/papers/reduced-vocabulary.md, "Power laws".
 """
 
 import warnings

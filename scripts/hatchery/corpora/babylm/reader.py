@@ -1,7 +1,7 @@
 """Reader of the BabyLM corpora: raw file, normaliser, documents, sentences.
 
-Source: ELC-BERT's reference, sections 1.4-1.7. An empty line of a normaliser's output ends a document, a line is a
-paragraph and is split into sentences.
+Source: docs/papers/elc-bert.md, "Layouts of the raw files" to "Sentences". An empty line of a normaliser's output ends
+a document, a line is a paragraph and is split into sentences.
 
 In both readings two things differ from the published joined text on purpose. Files keep their boundaries, where
 `all.txt` lets the last document of a corpus run into the first of the next. And corpora without boundaries

@@ -1,8 +1,8 @@
 """Which files of a BabyLM 2023 release belong to a corpus: the layouts in which people have it.
 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a
-zip of either. Source: ELC-BERT's reference, section 1.1: two tracks for training share one development and one test
-set.
+zip of either. Source: docs/papers/elc-bert.md, "Release of BabyLM 2023": two tracks for training share one development
+and one test set.
 """
 
 from collections.abc import Sequence

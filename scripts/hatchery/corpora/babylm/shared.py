@@ -1,7 +1,7 @@
 """The small steps that several normalisers share: white space, dashes, quotation marks, entities, markup, boundaries.
 
-Source: ELC-BERT's reference, section 1.6. A normaliser is a function from the raw lines of a file to output lines, in
-which an empty line ends a document.
+Source: docs/papers/elc-bert.md, "Treatment of the corpora". A normaliser is a function from the raw lines of a file to
+output lines, in which an empty line ends a document.
 """
 
 import re

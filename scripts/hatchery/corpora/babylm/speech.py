@@ -19,8 +19,8 @@ def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
     No leading dash, quotation marks around speech, no repeated lines, no repeated boundaries.
 
-    Source: ELC-BERT's reference, section 1.6. The dash goes after the cleaning here and before it in QED. That a
-    boundary lets a repeated line through is our reading of "unless the previous output was already blank".
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash goes after the cleaning here and before it in
+    QED. That a boundary lets a repeated line through is our reading of "unless the previous output was already blank".
 
     Corrected:
     - a subtitle that is only a dash, or has nothing left after cleaning, vanishes; as published it ends the film;
@@ -41,9 +41,9 @@ def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
     No dash, no entities, no timing lines, quotation marks around speech, no repeated lines.
 
-    Source: ELC-BERT's reference, section 1.6. The dash goes before the cleaning here and after it in OpenSubtitles.
-    Lines with escaped markup were to be dropped, but the cleaning decodes most of them before the test can see
-    them. That a boundary lets a repeated line through is our reading of "unless the previous was blank".
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash goes before the cleaning here and after it in
+    OpenSubtitles. Lines with escaped markup were to be dropped, but the cleaning decodes most of them before the test
+    can see them. That a boundary lets a repeated line through is our reading of "unless the previous was blank".
 
     Corrected:
     - a subtitle that is only a dash, or has nothing left after cleaning, vanishes; as published it ends the
@@ -89,8 +89,8 @@ def aochildes(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
     A capital, full cleaning, quotation marks, no repeated lines.
 
-    Source: ELC-BERT's reference, section 1.6. Empty lines are skipped in both readings: the release has none, and
-    the published script stops at one with an error.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". Empty lines are skipped in both readings: the release
+    has none, and the published script stops at one with an error.
 
     Corrected:
     - ’ inside or before a word is an apostrophe, not a closing quote (`cat's`, not `cat' s`);
@@ -114,7 +114,7 @@ def bnc_spoken(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
     A capital, full cleaning, quotation marks; lines of one mark and repeated lines go.
 
-    Source: ELC-BERT's reference, section 1.6.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
     - ’ inside or before a word is an apostrophe, not a closing quote (`It's`, not `It' s`);
@@ -142,7 +142,8 @@ def switchboard(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
     No leading dash, quotation marks, no repeated lines.
 
-    Source: ELC-BERT's reference, section 1.6. The dash goes before the cleaning; boundaries are not collapsed.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash goes before the cleaning; boundaries are not
+    collapsed.
 
     Corrected:
     - a repeated line is one of the same conversation; as published the first line of a conversation is lost when it

@@ -1,9 +1,9 @@
 """What every BabyLM normaliser gets beside its lines: which of the two readings is wanted, and where losses are told.
 
-Source: ELC-BERT's reference, sections 1.5 and 1.6. `as_published` gives the bytes of the published scripts, with what
-they lose and garble, as far as the golden files and the reference show; `corrected` mends that. Where a docstring says
-"inferred", we concluded from the order of the steps what the scripts do, and nothing else shows it. Every line of text
-that a normaliser leaves out is counted, in both readings.
+Source: docs/papers/elc-bert.md, "Cleaning of text" and "Treatment of the corpora". `as_published` gives the bytes of
+the published scripts, with what they lose and garble, as far as the golden files and that page show; `corrected`
+mends that. Where a docstring says "inferred", we concluded from the order of the steps what the scripts do, and nothing
+else shows it. Every line of text that a normaliser leaves out is counted, in both readings.
 """
 
 from collections.abc import Iterable, Iterator

@@ -13,7 +13,7 @@ def gutenberg(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
     Wrapped lines joined to paragraphs; a boundary at two blank lines after a paragraph of more than one line.
 
-    Source: ELC-BERT's reference, section 1.6.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
     - the last paragraph of a file is kept although no blank line follows it; as published it is lost;
@@ -50,8 +50,8 @@ def children_stories(lines: Iterable[str], treatment: Treatment) -> Iterator[str
 
     Indented lines marked with [TAB]; a block of one line (a title) joins the block after it.
 
-    Source: ELC-BERT's reference, section 1.6. An indented line begins with the marker `[TAB] `, a special token of
-    the tokenizers, in both readings.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". An indented line begins with the marker `[TAB] `, a
+    special token of the tokenizers, in both readings.
 
     Corrected:
     - a line with nothing left after cleaning vanishes; as published it is a boundary, or a marker without text
@@ -82,7 +82,7 @@ def cbt(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
     Brackets and quotes as they are printed, full cleaning; corrected, also the books apart.
 
-    Source: ELC-BERT's reference, section 1.6.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
     - a `_BOOK_TITLE_` line is a boundary; as published it is text (a file name) in the middle of a document;
@@ -127,7 +127,7 @@ def wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
     One paragraph per line, a boundary before each title, links as text.
 
-    Source: ELC-BERT's reference, section 1.6.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
     - a link leaves the text that readers see, not its target. As published, a target runs to the first `|` or `]`
@@ -188,8 +188,8 @@ def simple_wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str
 
     Citations and entities undone; one-sentence articles about places dropped with their titles.
 
-    Source: ELC-BERT's reference, section 1.6. Articles of one sentence about a place are dropped: the sentence, and
-    the title that waits above it.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". Articles of one sentence about a place are dropped: the
+    sentence, and the title that waits above it.
 
     Corrected:
     - the last line of a file is kept; as published it is lost;

@@ -1,7 +1,7 @@
 """Articles as WikiExtractor writes them: `<doc id=... url=... title=...>` blocks, or one JSON object per line.
 
 Source: WikiExtractor 3 on a pages-articles dump (files AA/wiki_00, AA/wiki_01, ..., perhaps compressed), used for the
-Wikipedia part of LTG-BERT's appendix F and for Simple Wikipedia in the reduced-vocabulary paper. The title is kept
+Wikipedia part of LTG-BERT, Appendix F, and for Simple Wikipedia in the reduced-vocabulary paper. The title is kept
 apart from the text; `&lt;`, `&gt;` and `&amp;`, which the tool writes so that no text can look like a mark, are undone.
 """
 

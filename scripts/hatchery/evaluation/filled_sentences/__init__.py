@@ -1,1 +1,1 @@
-"""A few sentences of the corpus with a word left out, and what a model would write there."""
+"""A few sentences of the corpus, and what a model writes: in a gap, behind a beginning, or as a translation."""

@@ -21,7 +21,7 @@ MOST_CHARACTERS = 120
 CANDIDATES = 100
 _DOCUMENTS_AT_ONCE = 256
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_MARKER = re.compile(r"\[[A-Z]+\]|<[a-z]+>")
+_MARKER = re.compile(r"\[[A-Z]+\]|<[a-z]+>|____")
 
 
 def candidates(

@@ -1,77 +1,83 @@
 """The file `sentences.json` of the stage `fill_sentences`: sentences of a corpus, and what a model made of them."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from hatchery.storage.atomic import write_json
 from hatchery.storage.manifests import read_manifest
 from hatchery.storage.records import Record, json_record
 
 SENTENCES_FILE = "sentences.json"
+GAP = "____"
 
 
 @dataclass(frozen=True)
-class Guess(Record):
-    """One subword and how probable the model finds it, in percent with one decimal.
+class Answer(Record):
+    """What a model wrote, and how probable it finds it, in percent with one decimal, where that was asked.
 
     A subword that does not begin a word is written with an ellipsis before it.
     """
 
     text: str
-    percent: float
+    percent: float | None = None
 
 
 @dataclass(frozen=True)
-class FilledSentence(Record):
-    """A sentence without one word: what stands `before` it, the `word` itself, what stands `after` it."""
+class Example(Record):
+    """What a model was given, what stands there in the corpus, and the model's answers, the first one first.
 
-    before: str
-    word: str
-    after: str
-    guesses: tuple[Guess, ...] = ()
-    """The most probable subwords, the best first."""
-
-    def with_gap(self, gap: str) -> str:
-        """The sentence with `gap` in the place of the word."""
-        return f"{self.before}{gap}{self.after}"
-
-
-@dataclass(frozen=True)
-class ContinuedSentence(Record):
-    """The beginning of a sentence, `before`, and how it goes on.
-
-    In the corpus (`original`), by the most probable token each time (`greedy`), and by tokens drawn with a fixed seed
-    (`sampled`).
+    What it was given is a sentence with GAP in the place of a word, the beginning of one, or one to translate.
     """
 
-    before: str
+    given: str
     original: str
-    greedy: str
-    sampled: str
+    answers: tuple[Answer, ...]
 
 
 @dataclass(frozen=True)
-class TranslatedSentence(Record):
-    """A sentence of the corpus, its translation there (`reference`), and what the model makes of it."""
+class Wording:
+    """How examples of one task are told of: of what `told` says, `{}` is the text that they are of."""
 
-    source: str
-    reference: str
-    translation: str
+    told: str
+    given: str
+    original: str
+    answers: tuple[str, ...]
+
+
+WORDINGS = {
+    "fill": Wording(
+        "Some short sentences of the corpus's {}, without one word, and the most probable subwords there.",
+        "sentence",
+        "left out",
+        ("most probable", "second", "third"),
+    ),
+    "continue": Wording(
+        "Beginnings of some short sentences of the corpus's {}, and how the model goes on until a paragraph ends: with "
+        "the most probable token each time, and with tokens drawn once with a fixed seed.",
+        "beginning",
+        "the corpus goes on",
+        ("most probable", "drawn"),
+    ),
+    "translate": Wording(
+        "Some short sentences of the corpus's {}, and their translations there and by the model.",
+        "sentence",
+        "the corpus",
+        ("the model",),
+    ),
+}
 
 
 @dataclass(frozen=True)
-class Sentences(Record):
-    """What one model wrote: a masked one filled sentences in, a causal one continued them, others translate."""
+class Examples(Record):
+    """What one model wrote: a masked one fills words in, a causal one continues sentences, others translate them."""
 
-    sentences: tuple[FilledSentence, ...]
-    continued: tuple[ContinuedSentence, ...] = ()
-    translated: tuple[TranslatedSentence, ...] = ()
+    task: Literal["fill", "continue", "translate"]
+    examples: tuple[Example, ...]
 
-
-def write_sentences(path: Path, written: Sentences) -> None:
-    """Write the file; what kinds of sentences it has none of is left out, but for those filled in."""
-    content = {name: value for name, value in asdict(written).items() if value or name == "sentences"}
-    write_json(path, content)
+    @property
+    def wording(self) -> Wording:
+        """How they are told of."""
+        return WORDINGS[self.task]
 
 
 def text_of_sentences(manifest: Path) -> str:
@@ -80,6 +86,6 @@ def text_of_sentences(manifest: Path) -> str:
     return {"dev": "development text", "train": "training text (it has no development text)"}.get(str(split), "text")
 
 
-def read_sentences(manifest: Path) -> Sentences:
+def read_examples(manifest: Path) -> Examples:
     """The sentences behind a manifest of the stage. Raises ManifestError or EvaluationError naming a damaged file."""
-    return json_record(read_manifest(manifest).file(SENTENCES_FILE), Sentences)
+    return json_record(read_manifest(manifest).file(SENTENCES_FILE), Examples)

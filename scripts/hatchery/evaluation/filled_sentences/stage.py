@@ -7,6 +7,7 @@ the same wherever its jobs ran. The sentence is cut into tokens before the word 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,12 @@ import torch
 
 from hatchery.evaluation.filled_sentences.choice import candidates, words_by_length
 from hatchery.evaluation.filled_sentences.continuation import continued_sentence
-from hatchery.evaluation.filled_sentences.results import (
-    SENTENCES_FILE,
-    FilledSentence,
-    Guess,
-    Sentences,
-    write_sentences,
-)
+from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
 from hatchery.evaluation.filled_sentences.translation import translated_sentences
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import LanguageModel
+from hatchery.storage.atomic import write_json
 from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
@@ -47,26 +43,26 @@ def fill_sentences(settings: Mapping[str, Any], pretraining: Path, corpus: Path,
         if isinstance(model, TranslationModel):
             trained = read_manifest(pretraining)
             split, translated = translated_sentences(model, tokenizer, trained, documents, SENTENCES)
-            written = Sentences((), translated=tuple(translated))
+            written = Examples("translate", tuple(translated))
         else:
             split, sentences = candidates(documents)
             if model.config.causal:
                 continued = [continued_sentence(model, tokenizer, sentence) for sentence in sentences[:SENTENCES]]
-                written = Sentences((), continued=tuple(continued))
+                written = Examples("continue", tuple(continued))
             else:
-                written = Sentences(tuple(islice(_filled_in(model, tokenizer, sentences), SENTENCES)))
-        write_sentences(run.folder / SENTENCES_FILE, written)
+                written = Examples("fill", tuple(islice(_filled_in(model, tokenizer, sentences), SENTENCES)))
+        write_json(run.folder / SENTENCES_FILE, asdict(written))
         run.add_output(run.folder / SENTENCES_FILE)
-        count = len(written.sentences or written.continued or written.translated)
-        run.measures.update(sentences=count, split=split)
+        run.measures.update(sentences=len(written.examples), split=split)
 
 
-def _filled_in(model: LanguageModel, tokenizer: Tokenizer, sentences: Iterable[str]) -> Iterator[FilledSentence]:
+def _filled_in(model: LanguageModel, tokenizer: Tokenizer, sentences: Iterable[str]) -> Iterator[Example]:
     limit = model.config.position_limit
     for sentence in sentences:
         gap = left_out(tokenizer, sentence)
         if gap is not None and (limit is None or len(gap.ids) <= limit):
-            yield FilledSentence(*gap.parts, tuple(guesses(model, tokenizer, gap.ids, GUESSES)))
+            before, word, after = gap.parts
+            yield Example(f"{before}{GAP}{after}", word, tuple(guesses(model, tokenizer, gap.ids, GUESSES)))
 
 
 class Gap:
@@ -95,7 +91,7 @@ def left_out(tokenizer: Tokenizer, sentence: str) -> Gap | None:
 
 
 @torch.no_grad()
-def guesses(model: LanguageModel, tokenizer: Tokenizer, ids: Sequence[int], number: int) -> list[Guess]:
+def guesses(model: LanguageModel, tokenizer: Tokenizer, ids: Sequence[int], number: int) -> list[Answer]:
     """The most probable subwords at the one mask among `ids`, special tokens left out; equally probable ones by id."""
     hidden = model.encoder(torch.tensor([ids]))[-1][0, list(ids).index(tokenizer.mask_id)]
     probabilities = model.logits_at(hidden).double().softmax(-1)[: tokenizer.vocabulary_size]
@@ -104,7 +100,7 @@ def guesses(model: LanguageModel, tokenizer: Tokenizer, ids: Sequence[int], numb
     probabilities, order = probabilities.sort(descending=True, stable=True)
     spelled = tokenizer.tokens
     return [
-        Guess(_readable(tokenizer, int(index), spelled[int(index)]), round(100 * float(probability), 1))
+        Answer(_readable(tokenizer, int(index), spelled[int(index)]), round(100 * float(probability), 1))
         for probability, index in zip(probabilities[:number], order[:number], strict=True)
     ]
 

@@ -6,7 +6,7 @@ import torch
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.filled_sentences.choice import candidates, is_readable
-from hatchery.evaluation.filled_sentences.results import TranslatedSentence
+from hatchery.evaluation.filled_sentences.results import Answer, Example
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.objectives.settings import TranslationSettings
 from hatchery.pretraining.settings import pretrain_settings
@@ -17,7 +17,7 @@ from hatchery.translation.translate import translate
 
 def translated_sentences(
     model: TranslationModel, tokenizer: Tokenizer, pretraining: Manifest, corpus: Manifest, number: int
-) -> tuple[str, list[TranslatedSentence]]:
+) -> tuple[str, list[Example]]:
     """The split that is taken, and at most `number` of its pairs with the model's own translation.
 
     `model` is in evaluation mode and searches as in its training, whose manifest is `pretraining`. Raises
@@ -40,5 +40,5 @@ def translated_sentences(
     device = torch.device("cpu")
     found = translate(model, tokenizer, sources, objective.search, settings.sequence_length, device)
     return split, [
-        TranslatedSentence(pair[source], pair[target], text) for pair, text in zip(pairs, found, strict=True)
+        Example(pair[source], pair[target], (Answer(text),)) for pair, text in zip(pairs, found, strict=True)
     ]

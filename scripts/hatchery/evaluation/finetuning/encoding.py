@@ -1,4 +1,5 @@
-"""Texts, pairs, triples and choices as encoded data (evaluation.md 6.5): distinct segments once, inputs when asked for.
+"""Texts, pairs, triples and choices as encoded data (docs/papers/ltg-bert.md, "Fine-tuning"): distinct segments once,
+inputs when asked for.
 
 All texts lie as token ids in one flat array, every distinct one once: the cache that all epochs, seeds and rates share.
 ReCoRD repeats a passage for each of a dozen candidates and trains on more than a million inputs; as lists of numbers

@@ -1,7 +1,7 @@
 """How segments become one input: `[CLS] a [SEP] b [SEP] c [SEP]`, cut to a limit by longest-first truncation.
 
-LTG-BERT's layout (evaluation.md 6.5); with the special tokens of RoBERTa `<s> a </s> </s> b </s>`. Lengths are known
-before any input is built, so a data set can be sorted and cut into batches first.
+LTG-BERT's layout (docs/papers/ltg-bert.md, "Fine-tuning"); with the special tokens of RoBERTa `<s> a </s> </s> b </s>`.
+Lengths are known before any input is built, so a data set can be sorted and cut into batches first.
 
 Words that are marked in a text (the two target words of WiC) are found again as tokens of the input. Marks are
 characters; a token belongs to a mark that it shares a character with. Only texts with marks are encoded again, because

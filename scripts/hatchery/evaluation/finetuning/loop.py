@@ -1,12 +1,13 @@
 """Training of one task model with one seed and one learning rate, read from top to bottom.
 
 AdamW, warm-up, a schedule, and an evaluation after every epoch or every so many steps that decides which state is kept
-(evaluation.md 6.3 to 6.6). Knows no task: data give batches, the model gives losses, a function judges predictions.
-Order and dropout draw from streams of their own, so a seed fixes every number of a run on one device.
+(docs/papers/babylm-evaluation.md, "Official fine-tuning"). Knows no task: data give batches, the model gives losses, a
+function judges predictions. Order and dropout draw from streams of their own, so a seed fixes every number of a run on
+one device.
 
 Weight decay has two readings: that of the pretraining code of LTG-BERT and ELC-BERT (weight matrices alone), and that
 of the trainer behind the official pipeline (all weights but biases and norms, embeddings included). LTG-BERT's code
-gives the classifier a rate of its own (evaluation.md 6.5). Frozen parameters are in no group.
+gives the classifier a rate of its own (docs/papers/ltg-bert.md, "Differences"). Frozen parameters are in no group.
 """
 
 from collections.abc import Callable

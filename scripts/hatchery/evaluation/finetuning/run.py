@@ -5,14 +5,12 @@ on no other run of its job.
 """
 
 import copy
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
-from hatchery.errors import ConfigError, EvaluationError
+from hatchery.errors import EvaluationError
 from hatchery.evaluation.finetuning.batches import EncodedData
 from hatchery.evaluation.finetuning.loop import Development, step_count, train_model
 from hatchery.evaluation.finetuning.predicting import NotFiniteError, Predicted, predict
@@ -66,7 +64,8 @@ def train_run(
 def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[list[int], ScoredSet | None]:
     """The training items that are trained on, and what chooses the state that is reported.
 
-    With selection "scored" that is the main set with all its rows, also those that do not count (evaluation.md 6.3).
+    With selection "scored" that is the main set with all its rows, also those that do not count
+    (docs/papers/babylm-evaluation.md, "Official fine-tuning").
     """
     kept, protocol = list(range(len(task.groups))), settings.protocol
     if protocol.selection == "scored":
@@ -89,17 +88,13 @@ def make_model(
 ) -> TaskModel:
     """The model before its first step; `encoder` is copied if it is trained, because training changes it in place.
 
-    Raises ConfigError for a head that does not read what the rows have, EvaluationError for labels it cannot have.
+    Raises EvaluationError for labels that the head cannot have.
     """
     head, protocol = settings.task.head, settings.protocol
     options: Any = build(HEADS[head.kind].options, head.options, f"head.{head.kind}")
     own = copy.deepcopy(encoder) if options.encoder_mode == "trained" else encoder
     context = HeadContext(task.n_labels, protocol.dropout, derived_seed(seed, "head"), task.pad_id)
     model = build_task_model(head.kind, own, context, head.options)
-    read = inspect.signature(model.forward).parameters
-    for name in train.batch(np.array([0])).inputs:
-        if name not in read:
-            raise ConfigError(f"finetune.task.head.kind: got {head.kind!r}, but the rows have {name}, which it ignores")
     labels = train.labels
     if labels.dtype.kind == "i" and labels.ndim == 1 and labels.min() < 0:
         raise EvaluationError(f"{settings.task.name}: a training row has a label that is not in the label set")

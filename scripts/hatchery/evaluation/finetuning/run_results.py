@@ -23,6 +23,8 @@ from hatchery.storage.atomic import write_bytes
 from hatchery.storage.checksums import digest
 
 DESCRIPTION, PREDICTIONS, SCORES = "description", "predictions", "scores"
+OF = "of"
+"""The key of the description for the name of the folder, so that folders that were exchanged are noticed."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ class RunStore:
     def save(self, result: RunResult) -> None:
         """Keep one finished run."""
         arrays: dict[str, Any] = {}
-        description = {key: value for key, value in vars(result).items() if key != "sets"} | {"sets": []}
+        description = {key: value for key, value in vars(result).items() if key != "sets"}
+        description |= {"sets": [], OF: self.folder.name}
         for number, (name, found) in enumerate(result.sets.items()):
             description["sets"].append({"name": name, "values": found.values, "failed": found.failed})
             if found.answers is not None:
@@ -101,9 +104,10 @@ class RunStore:
                 found: str = error.strerror or "unreadable"
             else:
                 found = _checksum(content)
-                result = _result(content) if found == expected else None
+                result = _result(content, self.folder.name) if found == expected else None
                 if result is not None and (result.seed, result.learning_rate) == (seed, learning_rate):
                     return result
+                found += " of other runs" if found == expected else ""
             print(
                 f"warning: {path}: damaged: expected the SHA-256 {expected}..., found {found}...; run again",
                 file=sys.stderr,
@@ -130,11 +134,13 @@ def _checksum(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _result(content: bytes) -> RunResult | None:
-    """The result in a file; None for one that other code wrote."""
+def _result(content: bytes, folder: str) -> RunResult | None:
+    """The result in a file; None for one that other code wrote, or that belongs into another folder."""
     try:
         with np.load(BytesIO(content), allow_pickle=False) as arrays:
             description = json.loads(str(arrays[DESCRIPTION]))
+            if description.pop(OF, folder) != folder:
+                return None
             sets = {
                 found["name"]: SetResult(found["values"], found["failed"], _answers(arrays, number))
                 for number, found in enumerate(description.pop("sets"))

@@ -1,11 +1,13 @@
 """The sets that a run is scored on, and what each needs to judge predictions: labels, groups, facts, scored rows.
 
-A set is a file of the task itself (validation, mismatched) or a task that the model is transferred to (HANS). All
-units are predicted and kept; only those that count enter a metric (MSGS: condition test, evaluation.md 8.4).
+A set is a file of the task itself (validation, mismatched) or a task that the model is transferred to (HANS). All units
+are predicted and kept; only those that count enter a metric (MSGS: condition test; docs/papers/babylm-evaluation.md,
+"MSGS").
 
-In a transfer, the classes of one task's model are the labels of another: MNLI's three as HANS' two (evaluation.md 7).
-The benchmark merges neutral with contradiction, LTG-BERT's released script with entailment; and one may map the most
-probable class, or compare summed probabilities. Both choices are values of `TransferSettings`.
+In a transfer, the classes of one task's model are the labels of another: MNLI's three as HANS' two
+(docs/papers/ltg-bert.md, "HANS"). The benchmark merges neutral with contradiction, LTG-BERT's released script with
+entailment; and one may map the most probable class, or compare summed probabilities. Both choices are values of
+`TransferSettings`.
 """
 
 from collections.abc import Mapping, Sequence

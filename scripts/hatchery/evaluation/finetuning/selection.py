@@ -1,8 +1,9 @@
 """Which state of a run is reported, and when it is stopped early.
 
-The rules are those of the trainer behind the official pipeline (evaluation.md 6.3), which ELC-BERT's early stopping is
-read as: every higher development value becomes the best state, but only one that is higher by more than
-`minimum_improvement` renews the patience. A run without any evaluation keeps its last state.
+The rules are those of the trainer behind the official pipeline (docs/papers/babylm-evaluation.md, "Official
+fine-tuning"), which ELC-BERT's early stopping is read as (inferred): every higher development value becomes the best
+state, but only one that is higher by more than `minimum_improvement` renews the patience. A run without any evaluation
+keeps its last state.
 """
 
 import math

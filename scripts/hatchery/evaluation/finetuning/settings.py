@@ -69,7 +69,8 @@ class ProtocolSettings(Settings):
     themselves (the official pipeline of BabyLM 2023, optimistic); last takes the last state."""
     development_fraction: ShareBelowOne = 0.1
     """Share of the training rows that is held out for the selection."""
-    # A run that ends before the first evaluation keeps its last state (reference evaluation.md 6.3, consequence b).
+    # A run that ends before the first evaluation keeps its last state (docs/papers/babylm-evaluation.md, "Official
+    # fine-tuning").
     evaluation_interval_steps: Count | None = None
     """Steps between two evaluations; null evaluates after every epoch."""
     patience_evaluations: Count | None = 3

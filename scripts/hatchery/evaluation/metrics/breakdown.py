@@ -1,7 +1,7 @@
 """Accuracy broken down by what is known about the rows: HANS by heuristic and gold label, subcase and template.
 
-These are the three levels that HANS' scorer prints (evaluation.md 7); the six cells of heuristic and gold label tell an
-overlap heuristic, near 100 and 0, from a model that guesses.
+These are the three levels that HANS' scorer prints (docs/papers/ltg-bert.md, "HANS"); the six cells of heuristic and
+gold label tell an overlap heuristic, near 100 and 0, from a model that guesses.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""Metrics of classification, with the values of scikit-learn to the last bit (evaluation.md 6.2).
+"""Metrics of classification, with the values of scikit-learn to the last bit (docs/papers/babylm-evaluation.md,
+"Tasks").
 
 Whose formulas are these few lines; importing it takes a second, in every job that fine-tunes.
 
@@ -64,7 +65,8 @@ def _f1(labels: np.ndarray, predictions: np.ndarray) -> float:
 def mcc(scored: Scored) -> float:
     """Matthews correlation coefficient (Gorodkin's R_K for more than two classes).
 
-    On MSGS' disambiguating rows, against the linguistic label, it is the Linguistic Bias Score (evaluation.md 8.4).
+    On MSGS' disambiguating rows, against the linguistic label, it is the Linguistic Bias Score
+    (docs/papers/babylm-evaluation.md, "MSGS").
     """
     labels, predictions = classes(scored, "mcc")
     found = np.union1d(labels, predictions)
@@ -76,7 +78,8 @@ def mcc(scored: Scored) -> float:
 
 
 def mean_of_accuracy_and_f1(scored: Scored) -> float:
-    """Mean of both, the one value of MRPC and QQP in the reduced-vocabulary study (reduced-vocabulary.md 6)."""
+    """Mean of both, the one value of MRPC and QQP in the reduced-vocabulary study (docs/papers/reduced-vocabulary.md,
+    "Fine-tuning")."""
     return (accuracy(scored) + f1(scored)) / 2
 
 

@@ -1,6 +1,7 @@
 """The signs that a fine-tuning run has collapsed: its value says that training failed, not how good the model is.
 
-The 61.4 % on WSC in the papers' tables is the constant answer (evaluation.md 12).
+The 61.4 % on WSC in the papers' tables is the constant answer (ELC-BERT, Table 9), and their averages contain it. So a
+run that has collapsed is counted as failed and stays in the mean (`analysis.aggregates`); what is no number does not.
 """
 
 import numpy as np

@@ -1,4 +1,5 @@
-"""Metrics over rows that are judged together: the questions of MultiRC, the queries of ReCoRD (evaluation.md 6.5).
+"""Metrics over rows that are judged together: the questions of MultiRC, the queries of ReCoRD (docs/papers/ltg-bert.md,
+"Fine-tuning").
 
 Rows of one group need not lie together. ReCoRD's rows carry the facts `entity` (what the row puts into the query) and
 `answers` (JSON list of the right ones).

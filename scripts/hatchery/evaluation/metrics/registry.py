@@ -1,9 +1,9 @@
 """The metrics by name: what a task's configuration chooses from. The first one that a task names stands for it.
 
 A metric looks at the rows of one scored set (`Scored`) and raises EvaluationError where they are not what it measures.
-Here are also correlations of predicted with true numbers, computed by SciPy (STS-B; evaluation.md 6.5), and the
-micro-averaged F1 of edge probing (Tenney et al. 2019; evaluation.md 10.3): every pair of a target and a label is one
-yes-or-no decision, taken at probability one half, which is score 0. The later variants of jiant (threshold at score
+Here are also correlations of predicted with true numbers, computed by SciPy (STS-B), and the micro-averaged F1 of edge
+probing (Tenney et al. 2019; docs/papers/ltg-bert.md, "Records of edge probing"): every pair of a target and a label is
+one yes-or-no decision, taken at probability one half, which is score 0. The later variants of jiant (threshold at score
 0.5, mean with accuracy) are not this metric.
 """
 
@@ -51,7 +51,8 @@ def spearman(scored: Scored) -> float:
 
 
 def mean_of_pearson_and_spearman(scored: Scored) -> float:
-    """Mean of both, the one value of STS-B in the reduced-vocabulary study (reduced-vocabulary.md 6)."""
+    """Mean of both, the one value of STS-B in the reduced-vocabulary study (docs/papers/reduced-vocabulary.md,
+    "Fine-tuning")."""
     return (pearson(scored) + spearman(scored)) / 2
 
 

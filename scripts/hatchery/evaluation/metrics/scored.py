@@ -49,6 +49,6 @@ def one_each(scored: Scored, metric: str, kinds: str, what: str) -> tuple[np.nda
 
 
 Failure = Literal["", "majority_class", "nan", "zero_mcc", "constant"]
-"""Why a run is not counted, empty for one that is; `collapse.py` says when."""
+"""Why a run failed, empty for one that did not; `collapse.py` says when."""
 
 Metric = Callable[[Scored], float]

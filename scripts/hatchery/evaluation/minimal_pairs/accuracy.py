@@ -4,9 +4,9 @@ A pair is right only when the good sentence scores strictly higher (the rule of 
 Ties are counted apart, and `accuracy_ties_correct` calls them right, which is BabyLM's rule. Both are fractions of 1.
 
 Decisions are also written in the files that BabyLM 2023 collects: the text that a model prefers, pair by pair. Source:
-the BabyLM evaluation pipeline (reference section 4.3): `predictions.txt` with a header and one line per pair, and one
-JSON line per task in the collected file. Ties go to the good sentence there, which stands first, unlike the strict rule
-of our accuracies.
+the BabyLM evaluation pipeline (docs/papers/babylm-evaluation.md, "Prediction files"): `predictions.txt` with a header
+and one line per pair, and one JSON line per task in the collected file. Ties go to the good sentence there, which
+stands first, unlike the strict rule of our accuracies.
 """
 
 import json

@@ -1,10 +1,10 @@
 """Likelihoods of sentences: left to right under a causal model, token by token under a masked one.
 
 Left to right, as BabyLM's pipeline computes it: LL = sum over i of log p(t_i | context, t_1 … t_(i-1)), where the
-context is one special token (EOS, or BOS where there is none); there is no term for a final EOS (reference section
-3.2). One forward pass per sentence.
+context is one special token (EOS, or BOS where there is none); there is no term for a final EOS
+(docs/papers/babylm-evaluation.md, "Pseudo-log-likelihood"). One forward pass per sentence.
 
-Pseudo-log-likelihood (Salazar et al. 2020; LTG-BERT section 5.3): every token is masked in a row of its own, and the
+Pseudo-log-likelihood (Salazar et al. 2020; LTG-BERT, Appendix B.3): every token is masked in a row of its own, and the
 score of a sentence is the plain sum of the log-probabilities of its tokens. Kauf & Ivanova (2023) mask with it the
 later pieces of the same word, so that a word's end does not give its beginning away. A sentence of N tokens asks for N
 rows; rows that are the same input (a pair often differs in the masked token alone) are computed once. Logits are made

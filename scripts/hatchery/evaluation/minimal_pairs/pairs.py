@@ -1,18 +1,19 @@
-"""Minimal pairs in the format of BLiMP (Warstadt et al. 2020): JSON lines with a good and a bad sentence.
+"""Minimal pairs: JSON lines in the format of BLiMP (Warstadt et al. 2020), tables, or sentences on alternating lines.
 
 Reads any folder or archive of such files, the original 67 paradigms, the pooled files of BabyLM and a user's own
 alike, and promises the same pairs in the same order for the same files and seed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.json_lines import Record, read_json_lines, shorten
-from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, Unit
+from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines, shorten
+from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, PairFormat, SuiteSettings
 from hatchery.evaluation.seeds import generator
+from hatchery.evaluation.tasks.formats.rows import read_csv, read_rows
 from hatchery.harmless_text import plain_name
 from hatchery.storage.sources import RawSource
 
@@ -21,7 +22,10 @@ PHENOMENON_OF_TERM = {"s-selection": "argument_structure", "filler_gap_dependenc
 # One paradigm (principle_A_case_2) spells its field in another way than the other 66.
 FIELD_SPELLINGS = {"syntax/semantics": "syntax_semantics"}
 
-# The pooled files of BabyLM 2023 (reference sections 4.1 and 4.2), to recognise them where another suite is expected.
+LIKE_BLIMP = SuiteSettings()
+
+# The pooled files of BabyLM 2023 (docs/papers/babylm-evaluation.md, "Files of minimal pairs"), to recognise them where
+# another suite is expected.
 POOLED_FILES = {
     "the BabyLM-filtered BLiMP": frozenset(
         {
@@ -62,27 +66,83 @@ class MinimalPair:
         return self.sentence_good == self.sentence_bad
 
 
-def read_minimal_pairs(source: RawSource, files: str = "*.jsonl", unit: Unit = "paradigm") -> list[MinimalPair]:
-    """All pairs of the files that match the shell pattern `files`, by file name and line.
+def read_minimal_pairs(source: RawSource, suite: SuiteSettings = LIKE_BLIMP) -> list[MinimalPair]:
+    """All pairs of the suite's files, by file name and line.
 
-    With the unit "paradigm", the paradigm is the field `UID`, or else the file's stem; the phenomenon is
-    `linguistics_term`, or else the paradigm; terms outside BLiMP are kept as they are. With the unit "file" (BabyLM's
-    pooled files) paradigm and phenomenon are the file's stem, whatever the records say, and a pair is known by its
-    line, because ids repeat where paradigms are pooled. Names go through `plain_name`, because they reach tables,
-    terminals and pages. Raises EvaluationError naming file and line for wrong records, and when no file matches or two
-    files share a stem that must tell them apart.
+    In the format of BLiMP, with the unit "paradigm", the paradigm is the field `UID`, or else the file's stem; the
+    phenomenon is `linguistics_term`, or else the paradigm; terms outside BLiMP are kept as they are. With the unit
+    "file" (BabyLM's pooled files) paradigm and phenomenon are the file's stem, whatever the records say, and a pair is
+    known by its line, because ids repeat where paradigms are pooled. `SuiteSettings` tells of the other formats. Names
+    go through `plain_name`, because they reach tables, terminals and pages. Raises EvaluationError naming file and line
+    for wrong records, and when no file matches or two files share a stem that must tell them apart.
     """
-    names = source.names(files)
+    return [pair for name in pair_files(source, suite) for pair in read_pairs(source, suite, name)]
+
+
+def pair_files(source: RawSource, suite: SuiteSettings) -> list[str]:
+    """The names of the suite's files, sorted. Raises EvaluationError where there are none, or names that clash."""
+    names = source.names(suite.files)
     if not names:
-        raise EvaluationError(f"{source.root}: no file matches {files!r}")
+        there = source.names()
+        listed = ", ".join(there[:_NAMES_SHOWN]) + (", ..." if len(there) > _NAMES_SHOWN else "")
+        raise EvaluationError(
+            f"{source.root}: no file matches {suite.files!r}, the `files` of the suite; there: {listed}"
+        )
     stems = [PurePosixPath(name).stem for name in names]
     repeated = next((stem for stem in stems if stems.count(stem) > 1), None)
-    if unit == "file" and repeated is not None:
-        raise EvaluationError(f"{source.root}: several files matching {files!r} are called {repeated!r}")
-    read = _pair_of_file if unit == "file" else _pair
-    return [
-        read(record, stem) for name, stem in zip(names, stems, strict=True) for record in read_json_lines(source, name)
-    ]
+    if suite.unit == "file" and repeated is not None:
+        raise EvaluationError(f"{source.root}: several files matching {suite.files!r} are called {repeated!r}")
+    return names
+
+
+def read_pairs(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[MinimalPair]:
+    """The pairs of one file in order. Raises EvaluationError naming file and line for wrong ones."""
+    return _READERS[suite.format](source, suite, name)
+
+
+def _blimp(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[MinimalPair]:
+    read, stem = _pair_of_file if suite.unit == "file" else _pair, PurePosixPath(name).stem
+    return (read(record, stem) for record in read_json_lines(source, name))
+
+
+def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[MinimalPair]:
+    columns, stem = suite.columns, plain_name(PurePosixPath(name).stem)
+    if columns is None:
+        raise ConfigError("columns: missing with the format rows")
+    named = (columns.paradigm, columns.phenomenon) if suite.unit == "paradigm" else (None, None)
+    wanted = {column for column in (columns.good, columns.bad, *named) if column is not None}
+    wanted |= {column.partition(".")[0] for column in wanted}
+    # Spreadsheets put quotes into a table between tabs, too; the tables of GLUE, which `read_rows` reads, have none.
+    is_tsv = name.lower().endswith(".tsv")
+    for record in read_csv(source, name) if is_tsv else read_rows(source, name, (), wanted):
+        paradigm = stem if named[0] is None else plain_name(record.text(named[0]))
+        phenomenon = paradigm if named[1] is None else plain_name(record.text(named[1]))
+        sentences = record.text(columns.good), record.text(columns.bad)
+        yield MinimalPair(paradigm, phenomenon, str(record.line), *sentences)
+
+
+def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[MinimalPair]:
+    """Pairs of neighbouring lines. Blank lines may stand between pairs only: elsewhere, all below would be shifted."""
+    stem = plain_name(PurePosixPath(name).stem)
+    phenomenon = stem.partition("-")[0]  # Zorro calls its files <phenomenon>-<paradigm>.txt.
+    lines = decode_lines(source, name)
+    for number, first in lines:
+        second_number, second = next(lines, (0, ""))
+        if second_number != number + 1:
+            raise EvaluationError(
+                f"{name}:{number + 1}: expected the second sentence of the pair that begins in line {number}, got "
+                f"{'an empty line' if second else 'the end of the file'}"
+            )
+        good, bad = (first, second) if suite.good_line == "first" else (second, first)
+        yield MinimalPair(stem, phenomenon, str(number), good.strip(), bad.strip())
+
+
+_READERS: dict[PairFormat, Callable[[RawSource, SuiteSettings, str], Iterator[MinimalPair]]] = {
+    "blimp": _blimp,
+    "rows": _rows,
+    "alternating_lines": _alternating_lines,
+}
+_NAMES_SHOWN = 8
 
 
 def _pair(record: Record, stem: str) -> MinimalPair:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hatchery.errors import ConfigError
-from hatchery.settings.base import Count, DeviceName, Natural, Settings
+from hatchery.settings.base import Count, DeviceName, Natural, Settings, require
 from hatchery.typed import build, stage_body
 
 Unit = Literal["paradigm", "file"]
+PairFormat = Literal["blimp", "rows", "alternating_lines"]
 Architecture = Literal["masked", "causal"]
 ScoringName = Literal["auto", "pll", "pll_within_word_l2r", "left_to_right"]
 
@@ -37,12 +38,32 @@ class ExternalModel(Settings):
     """Put a blank before every sentence; null does what the suite says."""
 
 
+@dataclass(frozen=True)
+class PairColumns(Settings):
+    """The columns of a table, or the fields of JSON lines, that a pair stands in."""
+
+    good: str
+    """Column of the sentence that is right."""
+    bad: str
+    """Column of the sentence that is wrong."""
+    paradigm: str | None = None
+    """Column that names the paradigm of a pair; null: each file is a paradigm, by its name."""
+    phenomenon: str | None = None
+    """Column of what paradigms are grouped by; null: each paradigm is a phenomenon."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SuiteSettings(Settings):
     """What a suite says about its files and their scoring."""
 
-    format: Literal["blimp"] = "blimp"
-    """Format of the files."""
+    format: PairFormat = "blimp"
+    """blimp is JSON lines with sentence_good and sentence_bad. rows are tables with a header (.csv, .tsv), JSON lines
+    or Parquet with the `columns` that you name. In files with alternating_lines, the two sentences of a pair stand on
+    lines of their own, one pair below the other, as in Zorro; each file is a paradigm."""
+    columns: PairColumns | None = None
+    """With the format rows: which columns hold a pair."""
+    good_line: Literal["first", "second"] | None = None
+    """With the format alternating_lines: which of the two lines of a pair is the right sentence."""
     files: str = "*.jsonl"
     """Shell pattern of the files inside the source."""
     unit: Unit = "paradigm"
@@ -59,6 +80,17 @@ class SuiteSettings(Settings):
     scoring: ScoringName = "auto"
     """auto is pll for masked models and left_to_right for causal ones; pll_within_word_l2r also masks the later pieces
     of a word."""
+
+    def __post_init__(self) -> None:
+        """Refuse a format without the key that belongs to it, or with that of another. Raises ConfigError."""
+        for key, owner, example in (
+            ("columns", "rows", "{good: ..., bad: ...}"),
+            ("good_line", "alternating_lines", "first or second"),
+        ):
+            wanted = (
+                f"{example} with the format {owner}" if self.format == owner else f"it with the format {owner} only"
+            )
+            require((getattr(self, key) is not None) == (self.format == owner), key, getattr(self, key), wanted)
 
 
 @dataclass(frozen=True, kw_only=True)

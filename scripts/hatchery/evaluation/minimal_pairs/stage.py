@@ -93,7 +93,7 @@ def score_minimal_pairs(
     if take_finished(output, settings, inputs):
         return
     with stage_run(output, settings, inputs, keep=True) as run:
-        pairs = read_minimal_pairs(open_source(source), typed.files, typed.unit)
+        pairs = read_minimal_pairs(open_source(source), typed)
         if typed.expected is not None:
             check_size(pairs, typed.suite, typed.expected)
         pairs = choose_pairs(pairs, typed.pairs_per_paradigm, typed.seed)

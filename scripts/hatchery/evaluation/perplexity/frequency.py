@@ -1,10 +1,11 @@
 """How probable a model finds right tokens by how frequent they are, with the bias of its output layer and without it.
 
-Source: "A Natural Bias for Language Generation Models", section 4.2 and Figure 4, in the reading of its reference,
-section 7.2: x is the logarithm of the share of a type among the targets of the training text (one added to every count,
-so that all are finite), v the log-probability of a right token, from softmax(W phi + b) and, where the bias is dropped,
-from softmax(W phi). Bins are as wide everywhere and begin at whole multiples of their width, so the bins of all models
-and seeds are the same. The slopes are those of the least-squares line of v on x over tokens.
+Source: "A Natural Bias for Language Generation Models", Section 4.2 and Figure 4, in the reading of
+docs/papers/natural-bias.md, "Frequency": x is the logarithm of the share of a type among the targets of the training
+text (one added to every count, so that all are finite), v the log-probability of a right token, from softmax(W phi + b)
+and, where the bias is dropped, from softmax(W phi). Bins are as wide everywhere and begin at whole multiples of their
+width, so the bins of all models and seeds are the same. The slopes are those of the least-squares line of v on x over
+tokens.
 """
 
 import math

@@ -1,8 +1,9 @@
 """The masked sequences that a model is judged by: which, and in which batches.
 
-A pure function of the token shards, the settings and, with masking "own", the run's objective (reference
-reduced-vocabulary.md 5.3 to 5.6: common masks leave padding out of the loss whatever a run was trained with). Models
-that no mask means anything to are asked for every token: causal ones of the split, those that translate of its targets.
+A pure function of the token shards, the settings and, with masking "own", the run's objective
+(docs/papers/reduced-vocabulary.md, "Padding": common masks leave padding out of the loss whatever a run was trained
+with). Models that no mask means anything to are asked for every token: causal ones of the split, those that translate
+of its targets.
 """
 
 from collections.abc import Iterator, Sized

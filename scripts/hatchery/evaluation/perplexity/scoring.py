@@ -4,7 +4,7 @@ Cross-entropies are computed in float32 and summed in float64 over all labelled 
 the mean per token and not a mean of means per batch.
 
 Pseudo-perplexity is exp of minus the pseudo-log-likelihood per token, over sentences drawn from a split. Source:
-Salazar et al. 2020, section 3.2, with the scorer of the minimal pairs. Independent of any choice of masks, and one
+Salazar et al. 2020, with the scorer of the minimal pairs. Independent of any choice of masks, and one
 forward pass per token dear.
 """
 

@@ -1,7 +1,8 @@
 """CoNLL-2012 (OntoNotes 5) as jiant records for four edge-probing tasks, a file per task and split.
 
-Source: reference evaluation.md 10.1. Parts of speech are pre-terminals; a predicate frame is a record, its own V span
-no target; coreference asks about all pairs of mentions inside one sentence. Records without targets are left out.
+Source: docs/papers/ltg-bert.md, "Records of edge probing". Parts of speech are pre-terminals; a predicate frame is a
+record, its own V span no target; coreference asks about all pairs of mentions inside one sentence. Records without
+targets are left out.
 """
 
 import json

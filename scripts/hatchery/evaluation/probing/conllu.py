@@ -1,7 +1,7 @@
 """Sentences of CoNLL-U files, the format of Universal Dependencies.
 
-Source: reference evaluation.md 10.2. Comments and the rows of multi-word tokens are skipped, empty nodes are dropped,
-and every word is checked: a file that is not CoNLL-U ends in one error naming file and line.
+Source: docs/papers/ltg-bert.md, "Records of edge probing". Comments and the rows of multi-word tokens are skipped,
+empty nodes are dropped, and every word is checked: a file that is not CoNLL-U ends in one error naming file and line.
 """
 
 import re

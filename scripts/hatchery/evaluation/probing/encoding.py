@@ -1,11 +1,12 @@
 """Sentences with labelled spans as token ids and spans of tokens.
 
-Source: reference evaluation.md 10.4. Input is [CLS] s [SEP]; a span of words holds every subword whose characters
-overlap it, so one that straddles two words belongs to both. Sentences that are too long are dropped, never cut.
+Source: docs/papers/ltg-bert.md, "Edge probing" and "Detokenisation". Input is [CLS] s [SEP]; a span of words holds
+every subword whose characters overlap it, so one that straddles two words belongs to both. Sentences that are too long
+are dropped, never cut.
 
-Words become running text as in LTG-BERT's preparation of pre-tokenised data (reference ltg-bert.md 6.6): normalised one
-by one, joined by blanks, and blanks are taken out or put in. No rule behind the join touches another character than the
-blank, so a word is found again by counting the others.
+Words become running text as in LTG-BERT's preparation of pre-tokenised data (docs/papers/ltg-bert.md,
+"Detokenisation"): normalised one by one, joined by blanks, and blanks are taken out or put in. No rule behind the join
+touches another character than the blank, so a word is found again by counting the others.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,11 @@
 """The formats of edge probing: jiant's JSON lines, and CoNLL-U for dependencies and parts of speech.
 
-Source: reference evaluation.md 10.1 and 10.2 (Tenney et al. 2019). The label set is that of the training rows, sorted;
+Source: docs/papers/ltg-bert.md, "Records of edge probing". The label set is that of the training rows, sorted;
 a label that only other rows have gets the index -1, which no prediction meets.
 
-Beside every probe stands the answer without a model, the most frequent label of the training rows (evaluation.md 10.5):
-about 85 % of the pairs of mentions are of one class, so a coreference score says little without it.
+Beside every probe stands the answer without a model, the most frequent label of the training rows
+(docs/papers/ltg-bert.md, "Records of edge probing"): about 85 % of the pairs of mentions are of one class, so a
+coreference score says little without it.
 """
 
 from collections.abc import Callable, Iterator, Sequence

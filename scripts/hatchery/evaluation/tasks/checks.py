@@ -12,6 +12,7 @@ from hatchery.settings.base import RefusedError, require
 PROBING_FORMATS = ("jiant", "conllu")
 # Heads that need no label set.
 _REGRESSION, _CHOICE, _SPANS = "regression", "multiple_choice", "span_classification"
+_MARKED = "marked_words_classification"
 
 
 def check_task(task: TaskSettings) -> None:
@@ -57,6 +58,7 @@ def _check_head(task: TaskSettings) -> None:
     )
     choice = not spans and LAYOUTS[task.layout].choices is not None
     require(choice == (kind == _CHOICE), "head.kind", kind, f"{_CHOICE} with the layout copa only")
+    require(kind != _MARKED or task.layout == "wic", "head.kind", kind, f"{_MARKED} with the layout wic only")
 
 
 def _check_labels(task: TaskSettings) -> None:

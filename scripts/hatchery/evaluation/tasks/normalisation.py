@@ -1,4 +1,5 @@
-"""Spelling of task texts before tokenisation, as LTG-BERT normalises GLUE and its kin (ltg-bert.md 6.2 and 6.6).
+"""Spelling of task texts before tokenisation, as LTG-BERT normalises GLUE and its kin (docs/papers/ltg-bert.md,
+"Fine-tuning").
 
 `ltg` strips, writes a text that is nothing but one bracket or quote of the Penn Treebank as that character, normalises
 punctuation as Moses does, repairs encodings and strips. `ltg_detokenised`, for SST-2, MRPC, HANS and WSC, which are
@@ -31,7 +32,7 @@ def normalise(text: str) -> str:
 
 
 def detokenise(text: str) -> str:
-    """Tokens divided by blanks as running text (ltg-bert.md 6.6).
+    """Tokens divided by blanks as running text (docs/papers/ltg-bert.md, "Detokenisation").
 
     As published: a contraction at the very end of a text stays apart (`it does n't`), because the rule asks for a
     blank behind it. Blanks around hyphens stay.

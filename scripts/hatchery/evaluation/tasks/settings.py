@@ -60,7 +60,7 @@ class HeadSettings(Settings):
 
 @dataclass(frozen=True)
 class VocabularyFilter(Settings):
-    """Rows are kept only if their words lie in a vocabulary (reduced-vocabulary.md 1.6, column GLUE, and 6.2)."""
+    """Rows are kept only if their words lie in a vocabulary (docs/papers/reduced-vocabulary.md, "Filtered GLUE")."""
 
     fields: Annotated[tuple[str, ...], MinLen(1)]
     """The fields whose texts are checked, joined by a blank; QNLI's question is not among them."""

@@ -4,9 +4,10 @@ The validation rows are the test set of the papers: training and selection never
 files only, they are drawn from those. The report says how many rows were read, kept by the filter, used and scored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any, TypeVar, cast
 
 from hatchery.errors import EvaluationError
@@ -14,7 +15,7 @@ from hatchery.evaluation.seeds import generator
 from hatchery.evaluation.splits import hold_out, input_groups
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS, check_task
 from hatchery.evaluation.tasks.example import Example, SpanExample, TaskData
-from hatchery.evaluation.tasks.formats.registry import FORMATS, check_disjoint, read_records, set_names
+from hatchery.evaluation.tasks.formats.registry import FORMATS, check_disjoint, read_records, set_names, task_files
 from hatchery.evaluation.tasks.layouts.layout import Context, LayOut
 from hatchery.evaluation.tasks.layouts.registry import LAYOUTS, used_fields
 from hatchery.evaluation.tasks.normalisation import NORMALISATIONS
@@ -147,6 +148,39 @@ def _read_set(
     return kept, len(kept) + dropped, dropped_labels | {example.label for example in kept}
 
 
+def read_through(
+    source: RawSource, task: TaskSettings, most_rows: Callable[[str], int | None] = lambda name: None
+) -> None:
+    """Read the rows of a task's files and keep none, without its filter by vocabulary.
+
+    `most_rows` says how many of a file, None for all. Raises EvaluationError like `read_task`; labels that no training
+    row has and wrong numbers of rows are told where all rows were read.
+    """
+    used = used_fields(task)
+    by_label = FORMATS[task.format].files_by_label
+    if not by_label:
+        check_disjoint(source, task)
+    for name in set_names(task):
+        lay_out, found, number, is_whole = make_layout(task, scored_set=name != "train"), set[object](), 0, True
+        for key in task.label_names if by_label else (name,):
+            for file in task_files(source, task, key):
+                limit = most_rows(file)
+                is_whole = is_whole and limit is None
+                records = FORMATS[task.format].read(source, task, key, file, used)
+                for index, record in enumerate(islice(records, limit)):
+                    if index == 0:
+                        check_suite(record, used, task.name)
+                    for field in task.vocabulary.fields if task.vocabulary else ():
+                        record.string(field)
+                    examples = list(lay_out(record))
+                    number += len(examples)
+                    found |= {example.label for example in examples}
+        if is_whole:
+            _check_number(task, name, number, str(source.root))
+            if name == "train":
+                check_label_set(found, task, str(source.root))
+
+
 def make_layout(task: TaskSettings, scored_set: bool) -> LayOut:
     """The layout of the task with its normalisation, which remembers texts that come again."""
     normalise = NORMALISATIONS[task.normalisation]
@@ -194,12 +228,16 @@ def limited(examples: Sequence[Row], limit: int | None, seed: int, purpose: str)
 
 
 def _check_expected(report: ReadReport, task: TaskSettings, where: str) -> None:
-    for name, expected in task.expected_rows.items():
-        found = report.sets[name].read if name in report.sets else 0
-        if found != expected:
-            raise EvaluationError(
-                f"{where}: the {name!r} set of the task {task.name!r} has {found} rows, expected {expected}"
-            )
+    for name in task.expected_rows:
+        _check_number(task, name, report.sets[name].read if name in report.sets else 0, where)
+
+
+def _check_number(task: TaskSettings, name: str, found: int, where: str) -> None:
+    expected = task.expected_rows.get(name, found)
+    if found != expected:
+        raise EvaluationError(
+            f"{where}: the {name!r} set of the task {task.name!r} has {found} rows, expected {expected}"
+        )
 
 
 def check_label_set(found: set[object], task: TaskSettings, where: str) -> None:

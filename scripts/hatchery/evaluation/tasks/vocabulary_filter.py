@@ -1,4 +1,5 @@
-"""Which rows of a task lie within a vocabulary (reduced-vocabulary.md 1.6, column GLUE, and 6.2).
+"""Which rows of a task lie within a vocabulary (docs/papers/reduced-vocabulary.md, "Comparison of words" and "Filtered
+GLUE").
 
 as_published: the texts joined by a blank are split at single blanks. A token with an upper-case letter is skipped as a
 name unless it is the very first. Digits and the listed symbols are deleted from the others, wherever they stand; what

@@ -15,7 +15,8 @@ from hatchery.typed import build, stage_body
 TRANSLATED_LINES, REFERENCE_LINES = ".txt", ".reference.txt"
 """Endings of the files with the translations of a test set, and with what they are compared with."""
 ALC_STEPS = 20_000
-"""Updates over which the study takes the area under a learning curve (section 4.1)."""
+"""Updates over which "A Natural Bias for Language Generation Models", Section 4.2, takes the area under a learning
+curve."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
 """The sizes and choices that define an encoder with a decoder, with the checks that refuse impossible ones.
 
-Source: "Attention Is All You Need" as "A Natural Bias for Language Generation Models" uses it (appendix A); what that
-paper leaves open (widths, order of norms, tying) are settings here, with the defaults of its reference, section 12.
+Source: "Attention Is All You Need" as "A Natural Bias for Language Generation Models" uses it (Appendix A); what that
+paper leaves open (widths, order of norms, tying) are settings here, whose defaults are inferred:
+docs/papers/natural-bias.md, "Differences".
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """The parts of a model that translates, and how they work together: the source is read once, the target token by token.
 
-Source: "Attention Is All You Need"; "A Natural Bias for Language Generation Models", section 2, whose output layer is
+Source: "Attention Is All You Need"; "A Natural Bias for Language Generation Models", Section 2, whose output layer is
 softmax(W phi + b). One embedding serves source and target, which share a vocabulary; it is scaled by sqrt(D) and gets
 sines and cosines of the positions. Exported models are of these parts, too.
 """

@@ -1,6 +1,6 @@
 """Weights of a translation model before training: Xavier's normal for matrices, N(0, 1/D) for embedding and output.
 
-Source: "A Natural Bias for Language Generation Models", section 4.1 (the output matrix); the embedding, which is scaled
+Source: "A Natural Bias for Language Generation Models", Section 4.1 (the output matrix); the embedding, which is scaled
 by sqrt(D) when it is read, as is usual with it. A tied matrix is the embedding. Biases start at 0, norms at 1 and 0.
 """
 

@@ -1,6 +1,6 @@
 """The blocks of an encoder with a decoder: attention to oneself or to the source, positions, and the decoder's layer.
 
-Source: "Attention Is All You Need", sections 3.1 to 3.5. The encoder's layer is the one of all families; the decoder's
+Source: "Attention Is All You Need", Sections 3.1 to 3.5. The encoder's layer is the one of all families; the decoder's
 has a third block, which attends to the encoded source. Keys and values are kept from step to step (`LayerCache`).
 """
 

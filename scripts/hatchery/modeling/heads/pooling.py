@@ -3,11 +3,11 @@
 A pooling of sequences asks the encoder for the states it needs, so that one that looks at a single position does not
 pay for the others.
 
-Spans have attention over their own tokens. Source: LTG-BERT Appendix B.2 (attention pooling with 4 heads; the module
+Spans have attention over their own tokens. Source: LTG-BERT, Appendix B.2 (attention pooling with 4 heads; the module
 was not published) after Tenney et al. 2019. A learned query against projected keys is a linear score per token and
 head, so that is what is learned here.
 
-Probes read a learned convex combination of all layers. Source: LTG-BERT section 5.2 and Appendix C. Since sub-layers
+Probes read a learned convex combination of all layers. Source: LTG-BERT, Section 6.2 and Appendix C. Since sub-layers
 add to an un-normalised residual stream, the paper mixes what each layer adds, s_k = l_k - l_(k-1); the published code
 hands the plain layer outputs l_k to a module that is missing. Both readings are here; the weights are the paper's
 Table 5. "contributions" is the paper's where layers add up, and the output elsewhere: with layer weighting (ELC-BERT)
@@ -29,11 +29,11 @@ from hatchery.modeling.numerics import full_precision
 PoolingName = Literal["first_token", "last_token", "mean", "position_linear"]
 
 POOLINGS: dict[PoolingName, str] = {
-    "first_token": "The last state of the first token, [CLS] (LTG-BERT section 6.3 of the reference, RoBERTa's stock).",
+    "first_token": "The last state of the first token, [CLS] (LTG-BERT, Appendix B.1; RoBERTa's stock).",
     "last_token": "The last state of the last token, [SEP]: of causal models, whose first token has seen nothing.",
     "mean": "The mean of the last states of all tokens, special tokens included.",
     "position_linear": "One linear layer over 128 positions for all channels, padding included and attended to: the "
-    "custom family of the reduced-vocabulary study (reference section 6.1).",
+    'custom family of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Heads").',
 }
 
 

@@ -169,7 +169,7 @@ def make_pooling(options: SequenceOptions, pad_id: int) -> nn.Module:
 
 
 def _as_loaded(encoder: LayeredEncoder, options: SequenceOptions) -> SequenceOptions:
-    """The options as the study's script decides them (reduced-vocabulary.md 6.1), where they ask for that.
+    """The options as the study's script decides them (docs/papers/reduced-vocabulary.md, "Heads"), where asked.
 
     It tries the stock classifier, which fits the tied models, and those of its own whose two widths are equal; these
     silently lose the projection between them. Only the others get the study's own head. Raises ConfigError for a model

@@ -1,7 +1,7 @@
 """From a vector to scores: a named sequence of steps, then the output layer.
 
 The published heads differ in the order of a few steps alone, so each is an entry of `TRANSFORMS`, not a class. Layer
-norms have no parameters (LTG-BERT section 3.1).
+norms have no parameters (docs/papers/ltg-bert.md, "Model").
 """
 
 from collections.abc import Callable
@@ -35,11 +35,11 @@ TRANSFORMS: dict[TransformName, Transform] = {
     ),
     "ltg_code": Transform(
         ("dropout", "linear", "relu", "layer_norm", "dropout"),
-        "LTG-BERT's GLUE training code (evaluation/glue; reference section 6.3).",
+        'LTG-BERT\'s GLUE training code (docs/papers/ltg-bert.md, "Fine-tuning").',
     ),
     "roberta": Transform(
         ("dropout", "linear", "tanh", "dropout"),
-        "RoBERTa's stock sequence classifier; the tied family of the reduced-vocabulary study (section 6.1).",
+        "RoBERTa's stock sequence classifier; the tied family of the reduced-vocabulary study.",
     ),
     "none": Transform(
         (),
@@ -47,7 +47,7 @@ TRANSFORMS: dict[TransformName, Transform] = {
     ),
     "probe": Transform(
         ("linear", "gelu", "dropout"),
-        "One hidden layer, as LTG-BERT's edge probe (Appendix B.2, Table 11); its activation is not published.",
+        "One hidden layer, as the edge probe of LTG-BERT, Appendix B.2 and Table 11; its activation is not published.",
     ),
 }
 

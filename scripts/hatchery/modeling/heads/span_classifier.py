@@ -1,9 +1,10 @@
 """Span classification, the probe of LTG-BERT's edge probing: what do the vectors of given spans know?
 
-Source: LTG-BERT section 5.2, Appendix B.2 and Table 11; reference section 6.5 (the module was not published). All
-layers are mixed, projected to 256 channels, pooled over each span's tokens with 4 attention heads, and classified by
-a network with one hidden layer. Tasks with two spans have a pooler and layer weights for each. The original probe
-(Tenney et al. 2019; reference evaluation.md 10.3) also has a projection for each, and scales its mix.
+Source: LTG-BERT, Section 6.2, Appendix B.2 and Table 11; docs/papers/ltg-bert.md, "Edge probing" (the module was not
+published). All layers are mixed, projected to 256 channels, pooled over each span's tokens with 4 attention heads, and
+classified by a network with one hidden layer. Tasks with two spans have a pooler and layer weights for each. The
+original probe (Tenney et al. 2019; docs/papers/ltg-bert.md, "Records of edge probing") also has a projection for each,
+and scales its mix.
 """
 
 import torch

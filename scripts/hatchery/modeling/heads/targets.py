@@ -89,7 +89,8 @@ class Number:
     """A number per unit: squared error. Scores [..., 1], labels float [...].
 
     `rectified_loss` compares max(0, score) with the label in the loss alone, as the published code of the
-    reduced-vocabulary study does for STS-B (reference section 6.1): a negative score gets no gradient.
+    reduced-vocabulary study does for STS-B (docs/papers/reduced-vocabulary.md, "Heads"): a negative score gets no
+    gradient.
     """
 
     link: ClassVar[Link | None] = "regression"
@@ -115,8 +116,8 @@ class Number:
 class RightChoice:
     """The right one of some choices. Scores [B, C] with IMPOSSIBLE_SCORE at missing choices, labels int64 [B].
 
-    `independent` trains every choice by itself with a binary cross-entropy, target 1 for the right one, as LTG-BERT
-    does for COPA (reference section 6.2); otherwise the choices of a question share a softmax.
+    `independent` trains every choice by itself with a binary cross-entropy, target 1 for the right one, as LTG-BERT's
+    code does for COPA (docs/papers/ltg-bert.md, "Fine-tuning"); otherwise the choices of a question share a softmax.
     """
 
     # The bias is shared by all choices, so it can prefer none of them.

@@ -23,8 +23,8 @@ class TaskModel(nn.Module):
 
     `dropout` is used in the head and, where the encoder is trained, replaces its pretraining values there. The encoder
     is not copied. A frozen encoder gets no gradients and keeps its own dropout probabilities, which are off even while
-    the head trains, unless `encoder_mode` is "frozen_with_dropout" (LTG-BERT's published probing code; trap 20 of the
-    reference). Raises ModelError for an impossible dropout or mode.
+    the head trains, unless `encoder_mode` is "frozen_with_dropout" (LTG-BERT's published probing code;
+    docs/papers/ltg-bert.md, "Edge probing"). Raises ModelError for an impossible dropout or mode.
     """
 
     def __init__(

@@ -3,9 +3,9 @@
 - `TokenClassifier`: one of K classes at every token, for labelled words (their first subword, say). Source: Devlin et
   al. 2019 with any of the transforms; LTG-BERT itself asks about words by edge probing.
 - `MarkedWordsClassifier`: one class for words that are marked: does a word mean the same in two sentences (WiC)?
-  Source: LTG-BERT Table 10 and reference evaluation.md 6.5: the vectors of the marked words are used beside that of
-  [CLS]. How a word of several subwords becomes one vector is not published; here it is their mean, without parameters.
-- `ExtractiveSpan`: where does the answer begin, and which token is its last? Source: Devlin et al. 2019, section 4.2:
+  Source: the BERT baseline of SuperGLUE (Wang et al. 2019), which puts the marked words' vectors beside that of [CLS];
+  LTG-BERT reads [CLS] alone (Appendix B.1). A word of several subwords is their mean here, without parameters.
+- `ExtractiveSpan`: where does the answer begin, and which token is its last? Source: Devlin et al. 2019, Section 4.2:
   two scores per token, two cross-entropies; the prediction is the best pair in order. Spans are half-open [start, end)
   everywhere in Hatchery.
 """

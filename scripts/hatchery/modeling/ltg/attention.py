@@ -1,8 +1,9 @@
 """Self-attention with disentangled content and position scores, and without positions for the absolute ablation.
 
-Source: LTG-BERT section 3.1 (after DeBERTa) in the form of the published code: one query-key projection for tokens and
-positions; Table 2 for the ablations. Position scores are computed once per bucket and then looked up for every pair of
-tokens, so nothing of the size T x T x hidden_size is ever made (benchmarks/attention.py).
+Source: LTG-BERT, Section 4 (after DeBERTa) in the form of the published code (docs/papers/ltg-bert.md, "Attention"):
+one query-key projection for tokens and positions; Table 2 for the ablations. Position scores are computed once per
+bucket and then looked up for every pair of tokens, so nothing of the size T x T x hidden_size is ever made
+(benchmarks/attention.py).
 """
 
 import math
@@ -31,7 +32,7 @@ class DisentangledSelfAttention(nn.Module):
         size, eps = config.hidden_size, config.layer_norm_eps
         self.n_heads, self.head_size = config.num_attention_heads, config.head_size
         self.is_relative = config.position_embedding == "relative"
-        # Content, query-to-position and position-to-key scores are added, hence 3 (DeBERTa, equation 4).
+        # Content, query-to-position and position-to-key scores are added, hence 3 (LTG-BERT, Section 4).
         self.scale = 1 / math.sqrt((3 if self.is_relative else 1) * self.head_size)
         self.position_head_layout = config.position_head_layout
         self.exchanged_position_query = config.position_to_content_index == "key_minus_query"
@@ -56,7 +57,8 @@ class DisentangledSelfAttention(nn.Module):
         if inputs.wanted is not None:
             return self._closed(self._context_at_one(hidden, inputs, inputs.wanted))
         packing = inputs.packing
-        if in_bf16_on_cpu(hidden):
+        # Blocks are for whole texts, whose queries and keys are the same tokens.
+        if in_bf16_on_cpu(hidden) and inputs.cache is None:
             return self._closed(self._context_in_blocks(hidden, inputs))
         query, key = self._query_key(hidden, inputs)
         value = split_heads(self.value_projection(hidden), self.n_heads, packing)

@@ -1,8 +1,8 @@
 """The sizes and choices that define a model of the LTG-BERT family, with the checks that refuse impossible ones.
 
-Source: LTG-BERT section 3, Tables 2 and 9, ELC-BERT Table 4, and the configuration files published with both. The
-defaults are the final model; every ablation of Table 2 that concerns the architecture is a value of one field. Two
-models with equal configurations have the same parameters under the same names.
+Source: LTG-BERT, Section 4 and Tables 2 and 9, ELC-BERT, Table 4, and the configuration files published with both. The
+defaults are the final model; every ablation of LTG-BERT's Table 2 that concerns the architecture is a value of one
+field. Two models with equal configurations have the same parameters under the same names.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,8 @@ class LtgBertSizes(EncoderSizes):
     """Position buckets per direction: exact up to half of it, logarithmic beyond (2 * size - 1 rows in all)."""
 
     layer_norm_eps: Positive = 1e-7
-    """Added to the variance in every layer norm (1e-7 in the published configurations; LTG-BERT Table 9 says 1e-5)."""
+    """Added to the variance in every layer norm (1e-7 in the published configurations; LTG-BERT, Table 9, says
+    1e-5)."""
 
     position_head_layout: PositionHeadLayout = "babylm"
     """How heads share the projected relative positions; bnc only to reproduce the BNC checkpoints."""

@@ -1,6 +1,6 @@
 """The log-bucketed distances of relative positions, as plain arithmetic.
 
-Source: LTG-BERT section 3.1 (DeBERTa's buckets) with the bucket function of the published code. Nothing here needs
+Source: LTG-BERT's published code, with DeBERTa's buckets (docs/papers/ltg-bert.md, "Attention"). Nothing here needs
 torch, so that planning can count a model's operations without loading it.
 """
 

@@ -1,6 +1,6 @@
 """The encoder of the LTG-BERT family: embedding, shared positions, disentangled attention, gated feed-forward blocks.
 
-Source: LTG-BERT section 3.1, Table 2 and Appendix C, ELC-BERT section 3, after the published code of both. The same
+Source: LTG-BERT, Section 4, Table 2 and Appendix C, ELC-BERT, Section 3, after the published code of both. The same
 class is LTG-BERT with all its ablations and every ELC-BERT variant.
 """
 
@@ -38,10 +38,11 @@ class Embedding(nn.Module):
             self.position_embedding = nn.Embedding(config.max_position_embeddings, size)
         self.is_relative = config.position_embedding == "relative"
 
-    def forward(self, input_ids: Tensor) -> tuple[Tensor, Tensor | None]:
+    def forward(self, input_ids: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Embed `input_ids` int64 [B, T]; returns tokens [B, T, D] and relative positions [2 * bucket_size - 1, D].
 
-        The latter is None with absolute positions. Raises ModelError when there are more of those than vectors.
+        The latter is None with absolute positions: a `mask` bool [B, T] says which tokens they count, whichever side
+        the padding is on. Raises ModelError when there are more of those than vectors.
         """
         if self.is_relative:
             tokens = self.dropout(self.word_layer_norm(self.word_embedding(input_ids)))
@@ -49,8 +50,12 @@ class Embedding(nn.Module):
         length, most = input_ids.shape[1], self.position_embedding.num_embeddings
         if length > most:
             raise ModelError(f"a sequence of {length} tokens: the model has absolute positions for {most}")
-        summed = self.word_embedding(input_ids) + self.position_embedding.weight[:length]
-        return self.dropout(self.word_layer_norm(summed)), None
+        positions = self.position_embedding.weight[:length]
+        if mask is not None and mask.dim() == 2:
+            places = torch.arange(length, device=mask.device).where(~mask, mask.cumsum(dim=1) - 1)
+            # Not a lookup: its gradient would add the sequences up in another order than that of unpadded ones.
+            positions = positions.expand(len(mask), -1, -1).take_along_dim(places[:, :, None], dim=1)
+        return self.dropout(self.word_layer_norm(self.word_embedding(input_ids) + positions)), None
 
 
 class LtgEncoder(LayeredEncoder):
@@ -81,6 +86,6 @@ class LtgEncoder(LayeredEncoder):
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
         """Embedded tokens [B, T, D] of int64 [B, T], and positions and mask for the layers."""
-        tokens, relative_embedding = self.embedding(input_ids)
+        tokens, relative_embedding = self.embedding(input_ids, attention_mask)
         positions = None if relative_embedding is None else self.relative_positions(input_ids.shape[1])
         return tokens, AttentionInputs(relative_embedding, positions, attention_mask)

@@ -1,7 +1,7 @@
 """The language-model head of the LTG-BERT family: from hidden states to logits over the vocabulary.
 
-Source: LTG-BERT section 3.1 and ELC-BERT section 3, after the published code. The output matrix is the word embedding
-itself unless the configuration unties them.
+Source: the published code of LTG-BERT and ELC-BERT (docs/papers/ltg-bert.md, "Model"). The output matrix is the word
+embedding itself unless the configuration unties them.
 """
 
 import torch

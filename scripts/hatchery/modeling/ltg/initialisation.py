@@ -1,7 +1,7 @@
 """Weights of the LTG-BERT family before training: a truncated normal, smaller in the deeper feed-forward blocks.
 
-Source: LTG-BERT section 3.1 (initialisation of Nguyen and Salazar, scaled feed-forward weights of Bajaj et al.) after
-the published code.
+Source: LTG-BERT, Section 4 (initialisation of Nguyen and Salazar, scaled feed-forward weights of Bajaj et al.), after
+the published code (docs/papers/ltg-bert.md, "Initial weights" and "Differences").
 """
 
 import math

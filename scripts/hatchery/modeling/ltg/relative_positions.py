@@ -1,6 +1,6 @@
 """Relative positions: which row of the relative embedding belongs to a query and a key that are some distance apart.
 
-Source: LTG-BERT section 3.1 (DeBERTa's log-bucketed distances) with the bucket function of the published code. Near
+Source: LTG-BERT's published code, with DeBERTa's log-bucketed distances (docs/papers/ltg-bert.md, "Attention"). Near
 distances have a row each, far ones share logarithmically growing buckets, and nothing ever points outside the table.
 """
 

@@ -1,7 +1,7 @@
 """Plain multi-head self-attention as in RoBERTa: separate query, key and value projections, and no positions inside.
 
-Source: the reduced-vocabulary study, section 4.1 of its reference. The three projections are parameters of their own
-because Xavier's initialisation depends on a matrix's shape.
+Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Families of models"). The three
+projections are parameters of their own because Xavier's initialisation depends on a matrix's shape.
 """
 
 import math

@@ -1,8 +1,9 @@
 """The sizes and choices that define a model of the RoBERTa-like family, with the checks that refuse impossible ones.
 
-Source: the reduced-vocabulary study ("Honey, I Shrunk the Language"), section 4 of its reference: a stock RoBERTa with
-tied matrices, and the study's own model with a projection from narrow embeddings and an output matrix of its own. Both
-are values of one configuration; two models with equal configurations have the same parameters under the same names.
+Source: the reduced-vocabulary study ("Honey, I Shrunk the Language"), Section 3.4, and its code
+(docs/papers/reduced-vocabulary.md, "Families of models"): a stock RoBERTa with tied matrices, and the study's own model
+with a projection from narrow embeddings and an output matrix of its own. Both are values of one configuration; two
+models with equal configurations have the same parameters under the same names.
 """
 
 from dataclasses import dataclass

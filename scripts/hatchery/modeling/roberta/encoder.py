@@ -1,7 +1,7 @@
 """The encoder of the RoBERTa-like family: summed embeddings, an optional projection, and post-norm layers.
 
-Source: the reduced-vocabulary study, sections 4.1 and 4.2 of its reference. The mask is obeyed as it is given: that
-the study let its models attend to padding is a setting of the objective, not of the model.
+Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Families of models"). The mask is
+obeyed as it is given: that the study let its models attend to padding is a setting of the objective, not of the model.
 """
 
 from torch import Tensor, nn

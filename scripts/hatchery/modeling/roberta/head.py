@@ -1,7 +1,8 @@
 """The language-model head of the RoBERTa-like family: from hidden states to logits over the vocabulary.
 
-Source: the reduced-vocabulary study, section 4 of its reference. The output matrix is the word embedding in the tied
-models and a parameter of the head in the others; it covers the spare rows of the vocabulary, too.
+Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Families of models"). The output
+matrix is the word embedding in the tied models and a parameter of the head in the others; it covers the spare rows of
+the vocabulary, too.
 """
 
 import torch

@@ -1,9 +1,10 @@
 """Weights of the RoBERTa-like family before training: Xavier's normal for matrices, constants for vectors.
 
-Source: the reduced-vocabulary study, section 4.3 of its reference. Its code tells layer norms by the names of their
-parameters and so misses the one behind the projection, which starts at gain 0.01 and bias 0.01 like every linear bias.
-"as_published" repeats both; "corrected" mends only them, and keeps Xavier's normal for every matrix, the embeddings
-with the row of the padding included. The study drew from one stream, so its very numbers cannot be had again.
+Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Initial weights"). The code tells
+layer norms by the names of their parameters and so misses the one behind the projection, which starts at gain 0.01 and
+bias 0.01 like every linear bias. "as_published" repeats both; "corrected" mends only them, and keeps Xavier's normal
+for every matrix, the embeddings with the row of the padding included. The study drew from one stream, so its very
+numbers cannot be had again.
 """
 
 import torch

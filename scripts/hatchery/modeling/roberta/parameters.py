@@ -1,7 +1,8 @@
 """How many parameters a model of the RoBERTa-like family has, by formula.
 
-Source: the reduced-vocabulary study, section 4.4 of its reference. The formulas say where the parameters of a small
-model are (mostly in the vocabulary matrices) and are tested against built models and against every published size.
+Source: the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Sizes"). The formulas say where the parameters
+of a small model are (mostly in the vocabulary matrices) and are tested against built models and against every published
+size.
 """
 
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS

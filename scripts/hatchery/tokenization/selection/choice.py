@@ -1,8 +1,8 @@
 """The rule by which one tokenizer is chosen: per type by the word-split ratio, across types by ESMS.
 
-Source: reduced-vocabulary study §3.2: of each type the size whose ratio is closest to that of the type's pretrained
-reference, then the type with the highest ESMS. Ratios are compared as they are printed; the paper does not say what
-happens in a tie, but of WordPiece 16,000 and 17,000, both printed as 1.17, it takes the smaller, and so do we.
+Source: reduced-vocabulary study, Section 3.3: of each type the size whose ratio is closest to that of the type's
+pretrained reference, then the type with the highest ESMS. Ratios are compared as they are printed; the paper does not
+say what happens in a tie, but of WordPiece 16,000 and 17,000, both printed as 1.17, it takes the smaller, and so do we.
 """
 
 from collections.abc import Mapping

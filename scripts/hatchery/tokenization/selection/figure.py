@@ -15,17 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from hatchery.rendering.drawing import (
-    MUTED,
-    ModelStyle,
-    abbreviated,
-    figure_style,
-    legend_below,
-    legend_columns,
-    model_styles,
-    save_svg,
-)
-from hatchery.rendering.style import Style
+from hatchery.rendering.drawing import MUTED, abbreviated, figure_style, legend_below, legend_columns, save_svg
+from hatchery.rendering.style import ModelStyle, Style, model_styles
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 

@@ -1,9 +1,9 @@
 """The rule of Gowda and May (2020): 95 % of the types of a vocabulary should occur 100 times or more in training.
 
-Source: LTG-BERT §2: encode every non-empty training line and take the frequency of the type at rank
-floor(0.95 x types). A token never crosses a pre-token, so the pre-tokens are counted once per corpus and each
-different one is encoded once per size: the same frequencies at a fraction of the cost. Special tokens that a text
-spells out are no types here.
+Source: LTG-BERT, Appendix G, and docs/papers/ltg-bert.md, "Tokenizer": encode every non-empty training line and take
+the frequency of the type at rank floor(0.95 x types). A token never crosses a pre-token, so the pre-tokens are counted
+once per corpus and each different one is encoded once per size: the same frequencies at a fraction of the cost. Special
+tokens that a text spells out are no types here.
 """
 
 from collections import Counter

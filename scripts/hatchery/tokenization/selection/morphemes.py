@@ -1,10 +1,11 @@
 """ESMS: how well a tokenizer cuts words into their morphemes, as the paper defines it and as its code does.
 
-Source: reduced-vocabulary study §3.3. `definition` is the share of words whose tokens are exactly the reference
-morphemes. `published_code` is partial credit: every token that occurs among the word's morphemes counts 1, words of
-one token or of as many tokens as letters count 0, and the sum is divided by the number of all morphemes; the printed
-values are all of this kind. It deletes `#` and underscores but not U+2581, so the first piece of a SentencePiece word
-never counts; `published_code_corrected` takes the letters that tokens stand for.
+Source: reduced-vocabulary study, Section 3.3; docs/papers/reduced-vocabulary.md, "Exact sub-token matching score".
+`definition` is the share of words whose tokens are exactly the reference morphemes. `published_code` is partial credit:
+every token that occurs among the word's morphemes counts 1, words of one token or of as many tokens as letters count 0,
+and the sum is divided by the number of all morphemes; the printed values are all of this kind. It deletes `#` and
+underscores but not U+2581, so the first piece of a SentencePiece word never counts; `published_code_corrected` takes
+the letters that tokens stand for.
 
 The words are the user's, or one of two lists that are shipped. A list is CSV with the columns `word` and `morphemes`,
 these separated by blanks; lines that begin with `#` are comments. The 127 words of the study were never released.

@@ -1,7 +1,7 @@
 """Settings of the stage `select_tokenizer`: which tokenizers are tried, how they are measured, how one is chosen.
 
-Source: reduced-vocabulary study §3 (sweep, word-split ratio, ESMS, choice) and LTG-BERT §2 (the rule of Gowda and May).
-What cannot be carried out is refused before anything is trained.
+Source: reduced-vocabulary study, Section 3.3 (sweep, word-split ratio, ESMS, choice) and LTG-BERT, Appendix G (the rule
+of Gowda and May). What cannot be carried out is refused before anything is trained.
 """
 
 from dataclasses import dataclass, field

@@ -1,7 +1,8 @@
 """The stage `select_tokenizer`: train the candidates, measure them and their references, choose one, tell it all.
 
-Source: reduced-vocabulary study §3 (sweep, Table 6) and LTG-BERT §2 (the rule of Gowda and May). The same corpus and
-settings give the same bytes, whatever the number of threads; a killed sweep goes on with the parts that are missing.
+Source: reduced-vocabulary study, Section 3.3 and Table 6 (sweep), and LTG-BERT, Appendix G (the rule of Gowda and May).
+The same corpus and settings give the same bytes, whatever the number of threads; a killed sweep goes on with the parts
+that are missing.
 """
 
 import json

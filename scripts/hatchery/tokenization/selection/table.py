@@ -1,10 +1,11 @@
-"""The results of a sweep as tables: `selection.csv` for machines, `selection.md` in the layout of the paper's Table 6.
+"""The results of a sweep as tables: `selection.csv` for machines, `selection.md` in the layout of a table of a paper.
 
 Published values stand beside ours, as they are printed; a cell is empty where there is nothing. Numbers are rounded
 so that the tables are the same on every machine.
 
-Published values are Table 6 of the reduced-vocabulary study and LTG-BERT's 166. They are a data file,
-`config/published/tokenizer_selection.csv`; `size` is a number or `pretrained` for the reference tokenizer of a type.
+That table is Table 6 of the reduced-vocabulary study. Published values are its own and LTG-BERT's 166. They
+are a data file, `config/published/tokenizer_selection.csv`; `size` is a number or `pretrained` for the reference
+tokenizer of a type.
 """
 
 from collections.abc import Mapping, Sequence

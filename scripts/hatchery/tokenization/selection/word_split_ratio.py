@@ -1,9 +1,10 @@
 """Word-split ratio: tokens per word when each word is tokenised alone, and fertility in running text beside it.
 
-Source: reduced-vocabulary study §3.2. Words stand between single spaces and are tokenised without a leading-space
-marker; an empty string, left by a doubled space, counts as a word of 0 tokens. As words in running text carry the
-marker that most entries of a byte-level vocabulary have, the ratio overstates it: `fertility` is the corrected figure,
-text tokens per word between white space, over the same sample.
+Source: reduced-vocabulary study, Section 3.3; docs/papers/reduced-vocabulary.md, "Word-split ratio and choice". Words
+stand between single spaces and are tokenised without a leading-space marker; an empty string, left by a doubled space,
+counts as a word of 0 tokens. As words in running text carry the marker that most entries of a byte-level vocabulary
+have, the ratio overstates it: `fertility` is the corrected figure, text tokens per word between white space, over the
+same sample.
 
 The sample has sequences without replacement from all splits. Every sequence gets a seeded random mark in the order of
 the corpus and the smallest marks are kept, so one pass in flat memory is enough and the sample depends on nothing but

@@ -56,7 +56,7 @@ class FormatDefinition:
 
 
 FORMATS: dict[Format, FormatDefinition] = {
-    "rows": FormatDefinition(lambda source, task, key, name, wanted: read_rows(source, task, name, wanted)),
+    "rows": FormatDefinition(lambda source, task, key, name, wanted: read_rows(source, name, task.columns, wanted)),
     "rte_xml": FormatDefinition(lambda source, task, key, name, wanted: read_rte_xml(source, name), RTE_FIELDS),
     "labelled_lines": FormatDefinition(
         lambda source, task, key, name, wanted: read_labelled_lines(source, name, key),

@@ -1,12 +1,13 @@
-"""Rows with named fields, by the ending of the file: JSON lines, Parquet, tab-separated tables.
+"""Rows with named fields, by the ending of the file: JSON lines, Parquet, tables between tabs, tables of spreadsheets.
 
 JSON lines are how SuperGLUE, BabyLM 2023 and MSGS are handed out (`.json` or `.jsonl`), Parquet is what a data set of
-the hub becomes here, and tables are the original GLUE and HANS (`.tsv`, `.txt`). A record is the same in all three,
-but that tables hold nothing but text.
+the hub becomes here, tables between tabs are the original GLUE and HANS (`.tsv`, `.txt`), and `.csv` is what
+spreadsheets save. A record is the same in all of them, but that tables hold nothing but text.
 
-- Tables have a header line and no quoting. CoLA has no header; the task names its columns. QQP's training file has a
-  few rows that line breaks inside a question tore apart; the hub's copy leaves them out, and so do we, as long as they
-  are few.
+- A `.csv` has a header line, quotes where a cell needs them, and commas, semicolons or tabs between its cells.
+- Tables between tabs have a header line and no quoting. CoLA has no header; the task names its columns. QQP's training
+  file has a few rows that line breaks inside a question tore apart; the hub's copy leaves them out, and so do we, as
+  long as they are few.
 - Of Parquet, only the columns that are asked for are read, a batch at a time, nested objects as dictionaries. Columns
   of text and numbers go through NumPy, which is several times as fast as Arrow's own conversion.
 """
@@ -18,9 +19,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hatchery.corpora.rows import csv_rows, has_surplus
+from hatchery.corpora.text_files import Lines
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines
-from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.storage.sources import RawSource
 
 MOST_TORN_ROWS = 1e-3
@@ -50,6 +52,29 @@ def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Itera
     if torn > rows * MOST_TORN_ROWS:
         raise EvaluationError(f"{first_torn} ({', '.join(names)})")
     if rows == 0:
+        raise EvaluationError(f"{name}: the file holds no records")
+
+
+def read_csv(source: RawSource, name: str) -> Iterator[Record]:
+    """Yield the rows of a table as spreadsheets save it; those without any text are left out.
+
+    What stands between the cells is the mark that the header has most of. Raises EvaluationError naming file and line
+    for a row with more cells than the header, and naming the file when it holds no row; SourceError for a table that
+    is not well formed or not UTF-8.
+    """
+    lines, header = Lines(source, name), next(iter(Lines(source, name)), "")
+    delimiter, empty = max(",;\t", key=header.count), True
+    for _, row in csv_rows(lines, delimiter):
+        where = f"{name}:{lines.line}"
+        if has_surplus(row):
+            marked = "tabs" if delimiter == "\t" else repr(delimiter)
+            raise EvaluationError(
+                f"{where}: more cells than the header has; put quotes around a text with {marked} in it"
+            )
+        if any(row.values()):
+            empty = False
+            yield Record({column: cell or "" for column, cell in row.items()}, where, lines.line)
+    if empty:
         raise EvaluationError(f"{name}: the file holds no records")
 
 
@@ -92,21 +117,25 @@ def _values(column: pa.Array) -> list[Any]:
     return list(column.to_pylist())
 
 
-READERS: dict[str, Callable[[RawSource, str, TaskSettings, Collection[str]], Iterator[Record]]] = {
-    ".json": lambda source, name, task, wanted: read_json_lines(source, name),
-    ".jsonl": lambda source, name, task, wanted: read_json_lines(source, name),
-    ".parquet": lambda source, name, task, wanted: read_parquet(source, name, wanted),
-    ".tsv": lambda source, name, task, wanted: read_tsv(source, name, task.columns),
-    ".txt": lambda source, name, task, wanted: read_tsv(source, name, task.columns),
+READERS: dict[str, Callable[[RawSource, str, Sequence[str], Collection[str]], Iterator[Record]]] = {
+    ".json": lambda source, name, columns, wanted: read_json_lines(source, name),
+    ".jsonl": lambda source, name, columns, wanted: read_json_lines(source, name),
+    ".parquet": lambda source, name, columns, wanted: read_parquet(source, name, wanted),
+    ".csv": lambda source, name, columns, wanted: read_csv(source, name),
+    ".tsv": lambda source, name, columns, wanted: read_tsv(source, name, columns),
+    ".txt": lambda source, name, columns, wanted: read_tsv(source, name, columns),
 }
 
 
-def read_rows(source: RawSource, task: TaskSettings, name: str, wanted: Collection[str]) -> Iterator[Record]:
-    """The records of one file; `wanted` are the fields that will be asked for, others may stay unread.
+def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Collection[str]) -> Iterator[Record]:
+    """The records of one file.
+
+    `columns` names those of a table between tabs that has no header. `wanted` are the fields that will be asked for;
+    others may stay unread.
 
     Raises EvaluationError for an ending that is no format of ours, and naming file and line for damaged rows.
     """
     ending = PurePosixPath(name).suffix.lower()
     if ending not in READERS:
         raise EvaluationError(f"{name}: the ending {ending!r} is unknown; rows come as {', '.join(READERS)}")
-    return READERS[ending](source, name, task, wanted)
+    return READERS[ending](source, name, columns, wanted)

@@ -1,6 +1,7 @@
-"""The layouts of passages: one example per answer or entity, judged by question (evaluation.md 6.5).
+"""The layouts of passages: one example per answer or entity, judged by question (docs/papers/ltg-bert.md,
+"Fine-tuning").
 
-- MultiRC: (paragraph, question, answer), trap 24. The group is the question: paragraph and question index.
+- MultiRC: (paragraph, question, answer). The group is the question: paragraph and question index.
 - ReCoRD, unrolled: (passage, query, entity), one example per candidate entity. The query's @placeholder is filled with
   the entity, and the label says whether it is among the answers (1). The summary lines of a passage follow its text
   behind `@highlight`; they become sentences of their own.

@@ -2,10 +2,11 @@
 
 - `segments`: one input of one to three texts, each a field of the record or a template over its fields. `question` is a
   field, `"Question: {question} Answer: {answer}"` a template, which is how BabyLM 2023 joins question and answer of
-  MultiRC and builds the query of WSC (evaluation.md 6.2). What a field holds is never taken for a template.
-- `copa`: two inputs per item, one per choice; the label is the right choice (evaluation.md 6.5, trap 23). The cause
-  comes first: to the question "cause" the inputs are (choice, premise), to "effect" (premise, choice).
-- `wic`: two sentences with a marked word in each, which the head sees beside [CLS] (evaluation.md 6.5). `start1`,
+  MultiRC and builds the query of WSC (docs/papers/babylm-evaluation.md, "Tasks"). What a field holds is never taken for
+  a template.
+- `copa`: two inputs per item, one per choice; the label is the right choice (docs/papers/ltg-bert.md, "Fine-tuning").
+  The cause comes first: to the question "cause" the inputs are (choice, premise), to "effect" (premise, choice).
+- `wic`: two sentences with a word in each, which are marked for the head that reads them beside [CLS]. `start1`,
   `end1`, `start2`, `end2` count characters of the raw sentences, so the sentences stay as they are.
 - `multirc` and `record` are in `passages.py`.
 """
@@ -87,14 +88,18 @@ WIC_FIELDS = ("sentence1", "sentence2", "start1", "start2", "end1", "end2")
 
 
 def lay_out_wic(context: Context) -> LayOut:
-    """Examples with two segments and two marked spans. Raises EvaluationError for a span outside its sentence."""
+    """Examples with two segments; of a head that reads them, with two marked spans.
+
+    Raises EvaluationError for a span outside its sentence.
+    """
+    marks_words = context.task.head.kind == "marked_words_classification"
 
     def lay_out(record: Record) -> Iterator[Example]:
         segments = tuple(context.text(record, f"sentence{number}") for number in (1, 2))
-        marked = tuple(_span(record, index, segments[index], context) for index in (0, 1))
+        spans = tuple(_span(record, index, segments[index], context) for index in (0, 1))
         group, scored, facts = context.traits(record)
         label = context.label(record, label_value(record, context.task))
-        yield Example((segments,), label, group, scored, marked, facts, record.where)
+        yield Example((segments,), label, group, scored, spans if marks_words else (), facts, record.where)
 
     return lay_out
 

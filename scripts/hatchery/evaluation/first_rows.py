@@ -1,0 +1,131 @@
+"""Files of suites and tasks, read as scoring and fine-tuning will read them, before the first training.
+
+While the workflow is planned, `first_problem` looks into what lies on this machine as a file, a folder or a zip
+archive: at all of small files, and at the beginning of large ones. When a raw input is registered, `check_registered`
+reads all that suites and tasks will take from it, so that a mistake deep in a file is known, too.
+"""
+
+import zipfile
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from hatchery.errors import HatcheryError
+from hatchery.evaluation.minimal_pairs.pairs import check_size, pair_files, read_minimal_pairs, read_pairs
+from hatchery.evaluation.minimal_pairs.settings import ScoringSettings
+from hatchery.evaluation.tasks.checks import PROBING_FORMATS
+from hatchery.evaluation.tasks.settings import TaskSettings
+from hatchery.evaluation.tasks.task_rows import read_task, read_through
+from hatchery.storage.archive_members import is_hidden
+from hatchery.storage.raw_source import RawSource, open_source
+from hatchery.storage.verified import Expected
+from hatchery.typed import build
+
+SMALL_BYTES = 1 << 20
+"""A file of a task is read whole up to this size, and the files of a suite up to this size together."""
+
+HEAD_BYTES = 64 << 10
+"""So much of a larger text file is looked at."""
+
+MOST_ROWS = 500
+"""So many rows of a larger file."""
+
+MOST_FILES = 20_000
+"""A folder with more files is not looked into: listing it would take longer than planning."""
+
+
+class FirstLines(RawSource):
+    """A raw input that was not registered yet, of whose large text files only the first lines are read."""
+
+    def read_bytes(self, name: str) -> bytes:
+        """The first whole lines of a member. Raises SourceError when it cannot be read."""
+        if self.is_whole(name):
+            return super().read_bytes(name)
+        with self.open(name) as handle:
+            data = handle.read(HEAD_BYTES)
+            return data[: data.rfind(b"\n") + 1]
+
+    def _is_known(self, path: Path, expected: Expected) -> bool:
+        # Nobody has registered a checksum yet.
+        return True
+
+    def is_whole(self, name: str) -> bool:
+        """Whether all lines are read."""
+        return self.size(name) <= SMALL_BYTES
+
+
+def first_problem(kind: str, body: Mapping[str, Any], root: str | Path) -> str | None:
+    """What is wrong with the files of a suite or task below `root`, as far as they are small, or else None.
+
+    One line with file and row. Of tasks, only `rows` (JSON lines, Parquet, tables) are looked into; no tar archives.
+    """
+    try:
+        settings, source = _typed(kind, body), _unregistered(Path(root))
+        if source is None:
+            return None
+        if isinstance(settings, ScoringSettings):
+            _read_small_files(source, settings)
+        elif settings.format == "rows":
+            read_through(source, settings, lambda name: None if source.is_whole(name) else MOST_ROWS)
+    except HatcheryError as error:
+        return str(error)
+    except OSError as error:
+        return f"{error.filename or root}: cannot be read: {error.strerror}"
+    return None
+
+
+def check_registered(manifest: Path, readings: Mapping[str, Mapping[str, Any]]) -> None:
+    """Read a registered raw input as suites and tasks will read it.
+
+    `readings` are their files in `config/`, each with its kind and its settings. A filter by vocabulary is left out,
+    because vocabularies may not be made yet. Raises HatcheryError naming that file, and the file and line of the data.
+    """
+    source = open_source(manifest)
+    for where, reading in readings.items():
+        try:
+            settings = _typed(reading["kind"], reading["settings"])
+            if isinstance(settings, ScoringSettings):
+                pairs = read_minimal_pairs(source, settings)
+                if settings.expected is not None:
+                    check_size(pairs, settings.suite, settings.expected)
+            elif settings.format in PROBING_FORMATS:
+                read_task(source, settings)
+            else:
+                read_through(source, settings)
+        except HatcheryError as error:
+            raise type(error)(f"{where}: {error}") from None
+
+
+def _typed(kind: str, body: Mapping[str, Any]) -> ScoringSettings | TaskSettings:
+    return build(ScoringSettings, body) if kind == "suite" else build(TaskSettings, body)
+
+
+def _read_small_files(source: FirstLines, suite: ScoringSettings) -> None:
+    left = SMALL_BYTES
+    for name in pair_files(source, suite):
+        left -= source.size(name)
+        if left < 0:
+            return
+        for _ in read_pairs(source, suite, name):
+            pass
+
+
+def _unregistered(root: Path) -> FirstLines | None:
+    """The files at `root` with their sizes; None for a tar archive and for very many files."""
+    if root.is_dir():
+        paths = list(islice((path for path in root.rglob("*") if path.is_file()), MOST_FILES + 1))
+        names = {path.relative_to(root).as_posix(): path.stat().st_size for path in paths}
+        kind = "folder"
+    elif zipfile.is_zipfile(root):
+        with zipfile.ZipFile(root) as archive:
+            names = {info.filename: info.file_size for info in archive.infolist() if not info.is_dir()}
+        kind = "zip"
+    elif root.suffix in (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst"):
+        return None
+    else:
+        names, kind = {root.name: root.stat().st_size}, "file"
+    if len(names) > MOST_FILES:
+        return None
+    files = {name: (size, "") for name, size in sorted(names.items()) if not is_hidden(name)}
+    return FirstLines(manifest=root, name=root.name, kind=kind, root=root, files=files)

@@ -1,0 +1,104 @@
+"""The figure of sweeps and grids: swept values on the axis, means over seeds with a band, other keys as lines."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from figure_readback import assert_nothing_overlaps
+
+from hatchery.analysis.figures.swept_values import draw, draw_swept, main_values, swept_panels
+from hatchery.analysis.read_tables import read_measurements
+from hatchery.analysis.settings import FigureSettings, SeededRun
+from hatchery.config.project import Project
+from hatchery.rendering.drawing import NARROW_INCHES
+from hatchery.rendering.style import Style
+from hatchery.stages.figures import drawable, figure_settings
+from hatchery.typed import build
+
+RATES = {0.001: 20.0, 0.003: 15.0, 0.01: 30.0}
+EXPERIMENT = """
+corpus: demo
+tokenizer: demo
+pretraining:
+  {steps: 4, batch_size: 2, sequence_length: 32, evaluation_interval_steps: 2, evaluation_sequences: 2}
+runs:
+  plain: {model: ltg_demo}
+  swept:
+    model: ltg_demo
+    model_changes: {hidden_dropout_prob: {sweep: [0.0, 0.1]}}
+    pretraining: {optimizer: {learning_rate: {sweep: [0.001, 0.003, 0.01]}}}
+    seeds: [1, 2]
+"""
+
+
+@pytest.fixture
+def settings(repository: Path, tmp_path: Path) -> FigureSettings:
+    shutil.copytree(repository / "config", tmp_path / "config")
+    (tmp_path / "config/experiments/rates.yaml").write_text(EXPERIMENT)
+    project = Project(tmp_path / "config")
+    assert "sweeps" in drawable(project, "rates")
+    return build(FigureSettings, figure_settings(project, "rates", "swept_values"))
+
+
+def tables_of(experiment: Any, settings: FigureSettings) -> dict[str, Path]:
+    for run in settings.runs:
+        values = settings.swept[run.model].values
+        perplexity = RATES[float(values["learning_rate"])] * (1 + float(values["hidden_dropout_prob"])) + run.seed
+        row = {"step": 1, "tokens": 10, "loss": 3.0, "development_loss": 3.0, "development_perplexity": perplexity}
+        experiment.add_model(run.model, run.seed, [row])
+    return experiment.tables()
+
+
+def test_the_rate_is_the_axis_the_other_key_a_line_and_seeds_are_a_band(
+    experiment: Any, settings: FigureSettings
+) -> None:
+    assert {run.model.split("_")[0] for run in settings.runs} == {"swept"}, "what no sweep made has no value"
+    figure = draw(settings, tables_of(experiment, settings))
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == "learning_rate" and axes.get_xscale() == "log"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.001", "0.003", "0.01"]
+    # Seeds 1 and 2 add that to a perplexity.
+    assert [list(line.get_ydata()) for line in axes.lines] == [
+        pytest.approx([factor * value + 1.5 for value in RATES.values()]) for factor in (1.0, 1.1)
+    ]
+    band = axes.collections[0].get_paths()[0].get_extents()
+    assert (band.y0, band.y1) == (pytest.approx(16.5 - 0.5**0.5), pytest.approx(31.5 + 0.5**0.5))
+    names = [text.get_text().replace("\n", " ") for text in figure.legends[0].get_texts()]
+    assert names == ["swept, hidden_dropout_prob 0", "swept, hidden_dropout_prob 0.1"]
+
+
+@pytest.mark.parametrize("width", [7.0, NARROW_INCHES])
+def test_nothing_overlaps_at_either_width(experiment: Any, settings: FigureSettings, width: float) -> None:
+    tables = tables_of(experiment, settings)
+    values = main_values(read_measurements(tables["measurements"], settings.runs))
+    panels = swept_panels(settings.runs, settings.swept, values, {})
+    assert_nothing_overlaps(draw_swept(FigureSettings("rates", settings.runs, Style(width_inches=width)), panels))
+
+
+def test_models_of_a_grid_stand_at_their_parameters_and_sets_and_variants_are_told_apart(repository: Path) -> None:
+    project = Project(repository / "config")
+    settings = build(FigureSettings, figure_settings(project, "real_scaling", "swept_values"))
+    sizes = {run.name: 1000.0 * place for place, run in enumerate(settings.runs, 1)}
+    (panel,) = swept_panels(settings.runs, settings.swept, {"loss": dict.fromkeys(sizes, 2.0)}, sizes)
+    assert panel.axis == "parameters"
+    assert list(panel.lines) == ["small", "small untrained", "large", "large untrained"]
+    assert [place for place, _, _ in panel.lines["small untrained"]] == [2000, 4000, 6000, 8000]
+
+
+def test_values_that_are_words_stand_side_by_side() -> None:
+    runs = [SeededRun.of(name, 1) for name in ("lamb", "adamw")]
+    swept = build(
+        FigureSettings,
+        {
+            "experiment": "e",
+            "runs": [],
+            "swept": {name: {"line": "base", "values": {"optimizer.name": name}} for name in ("lamb", "adamw")},
+        },
+    ).swept
+    (panel,) = swept_panels(runs, swept, {"accuracy": {"lamb-s1": 1.0, "adamw-s1": 2.0}}, {})
+    assert panel.ticks == ["lamb", "adamw"] and panel.lines["base"] == [(0.0, 1.0, 0.0), (1.0, 2.0, 0.0)]
+
+
+def test_an_experiment_without_sweeps_has_no_such_figure(repository: Path) -> None:
+    assert "sweeps" not in drawable(Project(repository / "config"), "demo")
