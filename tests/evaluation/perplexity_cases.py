@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hatchery.evaluation.perplexity.held_out import asked_objective, held_out_examples
+from hatchery.evaluation.perplexity.asked_objective import asked_objective
+from hatchery.evaluation.perplexity.held_out import held_out_examples
 from hatchery.evaluation.perplexity.settings import perplexity_settings
 from hatchery.evaluation.perplexity.stage import measure_perplexity
 from hatchery.evaluation.runtime import load_pretrained

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from hatchery.errors import ModelError
+from hatchery.modeling.count_distributions import entropy, smoothed_distribution
 from hatchery.modeling.heads.sequence_classifier import SequenceClassifier
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
@@ -21,7 +22,7 @@ from hatchery.modeling.output_bias import (
     set_output_bias_,
     vocabulary_head,
 )
-from hatchery.modeling.output_prior import entropy, log_prior, marginal_bias, smoothed_distribution
+from hatchery.modeling.output_prior import log_prior, marginal_bias
 from hatchery.modeling.output_report import language_model_measures, output_measures
 from hatchery.pretraining.parameter_groups import parameter_groups
 

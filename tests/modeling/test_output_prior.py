@@ -10,15 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.errors import ModelError
+from hatchery.modeling.count_distributions import entropy, label_smoothed_distribution, smoothed_distribution
 from hatchery.modeling.output_prior import (
     SPARE_ROW_BIAS,
-    entropy,
-    label_smoothed_distribution,
     log_prior,
     marginal_bias,
     prevalence_logit,
     sentence_pair_bias,
-    smoothed_distribution,
     target_mean,
 )
 

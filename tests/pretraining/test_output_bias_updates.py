@@ -5,11 +5,12 @@ import pytest
 import torch
 from torch import nn
 
+from hatchery.modeling.count_distributions import smoothed_distribution
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_bias import output_bias, set_output_bias_, vocabulary_head
-from hatchery.modeling.output_prior import log_prior, smoothed_distribution
+from hatchery.modeling.output_prior import log_prior
 from hatchery.pretraining.parameter_groups import build_optimizer, parameter_groups
 from hatchery.pretraining.settings import OptimizerSettings
 

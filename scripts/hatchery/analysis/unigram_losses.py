@@ -1,7 +1,7 @@
 """The loss of the unigram distribution: a blind guess on held-out text.
 
 It gives every token the share of its type among the targets of the training text, one added to each count
-(`output_prior.smoothed_distribution`): what a model learns long before any grammar ("A Natural Bias for Language
+(`count_distributions.smoothed_distribution`): what a model learns long before any grammar ("A Natural Bias for Language
 Generation Models", Section 1).
 """
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hatchery.modeling.output_prior import smoothed_distribution
+from hatchery.modeling.count_distributions import smoothed_distribution
 from hatchery.objectives.settings import AnyObjective
 from hatchery.objectives.target_counts import target_counts
 from hatchery.storage.manifests import Manifest, read_manifest

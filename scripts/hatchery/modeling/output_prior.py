@@ -13,36 +13,12 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from hatchery.errors import ModelError
-
-ADD_ONE = 1.0
-"""Default of the pseudo-count per type; the paper does not say how it avoids log 0."""
+from hatchery.modeling.count_distributions import ADD_ONE, checked_counts, smoothed_distribution
 
 SPARE_ROW_BIAS = -1e4
 """Bias of an output row that no id has: probability exactly 0, yet finite, so that label smoothing stays finite."""
 
 Link = Literal["softmax", "binary", "multi_label", "regression"]
-
-
-def smoothed_distribution(counts: ArrayLike, smoothing: float = ADD_ONE) -> np.ndarray:
-    """(c + smoothing) / (N + smoothing * V) of counts [V], as float64.
-
-    Types that never occur, such as ids that are never labels, get the share of `smoothing`. Raises ModelError for
-    counts that are negative or not finite, and when a type would get no probability (`smoothing` 0 and a count of 0).
-    """
-    values = _counts(counts) + _checked("smoothing", smoothing, 0 <= smoothing < np.inf, "0 or more")
-    return _shares(values)
-
-
-def label_smoothed_distribution(counts: ArrayLike, label_smoothing: float) -> np.ndarray:
-    """(1 - label_smoothing) * c / N + label_smoothing / V of counts [V], as float64.
-
-    The best prediction without context for a loss with this label smoothing. Raises ModelError as above.
-    """
-    values = _counts(counts)
-    share = _checked("label_smoothing", label_smoothing, 0 <= label_smoothing <= 1, "a number from 0 to 1")
-    if not values.sum():
-        raise ModelError("counts: nothing was counted, so there is no distribution")
-    return _shares((1 - share) * values / values.sum() + share / len(values))
 
 
 def log_prior(distribution: np.ndarray, n_rows: int | None = None, centred: bool = False) -> Tensor:
@@ -69,7 +45,7 @@ def prevalence_logit(positive: ArrayLike, total: int, smoothing: float = ADD_ONE
     `positive` [L] counts how often each label held among `total` targets. Raises ModelError for impossible counts and
     for a prevalence of 0 or 1, which `smoothing` 0 can leave.
     """
-    counts = np.atleast_1d(_counts(positive))
+    counts = np.atleast_1d(checked_counts(positive))
     if np.any(counts > total):
         raise ModelError(f"positive: got {counts.max():.0f} positive targets, expected at most {total}")
     positives, negatives = counts + smoothing, total - counts + smoothing
@@ -118,28 +94,3 @@ def marginal_bias(link: Link, targets: np.ndarray, n_outputs: int, smoothing: fl
     if len(bias) != n_outputs:
         raise ModelError(f"targets: are for {len(bias)} outputs, expected {n_outputs}")
     return bias
-
-
-def entropy(distribution: np.ndarray) -> float:
-    """H of a distribution [V] in nats; types without probability add nothing."""
-    positive = distribution[distribution > 0]
-    return float(-(positive * np.log(positive)).sum())
-
-
-def _counts(counts: ArrayLike) -> np.ndarray:
-    values = np.asarray(counts, dtype=np.float64)
-    if not values.size or not np.all(np.isfinite(values)) or values.min() < 0:
-        raise ModelError("counts: expected at least one type, and no count that is negative or not finite")
-    return values
-
-
-def _checked(key: str, value: float, condition: bool, expected: str) -> float:
-    if not condition:
-        raise ModelError(f"{key}: got {value!r}, expected {expected}")
-    return value
-
-
-def _shares(values: np.ndarray) -> np.ndarray:
-    if values.min() <= 0:
-        raise ModelError("counts: a type never occurs, so its logarithm is not finite; expected a smoothing above 0")
-    return values / values.sum()

@@ -12,10 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hatchery.errors import ModelError
+from hatchery.modeling.count_distributions import entropy
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.numerics import full_precision
 from hatchery.modeling.output_bias import vocabulary_head
-from hatchery.modeling.output_prior import entropy
 
 # More would differ between machines, and manifests must not.
 _SIGNIFICANT_DIGITS, _DECIMALS = 5, 4

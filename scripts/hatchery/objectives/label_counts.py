@@ -7,15 +7,17 @@ all change them.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.progress import Progress
 from hatchery.tokenization.special_tokens import UNLABELLED
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 DEFAULT_LIMIT = 100_000
 """Examples that are masked for counting: about 2 million labels at 128 tokens, so that a type with 100 of them is known
@@ -33,7 +35,7 @@ class LabelledExamples(Protocol):
         """Number of examples in an epoch."""
         ...
 
-    def batch(self, seed: int, epoch: int, indices: np.ndarray) -> dict[str, Tensor]:
+    def batch(self, seed: int, epoch: int, indices: np.ndarray) -> "dict[str, Tensor]":
         """`labels` int64 [B, T] among others, -100 where nothing is to be predicted."""
         ...
 

@@ -8,17 +8,18 @@ seed and step: the same on any number of processes.
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.objectives.segments import DocumentCollection
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LINES_OF_A_PAIR = 2
 WHOLE = 1_000_000
@@ -94,11 +95,14 @@ class TranslationPairs:
         first, second = document.ids[:cut], document.ids[cut:]
         return (second, first) if self._backward else (first, second)
 
-    def batch(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> dict[str, Tensor]:
+    def batch(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> "dict[str, Tensor]":
         """`input_ids` and `attention_mask` [B, S] of the sources, `target_ids` and `labels` [B, T] of the targets.
 
         Nothing is drawn, so seed and epoch change nothing.
         """
+        # Targets are also counted where no model is, and PyTorch takes seconds to load.
+        import torch
+
         pairs = [self.sides(int(index)) for index in indices]
         start, end = self._special.cls, self._special.sep
         rows: dict[str, list[np.ndarray]] = {"input_ids": [], "target_ids": [], "labels": []}
@@ -116,11 +120,11 @@ class TranslationPairs:
             "labels": batch["labels"],
         }
 
-    def counted(self, batch: Mapping[str, Tensor]) -> tuple[int, ...]:
+    def counted(self, batch: "Mapping[str, Tensor]") -> tuple[int, ...]:
         """Labels of a batch: what its loss is divided by."""
         return (int((batch["labels"] != UNLABELLED).sum()),)
 
-    def n_tokens(self, batch: Mapping[str, Tensor]) -> int:
+    def n_tokens(self, batch: "Mapping[str, Tensor]") -> int:
         """Tokens of both sides, padding not counted."""
         return int(batch["attention_mask"].sum()) + self.counted(batch)[0]
 
@@ -210,7 +214,9 @@ def _side_lengths(documents: DocumentCollection) -> np.ndarray:
     return lengths
 
 
-def _padded(rows: list[np.ndarray], filler: int) -> Tensor:
+def _padded(rows: list[np.ndarray], filler: int) -> "Tensor":
+    import torch
+
     padded = np.full((len(rows), max(map(len, rows))), filler, dtype=np.int64)
     for number, row in enumerate(rows):
         padded[number, : len(row)] = row

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hatchery.errors import ConfigError
+from hatchery.modeling.count_distributions import label_smoothed_distribution, smoothed_distribution
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.output_bias import (
     check_output_bias,
@@ -21,7 +22,7 @@ from hatchery.modeling.output_bias import (
     set_output_bias_,
     vocabulary_head,
 )
-from hatchery.modeling.output_prior import label_smoothed_distribution, log_prior, smoothed_distribution
+from hatchery.modeling.output_prior import log_prior
 from hatchery.modeling.output_report import language_model_measures, output_matrix
 from hatchery.objectives.label_counts import LabelledExamples, counted_examples, label_counts
 from hatchery.objectives.target_counts import maskable_tokens

@@ -17,10 +17,10 @@ import torch.distributed
 from torch import Tensor
 
 from hatchery.errors import ConfigError, TrainingError
+from hatchery.modeling.count_distributions import entropy, smoothed_distribution
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.flops import PassShape
 from hatchery.modeling.language_model import LanguageModelOutput
-from hatchery.modeling.output_prior import entropy, smoothed_distribution
 from hatchery.objectives.settings import TranslationSettings
 from hatchery.objectives.translation_pairs import TranslationPairs, pairs_of
 from hatchery.pretraining.batches import Examples

@@ -12,7 +12,7 @@ from perplexity_cases import OBJECTIVE, ModelMaker, Text, documents, examples_of
 from hatchery.analysis.measurements import perplexity_measurements
 from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.unigram_losses import UnigramLosses
-from hatchery.evaluation.perplexity.held_out import objective_of
+from hatchery.evaluation.perplexity.asked_objective import objective_of
 from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards

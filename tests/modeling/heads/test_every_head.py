@@ -6,13 +6,14 @@ import torch
 from torch import nn
 
 from hatchery.errors import ConfigError, ModelError
+from hatchery.modeling.count_distributions import entropy
 from hatchery.modeling.heads.pooling import POOLINGS
 from hatchery.modeling.heads.registry import HEADS, HeadContext, SequenceOptions, build_task_model
 from hatchery.modeling.heads.score_head import TRANSFORMS
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 from hatchery.modeling.numerics import Dropout
 from hatchery.modeling.output_bias import set_output_bias_
-from hatchery.modeling.output_prior import entropy, marginal_bias
+from hatchery.modeling.output_prior import marginal_bias
 
 ALL_ENCODERS = ("ltg", "elc", "roberta")
 

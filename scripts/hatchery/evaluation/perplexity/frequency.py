@@ -16,7 +16,7 @@ import numpy as np
 from torch import Tensor
 
 from hatchery.evaluation.perplexity.settings import LOG_FREQUENCY, LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
-from hatchery.modeling.output_prior import smoothed_distribution
+from hatchery.modeling.count_distributions import smoothed_distribution
 
 FREQUENCY_FILE = "frequency.csv"
 

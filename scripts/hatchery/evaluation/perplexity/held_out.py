@@ -7,21 +7,17 @@ of its targets.
 """
 
 from collections.abc import Iterator, Sized
-from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from hatchery.errors import EvaluationError, ManifestError
+from hatchery.errors import EvaluationError
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
 from hatchery.objectives.examples import build_examples
 from hatchery.objectives.padding import PaddedExamples
 from hatchery.objectives.settings import (
     AnyObjective,
-    CausalSettings,
-    MaskingSettings,
     TranslationSettings,
-    objective_settings,
 )
 from hatchery.objectives.translation_pairs import TranslationPairs, pairs_of
 from hatchery.pretraining.data_order import epoch_permutation
@@ -45,14 +41,6 @@ def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
         )
 
 
-def objective_of(model: Manifest) -> AnyObjective:
-    """The objective that a pretraining run was trained with. Raises ManifestError when its manifest has none."""
-    objective: Any = model.settings.get("objective")
-    if objective is None:
-        raise ManifestError(f"{model.path}: the settings have no objective, so masking 'own' is not known")
-    return objective_settings(objective, f"{model.path}: objective")
-
-
 def held_out_examples(
     shards: TokenShards, settings: PerplexitySettings, objective: AnyObjective
 ) -> PaddedExamples | TranslationPairs:
@@ -65,23 +53,6 @@ def held_out_examples(
     if len(examples) == 0:
         raise EvaluationError(f"{shards.manifest.path}: the split {shards.split!r} holds no text to measure on")
     return examples
-
-
-def asked_objective(settings: PerplexitySettings, model: Manifest, causal: bool = False) -> AnyObjective:
-    """What the model of a pretraining run, a `causal` one or not, is asked for."""
-    own = objective_of(model) if settings.masking == "own" or "objective" in model.settings else None
-    if own is not None and (settings.masking == "own" or isinstance(own, TranslationSettings)):
-        return own
-    if causal:
-        return CausalSettings()
-    return MaskingSettings(
-        kind="subword",
-        mask_probability=settings.mask_probability,
-        random_probability=settings.random_probability,
-        keep_probability=settings.keep_probability,
-        short_probability=0.0,
-        segments=settings.segments,
-    )
 
 
 def chosen_sequences(examples: Sized, settings: PerplexitySettings) -> np.ndarray:

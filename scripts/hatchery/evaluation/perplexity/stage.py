@@ -16,9 +16,9 @@ from torch import Tensor
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.perplexity.asked_objective import asked_objective
 from hatchery.evaluation.perplexity.frequency import FREQUENCY_FILE, FrequencyRow, FrequencyTally
 from hatchery.evaluation.perplexity.held_out import (
-    asked_objective,
     batches,
     check_tokenizer,
     chosen_sequences,
