@@ -14,15 +14,15 @@ from snakemake.utils import min_version
 min_version("9.27")
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from hatchery.surroundings import writing_refused
+from hatchery.os_errors import writing_refused
 
 if refused := writing_refused(Path()):
     raise SystemExit(f"error: {refused}")
 
-from hatchery.config.invocation import frozen_configuration
-from hatchery.planning.rules import plainly
-from hatchery.planning.workflow import open_workflow
-from hatchery.running.call import begin_jobs, is_real_run, prepare_call
+from hatchery.experiment.invocation import frozen_configuration
+from hatchery.workflow.rules import plainly
+from hatchery.workflow.open_workflow import open_workflow
+from hatchery.workflow.snakemake_call import begin_jobs, is_real_run, prepare_call
 
 prepare_call(workflow, lambda wildcards: LAYOUT.words(wildcards))
 # Jobs of a cluster start later, and read the configuration of the moment when they were planned.

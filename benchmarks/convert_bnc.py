@@ -27,8 +27,8 @@ from hatchery.corpora.bnc_xml import read
 from hatchery.corpora.documents import ReaderContext, Rejections
 from hatchery.corpora.settings import BncOptions
 from hatchery.corpora.typography import normalise_punctuation
+from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.settings.base import ReadingName
-from hatchery.storage.sources import RawSource, open_source, register_source
 
 LIMIT = 2.5
 TEXT_MEGABYTES = 1.0

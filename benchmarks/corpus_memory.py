@@ -17,10 +17,10 @@ from typing import Any
 
 from web_pages import make_vocabulary, write_pages
 
+from hatchery.artifacts.manifests import StageRun, stage_run
 from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.settings import ConvertSettings, RawTextOptions
-from hatchery.storage.manifests import StageRun, stage_run
-from hatchery.storage.sources import register_source
+from hatchery.raw.registration import register_source
 from hatchery.typed import build
 from hatchery.vocabulary.select import select_text
 from hatchery.vocabulary.settings import SelectionSettings

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from hatchery.storage.manifests import read_manifest, stage_run
-from hatchery.storage.parquet import ShardWriter
+from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.artifacts.parquet import ShardWriter
 from hatchery.tokenization.documents import read_batches, split_sentences
 from hatchery.tokenization.encoder import SENTENCES_PER_CALL, encode_corpus
 from hatchery.tokenization.tokenizer_file import load_tokenizer, use_threads

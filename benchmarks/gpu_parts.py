@@ -26,6 +26,7 @@ from torch import Tensor
 from benchmarks import finetune, pretrain_step, read_tokens, score_minimal_pairs, training_loop
 from benchmarks.gpu_bench import Bench, LeftOutError, Row, Rows, attempted, product
 from benchmarks.gpu_steps import steps
+from hatchery.artifacts.manifests import stage_run, volatile_facts
 from hatchery.evaluation.finetuning.encoding import encode_texts
 from hatchery.evaluation.finetuning.loop import train_model
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
@@ -33,9 +34,8 @@ from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import WEIGHTS_FILE
-from hatchery.pretraining.processes import process_group
-from hatchery.pretraining.topology import SINGLE_PROCESS
-from hatchery.storage.manifests import stage_run, volatile_facts
+from hatchery.training.processes import process_group
+from hatchery.training.topology import SINGLE_PROCESS
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 

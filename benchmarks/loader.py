@@ -16,12 +16,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 from hatchery.objectives.examples import build_examples
 from hatchery.objectives.settings import MaskingSettings
-from hatchery.pretraining.batches import TrainingBatches
-from hatchery.pretraining.data_order import Phase
-from hatchery.pretraining.loader import BatchLoader
-from hatchery.pretraining.topology import SINGLE_PROCESS
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.batches import TrainingBatches
+from hatchery.training.data_order import Phase
+from hatchery.training.loader import BatchLoader
+from hatchery.training.topology import SINGLE_PROCESS
 
 LIMIT = 0.02
 """Largest share of the time that a training may wait."""

@@ -21,16 +21,16 @@ from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import UNLABELLED, LanguageModel
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.objectives.settings import MaskingSettings
-from hatchery.pretraining.batches import StepBatch
-from hatchery.pretraining.engine import Engine
-from hatchery.pretraining.loop import accumulate_gradients
-from hatchery.pretraining.measures import StepMeasures
-from hatchery.pretraining.objectives import objective_of
-from hatchery.pretraining.parameter_groups import build_optimizer
-from hatchery.pretraining.precision import Precision
-from hatchery.pretraining.processes import prepare_device, process_group, select_device
-from hatchery.pretraining.settings import OptimizerSettings
-from hatchery.pretraining.topology import SINGLE_PROCESS
+from hatchery.training.batches import StepBatch
+from hatchery.training.engine import Engine
+from hatchery.training.loop import accumulate_gradients
+from hatchery.training.measures import StepMeasures
+from hatchery.training.objectives import objective_of
+from hatchery.training.parameter_groups import build_optimizer
+from hatchery.training.precision import Precision
+from hatchery.training.processes import prepare_device, process_group, select_device
+from hatchery.training.settings import OptimizerSettings
+from hatchery.training.topology import SINGLE_PROCESS
 
 LIMIT = 1.10
 OPTIMIZER = OptimizerSettings("lamb", 0.01, 0.1, 0.9, 0.98, 1e-6, 2.0)

@@ -28,14 +28,14 @@ WAYS = ("without", "ahead", "on opening")
 
 def measure(tokens: Path, way: str) -> None:
     """Start a pretraining; print the seconds in which the shards are opened."""
-    from hatchery.storage import manifests
+    from hatchery.artifacts import manifests
     from hatchery.tokenization.shards import TOKEN_SHARDS, TRAINING_SPLIT, check_ahead
 
     if way == "without":
         manifests.check_file = lambda path, expected: path
     elif way == "ahead":
         check_ahead(tokens, TOKEN_SHARDS, TRAINING_SPLIT)
-    import hatchery.pretraining.stage  # noqa: F401
+    import hatchery.training.stage  # noqa: F401
     from hatchery.modeling.families import model_config
     from hatchery.modeling.initialisation import initialise_
     from hatchery.modeling.language_model import LanguageModel

@@ -174,7 +174,7 @@ def blimp_pairs(n_pairs: int, archive: Path, tokenizer_path: Path) -> list[Pair]
     import tempfile
 
     from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
-    from hatchery.storage.sources import open_source, register_source
+    from hatchery.raw.registration import open_source, register_source
 
     with tempfile.TemporaryDirectory() as folder:
         register_source("blimp", archive, Path(folder) / "source.json")

@@ -23,10 +23,10 @@ import pyarrow.parquet as pq
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from web_pages import make_vocabulary, write_pages
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.corpora.sentences import pinned_splitter
 from hatchery.corpora.settings import RawTextOptions
-from hatchery.storage.manifests import stage_run
-from hatchery.storage.sources import register_source
+from hatchery.raw.registration import register_source
 from hatchery.vocabulary.comparison import COMPARISONS
 from hatchery.vocabulary.items import SCHEMA
 from hatchery.vocabulary.rules import Rule, plain_sentences, plain_spans

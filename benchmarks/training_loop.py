@@ -32,26 +32,26 @@ from hatchery.modeling.language_model import LanguageModel, labelled_positions
 from hatchery.modeling.ltg.configuration import LtgBertConfig
 from hatchery.objectives.examples import build_examples
 from hatchery.objectives.settings import MaskingSettings
-from hatchery.pretraining.batches import StepBatch, TrainingBatches
-from hatchery.pretraining.data_order import Phase
-from hatchery.pretraining.engine import Engine
-from hatchery.pretraining.loader import BatchLoader
-from hatchery.pretraining.loop import train
-from hatchery.pretraining.objectives import objective_of
-from hatchery.pretraining.parameter_groups import build_optimizer
-from hatchery.pretraining.precision import resolve_precision
-from hatchery.pretraining.processes import prepare_device, process_group, select_device
-from hatchery.pretraining.record import RunRecord
-from hatchery.pretraining.settings import (
+from hatchery.tokenization.shards import TRAINING_SPLIT
+from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.batches import StepBatch, TrainingBatches
+from hatchery.training.data_order import Phase
+from hatchery.training.engine import Engine
+from hatchery.training.loader import BatchLoader
+from hatchery.training.loop import train
+from hatchery.training.objectives import objective_of
+from hatchery.training.parameter_groups import build_optimizer
+from hatchery.training.precision import resolve_precision
+from hatchery.training.processes import prepare_device, process_group, select_device
+from hatchery.training.record import RunRecord
+from hatchery.training.settings import (
     OptimizerSettings,
     OutputBiasSettings,
     PretrainSettings,
     RuntimeSettings,
     ScheduleSettings,
 )
-from hatchery.pretraining.topology import Topology, read_topology
-from hatchery.tokenization.shards import TRAINING_SPLIT
-from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.topology import Topology, read_topology
 
 LIMIT = 0.92
 MASKING = MaskingSettings()

@@ -25,12 +25,12 @@ import yaml
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "scripts"))
 
-from hatchery.call import Call  # noqa: E402
-from hatchery.config.project import Project  # noqa: E402
-from hatchery.planning.workflow import Workflow  # noqa: E402
+from hatchery.artifacts.checksums import digest  # noqa: E402
+from hatchery.experiment.project import Project  # noqa: E402
+from hatchery.job_spec import Call  # noqa: E402
 from hatchery.stages.record import wanted  # noqa: E402
 from hatchery.stages.registry import stage_of  # noqa: E402
-from hatchery.storage.checksums import digest  # noqa: E402
+from hatchery.workflow.open_workflow import Workflow  # noqa: E402
 
 NAME = "many"
 LIMIT_SECONDS, LIMIT_GIB = 120.0, 2.0

@@ -16,10 +16,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.embedded.generate import generate
 from hatchery.embedded.settings import EmbeddedSettings
-from hatchery.storage.manifests import stage_run
-from hatchery.storage.sources import register_source
+from hatchery.raw.registration import register_source
 from hatchery.vocabulary.build import build_vocabulary
 from hatchery.vocabulary.settings import VocabularySettings
 

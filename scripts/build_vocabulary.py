@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.command import add_settings_argument, load_settings, run_command
-from hatchery.storage.manifests import stage_run
 from hatchery.typed import build, stage_body
 from hatchery.vocabulary.build import build_vocabulary
 from hatchery.vocabulary.settings import VocabularySettings

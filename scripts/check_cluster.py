@@ -6,14 +6,14 @@ For example: python scripts/check_cluster.py --experiment strict
 import argparse
 import sys
 
-from hatchery.cluster.check import check_cluster, sbatch_text
-from hatchery.cluster.external import ask
-from hatchery.cluster.findings import failed, findings_text
-from hatchery.cluster.planned_jobs import plan
 from hatchery.command import load_settings, run_command
-from hatchery.config.project import Project
-from hatchery.costs.estimate import cost_settings, estimate
-from hatchery.planning.layout import Layout
+from hatchery.experiment.project import Project
+from hatchery.workflow.cluster_check import check_cluster, sbatch_text
+from hatchery.workflow.cost_estimate import cost_settings, estimate
+from hatchery.workflow.external import ask
+from hatchery.workflow.findings import failed, findings_text
+from hatchery.workflow.layout import Layout
+from hatchery.workflow.planned_jobs import plan
 
 
 def main(arguments: argparse.Namespace) -> None:

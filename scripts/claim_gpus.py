@@ -9,9 +9,9 @@ import os
 import sys
 from pathlib import Path
 
+from hatchery.artifacts.gpu_claims import VISIBLE, claim, lock_folder, visible_gpus
 from hatchery.command import run_command
 from hatchery.errors import ConfigError
-from hatchery.storage.gpu_claims import VISIBLE, claim, lock_folder, visible_gpus
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 from hatchery.command import run_command
-from hatchery.config.reserved import RESERVED
 from hatchery.errors import ConfigError
+from hatchery.experiment.reserved import RESERVED
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.command import add_settings_argument, load_settings, run_command
 from hatchery.evaluation.probing.conll2012_records import Conll2012Settings, convert_conll2012
-from hatchery.storage.manifests import stage_run
 from hatchery.typed import build, stage_body
 
 

@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
 from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.settings import ConvertSettings
-from hatchery.storage.manifests import stage_run
 from hatchery.typed import build, stage_body
 
 

@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
+from hatchery.artifacts.atomic import write_text
 from hatchery.command import run_command
 from hatchery.environments.architecture import architecture_svg
 from hatchery.environments.workflow_diagram import workflow_svg
-from hatchery.storage.atomic import write_text
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from hatchery.analysis.figures.stage import draw_figure
 from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
+from hatchery.views.figures.stage import draw_figure
 
 
 def main(arguments: argparse.Namespace) -> None:

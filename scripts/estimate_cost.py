@@ -4,10 +4,10 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import load_settings, run_command
-from hatchery.config.project import Project
-from hatchery.costs.estimate import cost_settings, estimate, shards_on_disk
-from hatchery.costs.table import cost_markdown
-from hatchery.planning.layout import Layout
+from hatchery.experiment.project import Project
+from hatchery.workflow.cost_estimate import cost_settings, estimate, shards_on_disk
+from hatchery.workflow.cost_table import cost_markdown
+from hatchery.workflow.layout import Layout
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -8,12 +8,12 @@ import signal
 from pathlib import Path
 
 from hatchery.command import run_command
-from hatchery.config.project import Project
-from hatchery.config.raw_inputs import REGISTER, missing_sources
-from hatchery.planning.kept_results import KeptResults
-from hatchery.provenance.plan import dry_run
-from hatchery.provenance.planned_cost import planned_cost_text, planned_costs
-from hatchery.provenance.reasons import by_rule, reasons_text
+from hatchery.experiment.project import Project
+from hatchery.experiment.raw_inputs import REGISTER, missing_sources
+from hatchery.workflow.dry_run import dry_run
+from hatchery.workflow.planned_cost import planned_cost_text, planned_costs
+from hatchery.workflow.reasons import by_rule, reasons_text
+from hatchery.workflow.result_store import KeptResults
 
 
 def main(arguments: argparse.Namespace) -> None:

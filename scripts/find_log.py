@@ -10,9 +10,9 @@ Without a job, print what failed in the last run in this folder.
 import argparse
 import signal
 
-from hatchery.cluster.external import ask
-from hatchery.cluster.log_text import find_logs, what_failed
 from hatchery.command import run_command
+from hatchery.workflow.external import ask
+from hatchery.workflow.log_text import find_logs, what_failed
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.command import add_settings_argument, load_settings, run_command
 from hatchery.embedded.generate import generate
 from hatchery.embedded.settings import EmbeddedSettings
-from hatchery.storage.manifests import stage_run
 from hatchery.typed import build, stage_body
 
 

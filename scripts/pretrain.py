@@ -5,15 +5,15 @@ import sys
 from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, run_command
-from hatchery.runs.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted, leave_on_signals
 from hatchery.tokenization.shards import TOKEN_SHARDS, TRAINING_SPLIT, check_ahead
+from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted, leave_on_signals
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Hand the arguments to the library."""
     # While PyTorch is imported, a second processor has nothing to do.
     check_ahead(arguments.tokens, TOKEN_SHARDS, TRAINING_SPLIT)
-    from hatchery.pretraining.stage import pretrain
+    from hatchery.training.stage import pretrain
 
     try:
         pretrain(

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, run_command
-from hatchery.sources.obtain import FETCHED, register_settings
+from hatchery.raw.obtain import FETCHED, register_settings
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from hatchery.cluster.node_report import report_node
 from hatchery.command import run_command
+from hatchery.workflow.node_report import report_node
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.command import add_settings_argument, load_settings, run_command
 from hatchery.corpora.sampling import sample_corpus
 from hatchery.corpora.settings import SampleSettings
-from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.typed import build, stage_body
 
 

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.command import add_settings_argument, load_settings, run_command
-from hatchery.storage.manifests import stage_run
 from hatchery.typed import build, stage_body
 from hatchery.vocabulary.select import select_text
 from hatchery.vocabulary.settings import SelectionSettings

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
-from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.selection.settings import SweepSettings
 from hatchery.tokenization.selection.stage import select_tokenizer
 from hatchery.tokenization.tokenizer_file import use_threads

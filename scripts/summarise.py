@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from hatchery.analysis.write_summary import write_summary
 from hatchery.command import add_settings_argument, load_settings, run_command
+from hatchery.views.write_summary import write_summary
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, run_command
-from hatchery.costs.table import write_cost
+from hatchery.workflow.cost_table import write_cost
 
 
 def main(arguments: argparse.Namespace) -> None:

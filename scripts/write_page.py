@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from hatchery.analysis.page import PageInputs, write_page
 from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
+from hatchery.views.page import PageInputs, write_page
 
 
 def main(arguments: argparse.Namespace) -> None:

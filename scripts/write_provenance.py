@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import add_settings_argument, load_settings, run_command
-from hatchery.provenance.page import write_provenance
+from hatchery.views.provenance_page import write_provenance
 
 
 def main(arguments: argparse.Namespace) -> None:

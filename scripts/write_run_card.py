@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from hatchery.analysis.run_cards.stage import write_run_card
 from hatchery.command import add_settings_argument, load_settings, run_command
+from hatchery.views.run_cards.stage import write_run_card
 
 
 def main(arguments: argparse.Namespace) -> None:

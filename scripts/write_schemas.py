@@ -3,9 +3,9 @@
 python scripts/write_schemas.py
 """
 
-from hatchery.config.schema_files import SCHEMAS, schema_texts
-from hatchery.config.settings_page import PAGE, settings_page
-from hatchery.storage.atomic import write_text
+from hatchery.artifacts.atomic import write_text
+from hatchery.experiment.schema_files import SCHEMAS, schema_texts
+from hatchery.experiment.settings_page import PAGE, settings_page
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from hatchery.analysis.paper_tables.stage import Inputs, write_tables
 from hatchery.command import add_settings_argument, load_settings, named_paths, run_command
+from hatchery.views.paper_tables.stage import Inputs, write_tables
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.call import Call, read_call
+from hatchery.artifacts.checksums import canonical_json, sha256_file
 from hatchery.command import expanded, load_settings, named_paths
 from hatchery.errors import ConfigError
-from hatchery.storage.checksums import canonical_json, sha256_file
+from hatchery.job_spec import Call, read_call
 
 SETTINGS = canonical_json({"epochs": 1, "name": "a \u2028 b\n\x85 ä"})
 

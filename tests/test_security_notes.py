@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from yaml.constructor import SafeConstructor
 
+from hatchery.artifacts.yaml_files import _Explainer, _Loader, read_yaml
 from hatchery.errors import ConfigError
-from hatchery.storage.yaml_files import _Explainer, _Loader, read_yaml
 
 
 def test_every_file_that_the_security_notes_name_exists(repository: Path) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.artifacts.atomic import atomic_path
 from hatchery.command import run_command
 from hatchery.errors import ModelError
-from hatchery.planning.rules import plainly
-from hatchery.storage.atomic import atomic_path
-from hatchery.surroundings import refusal, writing_refused
+from hatchery.os_errors import refusal, writing_refused
+from hatchery.workflow.rules import plainly
 
 
 class ForeignError(Exception):
@@ -142,7 +142,9 @@ def test_other_errors_pass_the_writing_of_an_output_untouched(tmp_path: Path) ->
 
 
 def test_a_real_write_that_fails_names_the_output_and_not_its_temporary_name(repository: Path, tmp_path: Path) -> None:
-    code = "from hatchery.command import run_command; import argparse; from hatchery.storage.atomic import write_text\n"
+    code = (
+        "from hatchery.command import run_command; import argparse; from hatchery.artifacts.atomic import write_text\n"
+    )
     code += f"run_command(lambda _: write_text({str(tmp_path / 'x.txt')!r}, 'x' * 5000), argparse.ArgumentParser())"
     outcome = subprocess.run(
         [sys.executable, "-c", code],

@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hatchery.call import read_call
+from hatchery.artifacts.atomic import json_value
 from hatchery.errors import ConfigError, HatcheryError
-from hatchery.harmless_text import visible
-from hatchery.storage.atomic import json_value
-from hatchery.surroundings import refusal
+from hatchery.job_spec import read_call
+from hatchery.os_errors import refusal
+from hatchery.sanitize import visible
 
 
 def add_settings_argument(parser: argparse.ArgumentParser) -> None:

@@ -17,8 +17,8 @@ from hatchery.analysis.read_tables import measurements_of
 from hatchery.analysis.settings import SummarySettings, baseline_runs, runs_by_name
 from hatchery.analysis.summary import shown_pairs
 from hatchery.analysis.tidy_tables import MEASUREMENTS, TABLES, read_frame
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import stage_run
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import stage_run
 from hatchery.typed import build, stage_body
 
 

@@ -9,11 +9,11 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from hatchery.analysis import summary_rows
-from hatchery.analysis.page import PageInputs, write_page
-from hatchery.analysis.paper_tables.views import PaperTableView, views_json
-from hatchery.analysis.run_cards.stage import write_run_card
-from hatchery.analysis.summary_notes import SectionNote, SummaryNotes, notes_json
 from hatchery.analysis.tidy_tables import RUNS, write_rows
+from hatchery.artifacts.atomic import write_json, write_text
+from hatchery.artifacts.checksums import sha256_file
+from hatchery.artifacts.manifests import stage_run
+from hatchery.artifacts.verified import write_checksums
 from hatchery.evaluation.filled_sentences.results import (
     GAP,
     SENTENCES_FILE,
@@ -21,14 +21,14 @@ from hatchery.evaluation.filled_sentences.results import (
     Example,
     Examples,
 )
-from hatchery.provenance.page import write_provenance
 from hatchery.rendering.drawing import is_narrow, save_figure
 from hatchery.rendering.style import Style
 from hatchery.rendering.table import Cell, Column, Group, Table
-from hatchery.storage.atomic import write_json, write_text
-from hatchery.storage.checksums import sha256_file
-from hatchery.storage.manifests import stage_run
-from hatchery.storage.verified import write_checksums
+from hatchery.views.page import PageInputs, write_page
+from hatchery.views.paper_tables.views import PaperTableView, views_json
+from hatchery.views.provenance_page import write_provenance
+from hatchery.views.run_cards.stage import write_run_card
+from hatchery.views.summary_notes import SectionNote, SummaryNotes, notes_json
 
 COLUMNS = ",".join(summary_rows.COLUMNS)
 SVG = '<?xml version="1.0"?><svg xmlns="x"><defs><path id="a"/></defs><use href="#a" clip-path="url(#a)"/></svg>'

@@ -8,13 +8,13 @@ import pytest
 from figure_readback import assert_nothing_overlaps, legend
 from matplotlib.axes import Axes
 
-from hatchery.analysis.figures.away_from_unigram import draw
 from hatchery.analysis.settings import FigureSettings, SeededRun
 from hatchery.analysis.tidy_tables import MEASUREMENTS, write_rows
-from hatchery.config.project import Project
+from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.stages.registry import stage_settings
 from hatchery.typed import build
+from hatchery.views.figures.away_from_unigram import draw
 
 STARTS = {
     "zero": {"penalty": 0.0, "steps": 0},

@@ -7,7 +7,7 @@ import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment, StrictUndefined
 
-from hatchery.analysis.figures.registry import declared_figures
+from hatchery.views.figures.registry import declared_figures
 
 CAPTIONS = ("pretraining", "summary", "workflow", "run_card", "provenance", "paper_tables")
 

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 
 from hatchery.analysis.cards import lengths
 from hatchery.analysis.cards.vocabulary import Vocabulary, VocabularyFacts, facts_of, facts_of_all
-from hatchery.analysis.figures.corpus_growth import draw_vocabulary_growth, plot_vocabulary_growth
-from hatchery.analysis.figures.corpus_lengths import KINDS, Lengths, draw_lengths, plot_lengths
 from hatchery.rendering.drawing import figure_style
 from hatchery.rendering.style import Style
+from hatchery.views.figures.corpus_growth import draw_vocabulary_growth, plot_vocabulary_growth
+from hatchery.views.figures.corpus_lengths import KINDS, Lengths, draw_lengths, plot_lengths
 
 STYLE = Style()
 NAMES = {

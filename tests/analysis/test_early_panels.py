@@ -2,7 +2,7 @@
 
 import pytest
 
-from hatchery.analysis.figures.early_panels import points_by_model
+from hatchery.views.figures.early_panels import points_by_model
 
 
 def test_a_point_is_the_mean_of_the_seeds_with_its_standard_error() -> None:

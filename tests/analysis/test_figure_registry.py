@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from hatchery.analysis.analyses.names import analysis_names
-from hatchery.analysis.figures.registry import (
+from hatchery.errors import ConfigError
+from hatchery.experiment.project import Project
+from hatchery.rendering.figures import declaration_in
+from hatchery.stages.figures import drawable
+from hatchery.views.figures.registry import (
     NEEDS,
     declared_figures,
     figures_drawn_from,
     require_figure,
 )
-from hatchery.config.project import Project
-from hatchery.errors import ConfigError
-from hatchery.rendering.figures import declaration_in
-from hatchery.stages.figures import drawable
 
 
 @pytest.mark.parametrize("name", declared_figures())
 def test_what_is_read_of_a_figure_is_what_its_file_says(name: str) -> None:
-    module = import_module(f"hatchery.analysis.figures.{name}")
+    module = import_module(f"hatchery.views.figures.{name}")
     declared = declared_figures()[name]
     assert declared == module.FIGURE
     assert set(declared.needs) <= {*NEEDS, *analysis_names()} and callable(module.draw)
@@ -30,7 +30,7 @@ def test_what_is_read_of_a_figure_is_what_its_file_says(name: str) -> None:
 
 def test_planning_does_not_load_what_draws(repository: Path) -> None:
     code = (
-        "import sys; import hatchery.planning.workflow; from hatchery.config import targets; "
+        "import sys; import hatchery.workflow.open_workflow; from hatchery.experiment import targets; "
         "assert targets.declared_figures(); print({'matplotlib', 'numpy'} & set(sys.modules))"
     )
     said = subprocess.run([sys.executable, "-c", code], cwd=repository / "scripts", capture_output=True, text=True)

@@ -9,28 +9,28 @@ from figure_readback import assert_nothing_overlaps
 from matplotlib.patches import Rectangle
 
 from hatchery.analysis import read_tables
-from hatchery.analysis.figures.layer_weights import draw_layer_weights, panels_of
-from hatchery.analysis.figures.learning_curves import (
+from hatchery.analysis.pretraining_outputs import CurvePoint, read_layer_weights
+from hatchery.analysis.settings import FigureSettings, SeededRun
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.rendering import drawing
+from hatchery.rendering.style import Style, model_styles
+from hatchery.typed import build, stage_body
+from hatchery.views.figures.layer_weights import draw_layer_weights, panels_of
+from hatchery.views.figures.learning_curves import (
     curve_of,
     draw_learning_curves,
     interval_means,
     tokens_per_step,
 )
-from hatchery.analysis.figures.phenomena import (
+from hatchery.views.figures.phenomena import (
     AVERAGE_GAP,
     SuiteBars,
     draw_phenomena,
     suite_bars,
 )
-from hatchery.analysis.figures.stage import draw_figure
-from hatchery.analysis.pretraining_outputs import CurvePoint, read_layer_weights
-from hatchery.analysis.settings import FigureSettings, SeededRun
-from hatchery.errors import ConfigError, EvaluationError
-from hatchery.rendering import drawing
-from hatchery.rendering.style import Style, model_styles
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import read_manifest, stage_run
-from hatchery.typed import build, stage_body
+from hatchery.views.figures.stage import draw_figure
 
 
 def typed(experiment: Any, **style: Any) -> FigureSettings:

@@ -7,11 +7,6 @@ import numpy as np
 import pytest
 from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
 
-from hatchery.analysis.figures.bias_runs import read_bias_runs
-from hatchery.analysis.figures.bias_violins import draw_bias_violins, kernel_density, violins
-from hatchery.analysis.figures.feature_dots import draw_feature_dots
-from hatchery.analysis.figures.published_marks import comparable_values
-from hatchery.analysis.figures.run_dots import BIAS_LANE, swarm_offsets
 from hatchery.analysis.msgs_features import bias_features
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
@@ -19,6 +14,11 @@ from hatchery.errors import EvaluationError
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.rendering.style import MARKERS
 from hatchery.typed import build, stage_body
+from hatchery.views.figures.bias_runs import read_bias_runs
+from hatchery.views.figures.bias_violins import draw_bias_violins, kernel_density, violins
+from hatchery.views.figures.feature_dots import draw_feature_dots
+from hatchery.views.figures.published_marks import comparable_values
+from hatchery.views.figures.run_dots import BIAS_LANE, swarm_offsets
 
 MVLC, MVRTP, CRLC, CRRTP, SCLC, SCRTP = MSGS_AMBIGUOUS_TASKS
 ROWS = {"ltg": "ltg_bert_base", "elc": "elc_bert_base"}

@@ -10,14 +10,14 @@ import matplotlib as mpl
 import pytest
 
 from hatchery.analysis.collect_measurements import collect_measurements
-from hatchery.analysis.figures.registry import declared_figures, tables_of
-from hatchery.analysis.figures.stage import draw_figure, remarks
 from hatchery.analysis.join_experiments import join_experiments
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.tidy_tables import TABLES
-from hatchery.config.project import Project
+from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
+from hatchery.views.figures.registry import declared_figures, tables_of
+from hatchery.views.figures.stage import draw_figure, remarks
 
 FIGURES = [name for name, declared in declared_figures().items() if tables_of(declared)]
 EVALUATIONS = ("minimal_pairs", "finetuning", "probing", "layer_weights", "other_tasks", "nothing")

@@ -8,9 +8,6 @@ import pytest
 from figure_readback import assert_nothing_overlaps, dots, legend, published, row_names
 from matplotlib.axes import Axes
 
-from hatchery.analysis.figures.phenomena import draw_phenomena, suite_bars
-from hatchery.analysis.figures.published_marks import comparable_values
-from hatchery.analysis.figures.task_scores import draw_task_scores, suite_scores
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import FigureSettings
@@ -18,6 +15,9 @@ from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, PARADIGMS_OF_PHE
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.rendering.style import MARKERS
 from hatchery.typed import build, stage_body
+from hatchery.views.figures.phenomena import draw_phenomena, suite_bars
+from hatchery.views.figures.published_marks import comparable_values
+from hatchery.views.figures.task_scores import draw_task_scores, suite_scores
 
 ROWS = {"ltg": "ltg_bert_base", "elc": "elc_bert_base"}
 SEEDS = (12, 13, 14)

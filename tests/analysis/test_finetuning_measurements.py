@@ -10,9 +10,9 @@ from hatchery.analysis.finetuning_measurements import (
     with_distinct_tasks,
 )
 from hatchery.analysis.settings import SeededRun
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.errors import EvaluationError, ManifestError
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 
 RUN = SeededRun("m-s1", "m", 1)
 HEADER = "rows,seed,learning_rate,metric,value,best_step,development_value,failed\n"

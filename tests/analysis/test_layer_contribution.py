@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from matplotlib.patches import Rectangle
 
-from hatchery.analysis.figures.layer_contributions import draw_layer_contributions
 from hatchery.analysis.layer_contribution import (
     LayerContribution,
     layer_contributions,
@@ -14,10 +13,11 @@ from hatchery.analysis.layer_contribution import (
     probe_weights,
 )
 from hatchery.analysis.settings import FigureSettings, SeededRun
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import EvaluationError
 from hatchery.rendering.style import Style
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.views.figures.layer_contributions import draw_layer_contributions
 
 HEADER = "seed,learning_rate,span,layer,weight\n"
 

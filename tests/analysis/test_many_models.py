@@ -5,13 +5,13 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from hatchery.analysis.figures.stage import remarks
 from hatchery.analysis.settings import FigureSettings, SeededRun, SummarySettings
 from hatchery.analysis.summary import Summary, summarise
-from hatchery.analysis.summary_markdown import markdown_summary
-from hatchery.analysis.summary_text import MODELS_OF_MANY, MODELS_SHOWN, text_summary
 from hatchery.rendering.drawing import save_drawings
 from hatchery.rendering.style import Style
+from hatchery.views.figures.stage import remarks
+from hatchery.views.summary_markdown import markdown_summary
+from hatchery.views.summary_text import MODELS_OF_MANY, MODELS_SHOWN, text_summary
 
 TASKS = ("first", "second")
 

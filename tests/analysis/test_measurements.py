@@ -9,9 +9,9 @@ import pytest
 from hatchery.analysis.collect_measurements import collect_measurements
 from hatchery.analysis.measurements import ACCURACY, Measurement, minimal_pair_measurements
 from hatchery.analysis.settings import SeededRun
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import read_manifest, stage_run
 
 HEADER = "level,name,pairs,correct,ties,accuracy,accuracy_ties_correct\n"
 RUN = SeededRun("m-s1", "m", 1)

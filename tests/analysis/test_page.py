@@ -11,19 +11,19 @@ import pytest
 from page_links import link_problems, read_page
 from page_site import NOTES, Site, two_runs
 
-from hatchery.analysis.figures.registry import declared_figures
-from hatchery.analysis.page import PageInputs, write_page
-from hatchery.analysis.pages.examples import examples_section
-from hatchery.analysis.pages.figures import MARKS, figure_of
 from hatchery.analysis.settings import SeededRun
-from hatchery.analysis.summary_notes import SummaryNotes
 from hatchery.analysis.summary_rows import row_anchor
+from hatchery.artifacts.atomic import write_json, write_text
+from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import ConfigError, EvaluationError, ManifestError
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
 from hatchery.rendering.style import Style, model_styles
-from hatchery.storage.atomic import write_json, write_text
-from hatchery.storage.manifests import read_manifest, stage_run
-from hatchery.storage.verified import write_checksums
+from hatchery.views.figures.registry import declared_figures
+from hatchery.views.page import PageInputs, write_page
+from hatchery.views.pages.examples import examples_section
+from hatchery.views.pages.figures import MARKS, figure_of
+from hatchery.views.summary_notes import SummaryNotes
 
 ROWS = (
     "elc,blimp,agreement,accuracy_percent,61.0000,,1,0,,0,,,,,",

@@ -7,13 +7,13 @@ import pytest
 from page_links import read_page
 from page_site import CARD, Site
 
-from hatchery.analysis.pages.runs import runs
 from hatchery.analysis.read_tables import read_runs
-from hatchery.analysis.run_cards.facts import read_run
-from hatchery.analysis.run_cards.stage import write_run_card
+from hatchery.artifacts.atomic import write_text
 from hatchery.errors import EvaluationError, ManifestError
-from hatchery.storage.atomic import write_text
 from hatchery.units import duration, mebibytes, number, power
+from hatchery.views.pages.runs import runs
+from hatchery.views.run_cards.facts import read_run
+from hatchery.views.run_cards.stage import write_run_card
 
 METRICS = [
     {"step": step, "tokens": 128 * step, "loss": 9.0 - step, "learning_rate": 0.001 * step, "gradient_norm": 2.0}

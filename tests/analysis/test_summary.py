@@ -8,10 +8,10 @@ import pytest
 from hatchery.analysis.published import PublishedValue
 from hatchery.analysis.settings import SummarySettings
 from hatchery.analysis.summary import Key, Summary, summarise
-from hatchery.analysis.summary_notes import general_notes
 from hatchery.analysis.summary_rows import COLUMNS
-from hatchery.analysis.summary_text import text_summary
 from hatchery.typed import build, stage_body
+from hatchery.views.summary_notes import general_notes
+from hatchery.views.summary_text import text_summary
 
 
 def summary_of(experiment: Any, published: dict[Key, PublishedValue] | None = None) -> Summary:
@@ -73,7 +73,7 @@ def test_rows_are_sorted_and_unique_and_models_keep_the_configured_order(two_mod
 
 
 def test_a_row_names_the_manifests_it_was_computed_from(two_models: Any) -> None:
-    from hatchery.storage.checksums import sha256_file
+    from hatchery.artifacts.checksums import sha256_file
 
     row = summary_of(two_models).row("plain", "finetuning", "cola", "mcc_percent")
     paths = [two_models.finetuning["plain-s1:cola"], two_models.finetuning["plain-s2:cola"]]

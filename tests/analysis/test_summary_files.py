@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hatchery.analysis.summary_tables import write_csv
-from hatchery.analysis.write_summary import write_summary
 from hatchery.errors import ConfigError, ManifestError
+from hatchery.views.write_summary import write_summary
 
 PUBLISHED = (
     "paper,table,track,row,suite,task,metric,value,spread,spread_kind,runs,comparable,note\n"

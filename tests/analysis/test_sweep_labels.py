@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.page import _listed
 from hatchery.analysis.settings import SeededRun, models_with_counts
 from hatchery.analysis.summary_rows import SummaryRow
-from hatchery.analysis.summary_text import WIDTH
-from hatchery.analysis.write_summary import write_summary
+from hatchery.views.page import _listed
+from hatchery.views.summary_text import WIDTH
+from hatchery.views.write_summary import write_summary
 
 LABEL = "elc, learning_rate 0.005, optimizer.name lamb"
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from figure_readback import assert_nothing_overlaps
 
-from hatchery.analysis.figures.swept_values import draw, draw_swept, main_values, swept_panels
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import FigureSettings, SeededRun
-from hatchery.config.project import Project
+from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import NARROW_INCHES
 from hatchery.rendering.style import Style
 from hatchery.stages.figures import drawable, figure_settings
 from hatchery.typed import build
+from hatchery.views.figures.swept_values import draw, draw_swept, main_values, swept_panels
 
 RATES = {0.001: 20.0, 0.003: 15.0, 0.01: 30.0}
 EXPERIMENT = """

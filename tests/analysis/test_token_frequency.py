@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.analysis.figures.token_frequency import points
 from hatchery.analysis.measurements import perplexity_measurements
 from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.summary import SUMMARISED_LEVELS
-from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.views.figures.token_frequency import points
 
 PERPLEXITY = "split,labelled_tokens,loss_nats,perplexity,accuracy,pseudo_perplexity\ndev,50,1.0,2.718,0.5,\n"
 FREQUENCY = """split,lowest,tokens,metric,value,standard_error

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.embedded.generate import generate
 from hatchery.embedded.settings import EmbeddedSettings
-from hatchery.storage.manifests import stage_run
-from hatchery.storage.sources import RawSource, open_source, register_source
+from hatchery.raw.registration import RawSource, open_source, register_source
 
 
 @pytest.fixture(scope="session")

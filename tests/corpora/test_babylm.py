@@ -15,7 +15,7 @@ from hatchery.corpora.sentences import split_sentences
 from hatchery.corpora.settings import BabylmCorpus, BabylmOptions
 from hatchery.corpora.text_files import Lines
 from hatchery.embedded import babylm as layouts
-from hatchery.storage.sources import open_source, register_source
+from hatchery.raw.registration import open_source, register_source
 
 CORPORA = sorted(NORMALISERS)
 # Lines of the published output that the corrected reading changes: without them (-), and what we write instead (+).

@@ -15,7 +15,7 @@ from hatchery.corpora.babylm.reader import NORMALISERS, files, read
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.settings import BabylmCorpus, BabylmOptions
 from hatchery.errors import ConfigError, SourceError
-from hatchery.storage.sources import RawSource, open_source, register_source
+from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.typed import build
 
 RELEASE = {

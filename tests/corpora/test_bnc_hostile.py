@@ -11,8 +11,8 @@ from hatchery.corpora.bnc_xml import files, read
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.settings import BncOptions
 from hatchery.errors import SourceError
+from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.settings.base import ReadingName
-from hatchery.storage.sources import RawSource, open_source, register_source
 
 HEADER = "<teiHeader><fileDesc><sourceDesc><bibl><title>T</title></bibl></sourceDesc></fileDesc></teiHeader>"
 Make = Callable[..., RawSource]

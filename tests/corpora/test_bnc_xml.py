@@ -12,8 +12,8 @@ from hatchery.corpora.bnc_xml import convert_text, files, read
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.settings import BncOptions
 from hatchery.errors import SourceError
+from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.settings.base import ReadingName
-from hatchery.storage.sources import RawSource, open_source, register_source
 
 HEADER = "<teiHeader><fileDesc><sourceDesc><bibl><title>A title . </title></bibl></sourceDesc></fileDesc></teiHeader>"
 SPOKEN = f'<bncDoc xml:id="%s">{HEADER}<stext><u who="P1"><s><w>Hello</w></s></u></stext></bncDoc>'

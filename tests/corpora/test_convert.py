@@ -13,15 +13,15 @@ from typing import Any
 import forked
 import pytest
 
+from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.artifacts.parquet import read_tables
 from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.document_parts import file_groups
 from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.corpora.registry import READERS, Reader, reader_and_options
 from hatchery.corpora.settings import ConvertSettings, SplitSettings
 from hatchery.errors import ConfigError, CorpusError, SourceError
-from hatchery.storage.manifests import read_manifest, stage_run
-from hatchery.storage.parquet import read_tables
-from hatchery.storage.sources import RawSource, register_source
+from hatchery.raw.registration import RawSource, register_source
 from hatchery.typed import build
 
 BNC_AND_TEXT: dict[str, Any] = {

@@ -20,7 +20,7 @@ from hatchery.corpora.cutting import Piece
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.registry import READERS
 from hatchery.errors import CorpusError, SourceError
-from hatchery.storage.sources import RawSource, open_source, register_source
+from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.typed import build
 
 PIECE = 300

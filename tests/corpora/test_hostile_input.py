@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hatchery.storage.checksums import digest, sha256_file
-from hatchery.storage.sources import register_source
+from hatchery.artifacts.checksums import digest, sha256_file
+from hatchery.raw.registration import register_source
 
 HEADER = "<teiHeader><fileDesc><sourceDesc><bibl><title>T</title></bibl></sourceDesc></fileDesc></teiHeader>"
 SENTENCE = "<p><s><w>Hello </w><w>there</w><c>.</c></s></p>"

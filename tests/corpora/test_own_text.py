@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
+from hatchery.artifacts.parquet import read_tables
 from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.documents import ReaderContext, Rejections
 from hatchery.corpora.plain_text import read
 from hatchery.corpora.settings import ConvertSettings, PlainTextOptions
 from hatchery.errors import CorpusError, SourceError
-from hatchery.storage.manifests import Manifest, read_manifest, stage_run
-from hatchery.storage.parquet import read_tables
-from hatchery.storage.sources import RawSource, register_source
+from hatchery.raw.registration import RawSource, register_source
 from hatchery.typed import build
 
 Sources = Callable[..., RawSource]

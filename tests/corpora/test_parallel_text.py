@@ -14,7 +14,7 @@ from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.parallel_text import EMPTY_SIDE, beside, files, read
 from hatchery.corpora.settings import ParallelTextOptions
 from hatchery.errors import ConfigError, HatcheryError, SourceError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 from hatchery.typed import build
 
 Sources = Callable[..., RawSource]

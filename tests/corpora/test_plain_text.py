@@ -16,7 +16,7 @@ from hatchery.corpora.plain_text import files, read
 from hatchery.corpora.settings import PlainTextOptions
 from hatchery.corpora.tagged_text import tagged_sentence
 from hatchery.errors import ConfigError, HatcheryError, SourceError
-from hatchery.storage.sources import RawSource, open_source, register_source
+from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.typed import build
 
 Sources = Callable[..., RawSource]

@@ -19,7 +19,7 @@ from hatchery.corpora import rows
 from hatchery.corpora.raw_texts import FORMATS, RawText, raw_text_files, raw_texts
 from hatchery.corpora.settings import RawTextOptions
 from hatchery.errors import ConfigError, HatcheryError, SourceError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 from hatchery.typed import build
 
 Sources = Callable[..., RawSource]

@@ -18,7 +18,7 @@ from hatchery.corpora.raw_text_reader import files, read
 from hatchery.corpora.raw_texts import BY_SUFFIX, raw_text_files, raw_texts
 from hatchery.corpora.settings import ProseOptions, RawTextOptions, RawTextReaderOptions
 from hatchery.errors import ConfigError, SourceError
-from hatchery.storage.sources import RawSource, open_source, register_source
+from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.typed import build
 
 Sources = Callable[..., RawSource]

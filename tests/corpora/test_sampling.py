@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
+from hatchery.artifacts.parquet import read_rows
 from hatchery.corpora.corpus_writer import CorpusWriter, document_row
 from hatchery.corpora.sampling import NOT_DRAWN, Drawing, sample_corpus
 from hatchery.corpora.settings import SampleSettings
 from hatchery.errors import ConfigError, CorpusError, ManifestError
-from hatchery.storage.manifests import Manifest, read_manifest, stage_run
-from hatchery.storage.parquet import read_rows
 from hatchery.typed import build
 
 Rows = list[dict[str, Any]]

@@ -25,7 +25,7 @@ from hatchery.corpora.sentences import (
     split_sentences,
 )
 from hatchery.errors import SourceError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 PIECES = [
     *("The", "dog", "ran.", "Mr.", "J.", "I", "Finch", '"Well!"', "why?", "...", ". . .", "3.14", "No.", "5", "(Yes.)"),

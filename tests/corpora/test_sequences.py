@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
+from hatchery.artifacts.parquet import ShardWriter, read_rows
 from hatchery.corpora.sequence_settings import SequenceSettings
 from hatchery.corpora.sequences import group_sequences
 from hatchery.errors import ConfigError, CorpusError, ManifestError
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import Manifest, read_manifest, stage_run
-from hatchery.storage.parquet import ShardWriter, read_rows
 from hatchery.typed import build
 
 ITEMS = pa.schema(

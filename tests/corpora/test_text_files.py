@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hatchery.corpora import packed_files
 from hatchery.corpora.text_files import Lines, read_text
 from hatchery.errors import ConfigError, SourceError
-from hatchery.storage.sources import RawSource, open_source, register_source
+from hatchery.raw.registration import RawSource, open_source, register_source
 
 TEXT = "one\ntwo\n\nthree é\n"
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.embedded.generate import generate
 from hatchery.embedded.settings import EmbeddedSettings
-from hatchery.storage.manifests import stage_run
 
 
 @pytest.fixture(scope="session")

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from lxml import etree
 
+from hatchery.artifacts.checksums import digest
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.corpora.sentences import split_sentences
 from hatchery.embedded.generate import FOLDERS, generate
 from hatchery.embedded.paradigms import PARADIGMS
 from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.errors import ConfigError
-from hatchery.storage.checksums import digest
-from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.typed import build
 
 SMALL = EmbeddedSettings(seed=5, documents=60, pairs_per_paradigm=6, examples_per_task=12, examples_per_suite_task=36)

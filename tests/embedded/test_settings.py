@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.embedded.settings import EmbeddedSettings
-from hatchery.storage.manifests import read_manifest
 
 
 @pytest.mark.parametrize("task", ["glue/acceptability", "glue/entailment", "superglue/wic"])

@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.artifacts.parquet import ShardWriter
 from hatchery.evaluation.perplexity.asked_objective import asked_objective
 from hatchery.evaluation.perplexity.held_out import held_out_examples
 from hatchery.evaluation.perplexity.settings import perplexity_settings
 from hatchery.evaluation.perplexity.stage import measure_perplexity
 from hatchery.evaluation.runtime import load_pretrained
-from hatchery.storage.manifests import read_manifest, stage_run
-from hatchery.storage.parquet import ShardWriter
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.token_reader import TokenShards
 from hatchery.tokenization.trainer import train_tokenizer

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from hatchery.config.project import Project
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.embedded.generate import generate
 from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.evaluation.finetuning.stage import finetune
 from hatchery.evaluation.metrics.registry import METRICS
 from hatchery.evaluation.minimal_pairs.stage import score_minimal_pairs
-from hatchery.planning.layout import Layout
+from hatchery.experiment.project import Project
+from hatchery.raw.registration import register_source
 from hatchery.stages.registry import stage_settings
-from hatchery.storage.manifests import read_manifest, stage_run
-from hatchery.storage.sources import register_source
+from hatchery.workflow.layout import Layout
 
 EXPERIMENT = "demo_suites"
 CONFIG = Project(Path(__file__).parents[2] / "config")

@@ -17,7 +17,7 @@ from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, ExternalMod
 from hatchery.evaluation.minimal_pairs.stage import pair_scores
 from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
 from hatchery.evaluation.runtime import prepare_device
-from hatchery.storage.sources import open_source, register_source
+from hatchery.raw.registration import open_source, register_source
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 BERT_BASE_CASED = "HATCHERY_BERT_BASE_CASED"

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.probing.conll2012 import LabelledSpan, bracketed, read_gold_conll, read_hub_rows, tagged
 from hatchery.evaluation.probing.conll2012_records import FOLDERS, Conll2012Settings, convert_conll2012
-from hatchery.storage.manifests import stage_run
 
 # word, part of speech, parse, entity, two predicates, coreference
 WORDS = [

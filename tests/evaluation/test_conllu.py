@@ -6,7 +6,7 @@ import pytest
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.probing.conllu import read_sentences
-from hatchery.storage.sources import RawSource, open_source, register_source
+from hatchery.raw.registration import RawSource, open_source, register_source
 
 SENTENCE = [
     "# sent_id = 1",

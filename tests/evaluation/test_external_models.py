@@ -8,14 +8,14 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, ModelError, SourceError
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
 from hatchery.evaluation.minimal_pairs.scoring import token_scores
 from hatchery.evaluation.minimal_pairs.settings import ExternalModel
 from hatchery.evaluation.minimal_pairs.stage import pair_scores, score_minimal_pairs
 from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
-from hatchery.storage.manifests import read_manifest
-from hatchery.storage.sources import open_source, register_source
+from hatchery.raw.registration import open_source, register_source
 
 transformers = pytest.importorskip("transformers")
 

@@ -12,7 +12,7 @@ from hatchery.evaluation.finetuning.loop import Development, build_optimizer, se
 from hatchery.evaluation.finetuning.predicting import NotFiniteError, Predicted, predict
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.modeling.heads.registry import HeadContext, build_task_model
-from hatchery.pretraining.optimizers import AdamW
+from hatchery.training.optimizers import AdamW
 
 CPU = torch.device("cpu")
 PROTOCOL = ProtocolSettings(

@@ -11,12 +11,12 @@ import pytest
 from finetuning_cases import RATES, RUNTIME, SEEDS, SETTINGS, TASK, changed, contents, sentences, short
 from forked import Forked
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.finetuning import run as run_module
 from hatchery.evaluation.finetuning import stage as stage_module
 from hatchery.evaluation.finetuning.predicting import Predicted
 from hatchery.evaluation.finetuning.stage import finetune
-from hatchery.storage.manifests import read_manifest
 
 
 @pytest.fixture

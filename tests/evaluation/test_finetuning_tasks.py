@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.finetuning import run as run_module
 from hatchery.evaluation.finetuning.stage import finetune
-from hatchery.storage.manifests import read_manifest
 
 RUNTIME = {"device": "cpu", "threads": 1}
 NOUNS = ["dog", "cat", "house"]

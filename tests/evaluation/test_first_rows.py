@@ -10,7 +10,7 @@ import pytest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation import first_rows
 from hatchery.evaluation.first_rows import check_registered, first_problem
-from hatchery.storage.sources import register_source
+from hatchery.raw.registration import register_source
 
 GOOD = [("It rains.", "good"), ("Rains it.", "bad")]
 

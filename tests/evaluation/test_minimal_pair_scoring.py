@@ -6,13 +6,13 @@ import forked
 import pyarrow.parquet as pq
 import pytest
 
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError, ManifestError
 from hatchery.evaluation.minimal_pairs.stage import score_minimal_pairs
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import build_language_model
 from hatchery.modeling.store import save_model
-from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 SETTINGS = {

@@ -20,7 +20,7 @@ from hatchery.evaluation.minimal_pairs.pairs import (
     read_minimal_pairs,
 )
 from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, PairColumns, SuiteSettings
-from hatchery.storage.sources import open_source, register_source
+from hatchery.raw.registration import open_source, register_source
 
 
 def pair(paradigm="p", phenomenon="f", pair_id="0", good="good .", bad="bad ."):

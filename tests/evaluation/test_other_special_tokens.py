@@ -10,6 +10,7 @@ import torch
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.evaluation.finetuning.encoding import encode_texts
 from hatchery.evaluation.minimal_pairs.pairs import MinimalPair
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
@@ -18,7 +19,6 @@ from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.tasks.example import Example
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import save_model
-from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.tokenizer_file import Tokenizer
 

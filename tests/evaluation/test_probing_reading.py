@@ -9,7 +9,7 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.probing.formats import read_conllu, read_jiant, unknown_labels
 from hatchery.evaluation.tasks.example import SpanTarget
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 
 def task(files: dict[str, str], n_spans: int = 1, **changes: Any) -> TaskSettings:

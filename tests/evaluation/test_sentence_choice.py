@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.errors import CorpusError
 from hatchery.evaluation.filled_sentences.choice import candidates, suitable, words_by_length
-from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 
 
 def corpus(folder: Path, splits: Mapping[str, Sequence[str]]) -> Manifest:

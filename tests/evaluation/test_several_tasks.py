@@ -7,10 +7,10 @@ import pytest
 from faults import DAMAGE, damaged
 from finetuning_cases import RUNTIME, contents, sentences, short
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.finetuning import stage
 from hatchery.evaluation.finetuning.stage import finetune, finetune_tasks
-from hatchery.storage.manifests import read_manifest
 
 
 @pytest.fixture

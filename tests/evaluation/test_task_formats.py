@@ -8,7 +8,7 @@ import pytest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task, read_task_with_report
-from hatchery.storage.sources import open_source, register_source
+from hatchery.raw.registration import open_source, register_source
 
 RTE_LABELS = ("entailment", "not_entailment")
 

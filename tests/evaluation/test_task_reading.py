@@ -7,7 +7,7 @@ from hatchery.evaluation.splits import input_groups
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferSettings, VocabularyFilter
 from hatchery.evaluation.tasks.task_rows import limited, read_task, read_task_with_report
-from hatchery.storage.sources import open_source, register_source
+from hatchery.raw.registration import open_source, register_source
 
 
 def lines_task(**changes):

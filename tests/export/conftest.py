@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.export.stage import export_model
 from hatchery.modeling.families import model_config
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.modeling.store import save_model
-from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.trainer import TokenizerSettings, train
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, read_examples
 from hatchery.evaluation.filled_sentences.stage import fill_sentences
 from hatchery.export.stage import export_model
-from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 
 STAGE = {"stage": "fill_sentences", "stage_version": 1}

@@ -12,6 +12,8 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer as Backend
 
 from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import ConfigError, EvaluationError, ManifestError, ModelError
 from hatchery.evaluation.filled_sentences.results import GAP, Answer, Example, Examples
 from hatchery.export.card import ModelFacts, licence_id, licence_statement, model_card
@@ -20,8 +22,6 @@ from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import DataSource, ExportSettings
 from hatchery.export.stage import export_model
 from hatchery.modeling.store import load_language_model
-from hatchery.storage.manifests import read_manifest
-from hatchery.storage.verified import write_checksums
 from hatchery.typed import build, stage_body
 
 COLUMNS = [field.name for field in dataclasses.fields(SummaryRow)]

@@ -8,12 +8,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.evaluation.filled_sentences.results import read_examples
 from hatchery.evaluation.filled_sentences.stage import fill_sentences
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.export.stage import export_model
 from hatchery.objectives.settings import SearchSettings
-from hatchery.storage.manifests import stage_run
 from hatchery.translation.beam_search import beam_search
 from hatchery.translation.translate import never_written
 

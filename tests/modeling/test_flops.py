@@ -15,8 +15,8 @@ from hatchery.modeling.flops import PassShape
 from hatchery.modeling.initialisation import initialise_
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.paper_flops import STUDY_SEQUENCES, StudyFormula, kaplan_flops, reduced_vocabulary_flops
-from hatchery.runs.peaks import mfu, peak_flops, peak_flops_of
 from hatchery.tokenization.special_tokens import UNLABELLED
+from hatchery.training.peaks import mfu, peak_flops, peak_flops_of
 
 SIZES = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 2}
 SMALL = {**SIZES, "position_bucket_size": 8, "max_position_embeddings": 32}

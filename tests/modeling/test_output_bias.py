@@ -24,7 +24,7 @@ from hatchery.modeling.output_bias import (
 )
 from hatchery.modeling.output_prior import log_prior, marginal_bias
 from hatchery.modeling.output_report import language_model_measures, output_measures
-from hatchery.pretraining.parameter_groups import parameter_groups
+from hatchery.training.parameter_groups import parameter_groups
 
 VOCAB_SIZE = 2000
 

@@ -14,8 +14,8 @@ from hatchery.errors import ConfigError, TrainingError
 from hatchery.objectives.examples import build_examples
 from hatchery.objectives.settings import MaskingSettings
 from hatchery.objectives.special_ids import SpecialIds
-from hatchery.pretraining.data_order import global_batch, micro_batches, share_of_process
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.training.data_order import global_batch, micro_batches, share_of_process
 from hatchery.typed import build
 
 SPAN = MaskingSettings()

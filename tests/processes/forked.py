@@ -34,7 +34,7 @@ LOADED = (
     *("snakemake.api", "snakemake.cli", "snakemake.profiles", "snakemake.report"),
 )
 # Not loaded, since few processes need it and every fork would copy its memory.
-LARGE = ("hatchery.export.modeling_", "hatchery.export.transformers_", "hatchery.sources.hub")
+LARGE = ("hatchery.export.modeling_", "hatchery.export.transformers_", "hatchery.raw.hub")
 # Settings of Python that change nothing that a test sees, and the Makefile's variable, which is none.
 HARMLESS = {"PYTHON", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 
@@ -185,7 +185,7 @@ def _load() -> None:
     for module in pkgutil.walk_packages([str(SCRIPTS / "hatchery")], "hatchery."):
         if not module.name.startswith(LARGE):
             importlib.import_module(module.name)
-    importlib.import_module("hatchery.pretraining.processes").import_deepspeed(torch.device("cpu"))
+    importlib.import_module("hatchery.training.processes").import_deepspeed(torch.device("cpu"))
     # Collecting garbage would copy the memory that children share.
     gc.collect()
     gc.freeze()

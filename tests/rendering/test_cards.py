@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from hatchery.harmless_text import visible
 from hatchery.rendering.cards import Section, Text, card_html, card_markdown
 from hatchery.rendering.table import table
+from hatchery.sanitize import visible
 from hatchery.units import count
 
 ATTACKS = [

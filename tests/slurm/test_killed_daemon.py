@@ -21,7 +21,7 @@ from cluster_jobs import (
     wait_for,
 )
 
-from hatchery.storage.manifests import FINISHED, read_manifest
+from hatchery.artifacts.manifests import FINISHED, read_manifest
 
 PATIENCE_SECONDS = 400
 MODEL = MODELS[0]

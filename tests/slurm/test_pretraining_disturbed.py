@@ -152,7 +152,7 @@ def test_the_first_process_of_a_job_knows_when_its_time_is_over(
     slurm_cluster: None, tmp_path: Path, repository: Path
 ) -> None:
     code = (
-        "import os; from hatchery.runs.interruption import Deadline; "
+        "import os; from hatchery.training.interruption import Deadline; "
         "print('left', Deadline.from_environment(os.environ, None, 10.0).remaining_seconds())"
     )
     script = f'PYTHONPATH="{repository / "scripts"}" srun --ntasks=1 "{sys.executable}" -c "{code}"'

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from faults import DAMAGE
 
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ManifestError
-from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.selection.candidates import open_corpus
 
 SHARD = "train-00000-of-00001.parquet"

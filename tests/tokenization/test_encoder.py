@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.artifacts.parquet import read_table, write_table
 from hatchery.errors import ConfigError, CorpusError, HatcheryError, ManifestError
-from hatchery.storage.manifests import read_manifest, stage_run
-from hatchery.storage.parquet import read_table, write_table
 from hatchery.tokenization import encoder as encoder_module
 from hatchery.tokenization.counts import frequency_at_95_percent
 from hatchery.tokenization.documents import split_sentences

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from hatchery.config.project import Project
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, TokenizationError
-from hatchery.planning.layout import Layout
+from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
-from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.imported_tokenizer import import_tokenizer, is_imported
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
+from hatchery.workflow.layout import Layout
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from faults import DAMAGE
 
+from hatchery.artifacts import verified
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ManifestError
-from hatchery.storage import verified
-from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.shards import TOKEN_SHARDS, TRAINING_SPLIT, check_ahead, shards_by_split
 
 NAMES = [f"train-{index:05}-of-00003.arrow" for index in range(3)]

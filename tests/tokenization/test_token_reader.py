@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import HatcheryError, ManifestError, TokenizationError
-from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.token_reader import Document, TokenShards
 from hatchery.tokenization.token_shards import TokenTable, id_dtype, write_shard

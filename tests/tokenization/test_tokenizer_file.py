@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import TokenizationError
-from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.special_tokens import SPECIAL_PATTERN, SPECIAL_TOKENS, TEXT_MARKERS
 from hatchery.tokenization.token_reader import TokenShards

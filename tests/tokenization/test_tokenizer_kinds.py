@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import Tokenizer as Backend
 
-from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.tokenization.encoder import encode_corpus
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, TEXT_MARKERS
 from hatchery.tokenization.token_reader import TokenShards

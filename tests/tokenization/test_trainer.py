@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import forked
 import pytest
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, CorpusError, TokenizationError
-from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.special_tokens import SPECIAL_TOKENS
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train_tokenizer, training_lines

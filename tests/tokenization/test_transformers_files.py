@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from tokenizers import Tokenizer as Backend
 
-from hatchery.storage.manifests import read_manifest
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.trainer import train_tokenizer
 

@@ -11,8 +11,8 @@ from sacrebleu.significance import PairedTest
 from hatchery.analysis.analyses.analysis import Study
 from hatchery.analysis.analyses.paired_bootstrap import ANALYSIS, BootstrapSettings
 from hatchery.analysis.settings import SeededRun
+from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import EvaluationError
-from hatchery.storage.manifests import stage_run
 from hatchery.translation.metrics import paired_differences, scores
 
 WORDS = ["a", "cat", "sees", "the", "old", "dog", "near", "our", "house", "while", "two", "birds", "sing"]

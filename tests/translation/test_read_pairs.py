@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import CorpusError
 from hatchery.evaluation.translation.settings import HeldOutPairs
 from hatchery.evaluation.translation.stage import read_pairs
-from hatchery.storage.manifests import stage_run
 
 TEST = HeldOutPairs(corpus="mine")
 

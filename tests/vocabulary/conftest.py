@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.corpora.settings import RawTextOptions
-from hatchery.storage.manifests import Manifest, read_manifest, stage_run
-from hatchery.storage.sources import register_source
+from hatchery.raw.registration import register_source
 from hatchery.vocabulary.build import build_vocabulary
 from hatchery.vocabulary.select import select_text
 from hatchery.vocabulary.settings import SelectionSettings, VocabularySettings

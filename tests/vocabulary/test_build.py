@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, ManifestError, SourceError
-from hatchery.storage.manifests import read_manifest
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 HEADER = "id,gloss,num_tokens,speaker_role,target_child_age,collection_name\n"

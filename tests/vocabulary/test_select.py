@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hatchery.artifacts.manifests import Manifest
 from hatchery.corpora.settings import RawTextOptions
 from hatchery.errors import ConfigError, ManifestError, SourceError
-from hatchery.storage.manifests import Manifest
 from hatchery.vocabulary import select as stage
 from hatchery.vocabulary import selection_parts
 from hatchery.vocabulary.rules import windows

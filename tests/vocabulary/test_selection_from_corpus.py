@@ -9,17 +9,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hatchery.config.project import Project
-from hatchery.config.raw_inputs import raw_inputs
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.corpora.convert import convert_corpus
 from hatchery.corpora.corpus_writer import CorpusWriter, document_row
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.errors import ConfigError, ManifestError
-from hatchery.planning.layout import Layout
-from hatchery.storage.manifests import Manifest, read_manifest, stage_run
+from hatchery.experiment.project import Project
+from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.typed import build as typed
 from hatchery.vocabulary.select import select_text
 from hatchery.vocabulary.settings import SelectionSettings
+from hatchery.workflow.layout import Layout
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "mr", "is", "big"]
 DOCUMENTS = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from projects import make_project, snakemake
 
-from hatchery.running.failed_jobs import GO_ON
+from hatchery.workflow.failed_jobs import GO_ON
 
 TARGET = "results/tiny/pretraining/ltg_bert-s42/manifest.json"
 

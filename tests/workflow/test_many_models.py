@@ -7,10 +7,10 @@ import pytest
 import yaml
 from projects import make_project, snakemake
 
-from hatchery.call import read_call
-from hatchery.config.project import Project
-from hatchery.planning.workflow import Workflow
+from hatchery.experiment.project import Project
+from hatchery.job_spec import read_call
 from hatchery.stages.figures import MOST_DRAWN
+from hatchery.workflow.open_workflow import Workflow
 
 MODELS = 120
 

@@ -13,9 +13,9 @@ from lxml import etree
 from page_links import link_problems, read_page
 from projects import make_project, planned_rules, snakemake
 
-from hatchery.config.project import Project
-from hatchery.planning.layout import Layout
-from hatchery.storage.manifests import read_manifest
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.experiment.project import Project
+from hatchery.workflow.layout import Layout
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ import pytest
 from projects import make_project, planned_rules, snakemake
 from tiny_experiment import changed
 
-from hatchery.config.project import Project
-from hatchery.storage.manifests import read_manifest
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.experiment.project import Project
 
 pytestmark = pytest.mark.slow
 

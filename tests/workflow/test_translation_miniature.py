@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from projects import make_project, snakemake
 
-from hatchery.storage.manifests import read_manifest
+from hatchery.artifacts.manifests import read_manifest
 
 pytestmark = pytest.mark.slow
 

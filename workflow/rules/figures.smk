@@ -1,4 +1,4 @@
-from hatchery.analysis.figures.registry import declared_figures
+from hatchery.views.figures.registry import declared_figures
 
 stage = LAYOUT.stage("draw_figure")
 

@@ -31,9 +31,9 @@ from hatchery.analysis.settings import (
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, growing, write_rows
 from hatchery.analysis.translation_measurements import learning_measurements, translation_measurements
 from hatchery.analysis.unigram_losses import UnigramLosses
+from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.evaluation.perplexity.asked_objective import objective_of
-from hatchery.storage.manifests import Manifest, read_manifest
 from hatchery.tokenization.shards import DEVELOPMENT_SPLIT
 from hatchery.typed import build, stage_body
 

@@ -12,11 +12,11 @@ from typing import Annotated, Any
 from hatchery.analysis.blind_guess import of_metric
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.settings import SeededRun
+from hatchery.artifacts.manifests import Manifest
+from hatchery.artifacts.records import Exact, Record, read_records, record
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.metrics.scored import Failure
 from hatchery.settings.base import Range, Share
-from hatchery.storage.manifests import Manifest
-from hatchery.storage.records import Exact, Record, read_records, record
 
 MAIN_SET = "validation"
 

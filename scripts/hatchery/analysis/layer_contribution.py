@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hatchery.artifacts.manifests import Manifest
+from hatchery.artifacts.records import Record, read_records
 from hatchery.errors import EvaluationError
 from hatchery.settings.base import Share
-from hatchery.storage.manifests import Manifest
-from hatchery.storage.records import Record, read_records
 
 WEIGHTS_FILE = "layer_weights.csv"
 # Weights are stored with about seven digits.

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal
 
 from hatchery.analysis.blind_guess import OF_PAIRS
 from hatchery.analysis.settings import SeededRun
+from hatchery.artifacts.manifests import Manifest, read_manifest
+from hatchery.artifacts.records import Infinite, Record, read_records
 from hatchery.errors import EvaluationError
 from hatchery.settings.base import NonNegative, Range, Share
-from hatchery.storage.manifests import Manifest, read_manifest
-from hatchery.storage.records import Infinite, Record, read_records
 
 PRETRAINING_SUITE = "pretraining"
 PERPLEXITY_SUITE = "perplexity"

@@ -17,12 +17,12 @@ from hatchery.analysis.pretraining_outputs import (
     read_layer_weights,
 )
 from hatchery.analysis.tidy_tables import CURVES
+from hatchery.artifacts.manifests import Manifest, volatile_facts
 from hatchery.errors import EvaluationError, HatcheryError
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config, training_flops_per_sequence
-from hatchery.pretraining.data_order import training_phases
-from hatchery.pretraining.settings import PretrainSettings, pretrain_settings
-from hatchery.storage.manifests import Manifest, volatile_facts
+from hatchery.training.data_order import training_phases
+from hatchery.training.settings import PretrainSettings, pretrain_settings
 
 
 @dataclass(frozen=True)

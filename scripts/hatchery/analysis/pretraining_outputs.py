@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from annotated_types import MinLen
 
 from hatchery.analysis.tidy_tables import CURVES
+from hatchery.artifacts.manifests import Manifest
+from hatchery.artifacts.records import Record, json_record, json_records
 from hatchery.errors import EvaluationError
-from hatchery.storage.manifests import Manifest
-from hatchery.storage.records import Record, json_record, json_records
 
 METRICS_FILE = "metrics.jsonl"
 LAYER_WEIGHTS_FILE = "layer_weights.json"

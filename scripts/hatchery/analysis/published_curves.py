@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from hatchery.artifacts.records import Record, read_records
 from hatchery.errors import EvaluationError
 from hatchery.modeling.paper_flops import (
     STUDY_BATCH_SIZE,
@@ -19,7 +20,6 @@ from hatchery.modeling.paper_flops import (
     reduced_vocabulary_flops,
 )
 from hatchery.modeling.roberta.parameters import tied_parameters, untied_parameters
-from hatchery.storage.records import Record, read_records
 
 DEFAULT_RATE = 5e-4
 """The peak learning rate of all runs but the trials of a lower one and the larger models."""

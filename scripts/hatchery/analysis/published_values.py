@@ -12,11 +12,11 @@ from typing import Annotated, Literal
 
 from hatchery.analysis.published import PublishedValue, half_of_last_digit
 from hatchery.analysis.settings import Published, published_choices
+from hatchery.artifacts.records import Of, Record, read_records
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.settings.base import Natural, NonNegative, RefusedError
 from hatchery.settings.fields import NotEmpty
 from hatchery.settings.problems import ALLOWED, offered
-from hatchery.storage.records import Of, Record, read_records
 
 PAPERS = {
     "babylm_pipeline": "BabyLM pipeline",

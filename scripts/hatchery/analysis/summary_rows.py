@@ -4,8 +4,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from hatchery.analysis.published import Verdict
-from hatchery.storage.records import Record, read_records, read_rows
-from hatchery.storage.verified import vouched
+from hatchery.artifacts.records import Record, read_records, read_rows
+from hatchery.artifacts.verified import vouched
 
 PROVENANCE_ROWS = 3000
 """Rows of a summary that its page of provenance shows; `make trace` follows every one."""

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from hatchery.analysis.summary import DECIMALS
 from hatchery.analysis.summary_rows import COLUMNS, SummaryRow
-from hatchery.harmless_text import csv_text
-from hatchery.storage.atomic import write_text
-from hatchery.storage.parquet import write_table
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.parquet import write_table
+from hatchery.sanitize import csv_text
 
 NUMBERS = (
     "mean",

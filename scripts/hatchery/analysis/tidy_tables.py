@@ -15,10 +15,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hatchery.artifacts.atomic import atomic_path
+from hatchery.artifacts.parquet import TableWriter, write_table
+from hatchery.artifacts.verified import vouched, write_checksums
 from hatchery.errors import ManifestError
-from hatchery.storage.atomic import atomic_path
-from hatchery.storage.parquet import TableWriter, write_table
-from hatchery.storage.verified import vouched, write_checksums
 
 _ARROW = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from hatchery.analysis.measurements import DEVELOPMENT, PRETRAINING_SUITE, Measurement
 from hatchery.analysis.settings import SeededRun
-from hatchery.storage.manifests import Manifest
-from hatchery.storage.records import Record, read_records
+from hatchery.artifacts.manifests import Manifest
+from hatchery.artifacts.records import Record, read_records
 from hatchery.translation.metrics import METRICS, area_under_curve
 
 TRANSLATION_SUITE = "translation"

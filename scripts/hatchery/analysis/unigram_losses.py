@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.modeling.count_distributions import smoothed_distribution
 from hatchery.objectives.settings import AnyObjective
 from hatchery.objectives.target_counts import target_counts
-from hatchery.storage.manifests import Manifest, read_manifest
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 

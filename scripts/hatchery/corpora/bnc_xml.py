@@ -36,8 +36,8 @@ from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.packed_files import matching_names, where_in
 from hatchery.corpora.settings import BncOptions
 from hatchery.errors import SourceError
+from hatchery.raw.registration import RawSource
 from hatchery.settings.base import ReadingName
-from hatchery.storage.sources import RawSource
 
 _TEXT_ID = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 

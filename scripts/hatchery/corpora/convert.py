@@ -9,6 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from hatchery.artifacts.manifests import StageRun
+from hatchery.artifacts.parallel_map import Part, make_parts, remove_parts
+from hatchery.artifacts.parquet import read_rows
 from hatchery.corpora.corpus_writer import CorpusWriter
 from hatchery.corpora.document_parts import FileGroup, file_groups, opened, rejections_of, write_documents
 from hatchery.corpora.registry import reader_and_options
@@ -16,9 +19,6 @@ from hatchery.corpora.settings import ConvertSettings, SplitSettings
 from hatchery.corpora.splits import Splitter, splitter_of
 from hatchery.errors import ConfigError, CorpusError
 from hatchery.progress import Progress
-from hatchery.storage.manifests import StageRun
-from hatchery.storage.parquet import read_rows
-from hatchery.storage.parts import Part, make_parts, remove_parts
 
 _REASONS_SHOWN = 3
 CUTTING = "options of the source: lines_per_document, or cut_files: always"

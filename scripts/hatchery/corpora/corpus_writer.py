@@ -11,6 +11,9 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import StageRun
+from hatchery.artifacts.parquet import ShardWriter
 from hatchery.corpora.documents import (
     SCHEMA,
     SPLITS,
@@ -19,10 +22,7 @@ from hatchery.corpora.documents import (
     count_sentences,
     count_words,
 )
-from hatchery.harmless_text import csv_text
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import StageRun
-from hatchery.storage.parquet import ShardWriter
+from hatchery.sanitize import csv_text
 
 MEASURES = ("documents", "sentences", "words", "characters")
 ASSUMED = "assumed.csv"

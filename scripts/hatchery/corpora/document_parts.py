@@ -12,6 +12,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from hatchery.artifacts.checksums import digest
+from hatchery.artifacts.parquet import TableWriter
 from hatchery.corpora.corpus_writer import document_row
 from hatchery.corpora.cutting import PIECE_BYTES, Piece
 from hatchery.corpora.documents import SCHEMA, ReaderContext, Rejections
@@ -22,10 +24,8 @@ from hatchery.corpora.settings import ENGLISH, SplitSettings
 from hatchery.corpora.splits import draw, smallest
 from hatchery.errors import CorpusError
 from hatchery.progress import Progress
+from hatchery.raw.registration import RawSource, open_source
 from hatchery.settings.base import ReadingName
-from hatchery.storage.checksums import digest
-from hatchery.storage.parquet import TableWriter
-from hatchery.storage.sources import RawSource, open_source
 
 GROUP_BYTES = 16 << 20
 

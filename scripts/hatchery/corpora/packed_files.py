@@ -13,7 +13,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from hatchery.errors import SourceError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 
 def where_in(source: RawSource, name: str) -> str:

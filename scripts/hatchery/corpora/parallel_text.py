@@ -17,7 +17,7 @@ from hatchery.corpora.rows import RECORD_BYTES, csv_rows, field, json_lines, jso
 from hatchery.corpora.settings import ParallelTextOptions
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import ConfigError, SourceError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 EMPTY_SIDE = "a side without text"
 _ROWS_PER_BATCH = 1000

@@ -25,7 +25,7 @@ from hatchery.corpora.tagged_text import tagged_sentence
 from hatchery.corpora.text_files import Lines, decoded_lines, first_lines, piece_bytes, text_blocks, with_unified_ends
 from hatchery.corpora.typography import repair_mojibake
 from hatchery.errors import ConfigError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 Format = Literal["text", "csv", "jsonl"]
 _FORMATS: dict[str, Format] = {

@@ -16,7 +16,7 @@ from hatchery.corpora.raw_texts import RawText, format_of, raw_lines, raw_text_f
 from hatchery.corpora.settings import RawTextReaderOptions
 from hatchery.corpora.text_files import Lines, piece_bytes
 from hatchery.errors import CorpusError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 
 def files(source: RawSource, options: RawTextReaderOptions) -> list[str]:

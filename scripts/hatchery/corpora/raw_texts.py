@@ -16,7 +16,7 @@ from hatchery.corpora.rows import json_lines as json_lines_of
 from hatchery.corpora.settings import RawTextOptions
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 __all__ = ["BY_SUFFIX", "FORMATS", "RawText", "RawTextOptions", "raw_text_files", "raw_texts"]
 

@@ -15,7 +15,7 @@ from hatchery.corpora.babylm import reader as babylm
 from hatchery.corpora.cutting import Piece
 from hatchery.corpora.documents import RawDocument, ReaderContext
 from hatchery.errors import ConfigError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 from hatchery.typed import build
 
 

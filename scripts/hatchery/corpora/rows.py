@@ -12,7 +12,7 @@ from typing import Any
 from hatchery.corpora.cutting import Piece
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 # The default limit (131,072 characters) is shorter than many web pages; none at all would let one quote that is never
 # closed swallow the whole file.

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.corpora.corpus_writer import CorpusWriter
 from hatchery.corpora.documents import SPLITS
 from hatchery.corpora.settings import SampleSettings
 from hatchery.corpora.splits import Splitter, draw, smallest, splitter_of
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
-from hatchery.storage.manifests import Manifest, StageRun
 
 # Documents may be whole books.
 _ROWS_PER_BATCH = 100

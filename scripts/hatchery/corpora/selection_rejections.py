@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from hatchery.artifacts.manifests import Manifest
+from hatchery.artifacts.records import Record, read_records
 from hatchery.corpora.documents import Rejections
 from hatchery.settings.base import Natural
-from hatchery.storage.manifests import Manifest
-from hatchery.storage.records import Record, read_records
 
 REASONS = ("hyperlink", "out_of_vocabulary", "too_short", "duplicate")
 

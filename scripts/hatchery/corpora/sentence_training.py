@@ -19,12 +19,12 @@ from typing import Any, Literal
 import nltk
 from nltk.tokenize.punkt import _ORTHO_LC, PunktParameters, PunktToken, PunktTrainer
 
+from hatchery.artifacts.atomic import write_json, write_text
+from hatchery.artifacts.checksums import digest, sha256_file
 from hatchery.corpora.sentence_gold import brown_sentences
 from hatchery.corpora.sentences import ABBREVIATIONS, COLLOCATIONS, ORTHOGRAPHY, STARTERS, model_digest
 from hatchery.errors import ConfigError, SourceError
 from hatchery.settings.base import Settings
-from hatchery.storage.atomic import write_json, write_text
-from hatchery.storage.checksums import digest, sha256_file
 from hatchery.typed import build
 
 # A word after a lower-case word and a blank stands inside a sentence, so its capital says something about the word.

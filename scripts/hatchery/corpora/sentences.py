@@ -17,13 +17,13 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hatchery.artifacts.checksums import digest, sha256_file
 from hatchery.corpora.packed_files import where_in
 from hatchery.corpora.settings import ENGLISH
 from hatchery.corpora.text_files import read_text
 from hatchery.errors import SourceError
+from hatchery.raw.registration import RawSource
 from hatchery.settings.base import ReadingName
-from hatchery.storage.checksums import digest, sha256_file
-from hatchery.storage.sources import RawSource
 
 if TYPE_CHECKING:
     from hatchery.corpora.punkt import FastPunktTokenizer, PunktParameters

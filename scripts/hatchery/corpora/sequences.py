@@ -17,6 +17,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.artifacts.parquet import TableWriter, read_rows
 from hatchery.corpora.corpus_writer import CorpusWriter, document_row, write_csv
 from hatchery.corpora.documents import SPLITS, Rejections
 from hatchery.corpora.grouping import Item, grouped
@@ -25,8 +27,6 @@ from hatchery.corpora.sequence_settings import SequenceGroup, SequenceSettings, 
 from hatchery.corpora.sequences_order import drawn, point, point_of_the_last, shuffled_units
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
-from hatchery.storage.manifests import Manifest, StageRun
-from hatchery.storage.parquet import TableWriter, read_rows
 
 _GROUPED = pa.schema([("selection", pa.string()), ("text", pa.string())])
 _ROWS_PER_BATCH = 2000

@@ -11,7 +11,7 @@ from functools import cache
 from hatchery.corpora.cutting import PIECE_BYTES, Piece
 from hatchery.corpora.packed_files import blocks, is_packed, unpacked_bytes, where_in
 from hatchery.errors import ConfigError, SourceError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 _PACKED_PIECES = 16
 

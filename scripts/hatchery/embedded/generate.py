@@ -8,6 +8,8 @@ import random
 import shutil
 from collections.abc import Iterator, Sequence
 
+from hatchery.artifacts.atomic import write_bytes
+from hatchery.artifacts.manifests import StageRun
 from hatchery.embedded import babylm, bnc, raw_text
 from hatchery.embedded.documents import MAKERS, EmbeddedDocument, Kind
 from hatchery.embedded.grammar import text_of
@@ -18,8 +20,6 @@ from hatchery.embedded.rows import json_lines
 from hatchery.embedded.settings import EmbeddedSettings
 from hatchery.embedded.suites import suite_files
 from hatchery.embedded.tasks import TASKS, task_rows
-from hatchery.storage.atomic import write_bytes
-from hatchery.storage.manifests import StageRun
 
 FOLDERS = (
     "babylm",

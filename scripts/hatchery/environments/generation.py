@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from hatchery.artifacts.atomic import write_text
 from hatchery.environments.conda import format_environment
 from hatchery.environments.installation import BUILD_LOCK, CPU_LOCK, GPU_LOCK, MAIN_LOCK
 from hatchery.environments.lock import LockedPackage, format_lock, read_lock
 from hatchery.environments.resolution import resolve
 from hatchery.errors import ConfigError
 from hatchery.stages.registry import commands_by_environment
-from hatchery.storage.atomic import write_text
 
 PURPOSES = {
     BUILD_LOCK: "Installed first: what builds the packages of requirements.lock that come as source archives only.",

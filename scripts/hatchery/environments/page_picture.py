@@ -7,8 +7,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from hatchery.artifacts.atomic import write_bytes
 from hatchery.errors import HatcheryError
-from hatchery.storage.atomic import write_bytes
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MOST_BYTES = 300_000

@@ -11,15 +11,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from hatchery.artifacts.verified import Expected
 from hatchery.errors import HatcheryError
 from hatchery.evaluation.minimal_pairs.pairs import check_size, pair_files, read_minimal_pairs, read_pairs
 from hatchery.evaluation.minimal_pairs.settings import ScoringSettings
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task, read_through
-from hatchery.storage.archive_members import is_hidden
-from hatchery.storage.raw_source import RawSource, open_source
-from hatchery.storage.verified import Expected
+from hatchery.raw.archive_members import is_hidden
+from hatchery.raw.raw_source import RawSource, open_source
 from hatchery.typed import build
 
 SMALL_BYTES = 1 << 20

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hatchery.errors import EvaluationError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 
 @dataclass(slots=True)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import torch
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import load_language_model
 from hatchery.settings.base import DeviceName
-from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 
 

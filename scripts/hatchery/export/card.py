@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hatchery.analysis.pages.examples import examples_table
 from hatchery.analysis.summary_rows import SummaryRow, runs_text
 from hatchery.evaluation.filled_sentences.results import GAP, Examples
 from hatchery.export.settings import DataSource, ExportSettings
-from hatchery.harmless_text import visible
 from hatchery.modeling.encoder_decoder.family import ENCODER_DECODER
 from hatchery.rendering.table import Cell, Table, table
 from hatchery.rendering.templates import render
+from hatchery.sanitize import visible
+from hatchery.views.pages.examples import examples_table
 
 ENGLISH_EXAMPLE = f"The dogs {GAP} near the house."
 TRANSFORMERS = ("4.51.3", "5.23.0")

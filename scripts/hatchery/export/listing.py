@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.export.settings import ListingSettings
 from hatchery.rendering.table import Cell, table
 from hatchery.rendering.templates import render
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import read_manifest
 from hatchery.typed import build, stage_body
 
 CARD = "README.md"

@@ -12,6 +12,7 @@ from typing import Any
 from safetensors.torch import save_file
 from tokenizers import Tokenizer as Backend
 
+from hatchery.artifacts.atomic import atomic_path, write_json, write_text
 from hatchery.errors import ModelError
 from hatchery.export.bundle import bundle
 from hatchery.export.mask_token import with_mask_in_text
@@ -20,7 +21,6 @@ from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderConfig
 from hatchery.modeling.families import family_of
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import CONFIG_FILE, WEIGHTS_FILE
-from hatchery.storage.atomic import atomic_path, write_json, write_text
 from hatchery.tokenization.definitions import post_processor
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.tokenizer_file import load_tokenizer

@@ -14,6 +14,8 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
+from hatchery.artifacts.atomic import json_value, write_bytes
+from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, ModelError
 from hatchery.export.weight_files import read_weights
 from hatchery.modeling.configuration import LayerWeightingName
@@ -30,8 +32,6 @@ from hatchery.modeling.ltg.published_names import (
 )
 from hatchery.modeling.ltg.relative_positions import RelativePositions
 from hatchery.modeling.store import check_tensors, save_model
-from hatchery.storage.atomic import json_value, write_bytes
-from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.typed import build
 

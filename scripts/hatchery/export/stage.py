@@ -5,6 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
+from hatchery.artifacts.records import read_records
+from hatchery.artifacts.verified import vouched
 from hatchery.errors import ModelError
 from hatchery.evaluation.filled_sentences.results import read_examples
 from hatchery.export.card import ModelFacts, licence_id, model_card
@@ -14,12 +18,8 @@ from hatchery.export.settings import ExportSettings
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.store import WEIGHTS_FILE, load_language_model
 from hatchery.objectives.settings import TranslationSettings
-from hatchery.pretraining.settings import pretrain_settings
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import Manifest, read_manifest, stage_run
-from hatchery.storage.records import read_records
-from hatchery.storage.verified import vouched
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.training.settings import pretrain_settings
 from hatchery.translation.translate import never_written
 from hatchery.typed import build, stage_body
 

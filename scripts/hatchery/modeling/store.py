@@ -13,11 +13,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from hatchery.artifacts.atomic import atomic_path, json_value, write_json
 from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, empty_language_model
-from hatchery.storage.atomic import atomic_path, json_value, write_json
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"

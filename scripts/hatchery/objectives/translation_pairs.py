@@ -165,7 +165,7 @@ class TranslationPairs:
         return np.array(cuts, dtype=np.int64)
 
     def _epoch_order(self, seed: int, epoch: int, budget: int) -> tuple[np.ndarray, np.ndarray]:
-        # Raw output of Philox, whose stream numpy guarantees, as in `pretraining.data_order`.
+        # Raw output of Philox, whose stream numpy guarantees, as in `training.data_order`.
         of_pairs, of_batches = np.random.SeedSequence([seed, epoch]).spawn(2)
         keys = np.random.Philox(of_pairs).random_raw(len(self))
         order = np.lexsort((keys, self.lengths[:, 0], self.lengths[:, 1]))

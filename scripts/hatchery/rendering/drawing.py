@@ -21,10 +21,10 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.verified import write_checksums
 from hatchery.rendering.style import Style
 from hatchery.rendering.svg import NARROW_ID, prefixed_ids
-from hatchery.storage.atomic import write_text
-from hatchery.storage.verified import write_checksums
 
 MUTED = "#595959"
 GRID = "#D9D9D9"

@@ -8,7 +8,7 @@ import re
 from markupsafe import Markup, escape
 
 from hatchery.errors import ConfigError
-from hatchery.harmless_text import visible
+from hatchery.sanitize import visible
 
 _OWN_MARKDOWN = re.compile(r"([\\|*`]|<(?=[A-Za-z/!?]))")
 _FOREIGN_MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~$@]|:(?=//)|(?<=www)\.)")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hatchery.storage.checksums import canonical_json
+from hatchery.artifacts.checksums import canonical_json
 
 VALUE_LENGTH = 60
 GROUP_LENGTH = 480

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup
 
-from hatchery.harmless_text import csv_text, visible
 from hatchery.rendering.escaping import breakable, html_text, latex_text, markdown_paragraph, markdown_text
 from hatchery.rendering.templates import render
+from hatchery.sanitize import csv_text, visible
 
 NOT_COMPARABLE = "†"
 _HEADING_CHARACTERS = 16

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from hatchery.harmless_text import visible
 from hatchery.rendering.escaping import breakable, html_text, markdown_paragraph, markdown_text
+from hatchery.sanitize import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

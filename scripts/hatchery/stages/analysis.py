@@ -5,12 +5,12 @@ from functools import partial
 from typing import Any
 
 from hatchery.analysis.settings import SeededRun
-from hatchery.config.overrides import pretraining_of
-from hatchery.config.paper_tables import paper_tables
-from hatchery.config.project import Project
-from hatchery.config.raw_inputs import raw_inputs
 from hatchery.errors import ConfigError
 from hatchery.evaluation.translation.settings import ALC_STEPS, translated_runs
+from hatchery.experiment.overrides import pretraining_of
+from hatchery.experiment.paper_tables import paper_tables
+from hatchery.experiment.project import Project
+from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.objectives.settings import DEFAULT_TASK
 from hatchery.stages.record import Stage
 

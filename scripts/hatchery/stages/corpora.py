@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Any
 
-from hatchery.config.block_bodies import without
-from hatchery.config.project import Project
-from hatchery.config.raw_inputs import raw_inputs
+from hatchery.experiment.block_bodies import without
+from hatchery.experiment.project import Project
+from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.stages.record import Stage
 
 

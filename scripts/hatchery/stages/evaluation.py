@@ -4,11 +4,11 @@ import json
 from functools import partial
 from typing import Any
 
-from hatchery.config.block_bodies import suite_body, task_body, without
-from hatchery.config.finetuning_jobs import task_batch
-from hatchery.config.project import Project
-from hatchery.config.protocols import head_of_task
 from hatchery.evaluation.perplexity.settings import OPTIONAL
+from hatchery.experiment.block_bodies import suite_body, task_body, without
+from hatchery.experiment.finetuning_jobs import task_batch
+from hatchery.experiment.project import Project
+from hatchery.experiment.protocols import head_of_task
 from hatchery.stages.record import Kept, Stage
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hatchery.analysis.figures.registry import NEEDS, declared_figures
 from hatchery.analysis.msgs_features import bias_features
-from hatchery.config.continuation import KEY
-from hatchery.config.overrides import pretraining_of
-from hatchery.config.project import Project
 from hatchery.evaluation.perplexity.settings import OPTIONAL
+from hatchery.experiment.continuation import KEY
+from hatchery.experiment.overrides import pretraining_of
+from hatchery.experiment.project import Project
 from hatchery.stages.analysis import published_of, runs_of, sets_of_many
 from hatchery.stages.record import Stage
+from hatchery.views.figures.registry import NEEDS, declared_figures
 
 MOST_DRAWN = 40
 """Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from hatchery.config import continuation
-from hatchery.config.block_bodies import without
-from hatchery.config.cluster import planned_device
-from hatchery.config.overrides import pretraining_of
-from hatchery.config.project import Project
 from hatchery.embedded.settings import EmbeddedSettings
-from hatchery.pretraining.settings import PretrainingSettings
+from hatchery.experiment import continuation
+from hatchery.experiment.block_bodies import without
+from hatchery.experiment.cluster import planned_device
+from hatchery.experiment.overrides import pretraining_of
+from hatchery.experiment.project import Project
 from hatchery.stages.record import Kept, Stage
+from hatchery.training.settings import PretrainingSettings
 from hatchery.typed import validated
 
 

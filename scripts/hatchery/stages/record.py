@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from hatchery.call import Argument
-from hatchery.config.project import Project
-from hatchery.storage.checksums import canonical_json
+from hatchery.artifacts.checksums import canonical_json
+from hatchery.experiment.project import Project
+from hatchery.job_spec import Argument
 
 Sort = Literal["local", "cpu", "model", "pretraining"]
 """Where a job runs. "local": on the submitting machine; "cpu": without a model; "model": on one GPU, if there are any;

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from hatchery.config.project import Project
 from hatchery.errors import ConfigError
+from hatchery.experiment.project import Project
 from hatchery.settings.problems import nearest
 from hatchery.stages import analysis, corpora, evaluation, figures, pretraining, sources, studies, tokenization
 from hatchery.stages.record import Kept, Stage

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from hatchery.config.block_bodies import without
-from hatchery.config.project import Project
-from hatchery.config.raw_inputs import KEYS
 from hatchery.errors import ConfigError
+from hatchery.experiment.block_bodies import without
+from hatchery.experiment.project import Project
+from hatchery.experiment.raw_inputs import KEYS
 from hatchery.stages.record import Stage
 
 

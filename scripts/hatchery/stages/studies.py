@@ -4,9 +4,9 @@ from typing import Any
 
 from hatchery.analysis.analyses.analysis import TIDY_TABLES
 from hatchery.analysis.analyses.registry import analysis_called
-from hatchery.config.paper_tables import paper_tables
-from hatchery.config.project import Project
-from hatchery.config.study_file import study_entry
+from hatchery.experiment.paper_tables import paper_tables
+from hatchery.experiment.project import Project
+from hatchery.experiment.study_file import study_entry
 from hatchery.stages.analysis import runs_of, under_names_of_study
 from hatchery.stages.record import Stage
 

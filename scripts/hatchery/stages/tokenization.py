@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Any
 
-from hatchery.config.block_bodies import tokenizer_body, without
-from hatchery.config.project import Project
-from hatchery.config.text_files import TokenizerFile
 from hatchery.errors import ConfigError
+from hatchery.experiment.block_bodies import tokenizer_body, without
+from hatchery.experiment.project import Project
+from hatchery.experiment.text_files import TokenizerFile
 from hatchery.stages.record import Stage
 from hatchery.typed import validated
 

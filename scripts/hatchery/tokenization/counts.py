@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from hatchery.harmless_text import csv_text
+from hatchery.sanitize import csv_text
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_shards import TokenTable
 

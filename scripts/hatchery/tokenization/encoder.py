@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from hatchery.artifacts.atomic import write_json, write_text
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, CorpusError
 from hatchery.progress import Progress
 from hatchery.settings.base import Settings
-from hatchery.storage.atomic import write_json, write_text
-from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.counts import Counts, count_by_source, frequency_at_95_percent, statistics_table
 from hatchery.tokenization.documents import count_documents, read_batches, split_sentences
 from hatchery.tokenization.shards import shards_by_split

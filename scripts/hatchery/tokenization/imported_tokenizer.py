@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hatchery.artifacts.atomic import write_bytes, write_json
+from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import TokenizationError
 from hatchery.settings.base import Settings
-from hatchery.storage.atomic import write_bytes, write_json
-from hatchery.storage.manifests import stage_run
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.transformers_files import special_tokens_map, tokenizer_config
 from hatchery.typed import build, stage_body

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from hatchery.artifacts.manifests import Manifest, OutputFile, read_manifest
 from hatchery.errors import CorpusError, HatcheryError, TokenizationError
-from hatchery.storage.manifests import Manifest, OutputFile, read_manifest
 
 TOKEN_SHARDS = ".arrow"
 """The suffix of shards of tokens; those of documents are Parquet."""

@@ -13,8 +13,8 @@ from typing import NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
+from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import CorpusError, TokenizationError
-from hatchery.storage.manifests import Manifest, read_manifest
 from hatchery.tokenization.shards import TOKEN_SHARDS, shards_by_split
 from hatchery.tokenization.special_tokens import recorded_special_tokens
 from hatchery.tokenization.token_shards import shard_schema

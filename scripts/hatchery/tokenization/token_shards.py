@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from hatchery.artifacts.atomic import atomic_path
 from hatchery.errors import TokenizationError
-from hatchery.storage.atomic import atomic_path
 
 LARGEST_UINT16_VOCABULARY = 65_535
 MOST_TOKENS_PER_SHARD = 2**31 - 1

@@ -15,8 +15,8 @@ from typing import Any, Literal
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders
 
+from hatchery.artifacts.atomic import json_value
 from hatchery.errors import ConfigError, TokenizationError
-from hatchery.storage.atomic import json_value
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
 MODELS = ("WordPiece", "BPE", "Unigram")

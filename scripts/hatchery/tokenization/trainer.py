@@ -14,10 +14,10 @@ from typing import Any
 from tokenizers import AddedToken, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
 
+from hatchery.artifacts.atomic import atomic_path, write_json
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.errors import CorpusError, TokenizationError
 from hatchery.progress import Progress
-from hatchery.storage.atomic import atomic_path, write_json
-from hatchery.storage.manifests import Manifest, read_manifest, stage_run
 from hatchery.tokenization import definitions
 from hatchery.tokenization.documents import count_documents
 from hatchery.tokenization.shards import shards_by_split

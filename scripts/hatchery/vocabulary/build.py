@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hatchery.artifacts.manifests import StageRun
 from hatchery.corpora.corpus_writer import write_csv
 from hatchery.corpora.packed_files import matching_names
 from hatchery.errors import ConfigError, SourceError
+from hatchery.raw.registration import RawSource, open_source
 from hatchery.settings.base import ReadingName
-from hatchery.storage.manifests import StageRun
-from hatchery.storage.sources import RawSource, open_source
 from hatchery.vocabulary.cleaning import cleaned_words, rejection
 from hatchery.vocabulary.settings import VocabularySettings
 from hatchery.vocabulary.transcripts import utterances

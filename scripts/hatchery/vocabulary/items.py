@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hatchery.storage.parquet import ROW_GROUP_BYTES, TableWriter, read_groups
+from hatchery.artifacts.parquet import ROW_GROUP_BYTES, TableWriter, read_groups
 
 SCHEMA = pa.schema(
     [

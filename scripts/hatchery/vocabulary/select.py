@@ -17,15 +17,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hatchery.artifacts.checksums import sha256_file
+from hatchery.artifacts.manifests import StageRun
+from hatchery.artifacts.parallel_map import Part, make_parts, remove_parts
+from hatchery.artifacts.parquet import ShardWriter, read_groups
 from hatchery.corpora.corpus_writer import write_csv
 from hatchery.corpora.document_parts import GROUP_BYTES, opened
 from hatchery.corpora.documents import Rejections, chosen_samples
 from hatchery.errors import ConfigError
 from hatchery.progress import Progress
-from hatchery.storage.checksums import sha256_file
-from hatchery.storage.manifests import StageRun
-from hatchery.storage.parquet import ShardWriter, read_groups
-from hatchery.storage.parts import Part, make_parts, remove_parts
 from hatchery.vocabulary.items import SCHEMA, first_of_equal, marks_of, smallest
 from hatchery.vocabulary.rules import REASONS
 from hatchery.vocabulary.selection_parts import DUPLICATE, Task, select_part

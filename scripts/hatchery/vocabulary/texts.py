@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from hatchery.artifacts.manifests import Manifest, OutputFile, read_manifest
+from hatchery.artifacts.parquet import read_groups
 from hatchery.corpora.document_parts import opened
 from hatchery.corpora.raw_texts import raw_text_files, raw_texts
 from hatchery.corpora.settings import RawTextOptions
-from hatchery.storage.manifests import Manifest, OutputFile, read_manifest
-from hatchery.storage.parquet import read_groups
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from hatchery.corpora.rows import cell
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 OLDEST_DAYS = 2190.0
 CHILDREN = frozenset({"Target_Child", "Child"})

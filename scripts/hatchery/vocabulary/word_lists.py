@@ -11,12 +11,12 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.corpora.rows import cell
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import ManifestError, SourceError
+from hatchery.raw.registration import RawSource
 from hatchery.settings.base import ReadingName
-from hatchery.storage.manifests import read_manifest
-from hatchery.storage.sources import RawSource
 from hatchery.vocabulary.transcripts import table_rows
 
 # What pandas takes for a missing value and the word cleaning can yield.

@@ -14,10 +14,10 @@ from hatchery.analysis.analyses.registry import analysis_called, settings_of
 from hatchery.analysis.settings import PublishedChoice
 from hatchery.analysis.summary_rows import COLUMNS
 from hatchery.analysis.tidy_tables import CURVES, MEASUREMENTS, RUNS, write_rows
-from hatchery.harmless_text import csv_text
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.verified import write_checksums
 from hatchery.modeling.roberta.parameters import untied_parameters
-from hatchery.storage.atomic import write_text
-from hatchery.storage.verified import write_checksums
+from hatchery.sanitize import csv_text
 
 ROWS, BATCH, LENGTH, STEPS, EVERY = 2000, 32, 64, 400, 20
 ENDS = {"model": "", "run": "-s1", "manifest": ""}

@@ -12,8 +12,8 @@ from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.comparison import ANALYSIS, ComparisonSettings
 from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.summary_rows import COLUMNS
+from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import ConfigError
-from hatchery.storage.verified import write_checksums
 
 PERPLEXITY, BLIMP = ("perplexity", "test", "perplexity"), ("blimp", "average_over_phenomena", "accuracy_percent")
 MEANS: Mapping[str, Mapping[tuple[str, str, str], tuple[str, str]]] = {

@@ -13,10 +13,10 @@ from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.findings import read_findings, tables_as_files
 from hatchery.analysis.analyses.registry import analysis_called, settings_of
 from hatchery.analysis.analyses.stage import analyse
-from hatchery.config.project import Project
+from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
+from hatchery.experiment.project import Project
 from hatchery.rendering.table import table
-from hatchery.storage.yaml_files import read_yaml
 
 PAPER = {"paper": "reduced_vocabulary"}
 Analysed = Callable[..., Findings]

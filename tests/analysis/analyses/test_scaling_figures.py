@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hatchery.analysis.analyses.analysis import Findings
-from hatchery.analysis.figures.scaling_panels import draw_laws
-from hatchery.analysis.figures.scores_by_cost import draw_scores
 from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style, save_drawings
 from hatchery.rendering.style import OKABE_ITO, Style
+from hatchery.views.figures.scaling_panels import draw_laws
+from hatchery.views.figures.scores_by_cost import draw_scores
 
 Rows = Sequence[Mapping[str, str]]
 WIDE = FigureSettings("invented", ())

@@ -8,10 +8,10 @@ import pytest
 
 from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.registry import analysis_called, settings_of
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ManifestError
-from hatchery.harmless_text import csv_text
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import stage_run
+from hatchery.sanitize import csv_text
 from hatchery.tokenization.selection.table import Measures, SelectionRow, selection_csv
 
 SELECTIONS = ("selection", "source", "level", "texts", "words", "counted_words")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import stage_run
+from hatchery.artifacts.parquet import ShardWriter
 from hatchery.corpora.documents import SCHEMA, SPLITS, count_sentences, count_words
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import stage_run
-from hatchery.storage.parquet import ShardWriter
 
 Documents = Iterable[tuple[str, str, str, str]]
 MEASURES = ("documents", "sentences", "words", "characters")

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.paper_tables.grid import PaperTable
-from hatchery.analysis.paper_tables.layout import OrderLayout, read_layout
-from hatchery.analysis.paper_tables.order_table import order_table
-from hatchery.analysis.paper_tables.printed import PrintedTable
-from hatchery.analysis.paper_tables.settings import PaperTablesSettings
-from hatchery.analysis.paper_tables.stage import Inputs, all_tables
 from hatchery.analysis.published_values import MINUS, OVER, PublishedNumber, read_numbers
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.summary_tables import write_csv
 from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
-from hatchery.storage.manifests import stage_run
-from hatchery.storage.verified import write_checksums
+from hatchery.artifacts.manifests import stage_run
+from hatchery.artifacts.verified import write_checksums
 from hatchery.typed import build
+from hatchery.views.paper_tables.grid import PaperTable
+from hatchery.views.paper_tables.layout import OrderLayout, read_layout
+from hatchery.views.paper_tables.order_table import order_table
+from hatchery.views.paper_tables.printed import PrintedTable
+from hatchery.views.paper_tables.settings import PaperTablesSettings
+from hatchery.views.paper_tables.stage import Inputs, all_tables
 
 TRACKS = [("elc_bert", "strict"), ("elc_bert", "strict_small"), ("ltg_bert", "")]
 

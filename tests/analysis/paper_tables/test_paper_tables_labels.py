@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from hatchery.analysis.measurements import Measurement
-from hatchery.analysis.paper_tables.run_scores_of_models import lists_of_models
-from hatchery.analysis.paper_tables.settings import PaperTablesSettings
-from hatchery.analysis.paper_tables.views import latex_table, markdown_table, read_views, view, views_json
 from hatchery.typed import build
+from hatchery.views.paper_tables.run_scores_of_models import lists_of_models
+from hatchery.views.paper_tables.settings import PaperTablesSettings
+from hatchery.views.paper_tables.views import latex_table, markdown_table, read_views, view, views_json
 
 
 @pytest.mark.parametrize("paper", ["strict", "bnc"])

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.analysis.paper_tables.grid import OURS, Block, Digits, Line, PaperTable, Value
-from hatchery.analysis.paper_tables.views import latex_document, latex_table
 from hatchery.errors import ConfigError
 from hatchery.rendering.escaping import latex_text
+from hatchery.views.paper_tables.grid import OURS, Block, Digits, Line, PaperTable, Value
+from hatchery.views.paper_tables.views import latex_document, latex_table
 
 Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]
 HOSTILE = r"50% of a_b & {c} #1 $x^2$ ~ \d `q` <p> [s] – “é”"

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.paper_tables.run_scores_of_models import lists_of_models, read_runs, tasks_of_average
-from hatchery.analysis.paper_tables.settings import PaperTablesSettings
 from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.summary_rows import COLUMNS
+from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import ConfigError
-from hatchery.storage.verified import write_checksums
 from hatchery.typed import build
+from hatchery.views.paper_tables.run_scores_of_models import lists_of_models, read_runs, tasks_of_average
+from hatchery.views.paper_tables.settings import PaperTablesSettings
 
 ROWS = {"plain": "ltg_bert_base", "elc": "elc_bert_base"}
 CONTROL = "msgs_main_verb_control"

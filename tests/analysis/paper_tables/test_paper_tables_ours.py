@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from faults import DAMAGE
 
-from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, PaperTable
-from hatchery.analysis.paper_tables.settings import PaperTablesSettings
-from hatchery.analysis.paper_tables.stage import all_tables, write_tables
-from hatchery.analysis.paper_tables.views import markdown_table
 from hatchery.analysis.tidy_tables import LAYERS, write_rows
 from hatchery.errors import ManifestError
 from hatchery.typed import build
+from hatchery.views.paper_tables.grid import OURS, PUBLISHED, PaperTable
+from hatchery.views.paper_tables.settings import PaperTablesSettings
+from hatchery.views.paper_tables.stage import all_tables, write_tables
+from hatchery.views.paper_tables.views import markdown_table
 
 STRICT = ("elc_bert", "strict")
 Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]

@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 import yaml
 
-from hatchery.analysis.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value, with_best_bold
-from hatchery.analysis.paper_tables.layout import read_layout
-from hatchery.analysis.paper_tables.scores import LEADERBOARD_FILES, Score, leaderboard_scores
-from hatchery.analysis.paper_tables.settings import PaperTablesSettings
-from hatchery.analysis.paper_tables.stage import Inputs, all_tables
-from hatchery.analysis.paper_tables.views import latex_table, markdown_table
 from hatchery.analysis.summary_rows import COLUMNS
 from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
+from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.rendering.escaping import latex_text, markdown_text
-from hatchery.storage.verified import write_checksums
 from hatchery.typed import build
+from hatchery.views.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value, with_best_bold
+from hatchery.views.paper_tables.layout import read_layout
+from hatchery.views.paper_tables.scores import LEADERBOARD_FILES, Score, leaderboard_scores
+from hatchery.views.paper_tables.settings import PaperTablesSettings
+from hatchery.views.paper_tables.stage import Inputs, all_tables
+from hatchery.views.paper_tables.views import latex_table, markdown_table
 
 
 def line(source: str, *means: float | None, **more: Any) -> Line:

@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from hatchery.analysis.paper_tables.grid import PUBLISHED, PaperTable, Value
-from hatchery.analysis.paper_tables.scores import LEADERBOARD_FILES
-from hatchery.analysis.paper_tables.settings import PaperTablesSettings
-from hatchery.analysis.paper_tables.stage import Inputs, all_tables
 from hatchery.analysis.published_values import PublishedNumber, read_numbers
 from hatchery.analysis.suite_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TASKS
 from hatchery.analysis.summary_rows import SummaryRow, read_summary
 from hatchery.analysis.tidy_tables import LAYERS
-from hatchery.analysis.write_summary import write_summary
-from hatchery.config.project import Project
+from hatchery.experiment.project import Project
 from hatchery.typed import build
+from hatchery.views.paper_tables.grid import PUBLISHED, PaperTable, Value
+from hatchery.views.paper_tables.scores import LEADERBOARD_FILES
+from hatchery.views.paper_tables.settings import PaperTablesSettings
+from hatchery.views.paper_tables.stage import Inputs, all_tables
+from hatchery.views.write_summary import write_summary
 
 PAIRS = ("blimp_filtered", "supplement_filtered")
 ROUNDED = "the cells are printed rounded; of the unrounded ones, the mean may be the printed one"

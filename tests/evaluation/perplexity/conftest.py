@@ -9,9 +9,9 @@ import pytest
 import torch
 from perplexity_cases import OBJECTIVE, ModelMaker, Text, documents
 
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import save_model
-from hatchery.storage.manifests import read_manifest, stage_run
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import pytest
 import torch
 from perplexity_cases import OBJECTIVE, ModelMaker, Text, documents, examples_of, measure, settings
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.evaluation.minimal_pairs.scoring import scoring_name, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
@@ -17,7 +18,6 @@ from hatchery.evaluation.perplexity.held_out import chosen_sequences
 from hatchery.evaluation.perplexity.settings import PerplexitySettings, perplexity_settings
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.storage.manifests import read_manifest
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
 

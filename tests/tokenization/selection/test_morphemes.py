@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import SourceError
-from hatchery.storage.sources import register_source
+from hatchery.raw.registration import register_source
 from hatchery.tokenization.selection.morphemes import Word, parse_words, shipped_words, source_words
 
 

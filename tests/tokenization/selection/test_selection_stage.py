@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, CorpusError, HatcheryError, SourceError, TokenizationError
-from hatchery.storage.manifests import read_manifest, stage_run
-from hatchery.storage.sources import register_source
+from hatchery.raw.registration import register_source
 from hatchery.tokenization.selection.settings import SweepSettings
 from hatchery.tokenization.selection.stage import select_tokenizer
 from hatchery.tokenization.tokenizer_file import load_tokenizer

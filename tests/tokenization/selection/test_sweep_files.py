@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.config.kinds import FILES
-from hatchery.config.project import Project
+from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
+from hatchery.experiment.kinds import FILES
+from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
-from hatchery.storage.yaml_files import read_yaml
 from hatchery.tokenization.selection.settings import SweepSettings
 from hatchery.tokenization.selection.table import read_published_selection
 from hatchery.typed import build, stage_body, validated

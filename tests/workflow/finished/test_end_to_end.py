@@ -12,8 +12,8 @@ from lxml import etree
 from projects import make_project, snakemake
 
 from hatchery.analysis.tidy_tables import RUNS
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.filled_sentences.results import read_examples
-from hatchery.storage.manifests import read_manifest
 
 pytestmark = pytest.mark.slow
 

@@ -31,7 +31,7 @@ VERSIONS = own_commands()
 ELSEWHERE = {
     "select_tokenizer": "tests/tokenization/test_altered_shards.py::test_an_altered_document_shard_is_named",
     "finetune_tasks": "tests/evaluation/test_several_tasks.py::test_altered_models_and_data_are_named",
-    "translate_tests": "tests/pretraining/test_translation.py::test_altered_models_and_test_sets_are_named",
+    "translate_tests": "tests/training/test_translation.py::test_altered_models_and_test_sets_are_named",
     "write_tables": "tests/analysis/paper_tables/test_paper_tables_ours.py::test_altered_inputs_are_named",
 }
 WRITTEN = (

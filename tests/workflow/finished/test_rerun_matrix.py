@@ -65,13 +65,13 @@ CHANGES = {
         EXPERIMENT, "width_inches: 8", "width_inches: 7", {*FIGURES, "write_run_card", "write_page"}
     ),
     "version of a figure": Change(
-        "scripts/hatchery/analysis/figures/phenomena.py",
+        "scripts/hatchery/views/figures/phenomena.py",
         "    version=",
         "    version=1",
         {"draw_figure phenomena", "write_page"},
     ),
     "caption of a figure": Change(
-        "scripts/hatchery/analysis/figures/phenomena.py",
+        "scripts/hatchery/views/figures/phenomena.py",
         'caption="Accuracy on',
         'caption="The accuracy on',
         {"draw_figure phenomena", "write_page"},

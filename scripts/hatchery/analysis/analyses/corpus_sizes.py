@@ -69,7 +69,7 @@ def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeT
     """What was selected for each experiment, by source and level, and its sequences, by source and split."""
     from hatchery.analysis.cards.inputs import read_selections, read_statistics, read_token_statistics
     from hatchery.analysis.cards.sizes import ALL, selection_sizes, size_table
-    from hatchery.storage.manifests import read_manifest
+    from hatchery.artifacts.manifests import read_manifest
 
     selected, grouped = {}, {}
     tokens = study.manifests(TOKENS)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hatchery.analysis.analyses.analysis import Findings
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import EvaluationError
-from hatchery.harmless_text import csv_text
 from hatchery.rendering.escaping import markdown_text
 from hatchery.rendering.table import Table, as_json, from_json, latex_of_files
-from hatchery.storage.manifests import read_manifest
+from hatchery.sanitize import csv_text
 
 NUMBERS_FILE, FINDINGS_FILE, TABLE = "numbers.csv", "findings.json", "table_"
 

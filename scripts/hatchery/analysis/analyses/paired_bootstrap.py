@@ -69,7 +69,7 @@ def _reference(run: SeededRun, against: str) -> str:
 
 def _texts(manifest: Path) -> Mapping[str, tuple[list[str], list[str]]]:
     """Translations and references by test set."""
-    from hatchery.storage.manifests import read_manifest
+    from hatchery.artifacts.manifests import read_manifest
 
     made = read_manifest(manifest)
     return {

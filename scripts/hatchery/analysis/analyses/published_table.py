@@ -125,7 +125,7 @@ def _text(column: ColumnSettings, value: float | None) -> str:
 def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequence[str]) -> dict[str, str]:
     """The printed millions of parameters by row: the table of sizes has the rows of the paper's table in its order."""
     from hatchery.analysis.published_values import PAPERS
-    from hatchery.storage.records import read_rows
+    from hatchery.artifacts.records import read_rows
 
     columns = ("paper", "source", "unit", "value")
     wanted = (PAPERS[settings.paper], f"Table {settings.table}", "million")

@@ -15,9 +15,9 @@ from hatchery.analysis.analyses.findings import (
 )
 from hatchery.analysis.analyses.registry import analysis_called, settings_of
 from hatchery.analysis.settings import PublishedChoice, SeededRun
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import stage_run
 from hatchery.settings.base import Settings
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import stage_run
 from hatchery.typed import build, stage_body
 
 

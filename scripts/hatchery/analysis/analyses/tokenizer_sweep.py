@@ -32,8 +32,8 @@ FLAGS = ("selected_within_type", "final_choice")
 
 def analyse(settings: TokenizerSweepSettings, study: Study) -> Findings:
     """The rows of the sweep. Raises ManifestError or EvaluationError."""
-    from hatchery.storage.manifests import read_manifest
-    from hatchery.storage.records import read_rows
+    from hatchery.artifacts.manifests import read_manifest
+    from hatchery.artifacts.records import read_rows
 
     manifest = read_manifest(study.manifests(SWEEP)[settings.sweep])
     columns = ("type", "size", "vocabulary_size", *MEASURES, *PRINTED.values(), *FLAGS)

@@ -13,10 +13,10 @@ from hatchery.analysis.cards.samples import Sample, shortened
 from hatchery.analysis.cards.settings import CardSettings
 from hatchery.analysis.cards.sizes import ALL, ComparedSize, SizeTable, sources_of, splits_of
 from hatchery.analysis.cards.vocabulary import VocabularyFacts
-from hatchery.analysis.figures import corpus_growth, corpus_lengths
 from hatchery.rendering.cards import Drawing, Section, Text
 from hatchery.rendering.table import Table, table
 from hatchery.units import count
+from hatchery.views.figures import corpus_growth, corpus_lengths
 
 SIZE_NOTE = (
     "Sentences are lines that are not blank (headings too); words are pieces between white space; characters are code "

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from hatchery.analysis.cards.lengths import Bin, LengthFacts
 from hatchery.analysis.cards.sizes import ComparedSize, SizeTable
 from hatchery.analysis.cards.vocabulary import VocabularyFacts
-from hatchery.harmless_text import csv_text
 from hatchery.rendering.cards import Section
+from hatchery.sanitize import csv_text
 
 LengthsOfSources = Mapping[tuple[str, str], tuple[list[Bin], LengthFacts | None]]
 """Bins and facts by (source, `sentences` or `documents`)."""

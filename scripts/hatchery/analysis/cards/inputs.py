@@ -6,12 +6,12 @@ Unlike the tables of results, these may be empty: a corpus of which nothing was 
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from hatchery.artifacts.manifests import Manifest
+from hatchery.artifacts.records import Record, read_records
 from hatchery.corpora.corpus_writer import ASSUMED
 from hatchery.corpora.documents import Split
 from hatchery.errors import ManifestError
 from hatchery.settings.base import Natural
-from hatchery.storage.manifests import Manifest
-from hatchery.storage.records import Record, read_records
 
 MEASURES = ("documents", "sentences", "words", "characters")
 STATISTICS = "statistics.csv"

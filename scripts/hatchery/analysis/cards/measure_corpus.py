@@ -19,10 +19,10 @@ from hatchery.analysis.cards.samples import SampleChoice
 from hatchery.analysis.cards.settings import CardSettings
 from hatchery.analysis.cards.vocabulary import Vocabulary
 from hatchery.analysis.cards.words import PieceTable
+from hatchery.artifacts.manifests import Manifest
 from hatchery.corpora.documents import SCHEMA, SPLITS
 from hatchery.errors import CorpusError
 from hatchery.progress import Progress
-from hatchery.storage.manifests import Manifest
 from hatchery.tokenization.documents import count_documents
 from hatchery.tokenization.shards import shards_by_split
 

@@ -9,12 +9,12 @@ from hatchery.analysis.cards.measure_corpus import SourceMeasurement, measure_co
 from hatchery.analysis.cards.settings import CardSettings
 from hatchery.analysis.cards.sizes import ALL, compare_sizes, selection_sizes, size_table, sources_of
 from hatchery.analysis.cards.vocabulary import VocabularyFacts
-from hatchery.analysis.figures.corpus_growth import plot_vocabulary_growth
-from hatchery.analysis.figures.corpus_lengths import plot_lengths
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest, stage_run
 from hatchery.rendering.cards import card_html, card_markdown
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import Manifest, StageRun, read_manifest, stage_run
 from hatchery.typed import build, stage_body
+from hatchery.views.figures.corpus_growth import plot_vocabulary_growth
+from hatchery.views.figures.corpus_lengths import plot_lengths
 
 GROWTH_FIGURE = "vocabulary_growth.svg"
 LENGTH_FIGURE = "length_distribution.svg"

@@ -18,7 +18,7 @@ from hatchery.corpora.babylm.treatment import Treatment
 from hatchery.corpora.documents import RawDocument, ReaderContext, Split, cut, document_text
 from hatchery.corpora.settings import BabylmCorpus, BabylmOptions
 from hatchery.corpora.text_files import Lines
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 Normaliser = Callable[[Iterable[str], Treatment], Iterator[str]]
 NORMALISERS: dict[BabylmCorpus, Normaliser] = {

@@ -12,7 +12,7 @@ from typing import Literal
 from hatchery.corpora.documents import Split
 from hatchery.corpora.packed_files import matching_names
 from hatchery.errors import SourceError
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 Track = Literal["10M", "100M", "dev", "test"]
 SPLIT_OF_SUFFIX: dict[str, Split] = {".train": "train", ".dev": "dev", ".test": "test"}

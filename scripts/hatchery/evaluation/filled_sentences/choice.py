@@ -9,8 +9,8 @@ import heapq
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import CorpusError
-from hatchery.storage.manifests import Manifest
 from hatchery.tokenization.documents import read_batches, split_sentences
 from hatchery.tokenization.shards import shards_by_split
 

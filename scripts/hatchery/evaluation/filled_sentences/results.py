@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from hatchery.storage.manifests import read_manifest
-from hatchery.storage.records import Record, json_record
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.artifacts.records import Record, json_record
 
 SENTENCES_FILE = "sentences.json"
 GAP = "____"

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from hatchery.artifacts.atomic import write_json
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.evaluation.filled_sentences.choice import candidates, words_by_length
 from hatchery.evaluation.filled_sentences.continuation import continued_sentence
 from hatchery.evaluation.filled_sentences.results import GAP, SENTENCES_FILE, Answer, Example, Examples
@@ -21,8 +23,6 @@ from hatchery.evaluation.filled_sentences.translation import translated_sentence
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.storage.atomic import write_json
-from hatchery.storage.manifests import read_manifest, stage_run
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
 SENTENCES = 5

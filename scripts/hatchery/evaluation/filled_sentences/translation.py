@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import torch
 
+from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.filled_sentences.choice import candidates, is_readable
 from hatchery.evaluation.filled_sentences.results import Answer, Example
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.objectives.settings import TranslationSettings
-from hatchery.pretraining.settings import pretrain_settings
-from hatchery.storage.manifests import Manifest
 from hatchery.tokenization.tokenizer_file import Tokenizer
+from hatchery.training.settings import pretrain_settings
 from hatchery.translation.translate import translate
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hatchery.evaluation.seeds import generator
-from hatchery.modeling.moving import moved
+from hatchery.modeling.device_transfer import moved
 
 
 @dataclass(frozen=True)

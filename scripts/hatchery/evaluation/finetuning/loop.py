@@ -24,10 +24,10 @@ from hatchery.evaluation.finetuning.selection import BestState, TrainedModel
 from hatchery.evaluation.finetuning.settings import ProtocolSettings
 from hatchery.evaluation.seeds import derived_seed
 from hatchery.modeling.heads.task_model import TaskModel
-from hatchery.pretraining.optimizers import AdamW
-from hatchery.pretraining.parameter_groups import is_decayed
-from hatchery.pretraining.schedules import learning_rate_factor
-from hatchery.pretraining.settings import ScheduleSettings
+from hatchery.training.optimizers import AdamW
+from hatchery.training.parameter_groups import is_decayed
+from hatchery.training.schedules import learning_rate_factor
+from hatchery.training.settings import ScheduleSettings
 
 NEVER_DECAYED = ("bias", "norm")
 

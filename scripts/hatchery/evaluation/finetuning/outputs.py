@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from hatchery.artifacts.atomic import atomic_path
+from hatchery.artifacts.parquet import TableWriter
 from hatchery.evaluation.finetuning.predicting import Predicted
 from hatchery.evaluation.finetuning.run_results import RunResult
 from hatchery.evaluation.finetuning.scored_sets import ScoredSet
-from hatchery.harmless_text import csv_text
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
-from hatchery.storage.atomic import atomic_path
-from hatchery.storage.parquet import TableWriter
+from hatchery.sanitize import csv_text
 
 RESULT_COLUMNS = ("rows", "seed", "learning_rate", "metric", "value", "best_step", "development_value", "failed")
 BREAKDOWN_COLUMNS = ("rows", "seed", "learning_rate", "fact", "value", "label", "n", "accuracy")

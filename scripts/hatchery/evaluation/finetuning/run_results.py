@@ -17,10 +17,10 @@ from typing import Any, get_args
 
 import numpy as np
 
+from hatchery.artifacts.atomic import write_bytes
+from hatchery.artifacts.checksums import digest
 from hatchery.evaluation.finetuning.predicting import Predicted
 from hatchery.evaluation.metrics.scored import Failure
-from hatchery.storage.atomic import write_bytes
-from hatchery.storage.checksums import digest
 
 DESCRIPTION, PREDICTIONS, SCORES = "description", "predictions", "scores"
 OF = "of"

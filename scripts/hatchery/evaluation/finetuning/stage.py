@@ -19,6 +19,10 @@ from typing import Any
 
 import torch
 
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.checksums import sha256_file
+from hatchery.artifacts.finished import is_forced, is_made_from, take_finished
+from hatchery.artifacts.manifests import MANIFEST, input_digests, stage_run
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.evaluation.finetuning.batches import EncodedData
 from hatchery.evaluation.finetuning.outputs import breakdown_csv, layer_weights_csv, results_csv, write_predictions
@@ -32,10 +36,6 @@ from hatchery.evaluation.runtime import load_pretrained, prepare_device
 from hatchery.evaluation.tasks.task_rows import check_task
 from hatchery.modeling.heads.registry import ProbeOptions
 from hatchery.modeling.layered_encoder import LayeredEncoder
-from hatchery.storage.atomic import write_text
-from hatchery.storage.checksums import sha256_file
-from hatchery.storage.finished import is_forced, is_made_from, take_finished
-from hatchery.storage.manifests import MANIFEST, input_digests, stage_run
 from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 

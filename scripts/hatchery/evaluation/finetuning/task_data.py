@@ -20,7 +20,7 @@ from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import settings_of
 from hatchery.evaluation.tasks.task_rows import read_task_with_report
 from hatchery.modeling.heads.registry import HEADS, ProbeOptions
-from hatchery.storage.sources import open_source
+from hatchery.raw.registration import open_source
 from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.typed import build
 

@@ -30,7 +30,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
     target_log_probabilities,
 )
 from hatchery.evaluation.minimal_pairs.target_scores import TargetScores
-from hatchery.modeling.moving import moved
+from hatchery.modeling.device_transfer import moved
 
 
 def token_left_to_right_likelihoods(

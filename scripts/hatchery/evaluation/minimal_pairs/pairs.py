@@ -14,8 +14,8 @@ from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines
 from hatchery.evaluation.minimal_pairs.settings import ExpectedSize, PairFormat, SuiteSettings
 from hatchery.evaluation.seeds import generator
 from hatchery.evaluation.tasks.formats.rows import read_csv, read_rows
-from hatchery.harmless_text import plain_name
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
+from hatchery.sanitize import plain_name
 
 # The 13 raw terms of the release become the 12 phenomena of the paper and of BabyLM's tables by these two.
 PHENOMENON_OF_TERM = {"s-selection": "argument_structure", "filler_gap_dependency": "filler_gap"}

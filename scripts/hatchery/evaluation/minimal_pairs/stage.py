@@ -16,6 +16,10 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.finished import take_finished
+from hatchery.artifacts.manifests import StageRun, stage_run
+from hatchery.artifacts.parquet import write_table
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.accuracy import (
     Accuracy,
@@ -37,13 +41,9 @@ from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, Sent
 from hatchery.evaluation.minimal_pairs.settings import ScoringRuntime, ScoringSettings, scoring_settings
 from hatchery.evaluation.minimal_pairs.transformers_model import load_transformers_model
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
-from hatchery.harmless_text import csv_text
 from hatchery.progress import Progress
-from hatchery.storage.atomic import write_text
-from hatchery.storage.finished import take_finished
-from hatchery.storage.manifests import StageRun, stage_run
-from hatchery.storage.parquet import write_table
-from hatchery.storage.sources import open_source
+from hatchery.raw.registration import open_source
+from hatchery.sanitize import csv_text
 from hatchery.typed import build
 
 # The longest sentence of BLiMP has 41 tokens. Work grows with the square of the length, so a file that is no list of

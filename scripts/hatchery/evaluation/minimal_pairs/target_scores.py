@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel, target_log_probabilities
-from hatchery.modeling.moving import moved
+from hatchery.modeling.device_transfer import moved
 
 # What was measured to be fastest with a MiB of second-level cache: few tiles of many rows, because the library arranges
 # the items anew for every tile.

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from hatchery.errors import ModelError
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, word_numbers
 from hatchery.evaluation.minimal_pairs.settings import Architecture, ExternalModel
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 # How the classes of the library call the first module of their language-model head. Given the wanted positions alone,
 # it makes logits at these and nowhere else. Classes without any of them make all logits, which are then selected.

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sized
 import numpy as np
 from torch import Tensor
 
+from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.perplexity.settings import PerplexitySettings
 from hatchery.objectives.examples import build_examples
@@ -20,10 +21,9 @@ from hatchery.objectives.settings import (
     TranslationSettings,
 )
 from hatchery.objectives.translation_pairs import TranslationPairs, pairs_of
-from hatchery.pretraining.data_order import epoch_permutation
-from hatchery.storage.manifests import Manifest
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.data_order import epoch_permutation
 
 # Sequences that are drawn together and laid into batches by length; bounds the memory.
 _DRAWN_AT_ONCE = 2048

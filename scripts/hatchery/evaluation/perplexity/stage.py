@@ -14,6 +14,9 @@ from typing import Any
 
 from torch import Tensor
 
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.finished import take_finished
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.perplexity.asked_objective import asked_objective
@@ -41,13 +44,10 @@ from hatchery.evaluation.perplexity.settings import (
     perplexity_settings,
 )
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
-from hatchery.harmless_text import csv_text
 from hatchery.objectives.settings import AnyObjective, CausalSettings, MaskingSettings
 from hatchery.objectives.target_counts import target_counts
 from hatchery.progress import Progress
-from hatchery.storage.atomic import write_text
-from hatchery.storage.finished import take_finished
-from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.sanitize import csv_text
 from hatchery.tokenization.shards import TRAINING_SPLIT
 from hatchery.tokenization.token_reader import TokenShards
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import decode_lines, shorten
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 FIRST_PREDICATE = 11
 WORD_NUMBER, WORD, PART_OF_SPEECH, ENTITIES, COREFERENCE = 2, 3, 4, 10, -1

@@ -14,12 +14,12 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
+from hatchery.artifacts.atomic import atomic_path
+from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.probing.conll2012 import AnnotatedSentence, LabelledSpan, read_gold_conll, read_hub_rows
+from hatchery.raw.registration import RawSource, open_source
 from hatchery.settings.base import Settings
-from hatchery.storage.atomic import atomic_path
-from hatchery.storage.manifests import StageRun
-from hatchery.storage.sources import RawSource, open_source
 
 TaskName = Literal["pos", "ner", "srl", "coref"]
 Target = dict[str, Any]

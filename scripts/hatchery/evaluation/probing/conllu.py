@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import decode_lines, shorten
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 ROOT = "root"

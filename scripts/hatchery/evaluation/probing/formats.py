@@ -22,7 +22,7 @@ from hatchery.evaluation.splits import hold_out
 from hatchery.evaluation.tasks.example import SpanExample, SpanTarget, TaskData
 from hatchery.evaluation.tasks.formats.registry import task_files
 from hatchery.evaluation.tasks.settings import TaskSettings, label_text
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 UNKNOWN_LABEL = -1
 # How many spans the targets have that a column of CoNLL-U labels.

@@ -22,7 +22,7 @@ from hatchery.evaluation.tasks.normalisation import NORMALISATIONS
 from hatchery.evaluation.tasks.settings import TaskSettings, label_text
 from hatchery.evaluation.tasks.suites import check_suite
 from hatchery.evaluation.tasks.vocabulary_filter import Within, make_filter
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 
 @dataclass(frozen=True)

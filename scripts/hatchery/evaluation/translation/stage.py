@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.finished import take_finished
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, CorpusError, EvaluationError
 from hatchery.evaluation.runtime import load_pretrained, prepare_device
 from hatchery.evaluation.translation.settings import (
@@ -18,16 +21,13 @@ from hatchery.evaluation.translation.settings import (
     translation_runtime,
     translation_tests,
 )
-from hatchery.harmless_text import csv_text
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.objectives.settings import TranslationSettings
-from hatchery.pretraining.settings import pretrain_settings
 from hatchery.progress import Progress
-from hatchery.storage.atomic import write_text
-from hatchery.storage.finished import take_finished
-from hatchery.storage.manifests import read_manifest, stage_run
+from hatchery.sanitize import csv_text
 from hatchery.tokenization.documents import read_batches
 from hatchery.tokenization.shards import shards_by_split
+from hatchery.training.settings import pretrain_settings
 from hatchery.translation.metrics import scores
 from hatchery.translation.translate import translate
 

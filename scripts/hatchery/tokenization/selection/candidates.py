@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import Manifest
+from hatchery.artifacts.parallel_map import make_parts
 from hatchery.errors import CorpusError, TokenizationError
 from hatchery.progress import Progress
-from hatchery.storage.atomic import write_text
-from hatchery.storage.manifests import Manifest
-from hatchery.storage.parts import make_parts
 from hatchery.tokenization.selection.backends import open_backend
 from hatchery.tokenization.selection.nested import cut_down, is_nested, vocabulary_size
 from hatchery.tokenization.selection.settings import CandidateType, SweepSettings

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hatchery.storage.parquet import read_table
+from hatchery.artifacts.parquet import read_table
 from hatchery.tokenization.counts import frequency_at_95_percent
 from hatchery.tokenization.selection.backends import model_only, open_backend
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.checksums import sha256_file
+from hatchery.artifacts.manifests import StageRun, read_manifest
+from hatchery.artifacts.parallel_map import make_parts, remove_parts
 from hatchery.errors import ConfigError, SourceError
 from hatchery.progress import Progress
-from hatchery.storage.atomic import write_text
-from hatchery.storage.checksums import sha256_file
-from hatchery.storage.manifests import StageRun, read_manifest
-from hatchery.storage.parts import make_parts, remove_parts
-from hatchery.storage.raw_source import open_source
+from hatchery.raw.raw_source import open_source
 from hatchery.tokenization.selection.backends import open_backend, read_definition
 from hatchery.tokenization.selection.candidates import Candidates, Corpus, open_corpus
 from hatchery.tokenization.selection.choice import chosen_rows

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from hatchery.harmless_text import csv_text
+from hatchery.artifacts.records import read_rows
 from hatchery.rendering.table import Cell, Content, table
-from hatchery.storage.records import read_rows
+from hatchery.sanitize import csv_text
 from hatchery.tokenization.selection.frequency_rule import SearchResult
 from hatchery.tokenization.selection.settings import SweepSettings
 

@@ -1,7 +1,7 @@
 """The parts that a sweep is worked on in: train a tokenizer, count the pre-tokens of a shard, measure a tokenizer.
 
 Each writes one file under a name that is the digest of all that determines it, so that a killed sweep goes on where it
-stopped and sizes or types can be added without training the others again (storage/parts.py).
+stopped and sizes or types can be added without training the others again (artifacts/parallel_map.py).
 """
 
 import json

@@ -12,7 +12,7 @@ from hatchery.evaluation.json_lines import Record
 from hatchery.evaluation.tasks.formats.rows import read_rows
 from hatchery.evaluation.tasks.formats.rte import LINE_FIELDS, RTE_FIELDS, read_labelled_lines, read_rte_xml
 from hatchery.evaluation.tasks.settings import Format, TaskSettings
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 
 def task_files(source: RawSource, task: TaskSettings, key: str) -> list[str]:

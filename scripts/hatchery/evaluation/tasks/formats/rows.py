@@ -23,7 +23,7 @@ from hatchery.corpora.rows import csv_rows, has_surplus
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 MOST_TORN_ROWS = 1e-3
 """Share of the rows that may have a wrong number of cells; QQP has one in some ten thousand."""

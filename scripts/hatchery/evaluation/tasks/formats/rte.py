@@ -13,7 +13,7 @@ from lxml import etree
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.json_lines import Record, decode_lines, shorten
-from hatchery.storage.sources import RawSource
+from hatchery.raw.registration import RawSource
 
 LINE_FIELDS = ("sentence",)
 

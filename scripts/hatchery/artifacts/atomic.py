@@ -1,0 +1,77 @@
+"""Outputs appear whole or not at all: written under a temporary name in the same folder, then renamed.
+
+A rename within one file system is atomic, so a reader never sees a half-written file, and a killed job leaves at
+most a file whose name starts with a dot and ends in `.partial`.
+"""
+
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hatchery.errors import HatcheryError
+from hatchery.os_errors import error_number
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; on success it is synced and renamed to `path`, otherwise removed.
+
+    What the system refuses meanwhile is an OSError that names `path`, also where another library raises something else.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial"
+    try:
+        # Some libraries write a file of their own that nobody else may read, and move it here; outputs are shared.
+        partial.touch()
+        mode = stat.S_IMODE(partial.stat().st_mode)
+        yield partial
+        partial.chmod(mode)
+        with partial.open("rb+") as handle:
+            os.fsync(handle.fileno())
+        partial.replace(path)
+    except OSError as error:
+        if error.errno is not None and error.filename in (None, partial, str(partial)):
+            error.filename, error.filename2 = str(path), None
+        raise
+    except Exception as error:
+        number = error_number(error)
+        if number is None or isinstance(error, HatcheryError):
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write `content` to `path` atomically."""
+    with atomic_path(path) as partial:
+        partial.write_bytes(content)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write `text` to `path` atomically, as UTF-8 and without translating newlines."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write `value` to `path` atomically as indented JSON with sorted keys."""
+    write_text(path, json_text(value))
+
+
+def json_value(text: str | bytes) -> Any:
+    """The value of JSON. Raises JSONDecodeError also for brackets without end, which are a RecursionError in Python."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deeply", "", 0) from None
+
+
+def json_text(value: Any) -> str:
+    """`value` as indented JSON with sorted keys, as files hold it."""
+    return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

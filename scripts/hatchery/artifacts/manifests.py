@@ -1,0 +1,283 @@
+"""Manifests: what a stage made, from what, and with which settings.
+
+Beside every output lie two files. `manifest.json` is the identity of the result: settings, digests of inputs and
+outputs, counts. It holds nothing that changes from run to run, so the same work gives the same bytes, Snakemake
+sees no change, and tables that quote its digest stay identical. `provenance.json` holds the rest: when, where, with
+which package versions, how long, how fast. It names the folder, so results that were exchanged are noticed.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from hatchery.artifacts.atomic import json_text, json_value, write_json, write_text
+from hatchery.artifacts.checksums import digest, sha256_file
+from hatchery.artifacts.host import surroundings
+from hatchery.artifacts.verified import SHOWN_DIGITS, Expected, check_file
+from hatchery.errors import ManifestError, MisplacedError
+
+MANIFEST = "manifest.json"
+FINISHED = "finished.json"
+"""A copy of the manifest that Snakemake does not know and so does not delete: it vouches for work that is done although
+nobody noted its end, because only Snakemake or the daemon of Slurm was killed."""
+
+PROVENANCE = "provenance.json"
+RESULTS = "results"
+SHORT_DIGEST = 12
+"""Hexadecimal digits of a manifest's SHA-256 by which tables and pages call it."""
+_BYTES_FOR_THREADS, _MOST_THREADS = 16 << 20, 8
+REMEDY = "remove it to have it made again"
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """One file that a manifest vouches for."""
+
+    path: Path
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest that was read; `digest` is the SHA-256 of the manifest file itself."""
+
+    path: Path
+    stage: str
+    settings: dict[str, Any]
+    inputs: dict[str, str]
+    outputs: list[OutputFile]
+    measures: dict[str, Any]
+    digest: str
+
+    @property
+    def short(self) -> str:
+        """The beginning of the digest, as tables and pages print it."""
+        return self.digest[:SHORT_DIGEST]
+
+    @property
+    def folder(self) -> Path:
+        """The folder in which the outputs lie."""
+        return self.path.parent
+
+    def listed(self, suffix: str = "", prefix: str = "") -> list[OutputFile]:
+        """The outputs whose names begin with `prefix` and end in `suffix`, in the manifest's order; reads none."""
+        return [
+            output
+            for output in self.outputs
+            if output.path.name.startswith(prefix) and output.path.name.endswith(suffix)
+        ]
+
+    def files(self, suffix: str = "", prefix: str = "") -> list[Path]:
+        """The paths of the outputs that `listed` names, whose bytes have been compared with their checksums.
+
+        Raises ManifestError naming the first file that differs.
+        """
+        return self.check(self.listed(suffix, prefix))
+
+    def check(self, outputs: Sequence[OutputFile]) -> list[Path]:
+        """The paths of these outputs, whose bytes have been compared, in their order.
+
+        Raises ManifestError naming the first file that differs.
+        """
+        if len(outputs) < 2 or sum(output.bytes for output in outputs) < _BYTES_FOR_THREADS:
+            return [self.checked(output) for output in outputs]
+        # Hashing holds no lock of Python, so it takes the processors that there are. Errors come in order all the same.
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, len(outputs), _MOST_THREADS)) as pool:
+            return list(pool.map(self.checked, outputs))
+
+    def file(self, name: str) -> Path:
+        """The path of the output called `name`, relative to the folder, whose bytes have been compared.
+
+        Raises ManifestError when there is none, or it differs from its checksum.
+        """
+        for output in self.outputs:
+            if output.path == self.folder / name:
+                return self.checked(output)
+        raise ManifestError(f"{self.path}: there is no output {name!r} in this manifest")
+
+    def checked(self, output: OutputFile) -> Path:
+        """The path of an output, once its bytes are what this manifest says. Raises ManifestError naming the file."""
+        expected = Expected(str(output.path), output.bytes, output.sha256, str(self.path), REMEDY)
+        return check_file(output.path, expected)
+
+    def check_ahead(self, outputs: Sequence[OutputFile]) -> None:
+        """Begin to compare outputs with their checksums, in a thread; `checked` then does what is left to do.
+
+        For the start of a command, while one processor imports modules: it raises nothing, since `checked` will.
+        """
+
+        def check() -> None:
+            with suppress(ManifestError):
+                for output in outputs:
+                    self.checked(output)
+
+        # A daemon: a command that fails at once does not wait for gigabytes.
+        Thread(target=check, name="check ahead", daemon=True).start()
+
+    def verify(self) -> None:
+        """Compare sizes and checksums of all outputs. Raises ManifestError naming the first file that differs."""
+        for output in self.outputs:
+            self.checked(output)
+
+
+def read_manifest(path: str | Path) -> Manifest:
+    """Read a manifest. Raises ManifestError when it is missing, not JSON, lacks a part or is of another folder."""
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+        value = json_value(content.decode("utf-8"))
+    except FileNotFoundError as error:
+        raise ManifestError(f"{path}: the manifest is missing") from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ManifestError(f"{path}: the manifest cannot be read: {reason}; {REMEDY}") from error
+    found = sha256(content).hexdigest()
+    _check_manifest(path, found)
+    try:
+        outputs = [OutputFile(path.parent / o["path"], int(o["bytes"]), str(o["sha256"])) for o in value["outputs"]]
+        return Manifest(
+            path=path,
+            stage=value["stage"],
+            settings=value["settings"],
+            inputs=value["inputs"],
+            outputs=outputs,
+            measures=value["measures"],
+            digest=found,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ManifestError(f"{path}: not a manifest: {type(error).__name__} at {error}") from error
+
+
+def _check_manifest(path: Path, found: str) -> None:
+    """Compare a manifest with `provenance.json`: its checksum, its place; one that lies alone stands for itself."""
+    try:
+        facts = volatile_facts(path)
+    except ManifestError:
+        return
+    if (expected := facts.get("manifest_sha256")) is not None:
+        Expected(str(path), None, str(expected), str(path.with_name(PROVENANCE)), REMEDY).check_digest(found)
+    if (place := facts.get("place")) is not None and RESULTS in path.parts:
+        # Of `models/<address>` the last part, since users may have links of their own to other disks. Experiments have
+        # links to what they share.
+        tail = Path(place).parts[1:]
+        folders = (path.parent, Path(os.path.realpath(path.parent)))
+        if tail and not any(folder.parts[-len(tail) :] == tail for folder in folders):
+            raise MisplacedError(f"{path}: was made as {RESULTS}/{place}; put it back there, or {REMEDY}")
+
+
+def _place(folder: Path) -> str | None:
+    """A folder as it is called below results/, such as `models/tiny-0123456789abcdef`; None for one elsewhere."""
+    parts = folder.parts
+    return "/".join(parts[parts.index(RESULTS) + 1 :]) if RESULTS in parts else None
+
+
+def volatile_facts(manifest: Path) -> dict[str, Any]:
+    """`provenance.json` beside a manifest; empty when there is none. Raises ManifestError when it is damaged."""
+    path = manifest.with_name(PROVENANCE)
+    try:
+        value = json_value(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ManifestError(f"{path}: cannot be read: {reason}; remove it, or {manifest} to have both again") from error
+    if not isinstance(value, dict):
+        raise ManifestError(f"{path}: expected a JSON object, got {type(value).__name__}")
+    checksum = value.pop("checksum", None)
+    if checksum is not None and checksum != (is_now := digest(value)):
+        shown = f"{is_now[:SHOWN_DIGITS]}, expected {str(checksum)[:SHOWN_DIGITS]}"
+        raise ManifestError(
+            f"{path}: its content has the checksum {shown}; remove it, or {manifest} to have both again"
+        )
+    return value
+
+
+def input_digests(inputs: Mapping[str, str | Path]) -> dict[str, str]:
+    """SHA-256 of the files that a stage reads, by name, sorted. Raises ManifestError naming one that is missing."""
+    for name, path in inputs.items():
+        if not Path(path).is_file():
+            raise ManifestError(f"{path}: the input {name!r} is missing")
+    return {name: sha256_file(path) for name, path in sorted(inputs.items())}
+
+
+@dataclass
+class StageRun:
+    """What a stage collects while it runs; `stage_run` writes it down at the end."""
+
+    folder: Path
+    outputs: list[Path] = field(default_factory=list)
+    measures: dict[str, Any] = field(default_factory=dict)
+    volatile: dict[str, Any] = field(default_factory=dict)
+    volatile_files: list[Path] = field(default_factory=list)
+    """Finished files that are no part of the result, such as readings of speed; `provenance.json` vouches for them."""
+
+    def add_output(self, path: str | Path) -> Path:
+        """Note a finished output file inside the manifest's folder and return its path."""
+        path = Path(path)
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            raise ManifestError(f"{path}: an output must lie in {self.folder}")
+        self.outputs.append(path)
+        return path
+
+
+@contextmanager
+def stage_run(
+    output: str | Path,
+    settings: Mapping[str, Any],
+    inputs: Mapping[str, str | Path] | None = None,
+    keep: bool = False,
+) -> Iterator[StageRun]:
+    """Run a stage whose declared output is the manifest at `output`.
+
+    `settings` are the stage's resolved settings (with `stage` and `stage_version`), `inputs` the manifests or files
+    that it read, by name. A stale manifest is removed first; the new one is written last and only on success. With
+    `keep`, a copy of it stays for `take_finished`.
+    Raises ManifestError naming an input that is missing.
+    """
+    output = Path(output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.unlink(missing_ok=True)
+    output.with_name(FINISHED).unlink(missing_ok=True)
+    started = time.time()
+    digests = input_digests(inputs or {})
+    run = StageRun(output.parent)
+    yield run
+    entries = [
+        {
+            "path": path.resolve().relative_to(output.parent.resolve()).as_posix(),
+            "bytes": path.stat().st_size,
+            "sha256": sha256_file(path),
+        }
+        for path in run.outputs
+    ]
+    identity = {
+        "stage": settings.get("stage", ""),
+        "stage_version": settings.get("stage_version", 0),
+        "settings": dict(settings),
+        "inputs": digests,
+        "outputs": sorted(entries, key=lambda entry: str(entry["path"])),
+        "measures": run.measures,
+    }
+    text = json_text(identity)
+    volatile = {
+        **surroundings(started),
+        **run.volatile,
+        "files": {path.name: sha256_file(path) for path in run.volatile_files},
+        "manifest_sha256": sha256(text.encode("utf-8")).hexdigest(),
+        "place": _place(output.parent),
+    }
+    # As it will be read: numbers as keys become words.
+    volatile = json.loads(json_text(volatile))
+    write_json(output.parent / PROVENANCE, {**volatile, "checksum": digest(volatile)})
+    if keep:
+        write_text(output.with_name(FINISHED), text)
+    write_text(output, text)

@@ -1,0 +1,134 @@
+"""Work in parts: independent tasks in several processes, their files in task order, finished ones kept after a kill.
+
+Each task writes one file and returns a few facts about it. Both lie under the task's key, the digest of everything
+that determines them, so that a job that was killed goes on with the parts that are missing, and a part of other
+settings or of other code is never taken. A part that is not what its task wrote is made again. Order, bytes and errors
+do not depend on the number of processes.
+"""
+
+import hashlib
+import multiprocessing
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hatchery.artifacts.atomic import atomic_path, json_value, write_json
+from hatchery.artifacts.checksums import digest, sha256_file
+from hatchery.errors import HatcheryError
+
+Task = TypeVar("Task")
+Work = Callable[[Task, Path], dict[str, Any]]
+# Enough to keep all processes busy while one long part is waited for, few enough to stop soon after an error.
+_PENDING_PER_WORKER = 4
+
+
+@dataclass(frozen=True)
+class Part:
+    """A finished part: its file, and the facts that its task returned."""
+
+    path: Path
+    facts: dict[str, Any]
+
+
+def make_parts(
+    tasks: Sequence[Task], work: Work[Task], keys: Sequence[Any], folder: Path, workers: int = 1
+) -> Iterator[Part]:
+    """Run `work(task, path)` for every task and yield the parts in the order of the tasks.
+
+    `work` writes the file at `path`, a temporary name, and returns facts that JSON can hold; with more than one
+    worker it must be importable (a function of a module, or a partial of one) and the tasks picklable. `keys` are
+    values that JSON can hold, one per task and all different: everything that determines the part beside this code.
+    The first error in task order is raised; parts that are finished stay in `folder` for the next attempt, and
+    `remove_parts` removes them after success.
+    """
+    names = [digest([_code(), key])[:32] for key in keys]
+    if len(set(names)) != len(tasks):
+        raise ValueError("parts need one key for each task, all different")
+    folder.mkdir(parents=True, exist_ok=True)
+    for stale in folder.glob(".*.partial"):
+        stale.unlink()
+    if workers <= 1 or len(tasks) <= 1:
+        for task, name in zip(tasks, names, strict=True):
+            yield _make(work, task, folder / name)
+        return
+    yield from _in_processes(tasks, work, names, folder, min(workers, len(tasks)))
+
+
+@cache
+def _code() -> str:
+    """Digest of the library's sources: who mends a reader after a kill must not meet parts of the old one."""
+    root = Path(__file__).resolve().parents[1]
+    sources = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        sources.update(path.read_bytes())
+    return sources.hexdigest()
+
+
+def _in_processes(
+    tasks: Sequence[Task], work: Work[Task], names: Sequence[str], folder: Path, workers: int
+) -> Iterator[Part]:
+    # A forked child of a process with threads (Arrow's pool) may lock up, so the children start fresh.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        pending: deque[Future[Part]] = deque()
+        waiting = iter(zip(tasks, names, strict=True))
+
+        def submit() -> None:
+            for task, name in waiting:
+                pending.append(pool.submit(partial(_make, work, task, folder / name)))
+                if len(pending) >= workers * _PENDING_PER_WORKER:
+                    return
+
+        try:
+            submit()
+            while pending:
+                yield pending.popleft().result()
+                submit()
+        except BrokenProcessPool as error:
+            raise HatcheryError(
+                f"{folder}: a worker process was killed, probably for lack of memory; "
+                "start again with fewer threads or more memory: the finished parts are kept"
+            ) from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _make(work: Work[Task], task: Task, path: Path) -> Part:
+    facts_path = path.with_name(f"{path.name}.json")
+    known = _finished(path, facts_path)
+    if known is not None:
+        return Part(path, known)
+    for damaged in (path, facts_path):
+        if damaged.is_dir():
+            shutil.rmtree(damaged)
+    with atomic_path(path) as partial_path:
+        facts = work(task, partial_path)
+    # The checksum is written last: a part counts as finished only when its file and its facts agree with it.
+    write_json(facts_path, {"sha256": _checksum(path, facts), "facts": facts})
+    return Part(path, facts)
+
+
+def _finished(path: Path, facts_path: Path) -> dict[str, Any] | None:
+    try:
+        value = json_value(facts_path.read_text(encoding="utf-8"))
+        if _checksum(path, value["facts"]) == value["sha256"]:
+            return dict(value["facts"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return None
+
+
+def _checksum(path: Path, facts: dict[str, Any]) -> str:
+    """One checksum for the file of a part and its facts, which end in the result alike."""
+    return digest([sha256_file(path), facts])
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove a folder of parts that have been used."""
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,217 @@
+"""Parquet helpers: sharded writing with names that say `i-of-n`, and reading back with clear errors."""
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hatchery.artifacts.atomic import atomic_path
+from hatchery.errors import ManifestError
+
+ROW_GROUP_BYTES = 8 << 20
+
+
+def write_table(path: str | Path, table: pa.Table) -> None:
+    """Write one table to `path` atomically, compressed with zstd."""
+    with atomic_path(path) as partial:
+        pq.write_table(table, partial, compression="zstd")
+
+
+def read_table(path: str | Path, columns: list[str] | None = None) -> pa.Table:
+    """Read one Parquet file. Raises ManifestError naming the file when it is missing or damaged."""
+    try:
+        return pq.read_table(path, columns=columns, partitioning=None)
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+
+
+def read_tables(paths: Iterable[str | Path], columns: list[str] | None = None) -> pa.Table:
+    """Read and concatenate Parquet files of one schema, in the given order."""
+    return pa.concat_tables([read_table(path, columns) for path in paths])
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in errors of the disk: Arrow's do not."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+class _RowGroups:
+    """One Parquet file that grows by row groups of about ROW_GROUP_BYTES, so that only one of them is in memory."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.rows = 0
+        self.path = path
+        self._schema = schema
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+        self._buffer: list[Mapping[str, Any]] = []
+        self._bytes = 0
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        self._buffer.append(row)
+        self.rows += 1
+        self._bytes += 16 + sum(len(value) for value in row.values() if isinstance(value, str))
+        if self._bytes >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def write_table(self, table: pa.Table) -> None:
+        self._flush()
+        self._append(table)
+        self.rows += table.num_rows
+
+    def _flush(self) -> None:
+        if self._buffer:
+            self._append(pa.Table.from_pylist(self._buffer, schema=self._schema))
+            self._buffer, self._bytes = [], 0
+
+    def _append(self, table: pa.Table) -> None:
+        with _named(self.path):
+            self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
+
+    def close(self) -> None:
+        self._flush()
+        with _named(self.path):
+            self._writer.close()
+
+    def abandon(self) -> None:
+        """Close the file without writing what is in memory; the disk may be full."""
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._writer.close()
+
+
+class TableWriter:
+    """Write rows to the one Parquet file `path` in flat memory. For parts: `path` is a temporary name already."""
+
+    def __init__(self, path: str | Path, schema: pa.Schema) -> None:
+        self._file = _RowGroups(Path(path), schema)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows written so far."""
+        return self._file.rows
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Add one row."""
+        self._file.write(row)
+
+    def write_table(self, table: pa.Table) -> None:
+        """Add a table as a row group of its own: ten times as fast as row by row."""
+        self._file.write_table(table)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._file.close()
+        else:
+            self._file.abandon()
+
+
+def read_groups(path: str | Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """Stream the row groups of a Parquet file, one in memory. Raises ManifestError when it is damaged."""
+    try:
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                yield file.read_row_group(group, columns=columns)
+    except (OSError, pa.ArrowException) as error:
+        raise ManifestError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+
+
+def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Stream the rows of a Parquet file, one row group in memory. Raises ManifestError when it is damaged."""
+    for table in read_groups(path):
+        yield from table.to_pylist()
+
+
+class ShardWriter:
+    """Write rows to `{prefix}-{i:05d}-of-{n:05d}.parquet` with at most `rows_per_shard` rows each, in flat memory.
+
+    The number of shards is known only at the end, so shards are written under partial names and renamed when the
+    writer is closed; after an exception nothing of them stays. Shards of an earlier run with the same prefix are
+    removed, so a folder never mixes two runs. Always makes at least one shard, possibly without rows.
+    """
+
+    def __init__(self, folder: str | Path, prefix: str, schema: pa.Schema, rows_per_shard: int) -> None:
+        self.folder = Path(folder)
+        self.prefix = prefix
+        self.schema = schema
+        self.rows_per_shard = rows_per_shard
+        self.rows = 0
+        self.paths: list[Path] = []
+        self._open: _RowGroups | None = None
+        self._partials: list[Path] = []
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Add one row."""
+        if self._open is None:
+            self._open = self._next()
+        self._open.write(row)
+        self.rows += 1
+        if self._open.rows >= self.rows_per_shard:
+            self._finish(self._open)
+
+    def write_table(self, table: pa.Table) -> None:
+        """Add the rows of a table, ten times as fast as row by row."""
+        while table.num_rows:
+            if self._open is None:
+                self._open = self._next()
+            head = table.slice(0, self.rows_per_shard - self._open.rows)
+            self._open.write_table(head)
+            self.rows += head.num_rows
+            table = table.slice(head.num_rows)
+            if self._open.rows >= self.rows_per_shard:
+                self._finish(self._open)
+
+    def complete(self) -> None:
+        """Write down what is still in memory; then closing only renames, for writers whose shards appear together."""
+        if self._open is not None or not self._partials:
+            self._finish(self._open or self._next())
+
+    def _next(self) -> _RowGroups:
+        partial = self.folder / f".{self.prefix}-{len(self._partials):05d}.parquet.partial"
+        self._partials.append(partial)
+        return _RowGroups(partial, self.schema)
+
+    def _finish(self, shard: _RowGroups) -> None:
+        shard.close()
+        self._open = None
+        with self._partials[-1].open("rb+") as handle:
+            os.fsync(handle.fileno())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self.complete()
+                self._publish()
+        finally:
+            if self._open is not None:
+                self._open.abandon()
+            for partial in self._partials:
+                partial.unlink(missing_ok=True)
+
+    def _publish(self) -> None:
+        for stale in self.folder.glob(f"{self.prefix}-*-of-*.parquet"):
+            stale.unlink()
+        total = len(self._partials)
+        for index, partial in enumerate(self._partials):
+            path = self.folder / f"{self.prefix}-{index:05d}-of-{total:05d}.parquet"
+            partial.replace(path)
+            self.paths.append(path)

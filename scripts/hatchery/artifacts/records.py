@@ -1,0 +1,180 @@
+"""Small files read by schema: a dataclass says what a line of a table, or a JSON object, holds.
+
+One way for all of them, whether a checksum vouches for a file or a person writes it: the types of the fields, perhaps
+with the ranges of `hatchery.settings`, are all that is said about them. Every complaint is one line that names the
+file, the line and the column.
+"""
+
+import csv
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
+
+from hatchery.artifacts.atomic import json_value
+from hatchery.errors import EvaluationError
+from hatchery.settings.fields import hints_of
+from hatchery.settings.problems import problem_lines
+from hatchery.settings.walk import said_about
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+
+class Record:
+    """Base of the dataclasses that say what a file holds. What they do not name is passed over; numbers are finite."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"allow_inf_nan": False}
+
+
+Read = TypeVar("Read", bound=Record)
+
+
+@dataclasses.dataclass(frozen=True)
+class Infinite:
+    """A number that may be infinite."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return {**handler(source), "allow_inf_nan": True}
+
+
+@dataclasses.dataclass(frozen=True)
+class Exact:
+    """A value that is not made of one of another type, as a number of `true` or of a text."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return {**handler(source), "strict": True}
+
+
+@dataclasses.dataclass(frozen=True)
+class Of:
+    """A field that is no column: it follows from the text of one."""
+
+    column: str
+    found: Callable[[str], Any]
+
+
+def read_records(
+    path: str | Path,
+    schema: type[Read],
+    key: Sequence[str] = (),
+    may_be_empty: bool = False,
+    alike: Mapping[str, str] | None = None,
+) -> list[Read]:
+    """Read a CSV file whose columns are the fields of `schema`; an empty field, or `nan`, is None where that may be.
+
+    No two rows agree in all of `key`, if one is given, and all have the texts of `alike`. Raises EvaluationError like
+    `read_rows`, and naming line and column of a field of another kind.
+    """
+    fields: Any = schema
+    hints = hints_of(fields)
+    derived = {name: of for name, hint in hints.items() for of in said_about(hint, Of)}
+    optional = [name for name, hint in hints.items() if NoneType in get_args(hint)]
+    records = []
+    for where, texts in read_rows(path, [name for name in hints if name not in derived], key, may_be_empty):
+        for column, text in (alike or {}).items():
+            if texts[column] != text:
+                raise EvaluationError(f"{where}: {column}: got {texts[column]!r}, expected {text}")
+        cells = {**texts, **{name: of.found(texts[of.column]) for name, of in derived.items()}}
+        cells |= {name: None for name in optional if cells[name] in ("", "nan")}
+        records.append(record(schema, cells, where))
+    return records
+
+
+def json_records(path: str | Path, schema: type[Read], key: str = "") -> list[Read]:
+    """Read a file with a JSON object on each line, the objects having the fields of `schema`, no two the same `key`.
+
+    Raises EvaluationError naming file and line, and the key of a value of another kind.
+    """
+    found: dict[Any, tuple[str, Read]] = {}
+    for number, line in enumerate(_text(path).splitlines(), start=1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            made = record(schema, _json(line, where), where)
+            identity = getattr(made, key) if key else number
+            if identity in found:
+                raise EvaluationError(f"{where}: the {key} {identity} stands already in {found[identity][0]}")
+            found[identity] = f"line {number}", made
+    return [made for _, made in found.values()]
+
+
+def json_record(path: str | Path, schema: type[Read]) -> Read:
+    """Read a file with one JSON object of the fields of `schema`. Raises EvaluationError like `json_records`."""
+    return record(schema, _json(_text(path), str(path)), str(path))
+
+
+def record(schema: type[Read], value: Any, where: str) -> Read:
+    """What a file says at `where` as an object of `schema`. Raises EvaluationError naming the key at fault."""
+    from pydantic import ValidationError
+
+    made: Any = schema
+    try:
+        built: Read = _adapter(made).validate_python(value)
+    except ValidationError as error:
+        name, words = problem_lines(error, schema, value)[0]
+        raise EvaluationError(": ".join(part for part in (where, name, words) if part)) from error
+    return built
+
+
+def read_rows(
+    path: str | Path, columns: Sequence[str], key: Sequence[str] = (), may_be_empty: bool = False
+) -> list[tuple[str, dict[str, str]]]:
+    """Read a CSV file that has at least `columns` and in which no two rows agree in all of `key`, if one is given.
+
+    Each row is where it stands, for messages, and its texts by column. Raises EvaluationError naming the file when it
+    is missing, not UTF-8, empty, lacks a column, has a row of the wrong length, or repeats a row. `may_be_empty`
+    allows a header without rows.
+    """
+    path = Path(path)
+    try:
+        with path.open(encoding="utf-8", newline="") as handle:
+            reader = csv.reader(handle, strict=True)
+            lines = [(reader.line_num, fields) for fields in reader if fields]
+    except OSError as error:
+        raise EvaluationError(f"{path}: the table cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise EvaluationError(f"{path}: not a CSV file in UTF-8: {error}") from error
+    if not lines:
+        raise EvaluationError(f"{path}: the table is empty; expected the columns {', '.join(columns)}")
+    header = lines[0][1]
+    if missing := [column for column in columns if column not in header]:
+        raise EvaluationError(f"{path}: the table lacks the columns {', '.join(missing)}; it has {', '.join(header)}")
+    if len(lines) == 1 and not may_be_empty:
+        raise EvaluationError(f"{path}: the table has a header but no rows")
+    rows: list[tuple[str, dict[str, str]]] = []
+    seen: dict[tuple[str, ...], int] = {}
+    for number, fields in lines[1:]:
+        where = f"{path}, line {number}"
+        if len(fields) != len(header):
+            raise EvaluationError(f"{where}: {len(fields)} fields, the header has {len(header)}")
+        cells = dict(zip(header, fields, strict=True))
+        identity = tuple(cells[column] for column in key)
+        if key and identity in seen:
+            raise EvaluationError(f"{where}: the row {', '.join(identity)} stands already in line {seen[identity]}")
+        seen[identity] = number
+        rows.append((where, cells))
+    return rows
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvaluationError(f"{path}: the file cannot be read: {error}") from error
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json_value(text)
+    except json.JSONDecodeError as error:
+        raise EvaluationError(f"{where}: not JSON: {error}") from error
+
+
+@cache
+def _adapter(schema: Any) -> "TypeAdapter[Any]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(schema)

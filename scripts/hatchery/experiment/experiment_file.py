@@ -1,0 +1,235 @@
+"""What stands in the file of an experiment, and in the files of models and protocols that it names."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import MinLen
+
+from hatchery.evaluation.finetuning.settings import ProtocolChoice
+from hatchery.evaluation.perplexity.settings import PerplexityChoice
+from hatchery.evaluation.translation.settings import TranslationChoice
+from hatchery.modeling.encoder_decoder.configuration import EncoderDecoderSizes
+from hatchery.modeling.ltg.configuration import LtgBertSizes
+from hatchery.modeling.roberta.configuration import RobertaSizes
+from hatchery.rendering.style import Style
+from hatchery.settings.base import Count, Natural, Settings
+from hatchery.settings.fields import (
+    ABSENT,
+    BaselineName,
+    BlockName,
+    ChosenBy,
+    CorpusName,
+    ModelName,
+    NotEmpty,
+    PartOf,
+    Reference,
+    SuiteName,
+    Sweepable,
+    TaskName,
+    TokenizerName,
+    Unique,
+)
+from hatchery.training.settings import PretrainingSettings
+
+PartOfPretraining = Annotated[dict[str, Any], PartOf(PretrainingSettings), Sweepable()]
+PartOfProtocol = Annotated[dict[str, Any], PartOf(ProtocolChoice)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LtgBertFile(LtgBertSizes):
+    """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
+
+    description: str = ""
+    """What it is, for people."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobertaFile(RobertaSizes):
+    """Architecture of the reduced-vocabulary study's models; the vocabulary size comes from the tokenizer."""
+
+    description: str = ""
+    """What it is, for people."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderDecoderFile(EncoderDecoderSizes):
+    """Architecture of a translation model; the vocabulary size comes from the tokenizer."""
+
+    description: str = ""
+    """What it is, for people."""
+
+
+ModelFile = Annotated[LtgBertFile | RobertaFile | EncoderDecoderFile, ChosenBy("family")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtocolFile(Settings):
+    """How a paper or an official pipeline fine-tunes, as far as it differs from the defaults."""
+
+    description: str = ""
+    """What it is, for people."""
+    settings: PartOfProtocol
+    """What differs from the defaults, or from the protocol that it names as its base."""
+    tasks: dict[TaskName, PartOfProtocol] = field(default_factory=dict)
+    """Tasks by name, each with what differs from the settings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Settings):
+    """A model of an experiment."""
+
+    model: ModelName
+    """A file of config/models/."""
+    model_changes: Annotated[dict[str, Any], Sweepable()] = field(default_factory=dict)
+    """What differs from the model's file."""
+    seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (42,)
+    """One pretraining for each."""
+    pretraining: PartOfPretraining = field(default_factory=dict)
+    """What differs from the experiment."""
+
+
+PartOfRun = Annotated[dict[str, Any], PartOf(Run)]
+Row = Annotated[tuple[Any, ...], MinLen(1)]
+Columns = Annotated[dict[NotEmpty, Annotated[tuple[Any, ...], MinLen(1), Unique()]], MinLen(1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw(Settings):
+    """Rows drawn at random, each once, among those that no part before this one has."""
+
+    count: Count
+    """How many."""
+    seed: Natural = 0
+    """Of the draw."""
+    among: Columns
+    """The values of each column; the candidates are all combinations."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridPart(Settings):
+    """Rows of a set: listed, one change at a time, all combinations, or drawn."""
+
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
+        ("rows",): "rows: [[16, 64]]",
+        ("around", "vary"): "around: [16, 64], vary: {H: [32]}",
+        ("all",): "all: {H: [16, 32]}",
+        ("draw",): "draw: {count: 4, among: {H: [16, 32]}}",
+    }
+
+    rows: Annotated[tuple[Row, ...], MinLen(1)] = ABSENT
+    """A list of values for each model, in the order of the columns."""
+    around: Row = ABSENT
+    """The row that `vary` changes; it is a model as well, unless it stands above."""
+    vary: Columns = ABSENT
+    """Other values of columns; each changes the row alone."""
+    all: Columns = ABSENT
+    """The values of each column, in all combinations."""
+    draw: Draw = ABSENT
+    """A random draw of combinations."""
+    columns: dict[NotEmpty, NotEmpty | None] = field(default_factory=dict)
+    """What differs from the `columns` of the grid."""
+    run: PartOfRun = field(default_factory=dict)
+    """What differs from the `run` of the grid."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid(Settings):
+    """Models that differ in their sizes: every row is a run, and each of its variants one more."""
+
+    name: BlockName
+    """Runs are called after it and the values of their row, as in `rv_256_256_1024_8_8`."""
+    columns: Annotated[dict[NotEmpty, NotEmpty | None], MinLen(1)]
+    """Names of the columns, with the key of the model that each is a value of; null for a value of the name alone."""
+    run: PartOfRun
+    """What all runs have, such as the model whose sizes change."""
+    sets: Annotated[dict[BlockName, tuple[GridPart, ...] | None], MinLen(1)]
+    """The models, in sets that the cost estimate adds up and that studies tell apart; null is an inherited set that is
+    left out."""
+    variants: dict[BlockName, PartOfRun] = field(default_factory=dict)
+    """More runs of every row, by the end of their names, each with what differs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finetuning(Settings):
+    """The labelled tasks of an experiment."""
+
+    protocol: PartOfProtocol = field(default_factory=dict)
+    """What differs from the protocol that it names as its base, or from the defaults."""
+    tasks_per_job: Count | None = None
+    """Tasks that one job works on in turn; more than one pays where starting a process costs more than the work. null:
+    one, or as many as keep the jobs of all models at 4,000. Results do not depend on it."""
+    head_options: dict[str, Any] = field(default_factory=dict)
+    """Options of the heads with one vector per sequence, over those of the tasks (pooling, transform)."""
+    tasks: dict[TaskName, PartOfProtocol] = field(default_factory=dict)
+    """Tasks by name, each with what differs from the protocol; a task with a base of its own takes nothing from the
+    protocol above."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published(Settings):
+    """The published models that ours repeat."""
+
+    paper: str
+    """Name of a table of numbers, config/published/values/<paper>.csv."""
+    track: str = ""
+    """One of the paper's tracks, where it has some."""
+    rows: Annotated[dict[str, str], MinLen(1)]
+    """The published row of each of our runs and baselines. `"*": "*_unconstrained"` matches by name: a run with whose
+    name for the star the paper has a row repeats that row, unless the run is named itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperTables(Settings):
+    """Whose rows of a paper's tables a miniature fills."""
+
+    of: Annotated[str, Reference("experiment", inherited=True)]
+    """An experiment with `published`; runs of the same names stand in the same rows."""
+    prefix: str = ""
+    """What suites and tasks are called before the names that the other experiment has."""
+    suites: dict[str, str] = field(default_factory=dict)
+    """Suites that are called otherwise there."""
+    caveat: NotEmpty
+    """Why no number is comparable with a printed one; stands below every table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentFile(Settings):
+    """Which corpus, tokenizer, models and evaluations; `results/<name>/summary.csv` exists because the file exists."""
+
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
+        ("runs",): "runs: {my_model: {model: ltg_small}}",
+        ("grid",): "grid: {name: ltg, ...}",
+    }
+
+    description: str = ""
+    """What it is, for people."""
+    base: Annotated[str, Reference("experiment", inherited=True)] | None = None
+    """Another experiment whose keys come first."""
+    corpus: CorpusName
+    """The corpus that the models are trained on, a file of config/corpora/."""
+    tokenizer: TokenizerName
+    """Their tokenizer, a file of config/tokenizers/."""
+    pretraining: Annotated[PretrainingSettings, Sweepable()]
+    """How they are pretrained."""
+    runs: Annotated[dict[BlockName, Run], MinLen(1)] = ABSENT
+    """The models of the experiment by the names that the tables show."""
+    grid: Grid = ABSENT
+    """Instead of `runs`: models that are made from lists of sizes."""
+    cards: Annotated[tuple[CorpusName, ...], Unique()] = ()
+    """Corpora that the page describes beside the experiment's own."""
+    minimal_pairs: Annotated[tuple[SuiteName, ...], Unique()] = ()
+    """Suites of minimal pairs, files of config/suites/."""
+    baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
+    """Models that others pretrained, scored on the same suites, files of config/baselines/."""
+    perplexity: PerplexityChoice = field(default_factory=PerplexityChoice)
+    """On which held-out text the perplexity is measured, and how."""
+    translation: TranslationChoice = field(default_factory=TranslationChoice)
+    """The test sets that models with the objective `translation` translate."""
+    finetuning: Finetuning = field(default_factory=Finetuning)
+    """The labelled tasks."""
+    published: Published | None = None
+    """The published models that ours repeat; the numbers are in config/published/values/<paper>.csv."""
+    paper_tables: PaperTables | None = None
+    """In a miniature, the experiment whose rows of a paper's tables it fills; null is what `published` names."""
+    figures: Style = field(default_factory=Style)
+    """Look of the figures."""

@@ -1,0 +1,149 @@
+"""What can be told about text of one's own before anything is read, by the names and sizes of what lies at its path.
+
+There may be nothing that a reader of text takes, or too little for a development split.
+"""
+
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.errors import ConfigError, SourceError
+from hatchery.experiment.blocks import Blocks
+from hatchery.raw.archive_members import is_hidden
+from hatchery.raw.archives import archive_suffix
+from hatchery.raw.raw_source import RawSource
+from hatchery.settings.problems import Problems
+from hatchery.typed import build
+
+if TYPE_CHECKING:
+    from hatchery.corpora.settings import PlainTextOptions
+
+# Of a folder with more files than this, several are read.
+_FILES_SEEN = 50
+_TURN_INTO_TEXT = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub")
+
+
+def check_files(corpus: Mapping[str, Any], where: str, blocks: Blocks) -> None:
+    """Raise ConfigError for a source of plain text at whose path no file is one that its reader takes."""
+    problems = Problems()
+    for index, source in enumerate(corpus["sources"]):
+        found = source_at(blocks.config["data"][source["data"]]["path"]) if "data" in source else None
+        if found is None or not found.files or source["reader"] != "plain_text":
+            continue
+        # Readers take half a second to import, and most configurations need none of them.
+        from hatchery.corpora.plain_text import files
+        from hatchery.corpora.settings import PlainTextOptions
+
+        try:
+            files(found, build(PlainTextOptions, source["options"]))
+        except SourceError as error:
+            problems.add(f"{where}: sources.{index}: data.{source['data']}.path: {error}{_remedy(found)}")
+    problems.raise_any()
+
+
+def _remedy(found: RawSource) -> str:
+    """What to do where texts lie in files of other kinds."""
+    names = [str(found.root), *found.files]
+    if any(name.endswith(_TURN_INTO_TEXT) for name in names):
+        return ", or save documents as plain text (.txt)"
+    if any(archive_suffix(name) for name in found.files):
+        return ", or unpack the archive, or give its own path"
+    return ""
+
+
+def check_own_text(blocks: Blocks, corpus: str) -> None:
+    """Raise ConfigError where a corpus can have no development document; it says what to do.
+
+    Looks at names and sizes only, and at nothing that is not there yet. A table's rows are counted when it is read.
+    """
+    problem = _split_problem(blocks, corpus)
+    if problem is not None:
+        raise ConfigError(problem)
+
+
+def _split_problem(blocks: Blocks, corpus: str) -> str | None:
+    block = blocks.block("corpus", corpus)
+    sources = block.get("sources", [])
+    if len(sources) != 1 or sources[0]["reader"] != "plain_text":
+        return None
+    # Readers take half a second to import, and most configurations need none of them.
+    from hatchery.corpora.plain_text import files
+    from hatchery.corpora.settings import PlainTextOptions
+
+    split, source = block["split"], block["sources"][0]
+    wanted = split["development_documents"]
+    if (split["development_fraction"] == 0 if wanted is None else wanted < 1) or "data" not in source:
+        return None
+    path = blocks.config["data"][source["data"]]["path"]
+    found = source_at(path)
+    if found is None:
+        return None
+    try:
+        options = build(PlainTextOptions, source["options"])
+        names = files(found, options)
+    except SourceError:
+        # Told with the corpus, or by the stage that reads.
+        return None
+    if len(names) != 1 or not _is_one_document(found, names[0], options):
+        return None
+    return (
+        f"{blocks.folder / 'corpora' / corpus}.yaml: split: the text at data.{source['data']}.path, {path}, is one "
+        "document, so there is none to hold out for development: bring more text, set "
+        "sources.0.options.lines_per_document, or set split.development_fraction to 0"
+    )
+
+
+def _is_one_document(source: RawSource, name: str, options: "PlainTextOptions") -> bool:
+    from hatchery.corpora.cutting import SHORTEST
+    from hatchery.corpora.packed_files import uncompressed_suffix
+    from hatchery.corpora.plain_text import format_of, is_cut
+
+    try:
+        is_text = format_of(name, options) == "text" and uncompressed_suffix(name) == Path(name).suffix
+    except ConfigError:
+        return False
+    if not is_text or options.lines_per_document is not None:
+        return False
+    return not is_cut(source, name, options, 1) or source.size(name) <= SHORTEST
+
+
+def source_at(place: str | None) -> RawSource | None:
+    """The names and sizes at a path as a source without checksums; None where they cannot be told at once."""
+    if place is None:
+        return None
+    path = Path(place)
+    try:
+        sizes = _sizes(path)
+    except (OSError, zipfile.BadZipFile):
+        return None
+    if sizes is None:
+        return None
+    kind = "folder" if path.is_dir() else "zip" if zipfile.is_zipfile(path) else "file"
+    entries: dict[str, Any] = {name: (size, "") for name, size in sorted(sizes.items())}
+    return RawSource(manifest=Path(), name="", kind=kind, root=path, files=entries)
+
+
+def _sizes(path: Path) -> dict[str, int] | None:
+    found: dict[str, int] = {}
+    if path.is_dir():
+        for folder, _folders, names in os.walk(path):
+            for name in names:
+                file = Path(folder, name)
+                relative = file.relative_to(path).as_posix()
+                if not is_hidden(relative) and file.is_file():
+                    found[relative] = file.stat().st_size
+            if len(found) > _FILES_SEEN:
+                return None
+        return found
+    if not path.is_file():
+        return None
+    if archive_suffix(path.name) and not zipfile.is_zipfile(path):
+        # Unpacked, or told to be damaged, when it is registered.
+        return None
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            members = [info for info in archive.infolist() if not info.is_dir() and not is_hidden(info.filename)]
+        return {info.filename: info.file_size for info in members}
+    return {path.name: path.stat().st_size}

@@ -1,0 +1,148 @@
+"""docs/settings.md: every key of every kind of file in tables for people, from the schemas that editors read."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hatchery.evaluation.finetuning.settings import ProtocolChoice
+from hatchery.experiment.schema_files import SCHEMAS, file_schemas, json_schema
+from hatchery.settings.base import BOUNDS
+from hatchery.tokenization.trainer_settings import TokenizerSettings
+from hatchery.views.paper_tables.layout import PaperLayout
+
+PAGE = SCHEMAS.parents[1] / "docs" / "settings.md"
+HEAD = """<!-- Written by `make schemas` from the classes of settings; edit those. -->
+# Every key
+
+Every key of every file below `config/`, with what it may be, what it is where nobody writes it, and what it means. A
+key whose value has keys of its own has a link to their table. `null` is YAML's word for nothing. Below a run, a task or
+a protocol, changes are enough: what is left out there is taken from the experiment, the protocol or the model.
+
+"""
+# Classes of which files hold parts alone, so that no schema of a file has their defaults.
+WHOLE = {"ProtocolChoice": ProtocolChoice, "TokenizerSettings": TokenizerSettings}
+RANGES = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "exclusiveMaximum": "lt"}
+TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "`null`"}
+
+
+def settings_page() -> str:
+    """The page as its file has to hold it."""
+    schemas = file_schemas()
+    schemas["paper_tables"] = json_schema(PaperLayout, "config/paper_tables/<paper>.yaml")
+    page = _Page(schemas)
+    files = [page.file(kind) for kind in schemas]
+    contents = [f"- [`{schema['title']}`](#{_anchor(schema['title'])})" for schema in schemas.values()]
+    return HEAD + "\n".join(contents) + "\n\n" + "\n".join(files)
+
+
+def _anchor(heading: str) -> str:
+    """The anchor that Markdown makes of a heading."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def _name(title: str) -> str:
+    """What a class is called in a heading: `EarlyStoppingSettings` is "Early stopping". An analysis keeps its name."""
+    if title.islower():
+        return f"Analysis `{title}`"
+    words = re.sub(r"Settings$", "", title)
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", words).capitalize()
+
+
+def _text(text: str) -> str:
+    """A sentence in a cell: what Markdown or HTML would swallow is kept, but for code between backquotes."""
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"([<>*\[\]\\])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts).replace("|", "\\|")
+
+
+def _code(value: Any) -> str:
+    words = {None: "null", True: "true", False: "false", "": '""'}
+    simple = words[value] if isinstance(value, str | bool | None) and value in words else value
+    return f"`{simple}`".replace("|", "\\|").replace("'", "")
+
+
+class _Page:
+    """What has been written so far: the table of a class stands once, where it is first needed."""
+
+    def __init__(self, schemas: Mapping[str, dict[str, Any]]) -> None:
+        self.schemas = schemas
+        self.whole = {name: rules for schema in schemas.values() for name, rules in schema.get("$defs", {}).items()}
+        for name, cls in WHOLE.items():
+            made = json_schema(cls, name)
+            self.whole |= {**made.pop("$defs", {}), name: made}
+        self.written: dict[str, str] = {}
+        self.waiting: list[tuple[str, str, Any]] = []
+        self.path = ""
+
+    def file(self, kind: str) -> str:
+        """The section of a kind of file, with the tables that it is the first to need."""
+        schema = self.schemas[kind]
+        parts = [f"## `{schema['title']}`\n", *self.table(schema)]
+        if "properties" not in schema:
+            parts += [f"One of: {self.kind_of({key: schema[key] for key in schema if key != 'title'})}.\n"]
+        while self.waiting:
+            heading, path, rules = self.waiting.pop(0)
+            place = [f"Below `{path}`.\n"] if path else []
+            parts += [f"### {heading}\n", *place, *self.table(rules, path)]
+        return "\n".join(parts)
+
+    def table(self, rules: Mapping[str, Any], path: str = "") -> Iterator[str]:
+        """What the keys are for together, which of them exclude each other, and a row for each."""
+        if "description" in rules:
+            yield f"{_text(rules['description'])}\n"
+        choices = (group["required"] for group in rules.get("oneOf", []) if "required" in group)
+        groups = [" with ".join(map(_code, choice)) for choice in choices]
+        if groups:
+            yield f"Exactly one of these has to be there: {', or '.join(groups)}.\n"
+        if "properties" in rules:
+            needed = rules.get("required", ())
+            keys = rules["properties"].items()
+            rows = [self.row(key, f"{path}.{key}".strip("."), about, key in needed) for key, about in keys]
+            yield "\n".join(["| key | value | default | what it is |", "|---|---|---|---|", *rows, ""])
+
+    def row(self, key: str, path: str, about: Mapping[str, Any], needed: bool) -> str:
+        """A line of a table; `path` is where the key first stands in a file."""
+        self.path = path
+        default = "required" if needed else _code(about["default"]) if "default" in about else ""
+        return f"| `{key}` | {self.kind_of(about)} | {default} | {_text(about.get('description', ''))} |"
+
+    def kind_of(self, rules: Mapping[str, Any]) -> str:
+        """What a value may be, in words and links."""
+        if "$ref" in rules:
+            name = rules["$ref"].rpartition("/")[2]
+            whole = self.whole[name.removeprefix("Partial")] if name != "with_sweep" else None
+            return "a sweep" if whole is None else self.link(name.removeprefix("Partial"), whole)
+        if "properties" in rules:
+            return self.link(rules["title"], rules)
+        if "const" in rules or "enum" in rules:
+            return ", ".join(map(_code, rules.get("enum", [rules.get("const")])))
+        if choices := rules.get("anyOf", rules.get("oneOf")):
+            return " or ".join(self.kind_of(choice) for choice in choices)
+        types = rules.get("type", "any")
+        return " or ".join(self.simple(kind, rules) for kind in ([types] if isinstance(types, str) else types))
+
+    def simple(self, kind: str, rules: Mapping[str, Any]) -> str:
+        """A value of one type, with its range."""
+        if kind == "array":
+            return f"list of {self.kind_of(rules.get('items', {}))}"
+        if kind == "object":
+            inner = [*rules.get("patternProperties", {}).values(), rules.get("additionalProperties")]
+            if not isinstance(inner[0], dict):
+                return "keys with values"
+            self.path += ".<name>"
+            return f"names, each with {self.kind_of(inner[0])}"
+        if kind == "string":
+            return str(rules.get("x-expected", "text"))
+        bounds = [f"{BOUNDS[word][0]} {rules[key]:,}" for key, word in RANGES.items() if key in rules]
+        range_of = [" and ".join(bounds)] if kind in ("integer", "number") and bounds else []
+        return ", ".join([TYPES.get(kind, "any value"), *range_of])
+
+    def link(self, title: str, rules: Mapping[str, Any]) -> str:
+        """A link to the table of a class, which is written if it is not there."""
+        heading = _name(title)
+        if title not in self.written:
+            if heading in self.written.values():
+                raise ValueError(f"two classes of settings would be called {heading!r}: rename {title}")
+            self.written[title] = heading
+            self.waiting.append((heading, self.path, rules))
+        return f"[{heading}](#{_anchor(heading)})"

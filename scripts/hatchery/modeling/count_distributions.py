@@ -1,0 +1,60 @@
+"""Distributions over the types of a vocabulary from their counts, in double precision and nats, without PyTorch.
+
+Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias".
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hatchery.errors import ModelError
+
+ADD_ONE = 1.0
+"""Default of the pseudo-count per type; the paper does not say how it avoids log 0."""
+
+
+def smoothed_distribution(counts: ArrayLike, smoothing: float = ADD_ONE) -> np.ndarray:
+    """(c + smoothing) / (N + smoothing * V) of counts [V], as float64.
+
+    Types that never occur, such as ids that are never labels, get the share of `smoothing`. Raises ModelError for
+    counts that are negative or not finite, and when a type would get no probability (`smoothing` 0 and a count of 0).
+    """
+    values = checked_counts(counts) + _checked("smoothing", smoothing, 0 <= smoothing < np.inf, "0 or more")
+    return _shares(values)
+
+
+def label_smoothed_distribution(counts: ArrayLike, label_smoothing: float) -> np.ndarray:
+    """(1 - label_smoothing) * c / N + label_smoothing / V of counts [V], as float64.
+
+    The best prediction without context for a loss with this label smoothing. Raises ModelError as above.
+    """
+    values = checked_counts(counts)
+    share = _checked("label_smoothing", label_smoothing, 0 <= label_smoothing <= 1, "a number from 0 to 1")
+    if not values.sum():
+        raise ModelError("counts: nothing was counted, so there is no distribution")
+    return _shares((1 - share) * values / values.sum() + share / len(values))
+
+
+def entropy(distribution: np.ndarray) -> float:
+    """H of a distribution [V] in nats; types without probability add nothing."""
+    positive = distribution[distribution > 0]
+    return float(-(positive * np.log(positive)).sum())
+
+
+def checked_counts(counts: ArrayLike) -> np.ndarray:
+    """The counts [V] as float64. Raises ModelError where one is negative or not finite, and without any."""
+    values = np.asarray(counts, dtype=np.float64)
+    if not values.size or not np.all(np.isfinite(values)) or values.min() < 0:
+        raise ModelError("counts: expected at least one type, and no count that is negative or not finite")
+    return values
+
+
+def _checked(key: str, value: float, condition: bool, expected: str) -> float:
+    if not condition:
+        raise ModelError(f"{key}: got {value!r}, expected {expected}")
+    return value
+
+
+def _shares(values: np.ndarray) -> np.ndarray:
+    if values.min() <= 0:
+        raise ModelError("counts: a type never occurs, so its logarithm is not finite; expected a smoothing above 0")
+    return values / values.sum()

@@ -1,0 +1,246 @@
+"""Files from the web: continued where they were broken off, and compared with the size and SHA-256 that are expected.
+
+The bytes so far lie in `.<file>.partial`, with what the server said of their version beside them, so that a file that
+changed meanwhile is fetched anew and never stitched together from two versions. A file gets its name only when it is
+the right one; a wrong one is removed.
+"""
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import requests
+
+from hatchery.artifacts.atomic import write_json
+from hatchery.artifacts.checksums import sha256_file
+from hatchery.errors import SourceError
+from hatchery.progress import Progress
+from hatchery.raw.settings import Download
+
+# Attempts in a row that bring no byte; an attempt that does starts the count again.
+ATTEMPTS = 6
+LONGEST_PAUSE_SECONDS = 60.0
+_TIMEOUT_SECONDS = (30.0, 60.0)
+_TRANSIENT_STATUS = (408, 425, 429, 500, 502, 503, 504)
+# The block in which a connection breaks is lost.
+_BLOCK_BYTES = 64 << 10
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+
+Pause = Callable[[float], None]
+
+
+class _TransientError(Exception):
+    """Something that may be better next time; `after_seconds` if the server said when."""
+
+    def __init__(self, reason: str, after_seconds: float | None = None) -> None:
+        super().__init__(reason)
+        self.after_seconds = after_seconds
+
+
+def fetch(download: Download, folder: Path, pause: Pause = time.sleep) -> Path:
+    """Make sure that the file is in `folder`, and return its path.
+
+    A transfer that breaks off is continued, up to ATTEMPTS times in a row without a new byte. Raises SourceError when
+    the server does not have the file, has one of another size or checksum, or cannot be reached, and when the disk
+    is full; a file of another checksum is removed, the beginning of the right one is kept for the next run.
+    """
+    target = folder / download.file_name
+    if target.exists() and target.stat().st_size == download.bytes and sha256_file(target) == download.sha256:
+        return target
+    target.unlink(missing_ok=True)
+    with _disk(folder), requests.Session() as session:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = _Partial(folder / f".{download.file_name}.partial", download)
+        _check_space(folder, download.bytes - partial.size)
+        _transfer(session, download, partial, pause)
+        found = partial.finished()
+        if found != download.sha256 and partial.stitched:
+            # Where a server names no version, the parts may be of two versions: once more from zero.
+            partial.drop()
+            _transfer(session, download, partial, pause)
+            found = partial.finished()
+        if found != download.sha256:
+            partial.drop()
+            raise SourceError(
+                f"{download.url}: checksum mismatch: expected sha256 {download.sha256}, got {found}; "
+                "the file was removed"
+            )
+        partial.publish(target)
+    return target
+
+
+def _transfer(session: requests.Session, download: Download, partial: "_Partial", pause: Pause) -> None:
+    failures, furthest = 0, partial.size
+    with _MegabyteProgress(download, partial.size) as progress:
+        while partial.size < download.bytes or not partial.path.exists():
+            try:
+                _attempt(session, download, partial, progress)
+            except (requests.RequestException, _TransientError) as error:
+                failures = 1 if partial.size > furthest else failures + 1
+                furthest = max(furthest, partial.size)
+                reason = _reason(error)
+                if failures >= ATTEMPTS:
+                    raise SourceError(
+                        f"{download.url}: gave up after {failures} attempts: {reason}; what came is kept, "
+                        "run again to go on"
+                    ) from error
+                asked = error.after_seconds if isinstance(error, _TransientError) else None
+                seconds = min(2.0 ** (failures - 1) if asked is None else asked, LONGEST_PAUSE_SECONDS)
+                progress.note(f"{download.url}: {reason}; trying again in {seconds:.0f} s")
+                pause(seconds)
+
+
+def _attempt(session: requests.Session, download: Download, partial: "_Partial", progress: "_MegabyteProgress") -> None:
+    """One request for the bytes that are missing. Raises _TransientError or requests' errors for what may pass."""
+    headers = {"Accept-Encoding": "identity"}
+    if partial.size:
+        headers["Range"] = f"bytes={partial.size}-"
+        if partial.version:
+            headers["If-Range"] = partial.version
+    with session.get(download.url, headers=headers, stream=True, timeout=_TIMEOUT_SECONDS) as response:
+        start = _start(response, download, partial)
+        if start == 0:
+            partial.begin(_version(response))
+        else:
+            partial.stitched = True
+        # Some servers call a .tar.gz a gzip-encoded .tar; the bytes are wanted as they are.
+        response.raw.headers.pop("Content-Encoding", None)
+        progress.jump(partial.size)
+        with partial.path.open("ab") as output:
+            for block in response.iter_content(_BLOCK_BYTES):
+                if output.tell() + len(block) > download.bytes:
+                    output.close()
+                    partial.drop()
+                    raise SourceError(f"{download.url}: sends more than the expected {download.bytes:,} bytes")
+                output.write(block)
+                progress.jump(output.tell())
+    if partial.size < download.bytes:
+        raise _TransientError(f"the transfer ended after {partial.size:,} of {download.bytes:,} bytes")
+
+
+def _start(response: requests.Response, download: Download, partial: "_Partial") -> int:
+    """The offset of the first byte that the response brings, 0 or the size of the partial file."""
+    status = response.status_code
+    if status in _TRANSIENT_STATUS:
+        raise _TransientError(f"the server answers {status} {response.reason}", _retry_after(response))
+    if status == 416 and partial.size:
+        partial.drop()
+        raise _TransientError("the server cannot continue the transfer; it starts again", 0.0)
+    if status not in (200, 206):
+        raise SourceError(f"{download.url}: the server answers {status} {response.reason}")
+    start, total = 0, response.headers.get("Content-Length", "*")
+    if status == 206:
+        found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+        if found is None or int(found[1]) != partial.size:
+            partial.drop()
+            raise _TransientError("the server sends another part than was asked for; the transfer starts again", 0.0)
+        if partial.version and _version(response) not in ("", partial.version):
+            partial.drop()
+            raise _TransientError("the file has changed on the server; the transfer starts again", 0.0)
+        start, total = int(found[1]), found[2]
+    if total.isdecimal() and int(total) != download.bytes:
+        partial.drop()
+        raise SourceError(f"{download.url}: has {int(total):,} bytes, expected {download.bytes:,}")
+    return start
+
+
+def _version(response: requests.Response) -> str:
+    """What a later request can name as the version that it continues: a strong ETag, or the date of the file."""
+    tag = response.headers.get("ETag", "")
+    return tag if tag.startswith('"') else response.headers.get("Last-Modified", "")
+
+
+def _retry_after(response: requests.Response) -> float | None:
+    value = response.headers.get("Retry-After", "")
+    return float(value) if value.isdecimal() else None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, requests.Timeout):
+        return "the server does not answer in time"
+    if isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError):
+        return f"the connection failed ({' '.join(str(error).split())[:200]})"
+    return " ".join(str(error).split())[:300]
+
+
+class _Partial:
+    """The beginning of a file, and which version it is of."""
+
+    def __init__(self, path: Path, download: Download) -> None:
+        self.path = path
+        self._note = path.with_name(f"{path.name}.json")
+        self._of = {"url": download.url, "sha256": download.sha256}
+        note = self._read_note()
+        self.version: str = note.get("version", "")
+        self.stitched = self.size > 0
+        """Whether the bytes may be of more than one answer."""
+        if {key: note.get(key) for key in self._of} != self._of or self.size > download.bytes:
+            self.drop()
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def begin(self, version: str) -> None:
+        """Start with no bytes, of the version that the server names."""
+        self.path.unlink(missing_ok=True)
+        write_json(self._note, {**self._of, "version": version})
+        self.version, self.stitched = version, False
+
+    def drop(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self._note.unlink(missing_ok=True)
+        self.version, self.stitched = "", False
+
+    def finished(self) -> str:
+        """SHA-256 of the whole file, safely on disk."""
+        with self.path.open("rb+") as handle:
+            os.fsync(handle.fileno())
+        return sha256_file(self.path)
+
+    def publish(self, target: Path) -> None:
+        self.path.replace(target)
+        self._note.unlink(missing_ok=True)
+
+    def _read_note(self) -> dict[str, str]:
+        try:
+            value = json.loads(self._note.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
+
+class _MegabyteProgress(Progress):
+    """Progress in whole megabytes of a file that may also start again."""
+
+    def __init__(self, download: Download, initial_bytes: int) -> None:
+        done = initial_bytes // 1_000_000
+        super().__init__(download.bytes // 1_000_000, download.file_name, "MB", initial=done)
+
+    def jump(self, bytes_done: int) -> None:
+        """So many bytes are there now."""
+        if steps := bytes_done // 1_000_000 - self.done:
+            self.update(steps)
+
+
+def _check_space(folder: Path, missing_bytes: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if missing_bytes > free:
+        raise SourceError(f"{folder}: the disk has {free:,} bytes free, {missing_bytes:,} are still to come")
+
+
+@contextmanager
+def _disk(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except requests.RequestException:
+        raise
+    except OSError as error:
+        raise SourceError(
+            f"{error.filename or folder}: cannot be written: {error.strerror or error}; what came is kept"
+        ) from error

@@ -1,0 +1,131 @@
+"""Data sets of the Hugging Face hub at a pinned commit, streamed into Parquet shards in flat memory.
+
+Only the documents that are asked for travel: a laptop takes the first few thousand of C4's 365 million. After each
+shard the position in the stream is written down, so that a killed run goes on behind the last finished shard; shards
+and their bytes do not depend on where a run was broken off.
+"""
+
+import itertools
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from datasets import IterableDataset, load_dataset
+from datasets.exceptions import DatasetsError
+
+from hatchery.artifacts.atomic import atomic_path, write_json
+from hatchery.artifacts.parquet import TableWriter
+from hatchery.errors import SourceError, first_line
+from hatchery.progress import Progress
+from hatchery.raw.fetched_folder import FetchedFolder
+from hatchery.raw.settings import Hub
+
+DOCUMENTS_PER_SHARD = 50_000
+
+# What the library raises for a data set that it cannot find, reach or decode; errors of the network are OSErrors.
+_UNREADABLE = (DatasetsError, OSError, EOFError, ValueError, KeyError, RuntimeError, zlib.error, pa.ArrowException)
+
+
+def open_stream(hub: Hub, split: str) -> IterableDataset:
+    """A split as a stream of documents. The only call that reaches the network."""
+    return load_dataset(hub.dataset, hub.config, split=split, revision=hub.revision, streaming=True)
+
+
+def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_SHARD) -> Path:
+    """Write `{split}-{index:05d}.parquet` for every split to `folder`, which appears when all is there.
+
+    Raises SourceError naming data set, split and commit when it cannot be read, when a column is missing, or when
+    the disk is full; finished shards are kept for the next run.
+    """
+    target = FetchedFolder(folder, {"hub": asdict(hub), "documents_per_shard": documents_per_shard})
+    if target.is_complete():
+        return folder
+    work = target.start(keep=True)
+    for split in hub.splits:
+        where = f"{hub.dataset} ({hub.config or 'default'}, {split}) at {hub.revision}"
+        try:
+            _fetch_split(hub, split, work, documents_per_shard)
+        except SourceError:
+            raise
+        except OSError as error:
+            place = f": {error.filename}" if error.filename else ""
+            raise SourceError(f"{where}{place}: {first_line(error)[:300]}; finished shards are kept") from error
+        except _UNREADABLE as error:
+            raise SourceError(f"{where}: {first_line(error)[:300]}; finished shards are kept") from error
+    for split in hub.splits:
+        _state_path(work, split).unlink()
+    return target.publish()
+
+
+def _fetch_split(hub: Hub, split: str, work: Path, documents_per_shard: int) -> None:
+    state = _read_state(work, split)
+    if state["finished"]:
+        return
+    stream = open_stream(hub, split)
+    schema = _schema(stream, hub, split)
+    expected = _expected(stream, hub, split)
+    stream = stream.select_columns(list(hub.columns))
+    if state["position"] is not None:
+        stream.load_state_dict(state["position"])
+    documents, shards = state["documents"], state["shards"]
+    rows: Iterator[dict[str, Any]] = iter(stream)
+    with Progress(max(expected, documents), f"{hub.dataset} {split}", "documents", initial=documents) as progress:
+        while not state["finished"]:
+            wanted = documents_per_shard
+            if hub.documents is not None:
+                wanted = min(wanted, hub.documents - documents)
+            path = work / f"{split}-{shards:05d}.parquet"
+            written = _write_shard(path, schema, itertools.islice(rows, wanted), progress)
+            documents, shards = documents + written, shards + 1
+            if documents == 0:
+                raise SourceError(f"{hub.dataset} ({split}) at {hub.revision}: has no documents")
+            if written == 0:
+                path.unlink()  # the split ended with the shard before
+            finished = written < documents_per_shard or documents == hub.documents
+            state = {"documents": documents, "finished": finished, "position": stream.state_dict(), "shards": shards}
+            write_json(_state_path(work, split), state)
+
+
+def _write_shard(path: Path, schema: pa.Schema, rows: Iterator[dict[str, Any]], progress: Progress) -> int:
+    with atomic_path(path) as partial, TableWriter(partial, schema) as writer:
+        for row in rows:
+            writer.write(row)
+            progress.update()
+    return writer.rows
+
+
+def _schema(stream: IterableDataset, hub: Hub, split: str) -> pa.Schema:
+    """The columns that are kept and their types; of a split that does not declare them, those of its first row."""
+    if stream.features is not None:
+        declared = stream.features.arrow_schema
+    else:
+        declared = pa.Table.from_pylist(list(open_stream(hub, split).take(1))).schema
+    for name in hub.columns:
+        if name not in declared.names:
+            raise SourceError(
+                f"{hub.dataset} ({split}) at {hub.revision}: has no column {name!r}; "
+                f"there are: {', '.join(declared.names)}"
+            )
+    return pa.schema([pa.field(name, declared.field(name).type) for name in hub.columns])
+
+
+def _expected(stream: IterableDataset, hub: Hub, split: str) -> int:
+    """How many documents will come, 0 if unknown."""
+    info = (stream.info.splits or {}).get(split)
+    known = int(info.num_examples or 0) if info is not None else 0
+    return min(known or hub.documents or 0, hub.documents or known)
+
+
+def _state_path(work: Path, split: str) -> Path:
+    return work / f".{split}.json"
+
+
+def _read_state(work: Path, split: str) -> dict[str, Any]:
+    path = _state_path(work, split)
+    if not path.exists():
+        return {"documents": 0, "finished": False, "position": None, "shards": 0}
+    return dict(json.loads(path.read_text(encoding="utf-8")))

@@ -1,0 +1,134 @@
+"""From a source's settings to files on this machine: its path if it has one, otherwise what is fetched for it.
+
+Tar archives and downloads to be unpacked are unpacked once, into `<fetched>/<name>/`; everything else is read where
+it lies. A source that nothing can be fetched for is told in one message: what is missing, where to get it, what it
+may be used for, and where to put it.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hatchery.artifacts.checksums import sha256_file
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.errors import SourceError
+from hatchery.raw.archive_members import ArchiveLimits
+from hatchery.raw.archives import is_tar, unpack
+from hatchery.raw.fetched_folder import FetchedFolder
+from hatchery.raw.presence import conditions, source_problem
+from hatchery.raw.registration import open_source, register_source
+from hatchery.raw.settings import Download, SourceSettings, source_settings
+
+FETCHED = Path("resources/fetched")
+# The beginning of the names of sources that our generator made; its manifest vouches for them.
+GENERATED = "embedded_"
+
+
+@dataclass(frozen=True)
+class Obtained:
+    """Where a source's files lie, and where they came from (a value that JSON can hold)."""
+
+    root: Path
+    origin: dict[str, Any]
+
+
+def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: Path = FETCHED) -> str:
+    """Obtain the source that a stage's settings describe, register it, and return one line that says what it is.
+
+    Raises ConfigError for impossible settings, ManifestError for generated files that were altered, and SourceError
+    that says what is wrong or missing and what to do.
+    """
+    source = source_settings(settings)
+    obtained = obtain(source, fetched)
+    if source.name.startswith(GENERATED):
+        generated = read_manifest(obtained.root.parent / "manifest.json")
+        for made in generated.outputs:
+            if made.path.is_relative_to(obtained.root):
+                generated.checked(made)
+    register_source(
+        source.name,
+        obtained.root,
+        output,
+        licence=source.licence,
+        terms=source.terms,
+        origin=obtained.origin,
+        limits=source.limits,
+    )
+    files = open_source(output).files.values()
+    size = sum(size for size, _sha256 in files)
+    count = "1 file" if len(files) == 1 else f"{len(files):,} files"
+    return f"source {source.name!r}: {count}, {size:,} bytes{conditions(source)}"
+
+
+def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
+    """Make a source's files available below `fetched`, or where its path is. Raises SourceError when it cannot."""
+    folder = fetched / source.name
+    if problem := source_problem(source):
+        raise SourceError(problem)
+    if source.path is not None:
+        path = Path(source.path)
+        return Obtained(_unpacked_tar(path, folder, source.limits) if path.is_file() and is_tar(path) else path, {})
+    if source.hub is not None:
+        # Both libraries take long to import, and most sources need neither.
+        from hatchery.raw.hub import fetch_hub
+
+        return Obtained(fetch_hub(source.hub, folder), {"hub": asdict(source.hub)})
+    downloads = source.download or ()
+    root = _downloaded(downloads, folder, source.limits)
+    return Obtained(root, {"download": [asdict(download) for download in downloads]})
+
+
+def _unpacked_tar(path: Path, folder: Path, limits: ArchiveLimits) -> Path:
+    target = FetchedFolder(folder, {"archive": path.name, "sha256": sha256_file(path)})
+    if target.is_complete():
+        return folder
+    work = target.start(keep=False)
+    try:
+        unpack(path, work, limits)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    return target.publish()
+
+
+def _downloaded(downloads: tuple[Download, ...], folder: Path, limits: ArchiveLimits) -> Path:
+    """The folder of downloaded and unpacked files; a single file that is not unpacked is itself the source."""
+    from hatchery.raw.downloads import fetch
+
+    target = FetchedFolder(folder, {"download": [asdict(download) for download in downloads]})
+    if not target.is_complete():
+        work = target.start(keep=True)
+        files = [fetch(download, work) for download in downloads]
+        if any(download.unpack for download in downloads):
+            content = work / ".content"
+            try:
+                _assemble(downloads, files, content, limits)
+            except BaseException:
+                shutil.rmtree(content, ignore_errors=True)
+                raise
+            target.publish(content)
+        else:
+            target.publish()
+    single = len(downloads) == 1 and not downloads[0].unpack
+    return folder / downloads[0].file_name if single else folder
+
+
+def _assemble(downloads: tuple[Download, ...], files: list[Path], content: Path, limits: ArchiveLimits) -> None:
+    shutil.rmtree(content, ignore_errors=True)
+    content.mkdir()
+    for download, file in zip(downloads, files, strict=True):
+        if download.unpack:
+            unpack(file, content, limits)
+    for download, file in zip(downloads, files, strict=True):
+        if not download.unpack:
+            place = content / download.file_name
+            if place.exists():
+                raise SourceError(f"{download.url}: a file of this name was unpacked already; set `file`")
+            # A link and not a move: should the run be killed now, nothing has to be fetched again.
+            try:
+                os.link(file, place)
+            except OSError:
+                shutil.copyfile(file, place)

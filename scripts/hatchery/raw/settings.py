@@ -1,0 +1,110 @@
+"""Settings of a raw input: a local path, a pinned data set of the hub, or downloads with their checksums.
+
+A local path wins over the others. Whatever is fetched is pinned: a hub data set by the commit of its repository, a
+download by its size and SHA-256, so that two people who fetch a source get the same bytes or an error.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
+from urllib.parse import unquote, urlsplit
+
+from annotated_types import MinLen
+
+from hatchery.raw.archive_members import ArchiveLimits
+from hatchery.raw.archives import SUFFIXES, archive_suffix
+from hatchery.settings.base import Count, Natural, RefusedError, Settings
+from hatchery.settings.fields import NotEmpty, SomeNames, Text, Unique
+from hatchery.typed import build, stage_body
+
+
+@dataclass(frozen=True)
+class Hub(Settings):
+    """A data set of the Hugging Face hub at one commit, streamed into resources/fetched/<name>/."""
+
+    dataset: Annotated[str, Text(r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$", "owner/name")]
+    """Its repository, owner/name."""
+    revision: Annotated[str, Text("^[0-9a-f]{40}$", "a commit - 40 digits 0-9 and a-f")]
+    """The commit of its repository; a branch or tag is refused, because it may change."""
+    config: str | None = None
+    """Its configuration; null for the default one."""
+    splits: Annotated[
+        tuple[Annotated[str, Text(r"^\w+(\.\w+)*$", "the name of a split, without slices")], ...], MinLen(1), Unique()
+    ] = ("train",)
+    """Splits to read, each into shards of its own."""
+    documents: Count | None = None
+    """How many documents to take from the beginning of each split; null for all."""
+    columns: SomeNames = ("text",)
+    """Columns to keep."""
+
+
+@dataclass(frozen=True)
+class Download(Settings):
+    """One file on the web, and how to know that it is the right one."""
+
+    url: Annotated[str, Text("^https?://", "an address that begins with https:// or http://")]
+    """Where it lies."""
+    bytes: Natural
+    """Size of the file."""
+    sha256: Annotated[str, Text("^[0-9a-f]{64}$", "64 digits 0-9 and a-f")]
+    """Its SHA-256."""
+    unpack: bool = False
+    """Whether it is a zip or tar archive whose files are wanted; a single zip is read as it is."""
+    file: str | None = None
+    """Name to store it under; null for the end of the URL."""
+
+    def __post_init__(self) -> None:
+        name = self.file_name
+        if not name or name.startswith(".") or Path(name).name != name or "\\" in name:
+            raise RefusedError("file", f"{name!r} is not a plain file name; set `file`")
+        if self.unpack and archive_suffix(name) is None:
+            raise RefusedError("unpack", f"{name} is none of {', '.join(SUFFIXES)}")
+
+    @property
+    def file_name(self) -> str:
+        """Name of the file on disk."""
+        return self.file or PurePosixPath(unquote(urlsplit(self.url).path)).name
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceKeys(Settings):
+    """Where a raw input lies or comes from."""
+
+    path: NotEmpty | None = None
+    """A file, a folder, or a zip or tar archive here; null says that it is not. Wins over hub and download."""
+    obtain: str = ""
+    """Where to get it by hand; shown when it is missing."""
+    licence: str = ""
+    """The licence it is under; recorded with the source and shown."""
+    terms: str = ""
+    """What it may be used for; recorded with the source and shown."""
+    hub: Hub | None = None
+    """A data set of the Hugging Face hub."""
+    download: Annotated[tuple[Download, ...], MinLen(1)] | None = None
+    """Files on the web, fetched into resources/fetched/<name>/."""
+    limits: ArchiveLimits = field(default_factory=ArchiveLimits)
+    """How much an archive may hold; more is taken for a decompression bomb and refused."""
+
+    def __post_init__(self) -> None:
+        if self.hub is not None and self.download:
+            raise RefusedError(
+                "", "has both `hub` and `download`, which say two places; keep the one that the data is fetched from"
+            )
+        for name, count in Counter(download.file_name for download in self.download or ()).items():
+            if count > 1:
+                raise RefusedError("download", f"{count} files are called {name!r}; set `file`")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceSettings(SourceKeys):
+    """One entry under `data` in config/config.yaml."""
+
+    name: str
+    """Name of the source."""
+
+
+def source_settings(settings: Mapping[str, Any]) -> SourceSettings:
+    """The settings of a source, checked. Raises ConfigError naming the key for a value that is not possible."""
+    return build(SourceSettings, stage_body(settings), f"data.{settings.get('name', '')}")

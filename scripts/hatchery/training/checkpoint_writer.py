@@ -1,0 +1,87 @@
+"""Saving a run's checkpoints, in a thread where asked: training goes on while the copies that were taken are written.
+
+At most one checkpoint is being written, so a run holds at most one copy of its state. What cannot be written is
+raised in the training loop, at the next checkpoint or at the end, never lost in the thread. Pruning belongs to the
+same thread and follows a successful write, so an older checkpoint goes only when the newer one is safe.
+"""
+
+import sys
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from torch import Tensor, nn
+
+from hatchery.errors import CheckpointError
+from hatchery.training.checkpoints import (
+    HoldsState,
+    Position,
+    Snapshot,
+    prune_checkpoints,
+    save_checkpoint,
+    take_snapshot,
+)
+
+
+class CheckpointWriter:
+    """Writes the checkpoints of one run folder and keeps the newest and the milestones; first process only."""
+
+    def __init__(self, run_folder: Path, keep: int, milestones: Collection[int] = (), background: bool = False) -> None:
+        """Keep the newest `keep` checkpoints and those after the steps in `milestones`."""
+        self.run_folder, self.keep, self.milestones = run_folder, keep, frozenset(milestones)
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="checkpoint") if background else None
+        self._writing: Future[None] | None = None
+
+    def save(
+        self,
+        position: Position,
+        model: nn.Module,
+        optimizer: HoldsState,
+        extra: Mapping[str, Tensor],
+        metrics: str,
+    ) -> None:
+        """Save the state as it is now; in the background only copying happens before this returns.
+
+        Waits for the checkpoint before. Raises CheckpointError when that one or, in the foreground, this one cannot
+        be written.
+        """
+        self.wait()
+        snapshot = take_snapshot(model, optimizer, extra, copy=self._executor is not None)
+        if self._executor is None:
+            self._write(position, snapshot, metrics)
+        else:
+            self._writing = self._executor.submit(self._write, position, snapshot, metrics)
+
+    def wait(self) -> None:
+        """Wait until no checkpoint is being written. Raises CheckpointError, once, when the last could not be."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def close(self) -> None:
+        """Wait for the last checkpoint and end the thread. Raises CheckpointError when it could not be written."""
+        try:
+            self.wait()
+        finally:
+            if self._executor is not None:
+                self._executor.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except CheckpointError as failure:
+            if error is None:
+                raise
+            # What ended training says more than the checkpoint that failed as well.
+            print(f"warning: {failure}", file=sys.stderr, flush=True)
+
+    def _write(self, position: Position, snapshot: Snapshot, metrics: str) -> None:
+        save_checkpoint(self.run_folder, position, snapshot, metrics)
+        prune_checkpoints(self.run_folder, self.keep, self.milestones)

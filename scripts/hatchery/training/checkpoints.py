@@ -1,0 +1,305 @@
+"""Checkpoints of a run: folders `step_00000123` that appear whole, are verified when read, and survive a kill.
+
+A run folder lies outside the outputs that Snakemake declares, because Snakemake deletes those before a rerun. Its
+name is the digest of everything that determines the run, so a changed setting never meets an old checkpoint. Tensors
+are stored as safetensors, which cannot carry code. A checkpoint knows its run, so one that was put into the folder of
+another is refused. Nothing in them depends on the number of processes, and generator
+states are not stored: data order, masks and dropout are functions of the seed and of places in the data order.
+"""
+
+import json
+import math
+import os
+import re
+import shutil
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from hatchery.artifacts.atomic import json_value
+from hatchery.artifacts.checksums import sha256_file
+from hatchery.errors import CheckpointError, ConfigError, MisplacedError
+
+MODEL, OPTIMIZER, EXTRA, METRICS, STATE, CHECKSUMS = (
+    "model.safetensors",
+    "optimizer.safetensors",
+    "extra.safetensors",
+    "metrics.jsonl",
+    "state.json",
+    "checksums.json",
+)
+CONTENT = (MODEL, OPTIMIZER, EXTRA, METRICS, STATE)
+FOLDER_NAME = re.compile(r"step_(\d{8,})")
+# In the state, the name of the run's folder; checkpoints of earlier versions lack it.
+RUN = "run"
+# Joins a parameter's name and the name of its optimiser state.
+SEPARATOR = "::"
+
+
+class HoldsState(Protocol):
+    """An optimiser, or what stands for one whose state is shared among processes."""
+
+    @property
+    def state(self) -> Mapping[Any, Mapping[str, Tensor]]:
+        """The tensors of each parameter by their names."""
+        ...
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a run has come: finished steps and the tokens seen in them (padding not counted)."""
+
+    step: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The tensors of a run between two steps, by name; `extra` is what else changes from step to step."""
+
+    model: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    extra: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a checkpoint holds besides the tensors that were copied into model and optimiser; `extra` is on the CPU."""
+
+    position: Position
+    metrics: str
+    extra: dict[str, Tensor]
+
+
+def take_snapshot(
+    model: nn.Module,
+    optimizer: HoldsState,
+    extra: Mapping[str, Tensor] | None = None,
+    copy: bool = True,
+) -> Snapshot:
+    """The state of a run as it is now, as copies in main memory; `extra` is for example a loss scaler's state.
+
+    Without `copy` the tensors share memory with the model: to be saved before the next step, and not in a thread.
+    """
+
+    def taken(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+        return {name: tensor.to("cpu", copy=True) for name, tensor in plain.items()} if copy else plain
+
+    return Snapshot(taken(model.state_dict()), taken(_optimizer_tensors(model, optimizer)), taken(extra or {}))
+
+
+def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, metrics: str) -> Path:
+    """Write `step_<position.step>` under a temporary name, then rename it; returns the folder.
+
+    A kill at any moment leaves either no such folder or a whole one, on the disk. Raises CheckpointError when it
+    cannot be written (a full disk, missing rights).
+    """
+    target = checkpoint_folder(run_folder, position.step)
+    partial = _partial(target)
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        save_file(snapshot.model, partial / MODEL)
+        save_file(snapshot.optimizer, partial / OPTIMIZER)
+        save_file(snapshot.extra, partial / EXTRA)
+        (partial / METRICS).write_text(metrics, encoding="utf-8")
+        state = {**asdict(position), RUN: run_folder.name}
+        (partial / STATE).write_text(json.dumps(state, sort_keys=True), encoding="utf-8")
+        checksums = {name: sha256_file(partial / name) for name in CONTENT}
+        (partial / CHECKSUMS).write_text(json.dumps(checksums, sort_keys=True, indent=1), encoding="utf-8")
+        for name in (*CONTENT, CHECKSUMS, "."):
+            _sync(partial / name)
+        shutil.rmtree(target, ignore_errors=True)
+        partial.replace(target)
+        _sync(run_folder)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{target}: the checkpoint cannot be written: {error}") from error
+    return target
+
+
+def prune_checkpoints(run_folder: Path, keep: int, milestones: Collection[int] = ()) -> None:
+    """Remove all but the newest `keep` checkpoints and those whose step is among `milestones`."""
+    for folder in checkpoint_folders(run_folder)[keep:]:
+        if checkpoint_step(folder) not in milestones:
+            _remove(folder)
+
+
+def milestone_steps(fractions: Sequence[float], steps: int) -> tuple[int, ...]:
+    """The steps, in order and each once, that lie nearest to `fractions` of a run of `steps`; none where it has none.
+
+    Raises ConfigError for a fraction that is not above 0 and at most 1.
+    """
+    for fraction in fractions:
+        if not 0 < fraction <= 1:
+            raise ConfigError(f"runtime.milestones: got {fraction!r}, expected fractions of the run above 0, at most 1")
+    if steps == 0:
+        return ()
+    return tuple(sorted({max(1, math.floor(fraction * steps + 0.5)) for fraction in fractions}))
+
+
+def checkpoint_folders(run_folder: Path) -> list[Path]:
+    """The checkpoints of a run, newest first."""
+    found = [path for path in run_folder.glob("step_*") if FOLDER_NAME.fullmatch(path.name)]
+    return sorted(found, key=checkpoint_step, reverse=True)
+
+
+def checkpoint_folder(run_folder: Path, step: int) -> Path:
+    """Where the checkpoint after `step` finished steps lies, if there is one."""
+    return run_folder / f"step_{step:08d}"
+
+
+def checkpoint_step(folder: Path) -> int:
+    """The number of finished steps that a checkpoint's folder is named after."""
+    return int(folder.name.removeprefix("step_"))
+
+
+def newest_sound_checkpoint(run_folder: Path) -> Path | None:
+    """The newest checkpoint whose files match their checksums, or null; damaged ones are removed with a warning.
+
+    They have to go: a damaged checkpoint of a later step would otherwise count among the newest that are kept. Raises
+    MisplacedError for a sound one of another run, which is left for its owner.
+    """
+    for leftover in run_folder.glob(".step_*.partial"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    for folder in checkpoint_folders(run_folder):
+        try:
+            verify_checkpoint(folder)
+        except CheckpointError as error:
+            print(f"warning: {error}; going back to the checkpoint before it", file=sys.stderr, flush=True)
+            _remove(folder)
+            continue
+        return folder
+    return None
+
+
+def verify_checkpoint(folder: Path) -> None:
+    """Raises CheckpointError naming the first file that is missing, differs from its checksum or tells another step.
+
+    Raises MisplacedError for a checkpoint of another run than that of the folder around it.
+    """
+    try:
+        checksums = json_value((folder / CHECKSUMS).read_text(encoding="utf-8"))
+        expected = {name: checksums[name] for name in CONTENT}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{folder / CHECKSUMS}: the checksums cannot be read") from error
+    for name, checksum in expected.items():
+        path = folder / name
+        if not path.is_file():
+            raise CheckpointError(f"{path}: the file is missing")
+        if sha256_file(path) != checksum:
+            raise CheckpointError(f"{path}: the content differs from its checksum")
+    state, run = _read_state(folder), folder.parent.name
+    if state.get(RUN, run) != run:
+        raise MisplacedError(f"{folder}: this checkpoint is of the run {state[RUN]}; put it back there, or remove it")
+    step = read_position(folder).step
+    if step != checkpoint_step(folder):
+        raise CheckpointError(f"{folder / STATE}: it tells step {step}, expected that of the folder's name")
+
+
+def load_checkpoint(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state_on_cpu: bool = False
+) -> Loaded:
+    """Fill `model` and `optimizer` from a verified checkpoint; returns everything else that it holds.
+
+    The optimiser's state goes where its parameters are, or stays in the CPU's memory for somebody to share it out.
+    Raises CheckpointError when the tensors do not fit the model; the model is then unchanged.
+    """
+    states, extra = _read_tensors(folder / OPTIMIZER), _read_tensors(folder / EXTRA)
+    position, metrics = read_position(folder), _read_text(folder / METRICS)
+    parameters = dict(model.named_parameters())
+    for key, tensor in states.items():
+        name = key.rpartition(SEPARATOR)[0]
+        if name not in parameters:
+            raise CheckpointError(f"{folder / OPTIMIZER}: there is no parameter {name!r} in the model")
+        if tensor.ndim and tensor.shape != parameters[name].shape:
+            raise CheckpointError(f"{folder / OPTIMIZER}: the shape of {key!r} differs from that of the parameter")
+    load_model(folder, model)
+    for key, tensor in states.items():
+        name, _, state = key.rpartition(SEPARATOR)
+        # Step counts stay on the CPU, as both optimisers keep them there.
+        stays = state_on_cpu or (tensor.ndim == 0 and state == "step")
+        device = torch.device("cpu") if stays else parameters[name].device
+        optimizer.state[parameters[name]][state] = tensor.to(device)
+    return Loaded(position, metrics, extra)
+
+
+def load_model(folder: Path, model: nn.Module) -> None:
+    """Fill only `model` from a verified checkpoint, to export a milestone.
+
+    Raises CheckpointError when names or shapes differ from those of the model, which is then unchanged.
+    """
+    tensors = _read_tensors(folder / MODEL)
+    own = {name: tensor.detach() for name, tensor in model.state_dict().items()}
+    if {name: tensor.shape for name, tensor in own.items()} != {name: t.shape for name, t in tensors.items()}:
+        raise CheckpointError(f"{folder / MODEL}: names or shapes of tensors differ from those of the model")
+    for name, tensor in own.items():
+        tensor.copy_(tensors[name])
+
+
+def _optimizer_tensors(model: nn.Module, optimizer: HoldsState) -> dict[str, Tensor]:
+    return {
+        f"{name}{SEPARATOR}{key}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: the tensors cannot be read: {error}") from error
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: the file cannot be read: {error}") from error
+
+
+def read_position(folder: Path) -> Position:
+    """How far the run of a checkpoint had come. Raises CheckpointError."""
+    state = _read_state(folder)
+    try:
+        return Position(**{key: value for key, value in state.items() if key != RUN})
+    except TypeError as error:
+        raise CheckpointError(f"{folder / STATE}: expected a step and a number of tokens: {error}") from error
+
+
+def _read_state(folder: Path) -> dict[str, Any]:
+    try:
+        return dict(json_value(_read_text(folder / STATE)))
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(f"{folder / STATE}: expected a JSON object: {error}") from error
+
+
+def _partial(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.partial")
+
+
+def _remove(folder: Path) -> None:
+    """Remove a checkpoint so that a kill meanwhile leaves nothing under its name."""
+    partial = _partial(folder)
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        folder.replace(partial)
+    except OSError:
+        partial = folder
+    shutil.rmtree(partial, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,72 @@
+"""The loss on held-out sequences whose choice and masks never change.
+
+Sequences and masks are drawn with a seed of their own, so every step, run and model of a corpus is judged by the same
+guesses, and the curves of two seeds or two models can be laid over each other.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hatchery.modeling.language_model import LanguageModelOutput
+from hatchery.training.batches import Examples
+from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_batches, share_of_process
+from hatchery.training.engine import Engine
+from hatchery.training.processes import sum_over_processes
+from hatchery.training.topology import Topology
+
+EVALUATION_SEED = 20_231_106
+
+
+@dataclass(frozen=True)
+class DevelopmentScore:
+    """Mean negative log-likelihood (natural logarithm) per predicted token, and its exponential."""
+
+    loss: float
+    perplexity: float
+    # Share of sentence pairs judged rightly; None where the objective has none.
+    pair_accuracy: float | None = None
+
+    def row(self) -> dict[str, float]:
+        """The columns of the metrics file."""
+        columns = {"development_loss": self.loss, "development_perplexity": self.perplexity}
+        if self.pair_accuracy is not None:
+            columns["development_pair_accuracy"] = self.pair_accuracy
+        return columns
+
+
+class DevelopmentSet:
+    """A fixed set of masked sequences, of which each process scores its share."""
+
+    def __init__(self, examples: Examples, sequences: int, micro_batch_size: int, topology: Topology) -> None:
+        """Take `sequences` sequences, or all when there are fewer; at least one must exist."""
+        chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:sequences])
+        # Every process needs a sequence; where there are fewer sequences than processes, some are scored twice.
+        chosen = np.resize(chosen, max(len(chosen), topology.world_size))
+        share = share_of_process([EpochSlice(0, chosen)], topology.rank, topology.world_size)
+        pieces = micro_batches(share, micro_batch_size)
+        self.batches: list[dict[str, Tensor]] = [
+            examples.batch(EVALUATION_SEED, 0, part.indices) for piece in pieces for part in piece
+        ]
+
+    def score(self, engine: Engine) -> DevelopmentScore:
+        """Score the model as it is now, without dropout."""
+        outputs = [engine.evaluate(batch) for batch in self.batches]
+        pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)
+        # Each output is a wait for the device if it is read; all of them together are one.
+        values = torch.stack([_values(output) for output in outputs]).tolist()
+        loss_sum, labelled, rightly = (sum(column) for column in zip(*values, strict=True))
+        loss_sum, labelled, correct, judged = sum_over_processes(
+            [loss_sum, labelled, rightly, float(pairs)], engine.device
+        )
+        loss = loss_sum / max(1.0, labelled)
+        return DevelopmentScore(loss, math.exp(min(loss, 700.0)), correct / judged if judged else None)
+
+
+def _values(output: LanguageModelOutput) -> Tensor:
+    """Loss sum, labelled positions and pairs judged rightly: fp64 [3]."""
+    rightly = output.n_pairs_correct if output.n_pairs_correct is not None else torch.zeros_like(output.n_labelled)
+    return torch.stack([part.double() for part in (output.loss_sum, output.n_labelled, rightly)])

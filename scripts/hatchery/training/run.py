@@ -1,0 +1,258 @@
+"""One run in one process: model, examples, batches, optimiser and loop, put together from settings and inputs.
+
+Every process of a run does the same; only the first one has a lease of the run folder and keeps anything.
+"""
+
+import math
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch.distributed
+
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.errors import ConfigError
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.families import model_config, with_token_ids
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.language_model import LanguageModel, build_language_model
+from hatchery.settings.fields import ABSENT
+from hatchery.tokenization.shards import TRAINING_SPLIT, watch_shards
+from hatchery.tokenization.special_tokens import SpecialTokens
+from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.batches import TrainingBatches
+from hatchery.training.bias_drift import BiasDrift
+from hatchery.training.continuation import (
+    TOKENIZER_FILE,
+    initial_checkpoint,
+    load_initial_,
+)
+from hatchery.training.data_order import training_phases
+from hatchery.training.divergences import PROBED_SEQUENCES, DivergenceProbe, unigram_of_run
+from hatchery.training.early_stopping import EarlyStopping
+from hatchery.training.engine import Engine
+from hatchery.training.examples import development_examples
+from hatchery.training.interruption import Deadline
+from hatchery.training.lease import RunLease
+from hatchery.training.loader import BatchLoader
+from hatchery.training.loop import Probe, train
+from hatchery.training.objective import Development, Objective
+from hatchery.training.objectives import objective_of
+from hatchery.training.output_bias import larger_corpus_counts, prepare_output_
+from hatchery.training.parameter_groups import build_optimizer
+from hatchery.training.precision import Precision, resolve_precision
+from hatchery.training.processes import (
+    prepare_device,
+    process_group,
+    select_device,
+)
+from hatchery.training.record import RunRecord
+from hatchery.training.settings import PretrainSettings, RuntimeSettings
+from hatchery.training.topology import Topology
+
+# Where TensorBoard and trackio write, beside the model.
+SINKS_FOLDER = "sinks"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The manifests that a run reads."""
+
+    tokens: Path
+    tokenizer: Path
+    # The model that training starts from, if not from random weights.
+    initial: Path | None = None
+    # Token shards of the corpus in which the bias of the output layer is counted, if not in the run's own.
+    counts: Path | None = None
+
+    @property
+    def by_name(self) -> dict[str, Path]:
+        """The manifests by the names that the exported model's manifest gives them."""
+        named = {"tokens": self.tokens, "tokenizer": self.tokenizer}
+        more = {"initial_model": self.initial, "counts": self.counts}
+        return named | {name: path for name, path in more.items() if path is not None}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a run ends with in each process."""
+
+    model: LanguageModel
+    record: RunRecord
+    # Norms and divergences of the output layer at step 0, where the settings ask for them.
+    output_layer: dict[str, Any]
+    # What the objective says of the training examples.
+    examples: Mapping[str, Any] = field(default_factory=dict)
+    # How long the training stood still for batches.
+    loader_wait_seconds: float = 0.0
+    # None where the run has to do all its steps.
+    stopping: EarlyStopping | None = None
+
+
+def build_model(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> LanguageModel:
+    """The model of a run with its initial weights, which depend on the seed alone."""
+    model = build_language_model(run_config(settings, vocabulary_size, special))
+    initialise_(model, settings.seed)
+    return model
+
+
+def run_config(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> ModelConfig:
+    """The configuration of a run's model, for a tokenizer of so many subwords. Raises ConfigError and ModelError."""
+    values = {**settings.model_values, "vocab_size": vocabulary_size}
+    return model_config(with_token_ids(values, special), "pretrain.model")
+
+
+def train_run(
+    settings: PretrainSettings,
+    options: RuntimeSettings,
+    inputs: Inputs,
+    topology: Topology,
+    store: torch.distributed.Store,
+    folder: Path,
+    output: Path,
+    name: str,
+    lease: RunLease | None = None,
+) -> Trained:
+    """Train one run in this process, from its inputs to its last step; only the first process writes into `folder`.
+
+    `store` is where the processes find each other, `lease` the right to write into `folder`. Raises ConfigError,
+    TrainingError, and TrainingInterrupted with a checkpoint saved.
+    """
+    objective = objective_of(settings.objective)
+    shards = objective.open(inputs.tokens, TRAINING_SPLIT)
+    model = build_model(settings, shards.vocabulary_size, shards.special)
+    if inputs.initial is not None:
+        load_initial_(model, inputs.initial)
+    examples_of_length = partial(objective.examples, shards)
+    first_examples = partial(examples_of_length, settings.sequence_length)
+    show = topology.is_first
+    # Before the checkpoint is read: a resumed run keeps the bias that it has learned.
+    prior = (settings.output_bias, first_examples, shards, settings.seed, show, objective.target_counts)
+    count = objective.target_counts
+    if inputs.counts is not None:
+        count = partial(_larger_counts, inputs)
+    start = prepare_output_(model, *prior[:-1], count)
+    device = select_device(options.device, topology)
+    precision = resolve_precision(settings.precision, device)
+    sinks = output.parent / SINKS_FOLDER
+    check_inputs = watch_shards(inputs.tokens)
+    record = RunRecord(folder, topology, settings.steps, name, options, device, precision, sinks, lease, check_inputs)
+    if settings.steps == 0:
+        return Trained(model, record, start)
+    # All stop together, so one of them has to know; thousands would ask Slurm's controller at once.
+    deadline = None
+    if topology.is_first:
+        deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
+    _require_sharing(options.zero_stage, precision)
+    prepare_device(device, options.threads, options.compile)
+    batches = TrainingBatches(
+        training_phases(settings),
+        settings.seed,
+        topology,
+        options.micro_batch_size,
+        examples_of_length,
+        objective.order,
+    )
+    trained_on = partial(batches.examples_at, 0)
+    smallest = objective.smallest_batch(trained_on, min(phase.batch_size for phase in batches.phases))
+    require_shares(smallest, settings.batch_size, topology.world_size)
+    measures = objective.measures(trained_on)
+    if show:
+        print(_epochs_in_words(name, settings, objective, batches), file=sys.stderr, flush=True)
+    loader = BatchLoader(batches, options.workers, pin_memory=device.type == "cuda")
+    held_out = _development_sets(settings, objective, options, inputs, topology)
+    if settings.early_stopping is not None and held_out is None:
+        raise ConfigError(
+            "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, whose "
+            f"{objective.criterion.words.removeprefix('development ')} decides when to stop; give the corpus a "
+            "development_fraction, or set early_stopping to null"
+        )
+    continued = None
+    if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
+        continued = initial_checkpoint(inputs.initial)
+    probes: list[Probe] = []
+    # What a model is compared with is the distribution of its own targets, wherever its bias was counted.
+    if inputs.counts is not None:
+        prior = (replace(settings.output_bias, counts="corpus", larger_corpus=ABSENT), *prior[1:])
+    unigram = unigram_of_run(*prior) if settings.divergences or settings.bias_drift else None
+    if settings.divergences and unigram is not None:
+        if held_out is None:
+            raise ConfigError(
+                "pretrain.divergences: got true, expected a development split and evaluation_sequences above 0, "
+                "on which they are measured"
+            )
+        probes.append(DivergenceProbe(held_out.probed.batches, unigram))
+    if settings.bias_drift and unigram is not None:
+        probes.append(BiasDrift(model, unigram))
+    with process_group(topology, device, store):
+        model.to(device)
+        optimizer = build_optimizer(model, settings.optimizer)
+        # Before DeepSpeed, which sends the first process's parameters to all others.
+        record.resume(model, optimizer, continued)
+        stopping = None
+        if settings.early_stopping is not None:
+            stopping = EarlyStopping(settings.early_stopping, record.rows(), objective.criterion)
+        clip = settings.optimizer.max_gradient_norm
+        chosen = options.compile, options.zero_stage, options.activation_checkpointing
+        with Engine(model, optimizer, clip, precision, device, topology, *chosen) as engine:
+            train(settings, objective, engine, loader, held_out and held_out.scored, record, probes, deadline, stopping)
+    record.best.restore_(model)
+    return Trained(model, record, start, measures, loader.waited_seconds, stopping)
+
+
+def _epochs_in_words(name: str, settings: PretrainSettings, objective: Objective, batches: TrainingBatches) -> str:
+    """How often the text is read. A long phase has other sequences, but as many tokens in a step."""
+    examples = batches.examples_at(0)
+    epochs = objective.epochs(examples, settings.steps, batches.phases[0].batch_size)
+    return f"{name}: {settings.steps:,} steps are {epochs:,.2f} epochs of the {len(examples):,} sequences of its text"
+
+
+def _larger_counts(inputs: Inputs, shards: TokenShards) -> np.ndarray:
+    assert inputs.counts is not None
+    return larger_corpus_counts(inputs.counts, inputs.tokenizer, shards.special)
+
+
+def require_shares(smallest: int, batch_size: int, processes: int) -> None:
+    """Raise ConfigError, before the first step, where some batch has fewer sequences than there are processes."""
+    if smallest < processes:
+        raise ConfigError(
+            f"pretrain.batch_size: got {batch_size}, with which the smallest batch has {smallest} "
+            f"{'sequence' if smallest == 1 else 'sequences'} for {processes} processes; raise batch_size, or take "
+            "fewer processes"
+        )
+
+
+def _require_sharing(stage: int, precision: Precision) -> None:
+    """Raise ConfigError for a precision, which may be known here only, that cannot be had with this ZeRO stage."""
+    if stage > 0 and precision.scaler is not None:
+        raise ConfigError(
+            f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale looks at whole gradients; "
+            "expected precision bf16 or fp32"
+        )
+
+
+class HeldOut(NamedTuple):
+    """The development sequences that give the loss, and those on which divergences are measured."""
+
+    scored: Development
+    probed: Development
+
+
+def _development_sets(
+    settings: PretrainSettings, objective: Objective, options: RuntimeSettings, inputs: Inputs, topology: Topology
+) -> HeldOut | None:
+    examples = development_examples(inputs.tokens, settings)
+    if examples is None:
+        return None
+    sequences = settings.objective.sequences_of_step(settings.batch_size, settings.sequence_length)
+    share = options.micro_batch_size or max(1, math.ceil(sequences / topology.world_size))
+    tokenizer = read_manifest(inputs.tokenizer).file(TOKENIZER_FILE)
+    scored = objective.development(examples, settings.evaluation_sequences, share, topology, tokenizer)
+    if settings.evaluation_sequences <= PROBED_SEQUENCES:
+        return HeldOut(scored, scored)
+    return HeldOut(scored, objective.development(examples, PROBED_SEQUENCES, share, topology))

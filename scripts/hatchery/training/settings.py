@@ -1,0 +1,278 @@
+"""What a pretraining run is (`PretrainSettings`) and how this machine carries it out (`RuntimeSettings`).
+
+The first decides the weights and is part of the run's identity; the second (intervals, micro-batches, device) may
+change between two attempts of the same run without changing what is learned. Values that exclude each other are refused
+here with the reason, before anything is loaded. Defaults of the papers: LTG-BERT, Table 9, and ELC-BERT, Table 4.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from hatchery.errors import ConfigError
+from hatchery.objectives.settings import MaskingSettings, ObjectiveSettings
+from hatchery.settings.base import (
+    Count,
+    DeviceName,
+    Natural,
+    NonNegative,
+    Positive,
+    Range,
+    Settings,
+    Share,
+    ShareAboveZero,
+    ShareBelowOne,
+    require,
+)
+from hatchery.settings.fields import ABSENT, Unique
+from hatchery.training.continuation_settings import (
+    EarlyStoppingSettings,
+    InitialModelChoice,
+    InitialModelSettings,
+)
+from hatchery.training.output_bias_settings import OutputBiasSettings
+from hatchery.typed import build, stage_body
+
+
+@dataclass(frozen=True)
+class OptimizerSettings(Settings):
+    """What makes steps of gradients: LAMB or AdamW, and what is decayed."""
+
+    name: Literal["lamb", "adamw"] = "lamb"
+    """The optimiser; the papers use LAMB for pretraining."""
+    learning_rate: Positive = 0.01
+    """The peak rate."""
+    weight_decay: NonNegative = 0.1
+    """Decoupled weight decay."""
+    beta1: ShareBelowOne = 0.9
+    """Decay of the mean of the gradients."""
+    beta2: ShareBelowOne = 0.98
+    """Decay of the mean of their squares."""
+    epsilon: Positive = 1e-6
+    """Added to the root of that mean."""
+    max_gradient_norm: Positive | None = 2.0
+    """Global L2 norm at which gradients are clipped; null leaves them."""
+    decay: Literal["matrices", "all"] = "matrices"
+    """Weight decay on weight matrices, or on all parameters (reduced-vocabulary study)."""
+    tied_embedding: Literal["embedding", "output"] = "embedding"
+    """What a tied word embedding counts as; output is LTG-BERT's BNC code, which decays it."""
+    head_weight_decay: NonNegative | None = None
+    """Weight decay of the language-model head; null is weight_decay."""
+
+
+WARMUP_FRACTION = 0.016
+EVALUATION_INTERVAL_STEPS = 500
+"""The default stands for an evaluation at the end of shorter trainings."""
+
+
+@dataclass(frozen=True)
+class ScheduleSettings(Settings):
+    """Shape of the learning rate."""
+
+    name: Literal["cosine", "linear", "linear_as_published", "inverse_square_root", "constant"] = "cosine"
+    """How it falls; linear_as_published multiplies ramp and decay and ends near 0."""
+    warmup_fraction: Share = WARMUP_FRACTION
+    """Share of the steps in which it rises to the peak."""
+    final_fraction: Share = 0.1
+    """The last rate as a share of the peak."""
+    warmup_steps_limit: Count | None = None
+    """At most so many warm-up steps; null is no limit."""
+    warmup_steps: Count = ABSENT
+    """So many warm-up steps, instead of a share of the steps; no more than there are steps, unless the training state
+    is kept for another run. The rates of inverse_square_root and constant are then the same in a run of any length."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.warmup_steps is ABSENT or self.warmup_steps_limit is None,
+            "warmup_steps_limit",
+            self.warmup_steps_limit,
+            "null with warmup_steps, which says exactly how many",
+        )
+        require(
+            self.warmup_steps is ABSENT or self.warmup_fraction == WARMUP_FRACTION,
+            "warmup_fraction",
+            self.warmup_fraction,
+            "no such key with warmup_steps, which says exactly how many",
+        )
+
+
+@dataclass(frozen=True)
+class LongSequenceSettings(Settings):
+    """From step `floor(from_fraction * steps)` on: sequences `factor` times longer, batches `factor` times smaller."""
+
+    from_fraction: Share
+    """Share of the steps before that."""
+    factor: Count
+    """How many times longer sequences become; batches have to be a multiple of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(Settings):
+    """What determines the weights beside model, seed and text: a run's share of an experiment and of a stage."""
+
+    steps: Natural
+    """Optimiser steps; 0 leaves the model randomly initialised, the baseline of every comparison."""
+    batch_size: Count
+    """Sequences per step over all devices; with task translation target tokens, at most."""
+    sequence_length: Annotated[int, Range(ge=8)] = 128
+    """Tokens of a sequence with [CLS] and [SEP]."""
+    long_sequence: LongSequenceSettings | None = None
+    """For the last part of the steps, sequences grow and batches shrink by the factor; null keeps both."""
+    objective: ObjectiveSettings = field(default_factory=MaskingSettings)
+    """How text becomes examples, and what the model has to predict."""
+    output_bias: OutputBiasSettings = field(default_factory=OutputBiasSettings)
+    """Where the bias of the output layer starts."""
+    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
+    """What makes steps of gradients."""
+    schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
+    """Shape of the learning rate."""
+    initialise_from: InitialModelSettings | None = None
+    """The model that training starts from; null starts from random weights."""
+    early_stopping: EarlyStoppingSettings | None = None
+    """End when development text is not predicted or translated better any more; null does all steps."""
+    keep_training_state: bool = False
+    """Keep the optimiser beside the model, so that another run can `take: training`; three times the model's disk."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """auto is bf16 autocast on GPUs that have it and fp32 elsewhere; parameters are always fp32."""
+    loss_average: Literal["tokens", "processes"] = "tokens"
+    """Mean over the tokens of the global batch, or the mean of the processes' means, as published."""
+    divergences: bool = False
+    """Log the divergences of the output to the unigram, uniform and empirical distributions."""
+    bias_drift: bool = False
+    """Log how far the bias of the output layer is from where it started, and from the unigram distribution."""
+    evaluation_interval_steps: Count = EVALUATION_INTERVAL_STEPS
+    """Steps between two measurements of the development loss; the last step has one, too."""
+    evaluation_sequences: Natural = 2048
+    """Development sequences, with fixed masks where there are any, or pairs; 0 measures no development loss."""
+
+    def __post_init__(self) -> None:
+        has_bias = self.output_bias.kind != "none"
+        require(
+            has_bias or not self.bias_drift, "bias_drift", True, "false with output_bias.kind none: there is no bias"
+        )
+        long, translates = self.long_sequence, self.objective.task == "translation"
+        require(
+            translates or self.output_bias.counts != "larger_corpus",
+            "output_bias.counts",
+            self.output_bias.counts,
+            "labels or corpus: only the targets of task translation are counted in a larger corpus",
+        )
+        require(
+            long is None or not translates,
+            "long_sequence",
+            long,
+            "null with task translation, whose batches are made of target tokens of sentences of any length",
+        )
+        require(
+            long is None or self.batch_size % long.factor == 0,
+            "batch_size",
+            self.batch_size,
+            f"a multiple of long_sequence.factor ({long.factor if long else 1}), so that both phases see as many "
+            "tokens per step",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainingSettings(TrainingSettings):
+    """How the models of an experiment are pretrained; a run states what differs."""
+
+    initialise_from: InitialModelChoice | None = None
+    """The model that training starts from: a run here, a run of another experiment, or a folder with a manifest
+    (`path`). null starts from random weights."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainSettings(TrainingSettings):
+    """The settings of a run of the stage `pretrain`, apart from the token shards and the tokenizer.
+
+    Those of a run of 0 steps lack what decides its training.
+    """
+
+    batch_size: Count = 1
+    """Of a run that trains it is always given."""
+    model: dict[str, Any]
+    """Keys of a model's configuration except the vocabulary size, which the token shards know."""
+    seed: Natural
+    """Draws weights, masks, dropout and the order of the data."""
+
+    @property
+    def model_values(self) -> dict[str, Any]:
+        """The fields of the model's configuration, apart from what the tokenizer says."""
+        return {
+            **self.model,
+            "vocabulary_bias": self.output_bias.kind != "none",
+            **self.objective.model_values,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRuntime(Settings):
+    """How this machine carries pretraining out; no result depends on it."""
+
+    device: DeviceName = "auto"
+    """Where models compute; auto takes a GPU where there is one."""
+    micro_batch_size: Count | None = None
+    """Sequences per device and forward pass; null takes the whole batch. Gradients accumulate."""
+    checkpoint_interval_steps: Count = 500
+    """Steps between two checkpoints of a pretraining."""
+    keep_checkpoints: Count = 2
+    """How many of the last checkpoints of a run are kept."""
+    log_interval_steps: Count = 10
+    """Steps between two lines of the training log."""
+    milestones: Annotated[tuple[ShareAboveZero, ...], Unique()] = ()
+    """Fractions of a run whose checkpoints are kept until it ends."""
+    background_checkpoints: bool = True
+    """Write checkpoints while training goes on."""
+    workers: Natural = 0
+    """Processes that draw batches ahead; 0 is one thread."""
+    compile: bool = False
+    """torch.compile of the model; needs a C++ compiler."""
+    activation_checkpointing: bool = False
+    """Compute the layers again in the backward pass instead of keeping what they computed: less memory, a third more
+    time, the same numbers."""
+    zero_stage: Annotated[int, Range(ge=0, le=3)] = 0
+    """DeepSpeed's ZeRO, for AdamW and several processes: 1 shares the optimiser's state among them, 2 also the
+    gradients, 3 also the parameters. LAMB needs 0."""
+    time_limit_minutes: Positive | None = None
+    """Stop cleanly before so many minutes are over; null asks Slurm for the end of the job."""
+    grace_seconds: NonNegative = 120
+    """Time that a clean stop takes: the last step, the checkpoint, the way out."""
+    sinks: Annotated[tuple[Literal["tensorboard", "trackio"], ...], Unique()] = ()
+    """Where training metrics go besides the plain files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimeSettings(TrainingRuntime):
+    """How a run is carried out by one process."""
+
+    threads: Count | None = None
+    """CPU threads of each process; null leaves the choice to torch and OMP_NUM_THREADS."""
+
+
+def pretrain_settings(settings: Mapping[str, Any]) -> PretrainSettings:
+    """The typed settings of the `pretrain` stage. Raises ConfigError for an unknown, missing or impossible value."""
+    return build(PretrainSettings, stage_body(settings), "pretrain")
+
+
+def runtime_settings(runtime: Mapping[str, Any], training: TrainingSettings) -> RuntimeSettings:
+    """The typed runtime settings. Raises ConfigError, also for a ZeRO stage that `training` cannot have."""
+    result = build(RuntimeSettings, runtime, "runtime")
+    require_zero_stage("runtime.zero_stage", result.zero_stage, training)
+    return result
+
+
+def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None:
+    """Raise ConfigError, naming `key`, for a ZeRO stage that changes the optimiser or takes apart what is measured."""
+    if training.steps == 0:
+        return
+    if stage != 0 and training.optimizer.name == "lamb":
+        raise ConfigError(
+            f"{key}: got {stage}, only 0 is possible: ZeRO flattens the parameters into one buffer, so LAMB would lose "
+            "the norm of each tensor and with it the trust ratio; expected optimizer.name adamw"
+        )
+    if stage == 3 and training.objective.task == "translation":
+        raise ConfigError(f"{key}: got 3, at most 2 is possible with translation, whose search needs whole layers")
+    if stage == 3 and (training.divergences or training.bias_drift):
+        raise ConfigError(
+            f"{key}: got 3, at most 2 is possible with divergences and bias_drift, which look at the whole output layer"
+        )

@@ -1,0 +1,185 @@
+"""The `pretrain` stage: from token shards to an exported model, in one process or many.
+
+The run folder lies under `--checkpoints` and is named by the digest of the settings and the input manifests, so a
+killed run is found again and a changed one is not. It is removed only after the export is complete: from then on the
+manifest is the result, and a run that starts anew must not pick up the finished state of an older one.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from hatchery.artifacts.atomic import write_bytes, write_json, write_text
+from hatchery.artifacts.checksums import digest
+from hatchery.artifacts.finished import is_made_from, take_finished
+from hatchery.artifacts.manifests import StageRun, read_manifest, stage_run
+from hatchery.errors import ConfigError
+from hatchery.modeling.language_model import build_language_model
+from hatchery.modeling.layer_weighting import layer_weight_table
+from hatchery.modeling.store import save_model
+from hatchery.tokenization.shards import TRAINING_SPLIT
+from hatchery.training.checkpoints import checkpoint_folder, load_model, verify_checkpoint
+from hatchery.training.continuation import (
+    check_initial_config,
+    check_initial_model,
+    initial_measures,
+    keep_training_state,
+)
+from hatchery.training.folder import locked_run_folder, remove_run_folder
+from hatchery.training.lease import Owner
+from hatchery.training.objectives import objective_of
+from hatchery.training.processes import (
+    COLLECTIVE_TIMEOUT,
+    announce,
+    await_announcement,
+    named_in_errors,
+    rendezvous,
+)
+from hatchery.training.run import Inputs, Trained, run_config, train_run
+from hatchery.training.settings import PretrainSettings, RuntimeSettings, pretrain_settings, runtime_settings
+from hatchery.training.topology import Topology, read_topology
+
+# How long several processes wait for a run folder that another run of theirs still owns: enough for it to finish its
+# step and save a checkpoint, which it is asked for.
+PATIENCE = timedelta(minutes=10)
+# What the first process announces to the others once it owns the run folder.
+TRAIN, FINISHED = "train", "finished"
+
+
+def pretrain(
+    settings: Mapping[str, Any],
+    runtime: Mapping[str, Any],
+    tokens: Path,
+    tokenizer: Path,
+    checkpoints: Path,
+    output: Path,
+    initial: Path | None = None,
+    counts: Path | None = None,
+    name: str = "",
+) -> None:
+    """Train (or with 0 steps only initialise) a language model and export it beside the manifest `output`.
+
+    `initial` is the manifest of the model to start from, `counts` that of the tokens in which the output bias is
+    counted, where the settings ask for one. Only the first process writes.
+    Progress and sinks call the run `name`, by default as its folder. Raises ConfigError for impossible settings,
+    ManifestError and TokenizationError for unusable inputs, TrainingError when training cannot go on, and
+    TrainingInterrupted after SIGTERM or Ctrl-C.
+    """
+    typed = pretrain_settings(settings)
+    options = runtime_settings(runtime, typed)
+    inputs = Inputs(tokens, tokenizer, initial, counts)
+    if (counts is not None) != (typed.output_bias.counts == "larger_corpus"):
+        raise ConfigError(f"--counts is {counts}, but pretrain.output_bias.counts is {typed.output_bias.counts}")
+    _check_inputs(inputs)
+    check_initial_model(typed, initial, tokenizer)
+    if initial is not None:
+        # Before a folder of the run is made.
+        shards = objective_of(typed.objective).open(tokens, TRAINING_SPLIT)
+        check_initial_config(run_config(typed, shards.vocabulary_size, shards.special), initial)
+    topology = read_topology(os.environ)
+    identity = {"settings": dict(settings), "inputs": [read_manifest(path).digest for path in inputs.by_name.values()]}
+    folder = checkpoints / digest(identity)
+    with named_in_errors(topology):
+        _pretrain_in_folder(typed, options, inputs, topology, folder, output, settings, name or output.parent.name)
+
+
+def _pretrain_in_folder(
+    typed: PretrainSettings,
+    options: RuntimeSettings,
+    inputs: Inputs,
+    topology: Topology,
+    folder: Path,
+    output: Path,
+    settings: Mapping[str, Any],
+    name: str,
+) -> None:
+    store = rendezvous(topology)
+    if not topology.is_first:
+        if await_announcement(store, PATIENCE + COLLECTIVE_TIMEOUT) == TRAIN:
+            train_run(typed, options, inputs, topology, store, folder, output, name)
+        return
+    # Processes that wait hold GPUs of a cluster, so there is an end to it; one alone takes little by waiting.
+    patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
+    with locked_run_folder(folder, Owner.here(output), patience) as lease:
+        is_finished = lease.waited and is_made_from(output, settings, inputs.by_name)
+        if is_finished:
+            print(f"{output}: finished by the process that was waited for", file=sys.stderr, flush=True)
+        # Or by one whose end nobody noted, because Snakemake or the daemon of Slurm was killed.
+        if is_finished or take_finished(output, settings, inputs.by_name):
+            announce(store, FINISHED, topology)
+            return
+        announce(store, TRAIN, topology)
+        with stage_run(output, settings, inputs.by_name, keep=True) as run:
+            trained = train_run(typed, options, inputs, topology, store, folder, output, name, lease)
+            lease.verify()
+            _export(run, typed, trained, inputs, output.parent)
+        remove_run_folder(folder)
+
+
+def _export(run: StageRun, settings: PretrainSettings, trained: Trained, inputs: Inputs, folder: Path) -> None:
+    model, record = trained.model, trained.record
+    tokenizer = read_manifest(inputs.tokenizer).file("tokenizer.json").read_bytes()
+    for path in save_model(folder, model):
+        run.add_output(path)
+    write_bytes(folder / "tokenizer.json", tokenizer)
+    write_text(folder / "metrics.jsonl", record.metrics_text())
+    names = ["tokenizer.json", "metrics.jsonl"]
+    weights = layer_weight_table(model)
+    if weights:
+        write_json(folder / "layer_weights.json", {"rows": [row._asdict() for row in weights]})
+        names.append("layer_weights.json")
+    for name in names:
+        run.add_output(folder / name)
+    if settings.keep_training_state and settings.steps:
+        for path in keep_training_state(record.folder, record.position.step, folder):
+            run.add_output(path)
+    run.measures["steps"] = record.position.step
+    run.measures["tokens"] = record.position.tokens
+    run.measures["parameters"] = sum(parameter.numel() for parameter in model.parameters())
+    if trained.examples:
+        run.measures["examples"] = dict(trained.examples)
+    if inputs.initial is not None:
+        run.measures["initial_model"] = initial_measures(settings, inputs.initial)
+    if trained.stopping is not None:
+        run.measures["early_stopping"] = trained.stopping.measures(record.position.step, settings.steps)
+    if trained.output_layer:
+        run.measures["output_layer"] = trained.output_layer
+    # How a machine carried the run out is not its result: what follows stands in no manifest.
+    write_text(folder / "speed.jsonl", record.speed_text())
+    run.volatile_files.append(folder / "speed.jsonl")
+    run.volatile["milestones"] = _export_milestones(trained, tokenizer, folder / "milestones")
+    run.volatile["tokens_per_second"] = round(record.tokens_per_second(), 1)
+    run.volatile["training_seconds"] = round(record.training_seconds, 3)
+    run.volatile["loader_wait_seconds"] = round(trained.loader_wait_seconds, 3)
+    run.volatile["resumed_from_step"] = record.resumed_from.step
+
+
+def _export_milestones(trained: Trained, tokenizer: bytes, folder: Path) -> list[int]:
+    """The models of the kept steps in `folder`/step_<number>, each with its tokenizer; returns the steps."""
+    shutil.rmtree(folder, ignore_errors=True)
+    kept = []
+    for step in trained.record.milestones:
+        checkpoint = checkpoint_folder(trained.record.folder, step)
+        if not checkpoint.is_dir():
+            # A milestone that was asked for only after its step had passed.
+            print(f"warning: there is no checkpoint of milestone {step}, so no model of it", file=sys.stderr)
+            continue
+        verify_checkpoint(checkpoint)
+        model = build_language_model(trained.model.config)
+        load_model(checkpoint, model)
+        save_model(folder / checkpoint.name, model)
+        write_bytes(folder / checkpoint.name / "tokenizer.json", tokenizer)
+        kept.append(step)
+    return kept
+
+
+def _check_inputs(inputs: Inputs) -> None:
+    tokens, tokenizer = read_manifest(inputs.tokens), read_manifest(inputs.tokenizer)
+    if tokens.inputs.get("tokenizer") != tokenizer.digest:
+        raise ConfigError(f"{inputs.tokens}: the shards were encoded with another tokenizer than {inputs.tokenizer}")
+    # The file is copied beside the model at the end: what does not belong to the shards must not be found out then.
+    tokenizer.verify()

@@ -1,0 +1,124 @@
+"""What a training is worth at its end that was kept away from the unigram distribution at its beginning.
+
+Source: "A Natural Bias for Language Generation Models", Appendix B.3 and Figure 9, whose BLEU is a fraction of 1.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from hatchery.analysis.aggregates import mean_and_error
+from hatchery.analysis.settings import FigureSettings, RegularisedStart, runs_by_name
+from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
+from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows
+from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import ModelStyle, model_styles
+from hatchery.translation.metrics import METRICS
+from hatchery.views.figures.registry import Tables
+
+FIGURE = Declaration(
+    title="Training away from the unigram distribution",
+    needs=("regularised_starts",),
+    all_models=True,
+    version=1,
+    caption="BLEU of the test sets, in points, of models that were kept away from the unigram distribution for their "
+    "first steps: by the strength of the penalty, and by its steps. Means over seeds with standard errors.",
+    explanation="""
+A row of panels is a test set. In the left one the strengths of the penalty stand side by side, and a line joins those
+with the same number of steps; in the right one it is the other way round. The dashed line is the model that differs in
+nothing but that it was never kept away. Axes span the scores that they show.
+
+Source: ``measurements.parquet``.
+""",
+)
+
+AXES = {"penalty": "strength of the penalty", "steps": "steps with the penalty"}
+
+Scores = Mapping[RegularisedStart, tuple[float, float]]
+"""Mean and standard error (0 with one seed) by what was done first."""
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table."""
+    frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs))
+    chosen = frame.filter((pl.col("suite") == TRANSLATION_SUITE) & (pl.col("metric") == METRICS[0]))
+    many = chosen["experiment"].n_unique() > 1
+    # Experiments of a study have test sets of the same name.
+    found = {
+        f"{experiment}, {test}" if many else str(test): scores_of(settings, part)
+        for (experiment, test), part in chosen.group_by("experiment", "task", maintain_order=True)
+    }
+    starts = list(dict.fromkeys(start for start in settings.regularised.values() if start.penalty))
+    # Of both kinds, so that no colour stands for a length and for a strength.
+    names = [_named(of, number) for of in ("steps", "penalty") for number in _numbers(of, starts)]
+    style = settings.style
+    looks = model_styles(names, style)
+    handles = [Line2D([], [], color=look.colour, marker=look.marker, label=name) for name, look in looks.items()]
+    handles.append(Line2D([], [], color=MUTED, linestyle="--", label="never"))
+    columns = 1 if is_narrow(style) else 2
+    rows = max(1, len(found)) * (3 - columns)
+    height = (rows * 16 + 1.5 * legend_rows(handles, style)) * style.font_size / 72
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    panels = iter(figure.subplots(rows, columns, squeeze=False).flat)
+    for test, scores in (found or {"": {}}).items():
+        for along, other in (("penalty", "steps"), ("steps", "penalty")):
+            axes = next(panels)
+            _draw(axes, starts, scores, along, other, looks)
+            axes.set_title(test, loc="left")
+    legend_below(figure, handles, style)
+    return figure
+
+
+def scores_of(settings: FigureSettings, frame: pl.DataFrame) -> Scores:
+    """The scores of a test set, in points, by what was done first."""
+    values: dict[RegularisedStart, list[float]] = {}
+    for row in frame.filter(pl.col("value").is_not_null()).iter_rows(named=True):
+        values.setdefault(settings.regularised[row["model"]], []).append(row["value"])
+    found = {start: mean_and_error(numbers) for start, numbers in values.items()}
+    return {start: (mean, error or 0.0) for start, (mean, error) in found.items()}
+
+
+def _numbers(of: str, starts: Iterable[RegularisedStart]) -> list[float]:
+    return sorted({getattr(start, of) for start in starts})
+
+
+def _named(of: str, number: float) -> str:
+    return f"{number:,} steps" if of == "steps" else f"penalty {number:g}"
+
+
+def _draw(
+    axes: Axes,
+    starts: Iterable[RegularisedStart],
+    scores: Scores,
+    along: str,
+    other: str,
+    looks: Mapping[str, ModelStyle],
+) -> None:
+    """One panel: places for the numbers `along`, which stand side by side, and a line for every number of the other."""
+    places, lines = _numbers(along, starts), _numbers(other, starts)
+    for index, number in enumerate(lines):
+        name = _named(other, number)
+        measured = [start for start in starts if getattr(start, other) == number and start in scores]
+        measured.sort(key=lambda start: float(getattr(start, along)))
+        # A little apart, so that bars do not cover each other.
+        offset = 0.06 * (index - (len(lines) - 1) / 2)
+        axes.errorbar(
+            [places.index(getattr(start, along)) + offset for start in measured],
+            [scores[start][0] for start in measured],
+            yerr=[scores[start][1] for start in measured],
+            color=looks[name].colour,
+            marker=looks[name].marker,
+            capsize=2,
+        )
+    for start, (mean, _) in scores.items():
+        if not start.penalty:
+            axes.axhline(mean, color=MUTED, linestyle="--")
+    axes.set_xticks(range(len(places)), [f"{number:,g}" for number in places])
+    axes.set(xlim=(-0.5, len(places) - 0.5), xlabel=AXES[along], ylabel="BLEU")
+    axes.grid(visible=True, axis="y")
+    if not scores:
+        axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)

@@ -1,0 +1,37 @@
+"""How far the bias of the output layer is from the unigram distribution, how large it is, and how far it has moved.
+
+Source: "A Natural Bias for Language Generation Models", Figures 11 and 12.
+"""
+
+from matplotlib.figure import Figure
+
+from hatchery.analysis.settings import FigureSettings
+from hatchery.rendering.figures import Declaration
+from hatchery.views.figures.early_panels import Panel, draw_early
+from hatchery.views.figures.registry import Tables
+
+FIGURE = Declaration(
+    title="Drift of the output bias",
+    needs=("bias_drift",),
+    version=2,
+    caption="The bias of the output layer against optimiser steps: divergence of its softmax from the unigram "
+    "distribution, its L2 norm, and its distance from where training started.",
+    explanation="""
+KL(unigram, softmax of the bias) in nats, the L2 norm of the bias, and the L2 norm of its change since step 0, at steps
+0, 1, 2, 4, 8 and so on, and at every evaluation. A line is the mean over the seeds of a model, its band the standard
+error. The norm contains an arbitrary constant, since adding the same to all values changes no prediction;
+``curves.parquet`` has the norm without the mean, too.
+
+Source: ``curves.parquet``.
+""",
+)
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table."""
+    panels = (
+        Panel("bias_kl_unigram", "From unigram (nats)"),
+        Panel("bias_norm", "L2 norm"),
+        Panel("bias_change", "L2 norm of the change"),
+    )
+    return draw_early(settings, tables, panels)

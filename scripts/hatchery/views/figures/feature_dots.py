@@ -1,0 +1,166 @@
+"""Every run on every ambiguous task of MSGS as a dot, after Figure 3 of ELC-BERT.
+
+A panel per pair of features, linguistic features from top to bottom, surface features from left to right; in it a row
+per model. The runs of all seeds and learning rates are drawn, none is selected.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from hatchery.analysis.aggregates import aggregate_runs
+from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.msgs_features import LINGUISTIC_FEATURES, SURFACE_FEATURES
+from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
+from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, wrapped
+from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import ModelStyle, Style, model_styles
+from hatchery.views.figures.bias_runs import METRIC, BiasRuns, BiasTask, read_bias_runs, suites_of
+from hatchery.views.figures.published_marks import (
+    Published,
+    comparable_values,
+    published_handle,
+    published_mark,
+)
+from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.run_dots import (
+    DotScale,
+    bias_axis,
+    draw_bias_runs,
+    failed_handle,
+    has_no_value,
+    mean_mark,
+    run_mark,
+)
+from hatchery.views.summary_layout import readable
+
+FIGURE = Declaration(
+    title="Linguistic bias by features",
+    needs=("ambiguous_tasks",),
+    version=3,
+    caption="Linguistic Bias Score by pair of features, one dot per run.",
+    explanation="""
+After Figure 3 of *Not all layers are equally as important: Every Layer Counts BERT* (Charpentier and Samuel, 2023).
+
+Each panel is an ambiguous task of MSGS: its training data can be explained by a linguistic feature (rows of panels)
+or by a surface feature (columns). A dot is one run: one pretraining seed, one fine-tuning seed and one learning rate.
+Its place is the Matthews correlation with the linguistic label on the disambiguating rows. At +1 the run follows the
+linguistic feature, at -1 the surface feature. No run is selected. Dots that would hide each other are moved up or
+down.
+
+Failed runs (Matthews correlation 0, one class for everything) are hollow; those without a value have a lane of their
+own. The stroke is the mean of all runs with a value, as in the paper.
+
+Source: ``measurements.parquet``.
+""",
+    published="An open diamond is a comparable published mean.",
+)
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure, a panel per pair of features. Raises ManifestError for an altered table."""
+    return draw_feature_dots(settings, read_bias_runs(settings, tables), comparable_values(settings, tables))
+
+
+def draw_feature_dots(settings: FigureSettings, runs: BiasRuns, published: Published) -> Figure:
+    """The figure: for every suite a grid of linguistic by surface features; pairs that were not run stay empty."""
+    style = settings.style
+    models = models_in_order(settings.runs)
+    looks = model_styles(models, style)
+    rows = [
+        (suite, feature)
+        for suite in suites_of(runs)
+        for feature in LINGUISTIC_FEATURES
+        if any((task.suite, task.linguistic) == (suite, feature) for task in runs)
+    ]
+    columns = [feature for feature in SURFACE_FEATURES if any(task.surface == feature for task in runs)]
+    by_place = {(task.suite, task.linguistic, task.surface): task for task in runs}
+    pairs = [[(*row, surface) for surface in columns] for row in rows]
+    if is_narrow(style):
+        pairs = [[pair] for row in pairs for pair in row if pair in by_place]
+    width = style.width_inches * 72 * 0.84 / len(pairs[0])
+    everything = [run for models_of in runs.values() for some in models_of.values() for run in some]
+    lane = has_no_value(everything)
+    handles = _legend(runs, published, everything, style)
+    line = style.font_size * 1.5 / 72
+    names = models_with_counts(settings.runs)
+    labels = [wrapped(names[model], style.width_inches * 72 * 0.24, style.font_size * 0.9) for model in models]
+    inches = max(0.3, (1.35 * most_lines(labels) + 0.4) * style.font_size / 72)
+    titles = {pair: wrapped(_title(pair, runs), width, style.font_size) for pair in by_place}
+    # Of every panel: its title, the numbers of its axis, and what that measures.
+    around = (1.2 * most_lines(list(titles.values())) + (2.4 if lane else 1.2) + 3.0) * style.font_size / 72
+    height = len(pairs) * (len(models) * inches + around) + (0.5 + legend_rows(handles, style)) * line
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = figure.subplots(len(pairs), len(pairs[0]), squeeze=False, sharex=True)
+    size = style.font_size * 0.5
+    scores = 2.2 * size / (style.width_inches * 72 * 0.7 / len(pairs[0]))
+    scale = DotScale(size, scores, 1.1 * size / (72 * inches), 0.36)
+    for row, pairs_of_row in enumerate(pairs):
+        named = False
+        for column, pair in enumerate(pairs_of_row):
+            axes = grid[row, column]
+            task = by_place.get(pair)
+            if task is None:
+                axes.set_axis_off()
+                axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", color=MUTED)
+                continue
+            bias_axis(axes, lane)
+            for place, model in enumerate(models):
+                value = published.get((model, task.suite, task.task, METRIC))
+                mark = None if value is None else value.mean
+                if model in runs[task]:
+                    _draw_row(axes, runs[task][model], place, looks[model], mark, scale, style)
+                else:
+                    axes.text(0, place, "not run", ha="center", va="center", color=MUTED)
+            axes.set_title(titles[pair], loc="left")
+            axes.tick_params(axis="x", labelbottom=True)
+            # The names stand once in a row, beside the first panel that there is.
+            axes.set_yticks(range(len(models)), [""] * len(models) if named else labels)
+            axes.set_ylim(len(models) - 0.5, -0.5)
+            if not any(below[column] in by_place for below in pairs[row + 1 :]):
+                axes.set_xlabel("linguistic bias score")
+            named = True
+    legend_below(figure, handles, style)
+    return figure
+
+
+def _title(pair: tuple[str, str, str], runs: BiasRuns) -> str:
+    suite, linguistic, surface = pair
+    title = f"{LINGUISTIC_FEATURES[linguistic]} (+1) or {SURFACE_FEATURES[surface]} (\N{MINUS SIGN}1)"
+    return f"{readable(suite)}: {title}" if len(suites_of(runs)) > 1 else title
+
+
+def _draw_row(
+    axes: Axes,
+    runs: Sequence[Measurement],
+    place: int,
+    look: ModelStyle,
+    published: float | None,
+    scale: DotScale,
+    style: Style,
+) -> None:
+    draw_bias_runs(axes, runs, place, look, scale)
+    mean = aggregate_runs(runs).mean
+    if mean is not None:
+        axes.plot([mean / 100], [place], **mean_mark(style, 1.3))
+    if published is not None:
+        axes.plot([published / 100], [place], **published_mark(style))
+
+
+def _legend(runs: BiasRuns, published: Published, everything: Sequence[Measurement], style: Style) -> list[Artist]:
+    grey = ModelStyle(MUTED, "", "-")
+    handles: list[Artist] = [Line2D([], [], **run_mark(grey, style.font_size * 0.5, False), label="run")]
+    if any(run.failed or run.value is None for run in everything):
+        handles.append(failed_handle(style))
+    if any(run.value is not None for run in everything):
+        handles.append(Line2D([], [], **mean_mark(style), label="mean"))
+    if any(_has_mark(task, models, published) for task, models in runs.items()):
+        handles.append(published_handle(style))
+    return handles
+
+
+def _has_mark(task: BiasTask, models: Mapping[str, Sequence[Measurement]], published: Published) -> bool:
+    return any((model, task.suite, task.task, METRIC) in published for model in models)

@@ -1,0 +1,130 @@
+"""What the layers contribute to each probed task, as heatmaps after Table 5 of LTG-BERT (Samuel et al., 2023).
+
+A panel per model with a row per task, or, of more models than tasks, a panel per task with a row per model; a column
+per layer. Cells are percent, so that a row sums to 100. The last column is the slope of the least-squares line in
+percent per layer. Light stands for little and dark for much, in colours that
+colour-blind readers order the same way.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from hatchery.analysis.layer_contribution import LayerContribution
+from hatchery.analysis.read_tables import read_layer_contributions
+from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
+from hatchery.rendering.drawing import GRID, MUTED
+from hatchery.rendering.figures import Declaration
+from hatchery.views.figures.registry import Tables
+from hatchery.views.summary_layout import readable
+
+FIGURE = Declaration(
+    title="Layer contributions",
+    needs=("probes",),
+    version=4,
+    caption="Weights of the layers in the probes, in percent: means over runs.",
+    explanation="""
+After Table 5 of *Trained on 100 million words and still in shape: BERT meets British National Corpus* (Samuel et al.,
+2023).
+
+A probe reads a learned convex combination of the layer outputs of the frozen model. The weights of this combination,
+in percent, are the contributions. They are means over the runs of a probe, and over both poolers if a task has two
+spans. The slope is that of the least-squares line over the layers. A negative slope means that a task is read from
+early layers. There is one panel per model, or one per task if there are fewer tasks than models.
+
+Source: ``layers.parquet``.
+""",
+)
+
+COLOURS = {"okabe_ito": "Blues", "grey": "Greys"}
+LARGEST_AT_LEAST = 20.0
+SMALLEST_CELL_POINTS = 22.0
+LARGEST_CELL_INCHES = 0.75
+# Room for the slope behind the last layer, in cells.
+SLOPE_CELLS = 1.2
+# Of more rows than that, none is higher than its text.
+MOST_HIGH_ROWS = 24
+
+Rows = Sequence[tuple[str, LayerContribution]]
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table, EvaluationError where the seeds of a model differ."""
+    return draw_layer_contributions(settings, read_layer_contributions(tables["layers"], settings.runs))
+
+
+def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> Figure:
+    """The figure: heatmaps below each other, with one common colour scale."""
+    style = settings.style
+    panels = _panels(settings, contributions)
+    depth = max(len(entry.percent) for entry in contributions)
+    line = style.font_size / 72
+    names = 0.62 * line * max(len(row) for _, rows in panels for row, _ in rows)
+    cell = (style.width_inches - names - 3 * line) / (depth + SLOPE_CELLS)
+    cell = max(min(cell, LARGEST_CELL_INCHES), SMALLEST_CELL_POINTS / 72)
+    row = max(0.62 * cell, 1.9 * line) if len(contributions) <= MOST_HIGH_ROWS else 1.9 * line
+    heights = [len(rows) * row for _, rows in panels]
+    width = cell * (depth + SLOPE_CELLS) + names + 3 * line
+    height = sum(heights) + len(panels) * 5.5 * line + 5.5 * line
+    figure = Figure(figsize=(width, height), layout="constrained")
+    grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    largest = max(percent for entry in contributions for percent in entry.percent)
+    mapping = ScalarMappable(Normalize(0.0, max(LARGEST_AT_LEAST, largest)), COLOURS[style.colours])
+    font_size = min(style.font_size * 0.9, cell * 72 * 0.32)
+    for axes, (heading, rows) in zip(grid.flat, panels, strict=True):
+        _heatmap(axes, rows, depth, mapping, font_size)
+        axes.set_title(heading, loc="left")
+    grid.flat[-1].set_xlabel("layer")
+    # Matplotlib takes both as shares of the figure's height, which grows with the panels.
+    thickness, distance = 2 * line / height, 1.5 * line / height
+    bar = figure.colorbar(mapping, ax=grid, location="bottom", shrink=0.7, aspect=40, fraction=thickness, pad=distance)
+    # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show hairlines.
+    if bar.solids is not None:
+        bar.solids.set(rasterized=False, edgecolor="face")
+    bar.set_label("contribution (%)")
+    return figure
+
+
+def _panels(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> list[tuple[str, Rows]]:
+    """Headings with their rows: of models, or of tasks where there are fewer of these."""
+    labels = models_with_counts(settings.runs)
+    models = [model for model in models_in_order(settings.runs) if any(c.model == model for c in contributions)]
+    tasks = list(dict.fromkeys(entry.task for entry in contributions))
+    if len(models) > len(tasks):
+        of = {(entry.task, entry.model): entry for entry in contributions}
+        return [
+            (readable(task), [(labels[model], of[task, model]) for model in models if (task, model) in of])
+            for task in tasks
+        ]
+    return [
+        (labels[model], [(readable(entry.task), entry) for entry in contributions if entry.model == model])
+        for model in models
+    ]
+
+
+def _heatmap(axes: Axes, rows: Rows, depth: int, mapping: ScalarMappable, font_size: float) -> None:
+    """Draw the cells one by one: an image would be a bitmap inside the SVG."""
+    axes.set_xlim(0.5, depth + 0.5 + SLOPE_CELLS)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    for place, (_, entry) in enumerate(rows):
+        fills = mapping.to_rgba(np.array(entry.percent))
+        for layer, (percent, fill) in enumerate(zip(entry.percent, fills, strict=True), start=1):
+            red, green, blue, _ = fill
+            axes.add_patch(Rectangle((layer - 0.5, place - 0.5), 1, 1, facecolor=fill, edgecolor=GRID, linewidth=0.5))
+            # Relative luminance (Rec. 709) decides between black and white, so that every number can be read.
+            colour = "white" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45 else "black"
+            text = f"{percent:.1f}"
+            axes.text(layer, place, text, ha="center", va="center_baseline", fontsize=font_size, color=colour)
+        slope = f"{entry.slope:+.2f}".replace("-", "\N{MINUS SIGN}")
+        axes.text(depth + 0.5 + SLOPE_CELLS, place, slope, ha="right", va="center_baseline", fontsize=font_size)
+    axes.text(depth + 0.5 + SLOPE_CELLS, -0.62, "slope", ha="right", va="bottom", fontsize=font_size, color=MUTED)
+    axes.set_xticks(range(1, depth + 1), [str(layer) for layer in range(1, depth + 1)])
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)

@@ -1,0 +1,181 @@
+"""Layer weights as heatmaps, after Figure 1 of ELC-BERT (Charpentier and Samuel, 2023).
+
+Cell (n, i) of a panel is n x alpha(n, i): how much layer n takes of the output of layer i (0 is the embedding), so that
+a row sums to n. A plain transformer gives weight 1 to everything, which is the first panel and the middle of the colour
+scale: what a model takes more or less of than a residual stream stands out.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from hatchery.analysis.pretraining_outputs import LayerWeights
+from hatchery.analysis.read_tables import read_layer_weights
+from hatchery.analysis.settings import FigureSettings, models_with_counts
+from hatchery.errors import EvaluationError
+from hatchery.rendering.drawing import GRID, grid_shape, is_narrow, most_lines
+from hatchery.rendering.figures import Declaration
+from hatchery.views.figures.registry import Tables
+
+FIGURE = Declaration(
+    title="Layer weights",
+    needs=("layer_weights",),
+    version=2,
+    caption="Learned layer weights: the share with which each layer reads the outputs of the layers before it, "
+    "times the number of those outputs, so that 1 is the even share; the plain model adds all with weight 1.",
+    explanation="""
+After Figure 1 of *Not all layers are equally as important: Every Layer Counts BERT* (Charpentier and Samuel, 2023).
+
+The cell in row *n* and column *i* is *n* times the weight that layer *n* gives to the output of layer *i*; layer 0 is
+the embedding. A plain transformer adds all outputs with weight 1. Models of that kind share the first panel, and 1 is
+the middle of the colour scale. Each row of the other panels sums to *n*. Some models have a row after the last layer:
+the weighting of the model's output. For models with several pretraining seeds, the mean is shown.
+
+Weights of different layers are comparable only if the outputs are normalised. Otherwise a small weight may belong to
+an output of large magnitude.
+
+Source: ``layers.parquet``.
+""",
+)
+
+COLOURS = {"okabe_ito": "PuOr_r", "grey": "Greys"}
+SCALE = ("layer weight × number of inputs", "(1 = plain residual stream)")
+LARGEST_AT_LEAST = 2.0
+# Cells must hold a number of four characters, and few layers must not give cells as large as stamps.
+SMALLEST_CELL_POINTS = 17.0
+LARGEST_CELL_INCHES = 0.7
+LAYERS_FOR_TWO_COLUMNS = 14
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One heatmap under a title."""
+
+    title: str
+    table: LayerWeights
+
+    @property
+    def consumers(self) -> int:
+        """Number of rows, and of columns: the layers, and the output where it has weights of its own."""
+        return max(self.table.scaled)[0]
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table, EvaluationError where the seeds of a model differ."""
+    return draw_layer_weights(settings, panels_of(settings, read_layer_weights(tables["layers"], settings.runs)))
+
+
+def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> list[Panel]:
+    """Panels in the order of the configuration, averaged over the seeds of a model.
+
+    Models without layer weighting look all the same, so those of one depth share one panel, which comes first. Raises
+    EvaluationError when two seeds of a model differ in their layers.
+    """
+    plain: dict[int, list[str]] = {}
+    weighted = []
+    for model, label in models_with_counts(settings.runs).items():
+        seeds = [tables[run.name] for run in settings.runs if run.model == model]
+        if any((seed.plain, set(seed.scaled)) != (seeds[0].plain, set(seeds[0].scaled)) for seed in seeds):
+            raise EvaluationError(f"layer weights: the seeds of {model} do not have the same layers")
+        if seeds[0].plain:
+            plain.setdefault(seeds[0].layers, []).append(model)
+            continue
+        mean = {pair: math.fsum(seed.scaled[pair] for seed in seeds) / len(seeds) for pair in seeds[0].scaled}
+        weighted.append(Panel(label, LayerWeights(seeds[0].layers, False, mean)))
+    units = [
+        Panel(
+            f"{', '.join(models)} (unit\N{NO-BREAK SPACE}weights)",
+            LayerWeights(layers, True, {(n, i): 1.0 for n in range(1, layers + 1) for i in range(n)}),
+        )
+        for layers, models in plain.items()
+    ]
+    return units + weighted
+
+
+def draw_layer_weights(settings: FigureSettings, panels: Sequence[Panel]) -> Figure:
+    """The figure: heatmaps with one common colour scale, every cell annotated with its weight."""
+    style = settings.style
+    depth = max(panel.consumers for panel in panels)
+    columns = 3 if depth <= LAYERS_FOR_TWO_COLUMNS // 2 else 2 if depth <= LAYERS_FOR_TWO_COLUMNS else 1
+    if is_narrow(style):
+        columns = 1
+    rows, columns = grid_shape(len(panels), columns)
+    margin = 4.5 * style.font_size / 72
+    cell = min((style.width_inches / columns - margin) / depth, LARGEST_CELL_INCHES)
+    cell = max(cell, SMALLEST_CELL_POINTS / 72)
+    width = columns * (cell * depth + margin)
+    titles = [_wrapped(panel.title, cell * depth, style.font_size) for panel in panels]
+    lines = 6 + 1.2 * max(title.count("\n") + 1 for title in titles)
+    scale = "\n".join(_wrapped(line, 0.75 * width, style.font_size) for line in SCALE)
+    height = (
+        rows * (cell * depth + lines * style.font_size / 72) + (3.6 + 1.2 * most_lines([scale])) * style.font_size / 72
+    )
+    # Panels of fixed aspect would be torn apart by the constrained layout; this is its kind for them.
+    figure = Figure(figsize=(width, height), layout="compressed")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    largest = max(value for panel in panels for value in panel.table.scaled.values())
+    norm = TwoSlopeNorm(vcenter=1.0, vmin=0.0, vmax=max(LARGEST_AT_LEAST, largest))
+    font_size = min(style.font_size * 0.85, cell * 72 * 0.36)
+    mapping = ScalarMappable(norm, COLOURS[style.colours])
+    for index, axes in enumerate(grid.flat):
+        if index < len(panels):
+            _heatmap(axes, panels[index], mapping, font_size)
+            axes.set_xlabel(_wrapped("producing layer (0 = embedding)", cell * depth, style.font_size))
+            _label(axes, panels[index], titles[index], first_column=index % columns == 0)
+        else:
+            axes.set_axis_off()
+    bar = figure.colorbar(mapping, ax=grid, location="bottom", shrink=0.9, pad=0.03, aspect=40)
+    # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show hairlines.
+    if bar.solids is not None:
+        bar.solids.set(rasterized=False, edgecolor="face")
+    bar.set_label(scale)
+    return figure
+
+
+def _heatmap(axes: Axes, panel: Panel, mapping: ScalarMappable, font_size: float) -> None:
+    """Draw the cells one by one: an image would be a bitmap inside the SVG."""
+    depth = panel.consumers
+    axes.set_aspect("equal")
+    axes.set_xlim(-0.5, depth - 0.5)
+    axes.set_ylim(depth + 0.5, 0.5)
+    fills = mapping.to_rgba(np.array(list(panel.table.scaled.values())))
+    for ((consuming, producing), weight), fill in zip(panel.table.scaled.items(), fills, strict=True):
+        corner = (producing - 0.5, consuming - 0.5)
+        axes.add_patch(Rectangle(corner, 1, 1, facecolor=fill, edgecolor=GRID, linewidth=0.5))
+        red, green, blue, _ = fill
+        # Relative luminance (Rec. 709) decides between black and white, so that every number can be read.
+        dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45
+        text = f"{weight:.1f}" if weight >= 9.95 else f"{weight:.2f}"
+        colour = "white" if dark else "black"
+        axes.text(producing, consuming, text, ha="center", va="center", fontsize=font_size, color=colour)
+
+
+def _label(axes: Axes, panel: Panel, title: str, first_column: bool) -> None:
+    depth = panel.consumers
+    axes.set_xticks(range(depth), [str(i) for i in range(depth)])
+    names = [str(n) if n <= panel.table.layers else "output" for n in range(1, depth + 1)]
+    axes.set_yticks(range(1, depth + 1), names)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.set_title(title, loc="left")
+    if first_column:
+        axes.set_ylabel("consuming layer")
+
+
+def _wrapped(title: str, width_inches: float, font_size: float) -> str:
+    """Break the title between words so that it stays about as wide as its panel."""
+    limit = max(12, int(width_inches * 72 / (font_size * 0.58)))
+    lines = [""]
+    for word in title.split(" "):
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > limit:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return "\n".join(lines)

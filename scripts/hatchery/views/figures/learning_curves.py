@@ -1,0 +1,211 @@
+"""Learning curves: training and development loss of every model against the tokens it has seen.
+
+The raw training loss of a long run is noise by the thousand, so steps are gathered in at most 200 equal intervals and
+their mean is drawn; development losses are drawn as they were measured. A model of several pretraining seeds is one
+line, their mean, with a band.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from hatchery.analysis.pretraining_outputs import CurvePoint
+from hatchery.analysis.read_tables import read_curves, read_runs
+from hatchery.analysis.settings import (
+    FigureSettings,
+    models_in_order,
+    models_with_counts,
+)
+from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns
+from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import model_styles
+from hatchery.views.figures.bands import Point, draw_band, point_of
+from hatchery.views.figures.registry import Tables
+
+FIGURE = Declaration(
+    title="Learning curves",
+    needs=("curves", "runs"),
+    by_set=True,
+    version=5,
+    caption="Loss per predicted token against the tokens seen: training loss, and development loss on the "
+    "same sequences each time; means over pretraining seeds, with their deviation as a band.",
+    explanation="""
+One line per model, the mean of its pretraining seeds, whose number the legend gives; the band is their sample standard
+deviation. Where some seeds ended earlier, the mean is that of the others. Of many models in sets, there are no bands.
+The left panel shows the training loss in nats per
+predicted token (masked models predict hidden tokens, causal ones the next token, translations the tokens of the
+target), averaged in at most 200 equal intervals of optimiser steps. Losses of different objectives are not comparable.
+The right panel shows the loss on the development split at each evaluation. The dashed grey line, in both
+panels, is the loss on this split of the unigram distribution of the training tokens: a model above it does not even
+know how frequent words are, and one that stays on it has learnt nothing else. The lower axes count tokens since the
+start of training. The upper axes count optimiser steps; they are left out if the models see different numbers of
+tokens per step. Untrained models have no line.
+
+Source: ``curves.parquet``, ``runs.parquet``.
+""",
+)
+
+INTERVALS = 200
+# Batches of real text differ a little in tokens; beyond this fraction a second axis of steps would mislead.
+STEP_TOLERANCE = 0.02
+UNIGRAM: dict[str, Any] = {"color": MUTED, "linestyle": (0, (4, 2)), "linewidth": 1.0, "zorder": 1}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One model: `training` and `development` are losses in nats per predicted token by tokens, in order of steps."""
+
+    model: str
+    training: list[Point]
+    development: list[Point]
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table."""
+    unigram = {row["unigram_loss"] for row in read_runs(tables["runs"], settings.runs)} - {None}
+    points = read_curves(tables["curves"], settings.runs)
+    curves = [
+        curve_of(model, [points[run.name] for run in settings.runs if run.model == model])
+        for model in models_in_order(settings.runs)
+    ]
+    return draw_learning_curves(settings, curves, tokens_per_step(list(points.values())), sorted(unigram))
+
+
+def curve_of(model: str, seeds: Sequence[Sequence[CurvePoint]]) -> Curve:
+    """The two lines of one model from the points of its seeds, the training loss averaged in intervals of steps."""
+    training = [[(each.step, each.tokens, each.loss) for each in seed if each.loss is not None] for seed in seeds]
+    width = _width([row for rows in training for row in rows])
+    development = [
+        {each.step: (each.tokens, each.development_loss) for each in seed if each.development_loss is not None}
+        for seed in seeds
+    ]
+    return Curve(model, _over_seeds([_in_intervals(rows, width) for rows in training]), _over_seeds(development))
+
+
+def _over_seeds(seeds: Sequence[Mapping[int, tuple[float, float]]]) -> list[Point]:
+    """A point for every step or interval that any seed has a number of tokens and a loss of."""
+    points = []
+    for key in sorted({key for seed in seeds for key in seed}):
+        tokens, losses = zip(*(seed[key] for seed in seeds if key in seed), strict=True)
+        points.append(point_of(math.fsum(tokens) / len(tokens), losses))
+    return points
+
+
+def interval_means(rows: Sequence[tuple[int, int, float]], intervals: int = INTERVALS) -> list[tuple[float, float]]:
+    """Mean tokens and mean loss of `rows` (step, tokens, loss) in at most `intervals` equal intervals of steps."""
+    return list(_in_intervals(rows, _width(rows, intervals)).values())
+
+
+def _width(rows: Sequence[tuple[int, int, float]], intervals: int = INTERVALS) -> int:
+    return max(1, math.ceil((max((step for step, _, _ in rows), default=0) + 1) / intervals))
+
+
+def _in_intervals(rows: Sequence[tuple[int, int, float]], width: int) -> dict[int, tuple[float, float]]:
+    groups: dict[int, list[tuple[int, int, float]]] = {}
+    for row in rows:
+        groups.setdefault(row[0] // width, []).append(row)
+    return {
+        place: (sum(tokens for _, tokens, _ in group) / len(group), math.fsum(loss for *_, loss in group) / len(group))
+        for place, group in groups.items()
+    }
+
+
+def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
+    """Tokens per optimiser step when one number describes all points of all runs, otherwise None.
+
+    A point fits when its tokens differ from the straight line by at most 2 % of the most tokens that any run saw.
+    """
+    points = [point for run in runs for point in run]
+    last = max(points, key=lambda point: point.step, default=None)
+    if last is None or last.step <= 0 or last.tokens <= 0:
+        return None
+    slope = last.tokens / last.step
+    tolerance = STEP_TOLERANCE * max(point.tokens for point in points)
+    return slope if all(abs(point.tokens - slope * point.step) <= tolerance for point in points) else None
+
+
+def draw_learning_curves(
+    settings: FigureSettings, curves: Sequence[Curve], step_tokens: float | None, unigram: Sequence[float] = ()
+) -> Figure:
+    """The figure: training loss on the left (or above), development loss on the right (below), one legend.
+
+    `unigram` are the losses of unigram distributions.
+    """
+    untrained = {curve.model for curve in curves if not curve.training and not curve.development}
+    labels, group = _groups(settings, untrained)
+    models = list(labels)
+    styles = model_styles(models, settings.style)
+    width, size = settings.style.width_inches, settings.style.font_size
+    legend_rows = -(-(len(models) + bool(unigram)) // legend_columns(list(labels.values()), settings.style))
+    stacked = is_narrow(settings.style)
+    height = width * (1.2 if stacked else 0.36) + (9 + 9 * stacked + 1.6 * legend_rows) * size / 72
+    figure = Figure(figsize=(width, height), layout="constrained")
+    rows, columns = (2, 1) if stacked else (1, 2)
+    left, right = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
+    for curve in curves:
+        look = styles[group[curve.model]]
+        for axes, points, marks in ((left, curve.training, {}), (right, curve.development, _dots(size))):
+            if settings.sets:
+                plain = [(place, mean, 0.0) for place, mean, _ in points]
+                draw_band(axes, plain, look, linewidth=0.7)
+            else:
+                draw_band(axes, points, look, **marks)
+    left.set_title("Training", loc="left")
+    right.set_title("Development", loc="left")
+    for axes in (left, right):
+        _finish_axes(axes, step_tokens)
+        for loss in unigram:
+            axes.axhline(loss, **UNIGRAM)
+        axes.set_ylabel("loss (nats per predicted token)")
+        axes.tick_params(labelbottom=True)
+    if not stacked:
+        right.set_ylabel("")
+        right.tick_params(labelleft=False)
+    handles = []
+    for model, label in labels.items():
+        look = styles[model]
+        text = f"{label}, not trained" if model in untrained else label
+        handles.append(Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=1.6, label=text))
+    if unigram:
+        handles.append(Line2D([], [], **UNIGRAM, label="word frequencies alone"))
+    legend_below(figure, handles, settings.style)
+    return figure
+
+
+def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """What is told apart, with its name in the legend, and what of it each model is: itself, or the set of a grid."""
+    if not settings.sets:
+        return models_with_counts(settings.runs), {model: model for model in models_in_order(settings.runs)}
+    trained = Counter(name for model, name in settings.sets.items() if model not in untrained)
+    named = dict.fromkeys(settings.sets[model] for model in models_in_order(settings.runs))
+    return {
+        name: f"{name.replace('_', ' ')} ({trained[name]} model{'s' * (trained[name] != 1)})" for name in named
+    }, settings.sets
+
+
+def _dots(size: float) -> dict[str, Any]:
+    return {"marker": "o", "markersize": size * 0.3}
+
+
+def _finish_axes(axes: Axes, step_tokens: float | None) -> None:
+    axes.grid(visible=True)
+    axes.set_xlabel("tokens seen")
+    axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    if not axes.has_data() or not any(len(line.get_xdata()) for line in axes.lines):  # type: ignore[arg-type]
+        axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)
+    if step_tokens is not None:
+        functions = (lambda tokens: np.asarray(tokens) / step_tokens, lambda steps: np.asarray(steps) * step_tokens)
+        steps = axes.secondary_xaxis("top", functions=functions)
+        steps.set_xlabel("optimiser steps")
+        steps.xaxis.set_major_formatter(FuncFormatter(abbreviated))
+        steps.xaxis.set_major_locator(MaxNLocator(5))
+        steps.spines["top"].set_visible(True)

@@ -1,0 +1,29 @@
+"""The loss of every model against FLOPs, with the compute-optimal points and the power law through them."""
+
+from matplotlib.figure import Figure
+
+from hatchery.analysis.settings import FigureSettings
+from hatchery.rendering.figures import Declaration
+from hatchery.views.figures.registry import Tables, numbers_of
+from hatchery.views.figures.scaling_panels import draw_laws
+
+FIGURE = Declaration(
+    title="Loss by FLOPs",
+    needs=("power_laws",),
+    all_models=True,
+    version=2,
+    caption="Development loss of models against FLOPs, with the compute-optimal evaluations and their power laws.",
+    explanation="""
+One grey line per model, the mean of its seeds; the dots are the evaluations with the lowest development loss in each
+bin of FLOPs, the black lines the power laws fitted to them. Published learning curves, where a study names them, have
+a panel of their own: their losses count padding, so only the slopes of the two can be compared. The shaded band is the
+break between two laws, where the Bayesian information criterion is for one.
+
+Source: ``numbers.csv`` of the analysis ``power_laws``.
+""",
+)
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table."""
+    return draw_laws(settings, numbers_of(tables, "power_laws"), "flops")

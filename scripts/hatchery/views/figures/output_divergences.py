@@ -1,0 +1,38 @@
+"""How far every model's predictions are from the unigram, the uniform and the empirical distribution as it learns.
+
+Source: "A Natural Bias for Language Generation Models", Figure 1.
+"""
+
+from matplotlib.figure import Figure
+
+from hatchery.analysis.settings import FigureSettings
+from hatchery.rendering.figures import Declaration
+from hatchery.views.figures.early_panels import Panel, draw_early
+from hatchery.views.figures.registry import Tables
+
+FIGURE = Declaration(
+    title="Divergences of the output",
+    needs=("divergences",),
+    version=2,
+    caption="Divergence of the models' predictions from the unigram distribution of their targets, from the uniform "
+    "one, and from the labels themselves (their loss), on fixed development sequences, against optimiser steps. The "
+    "dot is the step at which a model is nearest to the unigram distribution.",
+    explanation="""
+KL(unigram, model), KL(uniform, model) and KL(label, model) in nats, averaged over all labelled positions of the same
+development sequences at steps 0, 1, 2, 4, 8 and so on, and at every evaluation. A line is the mean over the seeds of a
+model, its band the standard error. A model that starts with a bias of 0 comes near the unigram distribution before it
+learns to use the context; one whose bias is the logarithm of the unigram distribution starts there.
+
+Source: ``curves.parquet``.
+""",
+)
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table."""
+    panels = (
+        Panel("kl_unigram", "From unigram (nats)", marks_minimum=True),
+        Panel("kl_uniform", "From uniform (nats)"),
+        Panel("kl_empirical", "From the labels (nats)"),
+    )
+    return draw_early(settings, tables, panels)

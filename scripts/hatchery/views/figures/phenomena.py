@@ -1,0 +1,204 @@
+"""Accuracy on minimal pairs by phenomenon, for all models, with the line of chance at 50 %.
+
+Bars lie on their side, so that the names of phenomena need no rotation and the figure grows downwards with their
+number. With several pretraining seeds a bar is their mean and the whisker their sample standard deviation; an open
+diamond is the published accuracy of the model, if the experiment names a paper.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from hatchery.analysis.aggregates import Aggregate, aggregate_runs
+from hatchery.analysis.measurements import (
+    ACCURACY,
+    PARADIGM_AVERAGE,
+    PHENOMENON_AVERAGE,
+    Level,
+    Measurement,
+)
+from hatchery.analysis.read_tables import read_measurements
+from hatchery.analysis.settings import (
+    FigureSettings,
+    models_in_order,
+    models_with_counts,
+)
+from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, not_evaluated, wrapped
+from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import ModelStyle, Style, model_styles
+from hatchery.views.figures.published_marks import (
+    Published,
+    comparable_values,
+    published_handle,
+    published_mark,
+)
+from hatchery.views.figures.registry import Tables
+from hatchery.views.summary_layout import readable
+
+FIGURE = Declaration(
+    title="Minimal pairs",
+    needs=("minimal_pairs",),
+    version=3,
+    caption="Accuracy on minimal pairs by phenomenon, their average below; the dashed line at 50 % is chance.",
+    explanation="""
+A bar is the share of minimal pairs, in percent, whose acceptable sentence gets the strictly higher
+pseudo-log-likelihood; ties count as wrong. With several pretraining seeds, the bar is their mean and the whisker is
+the sample standard deviation over them (the legend gives the number of seeds). With one seed there is no whisker. The
+bars of a phenomenon are in the order of the legend. The phenomenon average is set apart below them; it weighs all
+phenomena of a suite equally.
+
+Source: ``measurements.parquet``.
+""",
+    published="The paradigm average, which weighs all paradigms equally, is drawn if the paper prints it. An open "
+    "diamond is a comparable published accuracy.",
+)
+
+AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
+LEVELS: tuple[Level, ...] = ("phenomenon", "average")
+CHANCE = 50.0
+# Between the phenomena and their averages, in rows.
+AVERAGE_GAP = 0.6
+
+
+@dataclass(frozen=True)
+class SuiteBars:
+    """One panel: accuracy in percent by (phenomenon, model), phenomena from top to bottom, averages last.
+
+    `published` holds the accuracies of the paper, where there are any, under the same keys.
+    """
+
+    suite: str
+    phenomena: list[str]
+    bars: dict[tuple[str, str], Aggregate]
+    published: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def places(self) -> list[float]:
+        """Where the phenomena stand, from 0 downwards; the averages stand apart."""
+        first = next((place for place, name in enumerate(self.phenomena) if name in AVERAGES), None)
+        if not first:
+            return [float(place) for place in range(len(self.phenomena))]
+        return [place + (AVERAGE_GAP if place >= first else 0.0) for place in range(len(self.phenomena))]
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure, a panel per suite. Raises ManifestError for an altered table."""
+    values = comparable_values(settings, tables)
+    suites: dict[str, list[Measurement]] = {}
+    for measurement in read_measurements(tables["measurements"], settings.runs, "minimal_pairs", LEVELS):
+        suites.setdefault(measurement.suite, []).append(measurement)
+    return draw_phenomena(settings, [suite_bars(suite, measured, values) for suite, measured in suites.items()])
+
+
+def suite_bars(suite: str, measurements: Sequence[Measurement], published: Published | None = None) -> SuiteBars:
+    """Mean and deviation over seeds; phenomena by name, then the average over phenomena where there are several.
+
+    The average over paradigms follows where a paper prints it for one of the models.
+    """
+    groups: dict[tuple[str, str], list[Measurement]] = {}
+    for run in measurements:
+        if run.level in LEVELS and run.metric == ACCURACY:
+            groups.setdefault((run.task, run.run.model), []).append(run)
+    values = {
+        (task, model): published[model, suite, task, ACCURACY].mean
+        for task, model in groups
+        if published and (model, suite, task, ACCURACY) in published
+    }
+    phenomena = sorted({task for task, _ in groups}.difference(AVERAGES))
+    if len(phenomena) > 1:
+        phenomena.append(PHENOMENON_AVERAGE)
+    if any(task == PARADIGM_AVERAGE for task, _ in values):
+        phenomena.append(PARADIGM_AVERAGE)
+    return SuiteBars(suite, phenomena, {key: aggregate_runs(runs) for key, runs in groups.items()}, values)
+
+
+def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Figure:
+    """The figure: a panel of grouped bars per suite below each other, one legend at the bottom."""
+    models = models_in_order(settings.runs)
+    styles = model_styles(models, settings.style)
+    style = settings.style
+    bar_inches = max(0.13, style.font_size * 0.95 / 72) if len(models) > 1 else style.font_size * 1.3 / 72
+    lines = most_lines([_name(name, style) for panel in panels for name in panel.phenomena])
+    group = max((len(models) + 0.8) * bar_inches, (1.35 * lines + 0.3) * style.font_size / 72)
+    heights = [(panel.places()[-1] + 1) * group for panel in panels]
+    line = style.font_size * 1.5 / 72
+    handles: list[Artist] = [
+        Patch(facecolor=styles[model].colour, hatch=styles[model].hatch, edgecolor="white", label=label)
+        for model, label in models_with_counts(settings.runs).items()
+    ]
+    if any(panel.published for panel in panels):
+        handles.append(published_handle(style))
+    height = sum(heights) + len(panels) * 3.2 * line + (1 + legend_rows(handles, style)) * line
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights}, sharex=True)
+    for axes, panel in zip(grid.flat, panels, strict=True):
+        _draw_panel(axes, panel, models, styles, style)
+    grid.flat[-1].set_xlabel("accuracy (%)")
+    legend_below(figure, handles, style)
+    return figure
+
+
+def _name(phenomenon: str, style: Style) -> str:
+    return wrapped(readable(phenomenon), style.width_inches * 72 * 0.3, style.font_size * 0.9)
+
+
+def _draw_panel(
+    axes: Axes, panel: SuiteBars, models: Sequence[str], styles: Mapping[str, ModelStyle], style: Style
+) -> None:
+    font_size = style.font_size
+    names = [_name(name, style) for name in panel.phenomena]
+    # In percent; the axes take about 0.65 of the figure.
+    number_width = (3 + 4 * 0.64 * 0.72 * font_size) * 108 / (style.width_inches * 72 * 0.65)
+    measured = [model for model in models if any((name, model) in panel.bars for name in panel.phenomena)]
+    thickness = 1 / (len(measured) + 0.8)
+    places = panel.places()
+    for group, phenomenon in zip(places, panel.phenomena, strict=True):
+        for index, model in enumerate(measured):
+            bar = panel.bars.get((phenomenon, model))
+            if bar is None:
+                continue
+            assert bar.mean is not None
+            place = group + (index - (len(measured) - 1) / 2) * thickness
+            look = styles[model]
+            axes.barh(
+                place, bar.mean, height=thickness * 0.94, color=look.colour, hatch=look.hatch, edgecolor="white", lw=0.3
+            )
+            end = min(bar.mean + (bar.std or 0.0), 100.0)
+            if bar.std is not None:
+                axes.errorbar(bar.mean, place, xerr=bar.std, color="black", lw=0.8, capsize=font_size * 0.15)
+            printed = panel.published.get((phenomenon, model))
+            if printed is not None:
+                axes.plot([printed], [place], **published_mark(style, face="white"))
+            # The number stands at the end of its bar, or behind a diamond that would cover it there.
+            covered = printed is not None and end - 1.0 <= printed <= end + number_width
+            axes.annotate(
+                f"{bar.mean:.1f}",
+                (max(end, printed) if covered and printed is not None else end, place),
+                xytext=(3 + (font_size * 0.4 if covered else 0), 0),
+                textcoords="offset points",
+                va="center_baseline",
+                fontsize=font_size * 0.72,
+                # The line of chance stops where a number stands.
+                zorder=4,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+            )
+    axes.axvline(CHANCE, color="black", linestyle="--", linewidth=0.9, zorder=2)
+    axes.text(CHANCE, -0.52, "chance", ha="center", va="bottom", fontsize=font_size * 0.8, color=MUTED)
+    averages = [place for place, name in zip(places, panel.phenomena, strict=True) if name in AVERAGES]
+    if averages:
+        axes.axhline(averages[0] - 0.5 - AVERAGE_GAP / 2, color=MUTED, linewidth=0.8)
+    axes.set_yticks(places, names)
+    for label, name in zip(axes.get_yticklabels(), panel.phenomena, strict=True):
+        label.set_fontweight("bold" if name in AVERAGES else "normal")
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(places[-1] + 0.5, -0.5)
+    # Behind 100 there is room for the numbers of the longest bars.
+    axes.set_xlim(0, 108 if not is_narrow(style) else 118)
+    axes.set_xticks(range(0, 101, 20 if is_narrow(style) else 10))
+    axes.tick_params(axis="x", labelbottom=True)
+    axes.grid(visible=True, axis="x")
+    axes.set_title(readable(panel.suite), loc="left")
+    not_evaluated(axes, [model for model in models if model not in measured], style)

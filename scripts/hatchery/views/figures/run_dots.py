@@ -1,0 +1,116 @@
+"""Single runs as dots: filled where a run is sound, hollow where it failed, in a lane of their own without a value.
+
+Dots that would hide each other are moved apart across the axis of values, the same way every time.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from hatchery.analysis.measurements import Measurement
+from hatchery.rendering.drawing import GRID, MUTED, outline
+from hatchery.rendering.style import ModelStyle, Style
+from hatchery.views.figures.registry import FAILED_LABEL
+
+NO_VALUE = "no\nvalue"
+BIAS_LANE = -1.27
+BIAS_TICKS = {-1.0: "\N{MINUS SIGN}1", -0.5: "\N{MINUS SIGN}0.5", 0.0: "0", 0.5: "+0.5", 1.0: "+1"}
+BIAS_LABEL = "linguistic bias score (\N{MINUS SIGN}1 surface feature, +1 linguistic feature)"
+
+
+def swarm_offsets(values: Sequence[float], diameter: float, step: float, limit: float) -> list[float]:
+    """For every value how far to move its dot off the line: neighbours within `diameter` alternate about it.
+
+    `step` is the distance of two dots, smaller where more than fit between -`limit` and `limit`.
+    """
+    bins = [round(value / diameter) for value in values]
+    sizes = Counter(bins)
+    used: Counter[int] = Counter()
+    offsets = []
+    for place in bins:
+        # 0, 1, -1, 2, -2, ...
+        rank = (used[place] + 1) // 2 * (1 if used[place] % 2 else -1)
+        used[place] += 1
+        largest = sizes[place] // 2
+        offsets.append(rank * min(step, limit / largest) if largest else 0.0)
+    return offsets
+
+
+def has_no_value(runs: Sequence[Measurement]) -> bool:
+    """Whether any of the runs gave no number at all."""
+    return any(run.value is None for run in runs)
+
+
+@dataclass(frozen=True)
+class DotScale:
+    """How large the dots of runs are: `points`, in scores along the axis, and in rows across it.
+
+    Dots reach at most `limit` rows away from their line.
+    """
+
+    points: float
+    scores: float
+    rows: float
+    limit: float
+
+
+def draw_bias_runs(axes: Axes, runs: Sequence[Measurement], place: float, look: ModelStyle, scale: DotScale) -> None:
+    """Draw scores in percent as fractions along x and near `place` on y; those without a value stand in their lane."""
+    values = [BIAS_LANE if run.value is None else run.value / 100 for run in runs]
+    offsets = swarm_offsets(values, scale.scores, scale.rows, scale.limit)
+    for failed in (False, True):
+        chosen = [index for index, run in enumerate(runs) if (bool(run.failed) or run.value is None) == failed]
+        if chosen:
+            axes.plot(
+                [values[index] for index in chosen],
+                [place + offsets[index] for index in chosen],
+                **run_mark(look, scale.points, failed),
+            )
+
+
+def run_mark(look: ModelStyle, size: float, failed: bool) -> dict[str, Any]:
+    """Keywords of `Axes.plot` for the dots of a model."""
+    return {
+        "marker": look.marker,
+        "markersize": size,
+        "markerfacecolor": "white" if failed else look.colour,
+        "markeredgecolor": outline(look.colour),
+        "markeredgewidth": 0.8 if failed else 0.3,
+        "alpha": 1.0 if failed else 0.75,
+        "linestyle": "none",
+        "zorder": 5 if failed else 4,
+    }
+
+
+def failed_handle(style: Style) -> Line2D:
+    """The entry of a legend."""
+    return Line2D([], [], **run_mark(ModelStyle(MUTED, "", "-"), style.font_size * 0.5, True), label=FAILED_LABEL)
+
+
+def mean_mark(style: Style, length: float = 1.0) -> dict[str, Any]:
+    """Keywords of `Axes.plot` for the mean of our runs: a bar across the axis of values, `length` times the font."""
+    return {
+        "marker": "|",
+        "markersize": style.font_size * length,
+        "markeredgecolor": "black",
+        "markeredgewidth": 1.6,
+        "linestyle": "none",
+        "zorder": 7,
+    }
+
+
+def bias_axis(axes: Axes, lane: bool) -> None:
+    """An axis of Linguistic Bias Scores from -1 to 1, with a lane on the left for runs without a value if asked for."""
+    names = list(BIAS_TICKS.values())
+    axes.set_xlim(-1.42 if lane else -1.09, 1.09)
+    axes.set_xticks([BIAS_LANE, *BIAS_TICKS] if lane else list(BIAS_TICKS), [NO_VALUE, *names] if lane else names)
+    if lane:
+        axes.axvline(-1.12, color=MUTED, linewidth=0.8, linestyle=":")
+    axes.axvline(0.0, color=MUTED, linewidth=0.9, zorder=1)
+    for tick in (-1.0, -0.5, 0.5, 1.0):
+        axes.axvline(tick, color=GRID, linewidth=0.6, zorder=0)
+    axes.tick_params(axis="y", length=0)

@@ -1,0 +1,129 @@
+"""Scores after fine-tuning against size and FLOPs of the models, coloured by their perplexity.
+
+After Figure 4 of the reduced-vocabulary study. Numbers come from the analysis `correlation`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from hatchery.analysis.analyses.correlation import OURS, TABULATED
+from hatchery.analysis.analyses.power_laws import AXIS_NAMES
+from hatchery.analysis.settings import FigureSettings
+from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below
+from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import Style
+from hatchery.views.figures.registry import Tables, numbers_of
+
+FIGURE = Declaration(
+    title="Scores by size and FLOPs",
+    needs=("correlation",),
+    all_models=True,
+    version=1,
+    caption="Average score of every pretrained model against its parameters and FLOPs; colours say its perplexity.",
+    explanation="""
+A row of panels per suite: on the left the average against the parameters of the model, on the right against the FLOPs
+of its pretraining, on logarithmic axes. Hollow marks are the models of a published table, where a study names it; their
+perplexities are on another scale, so they have no colour.
+
+Source: ``numbers.csv`` of the analysis ``correlation``.
+""",
+)
+
+Rows = Sequence[Mapping[str, str]]
+AXES = ("parameters", "flops")
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table."""
+    return draw_scores(settings, numbers_of(tables, "correlation"))
+
+
+def draw_scores(settings: FigureSettings, entries: Mapping[str, Rows]) -> Figure:
+    """Two panels for each suite of each entry."""
+    style, size = settings.style, settings.style.font_size
+    panels = [
+        (suite if len(entries) == 1 else f"{entry}: {suite}", [row for row in models if row["suite"] == suite])
+        for entry, rows in entries.items()
+        for models in [[row for row in rows if row["kind"] == "model"]]
+        for suite in dict.fromkeys(row["suite"] for row in models)
+    ]
+    columns = 1 if is_narrow(style) else len(AXES)
+    rows = max(1, len(panels) * len(AXES) // columns)
+    height = rows * (style.width_inches / columns * 0.6 + 3 * size / 72) + 7 * size / 72
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    if not panels:
+        for axes in grid.flat:
+            axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)
+        return figure
+    ours = [float(row["perplexity"]) for _, models in panels for row in models if row["source"] == OURS]
+    mapping = _colours(ours, style)
+    places = [(title, models, axis) for title, models in panels for axis in AXES]
+    for axes, (title, models, axis) in zip(grid.flat, places, strict=True):
+        _draw_panel(axes, title, models, axis, mapping, size)
+    if ours:
+        bar = figure.colorbar(mapping, ax=grid, location="bottom", shrink=0.8, pad=0.02, aspect=40)
+        # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show hairlines.
+        if bar.solids is not None:
+            bar.solids.set(rasterized=False, edgecolor="face")
+        bar.set_label("perplexity of ours")
+        bar.minorticks_off()
+        bar.set_ticks(_few(ours), labels=[f"{value:g}" for value in _few(ours)])
+    legend_below(figure, _handles(panels, size), style)
+    return figure
+
+
+def _colours(perplexities: Sequence[float], style: Style) -> ScalarMappable:
+    low, high = min(perplexities, default=1.0), max(perplexities, default=10.0)
+    norm = LogNorm(low, high if high > low else low * 1.1)
+    return ScalarMappable(norm, colormaps["cividis" if style.colours == "okabe_ito" else "gray"])
+
+
+def _few(perplexities: Sequence[float]) -> list[float]:
+    """Four rounded values between the lowest and the highest, evenly on a logarithmic scale."""
+    low, high = min(perplexities), max(perplexities)
+    values = (low * (high / low) ** ((2 * place + 1) / 8) for place in range(4))
+    return list(dict.fromkeys(float(f"{value:.3g}") for value in values))
+
+
+def _draw_panel(axes: Axes, title: str, models: Rows, axis: str, mapping: ScalarMappable, size: float) -> None:
+    for row in models:
+        if not row[axis]:
+            continue
+        mine = row["source"] == OURS
+        colour: Any = mapping.to_rgba(np.array([float(row["perplexity"])]))[0] if mine else "none"
+        axes.plot(float(row[axis]), float(row["score"]), **_mark(mine, size), markerfacecolor=colour, zorder=2 + mine)
+    axes.set_xscale("log")
+    axes.grid(visible=True)
+    axes.set_title(title, loc="left")
+    axes.set_xlabel(AXIS_NAMES[axis])
+    axes.set_ylabel("average (%)")
+    axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 3) if axis == "parameters" else (1,), numticks=7))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    if axis == "parameters":
+        axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
+
+
+def _mark(mine: bool, size: float) -> dict[str, Any]:
+    """Keywords of `Axes.plot`: a dot for a model of ours, a diamond for a published one."""
+    shape = {"marker": "o" if mine else "D", "markersize": size * (0.6 if mine else 0.5)}
+    return {**shape, "linestyle": "none", "markeredgecolor": MUTED, "markeredgewidth": 0.6}
+
+
+def _handles(panels: Sequence[tuple[str, Rows]], size: float) -> list[Line2D]:
+    sources = {row["source"] for _, models in panels for row in models}
+    faces = {OURS: MUTED, TABULATED: "none"}
+    return [
+        Line2D([], [], **_mark(source == OURS, size), markerfacecolor=face, label=source)
+        for source, face in faces.items()
+        if source in sources
+    ]

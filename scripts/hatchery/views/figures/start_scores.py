@@ -1,0 +1,96 @@
+"""Translation scores and areas under learning curves of every start of the output bias, experiment by experiment.
+
+Source: "A Natural Bias for Language Generation Models", Figures 2, 3, 5 to 8, 10, 13 and 14. Numbers come from the
+analysis `starts`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hatchery.analysis.settings import FigureSettings, labels_of
+from hatchery.rendering.drawing import MUTED, is_narrow
+from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import model_styles
+from hatchery.translation.metrics import METRICS
+from hatchery.views.figures.registry import Tables, numbers_of
+from hatchery.views.summary_layout import SHOWN_METRICS, readable
+
+FIGURE = Declaration(
+    title="Starts of the output bias",
+    needs=("starts",),
+    all_models=True,
+    version=1,
+    caption="Every start of the output bias in every experiment, in points: scores of test sets, and areas under the "
+    "learning curves of development text over the first steps. Means over seeds with standard errors.",
+    explanation="""
+A row of panels is a test set of an experiment, or the area under its learning curve, divided by the number of steps.
+The dot is the mean over the seeds of a model, the bar the standard error. An axis spans at least half a point and is
+that of its panel alone.
+
+Source: ``numbers.csv`` of the analysis ``starts``.
+""",
+)
+
+LEAST_SPAN = 0.5
+"""Points that an axis spans at least, as in the paper."""
+
+Rows = Sequence[Mapping[str, str]]
+Panel = tuple[str, str, dict[str, tuple[float, float]]]
+"""Title, metric, and mean and standard error (0 with one seed) by model."""
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table."""
+    entries = numbers_of(tables, "starts")
+    panels = [panel for rows in entries.values() for panel in panels_of(rows)]
+    style, labels, size = settings.style, labels_of(settings.runs), settings.style.font_size
+    columns = 1 if is_narrow(style) else len(METRICS)
+    lines = [max(2, *(len(found) for *_, found in panels[at : at + columns])) for at in range(0, len(panels), columns)]
+    heights = [(4.6 + 1.5 * count) * size / 72 for count in lines or [8]]
+    figure = Figure(figsize=(style.width_inches, sum(heights)), layout="constrained")
+    grid = figure.subplots(len(heights), columns, squeeze=False, gridspec_kw={"height_ratios": heights})
+    if not panels:
+        grid.flat[0].text(0.5, 0.5, "no measurements", transform=grid.flat[0].transAxes, ha="center", color=MUTED)
+    for axes, (title, metric, found) in zip(grid.flat, panels, strict=False):
+        styles = model_styles(list(found), style)
+        for place, (model, (mean, error)) in enumerate(reversed(found.items())):
+            axes.errorbar(
+                *([mean], [place]),
+                xerr=[error],
+                fmt=styles[model].marker,
+                color=styles[model].colour,
+                markersize=size * 0.5,
+                capsize=2,
+            )
+        names = [labels.get(model, model).partition("/")[2] or model for model in reversed(found)]
+        axes.set_yticks(range(len(found)), names)
+        axes.set_ylim(-0.6, max(len(found), 2) - 0.4)
+        axes.set_title(f"{title}, {metric}", loc="left")
+        axes.grid(visible=True, axis="x")
+        _widen(axes)
+    return figure
+
+
+def panels_of(rows: Rows) -> Iterator[Panel]:
+    """Panels of what an entry of the analysis found: experiment by experiment, test sets first, BLEU beside chrF."""
+    found: dict[tuple[str, str, str], dict[str, tuple[float, float]]] = {}
+    for row in rows:
+        kind, _, metric = row["metric"].rpartition("_")
+        if kind in ("", "alc"):
+            task = readable(row["task"]) if kind == "" else f"area, {readable(row['task'])}"
+            key = (row["model"].partition("/")[0], task, metric)
+            found.setdefault(key, {})[row["model"]] = float(row["mean"]), float(row["standard_error"] or 0.0)
+    for experiment in dict.fromkeys(experiment for experiment, _, _ in found):
+        tasks = dict.fromkeys(task for name, task, _ in found if name == experiment)
+        for task in sorted(tasks, key=lambda task: task.startswith("area, ")):
+            for metric in METRICS:
+                yield f"{experiment}\n{task}", SHOWN_METRICS[metric], found.get((experiment, task, metric), {})
+
+
+def _widen(axes: Axes) -> None:
+    low, high = axes.get_xlim()
+    lacking = LEAST_SPAN - (high - low)
+    if lacking > 0:
+        axes.set_xlim(low - lacking / 2, high + lacking / 2)

@@ -1,0 +1,218 @@
+"""The numbers that stand for an experiment against the values of its sweeps, or the sizes of its grid.
+
+A panel per number and group of runs with the same swept keys. The key with the most values, of those whose values are
+numbers, is the axis; the other keys tell the lines apart. Models of a grid stand at their parameters.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+from hatchery.analysis.measurements import ACCURACY, PHENOMENON_AVERAGE, Measurement
+from hatchery.analysis.read_tables import read_measurements, read_runs
+from hatchery.analysis.settings import FigureSettings, SeededRun, SweptValues
+from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
+from hatchery.rendering.drawing import (
+    MUTED,
+    abbreviated,
+    grid_shape,
+    is_narrow,
+    legend_below,
+    legend_rows,
+)
+from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import ModelStyle, model_styles
+from hatchery.translation.metrics import BLEU
+from hatchery.views.figures.bands import Point, draw_band, point_of
+from hatchery.views.figures.registry import Tables
+from hatchery.views.summary_layout import readable
+
+FIGURE = Declaration(
+    title="Swept values",
+    needs=("runs", "sweeps"),
+    all_models=True,
+    version=1,
+    caption="The main numbers of the experiment against the swept value, or the size of the models: means over "
+    "pretraining seeds, with their sample standard deviation as a band or a bar.",
+    explanation="""
+A panel shows perplexity, or an average in percent or points. The axis is the key of the sweep with the most values;
+other keys, and the runs that are swept, are lines. Models of a grid are dots at their number of parameters. The score
+of a seed is the mean over its fine-tuning. Models that no sweep and no grid made are not drawn. Axes are logarithmic
+where values differ by a factor of four, perplexities where they differ by one of twenty.
+
+Source: ``measurements.parquet`` and ``runs.parquet``.
+""",
+)
+
+PARAMETERS = "parameters"
+LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
+# More values than this have no tick each.
+MOST_TICKS = 8
+
+Values = dict[str, dict[str, float]]
+"""The numbers that stand for an experiment: what each is called, and its value by the name of a run."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """`axis` is the swept key; `lines` are points by what tells lines apart, `ticks` the names of words on the axis."""
+
+    title: str
+    axis: str
+    lines: Mapping[str, Sequence[Point]]
+    ticks: Sequence[str] = ()
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table."""
+    runs = [run for run in settings.runs if run.model in settings.swept]
+    parameters = {row["run"]: float(row["parameters"]) for row in read_runs(tables["runs"], settings.runs)}
+    values = main_values(read_measurements(tables["measurements"], settings.runs))
+    return draw_swept(settings, [*swept_panels(runs, settings.swept, values, parameters)])
+
+
+def main_values(measurements: Sequence[Measurement]) -> Values:
+    """Perplexities, the average of each suite of minimal pairs and of tasks, and BLEU of test sets, by run."""
+    found: Values = {}
+    tuned: dict[tuple[str, str], list[Measurement]] = {}
+    for each in measurements:
+        if each.kind == "finetuning":
+            tuned.setdefault((each.suite, each.run.name), []).append(each)
+        elif (title := _title(each)) and each.value is not None:
+            found.setdefault(title, {})[each.run.name] = each.value
+    for (suite, run), rows in tuned.items():
+        for task, mean in _averages(suite, rows):
+            found.setdefault(f"{readable(suite)}: {readable(task)} (%)", {})[run] = mean
+    return found
+
+
+def _title(each: Measurement) -> str:
+    if each.kind in ("pretraining", "perplexity") and each.metric == "perplexity":
+        while_training = " while training" if each.kind == "pretraining" else ""
+        return f"{readable(each.task)} perplexity{while_training}"
+    if each.kind == "minimal_pairs" and (each.task, each.metric) == (PHENOMENON_AVERAGE, ACCURACY):
+        return f"{readable(each.suite)}: accuracy (%)"
+    if each.kind == "translation" and each.metric == BLEU:
+        return f"{readable(each.task)} BLEU"
+    return ""
+
+
+def _averages(suite: str, rows: Sequence[Measurement]) -> Sequence[tuple[str, float]]:
+    """The averages over the tasks of one run; of a single task, the mean of its first metric."""
+    averages = [
+        (average.task, average.aggregate.mean)
+        for average in task_averages(suite, rows)
+        if average.metric == AVERAGE_METRIC and average.aggregate.mean is not None
+    ]
+    main = [row for row in rows if row.primary and row.main]
+    if averages or len({row.task for row in main}) != 1:
+        return averages
+    values = [row.value for row in main if row.value is not None]
+    return [(main[0].task, math.fsum(values) / len(values))] if values else []
+
+
+def swept_panels(
+    runs: Sequence[SeededRun], swept: Mapping[str, SweptValues], values: Values, parameters: Mapping[str, float]
+) -> list[Panel]:
+    """A panel for every number and every group of runs with the same swept keys, that has any number."""
+    groups: dict[tuple[bool, tuple[str, ...]], list[SeededRun]] = {}
+    for run in runs:
+        groups.setdefault((swept[run.model].sized, tuple(swept[run.model].values)), []).append(run)
+    panels = []
+    for (sized, keys), group in groups.items():
+        axis = PARAMETERS if sized else _axis(keys, [swept[run.model] for run in group])
+        words = [] if sized else list(dict.fromkeys(swept[run.model].values[axis] for run in group))
+        ticks = [str(word) for word in words] if any(isinstance(word, str) for word in words) else []
+        for title, by_run in values.items():
+            lines: dict[str, dict[str, tuple[float, list[float]]]] = {}
+            for run in group:
+                if run.name in by_run:
+                    told = swept[run.model]
+                    rest = [f"{key} {_shown(value)}" for key, value in told.values.items() if key != axis]
+                    place = parameters[run.name] if sized else told.values[axis]
+                    x = float(ticks.index(str(place))) if ticks else float(place)
+                    points = lines.setdefault(", ".join([readable(told.line) if sized else told.line, *rest]), {})
+                    points.setdefault(run.model, (x, []))[1].append(by_run[run.name])
+            made = {name: sorted(point_of(*each) for each in points.values()) for name, points in lines.items()}
+            if made:
+                panels.append(Panel(title, axis, made, ticks))
+    return panels
+
+
+def _axis(keys: Sequence[str], told: Sequence[SweptValues]) -> str:
+    """The key with the most values; words only where no key has numbers, and the first of several in the file."""
+
+    def rank(key: str) -> tuple[bool, int]:
+        values = {each.values[key] for each in told}
+        return not any(isinstance(value, str) for value in values), len(values)
+
+    return max(keys, key=rank)
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def draw_swept(settings: FigureSettings, panels: Sequence[Panel]) -> Figure:
+    """The figure, its panels side by side or, on phones, below each other, over one legend."""
+    style, size = settings.style, settings.style.font_size
+    names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
+    looks = model_styles(names, style)
+    handles = [_handle(name, looks[name], size) for name in names]
+    rows, columns = grid_shape(max(1, len(panels)), 1 if is_narrow(style) else 2)
+    legend = legend_rows(handles, style) if handles else 0
+    height = rows * (style.width_inches / columns * 0.6 + 3 * size / 72) + (2 + 1.6 * legend) * size / 72
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes, panel in zip(grid, panels, strict=False):
+        _draw_panel(axes, panel, looks, size)
+    if not panels:
+        grid[0].text(0.5, 0.5, "no measurements", transform=grid[0].transAxes, ha="center", color=MUTED)
+    for axes in grid[max(1, len(panels)) :]:
+        axes.remove()
+    if handles:
+        legend_below(figure, handles, style)
+    return figure
+
+
+def _handle(name: str, look: ModelStyle, size: float) -> Line2D:
+    return Line2D([], [], color=look.colour, linestyle=look.dashes, label=name, **_mark(look, size))
+
+
+def _mark(look: ModelStyle, size: float) -> dict[str, Any]:
+    return {"marker": look.marker, "markersize": size * 0.5}
+
+
+def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[str, ModelStyle], size: float) -> None:
+    for name, points in panel.lines.items():
+        if panel.axis == PARAMETERS:
+            places, means, spreads = ([point[part] for point in points] for part in range(3))
+            axes.errorbar(places, means, spreads, fmt=looks[name].marker, color=looks[name].colour, ms=size * 0.5)
+        else:
+            draw_band(axes, points, looks[name], **_mark(looks[name], size))
+    axes.grid(visible=True)
+    axes.set_title(panel.title, loc="left")
+    axes.set_xlabel(panel.axis)
+    ordered = sorted({place for points in panel.lines.values() for place, _, _ in points})
+    every = [mean for points in panel.lines.values() for _, mean, _ in points]
+    if "perplexity" in panel.title and min(every) > 0 and max(every) >= LOGARITHMIC_PERPLEXITY_FROM * min(every):
+        axes.set_yscale("log")
+    if panel.ticks:
+        axes.set_xticks(range(len(panel.ticks)), panel.ticks)
+        return
+    if ordered[0] > 0 and ordered[-1] >= LOGARITHMIC_FROM * ordered[0]:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 3), numticks=8))
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
+    if panel.axis != PARAMETERS and len(ordered) <= MOST_TICKS:
+        axes.set_xticks(ordered, [abbreviated(place) for place in ordered])
+        axes.xaxis.set_minor_locator(NullLocator())

@@ -1,0 +1,294 @@
+"""Scores of fine-tuned models, task by task: means and deviations of every model, and the single runs behind them.
+
+A panel per suite, a row per task and model, so that names need no rotation. The dashed line is the accuracy of the most
+frequent label, where the score is an accuracy; the open diamond is the published mean, if the experiment names a paper.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from hatchery.analysis.aggregates import Aggregate, aggregate_runs
+from hatchery.analysis.measurements import ACCURACY, Measurement
+from hatchery.analysis.read_tables import read_measurements
+from hatchery.analysis.settings import (
+    FigureSettings,
+    models_in_order,
+    models_with_counts,
+)
+from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
+from hatchery.rendering.drawing import GRID, MUTED, legend_below, legend_rows, most_lines, outline, wrapped
+from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import ModelStyle, Style, model_styles
+from hatchery.views.figures.published_marks import (
+    Published,
+    comparable_values,
+    published_handle,
+    published_mark,
+)
+from hatchery.views.figures.registry import Tables
+from hatchery.views.figures.run_dots import failed_handle, run_mark
+from hatchery.views.summary_layout import readable
+
+FIGURE = Declaration(
+    title="Task scores",
+    needs=("tasks",),
+    version=4,
+    caption="Scores of the fine-tuned tasks: means and deviations over runs, single runs as small marks; the "
+    "dashed line is the score of always answering the most frequent label.",
+    explanation="""
+There is one panel per suite. A large mark is the mean of a model over its runs (pretraining seeds, fine-tuning seeds
+and learning rates). It shows the first metric of the task, in percent; a Matthews correlation is multiplied by 100.
+The whisker is the sample standard deviation. The small marks are the single runs. Runs that failed (one class for
+everything, Matthews correlation 0) are hollow, and in mean and deviation, as in papers; runs that gave no number are in
+neither. Both are counted on the right as failed. An average is the mean of the task means; its whisker is the root
+mean square of their deviations, as in papers. Each panel has its own range, which need not begin at 0. If the metric
+is an accuracy, the dashed line is the accuracy of always choosing the most frequent label. Of more than 300 scores,
+the averages alone are drawn;
+``summary.csv`` has all.
+
+Source: ``measurements.parquet``.
+""",
+    published="An open diamond is a comparable published mean.",
+)
+
+# All metrics are percentages or correlations times 100.
+BEST = 100.0
+# More rows would make a figure of several screens; summary.csv has them.
+MOST_SCORES = 300
+MAJORITY = {"color": "black", "linestyle": (0, (3, 2)), "linewidth": 1.0}
+
+
+@dataclass(frozen=True)
+class Score:
+    """One row: mean and deviation in percent, the runs behind them (none for an average), and the published mean."""
+
+    aggregate: Aggregate
+    runs: Sequence[Measurement]
+    published: float | None
+
+
+@dataclass(frozen=True)
+class TaskScores:
+    """The rows of one task by model; `metric` is a column name such as `f1_percent`.
+
+    `blind_guess` is drawn of accuracies; `average` says that the rows are means over tasks.
+    """
+
+    task: str
+    metric: str
+    scores: Mapping[str, Score]
+    blind_guess: float | None = None
+    average: bool = False
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure, a panel per suite. Raises ManifestError for an altered table."""
+    values = comparable_values(settings, tables)
+    measured = read_measurements(tables["measurements"], settings.runs, "finetuning")
+    return draw_task_scores(settings, readable_part(suite_scores(settings, measured, values)))
+
+
+def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskScores]]:
+    """The averages alone where there are more scores than anybody reads, and averages; else all."""
+    if sum(len(task.scores) for panel in panels.values() for task in panel) <= MOST_SCORES:
+        return panels
+    averages = {suite: [task for task in panel if task.average] for suite, panel in panels.items()}
+    return {suite: panel for suite, panel in averages.items() if panel} or panels
+
+
+def suite_scores(
+    settings: FigureSettings, measurements: Sequence[Measurement], published: Published
+) -> dict[str, list[TaskScores]]:
+    """For every suite its tasks by name, each by its first metric, then the averages over them that can be taken."""
+    models = models_in_order(settings.runs)
+    panels: dict[str, list[TaskScores]] = {}
+    for suite in sorted({run.suite for run in measurements}):
+        mine = [run for run in measurements if run.suite == suite]
+        panels[suite] = []
+        for task in sorted({run.task for run in mine}):
+            runs = [run for run in mine if run.task == task and run.primary]
+            panels[suite].append(_task(task, runs, models, published))
+        panels[suite] += _averages(suite, mine, models, published)
+    return panels
+
+
+def _task(task: str, runs: Sequence[Measurement], models: Sequence[str], published: Published) -> TaskScores:
+    suite, metric = runs[0].suite, runs[0].metric
+    scores = {}
+    for model in models:
+        own = [run for run in runs if run.run.model == model]
+        scores[model] = Score(aggregate_runs(own), own, _published(published, model, suite, task, metric))
+    return TaskScores(task, metric, scores, runs[0].blind_guess if metric == ACCURACY else None)
+
+
+def _averages(suite: str, runs: Sequence[Measurement], models: Sequence[str], published: Published) -> list[TaskScores]:
+    found: dict[str, dict[str, Score]] = {}
+    for model in models:
+        for average in task_averages(suite, [run for run in runs if run.run.model == model]):
+            if average.metric == AVERAGE_METRIC:
+                value = _published(published, model, suite, average.task, AVERAGE_METRIC)
+                found.setdefault(average.task, {})[model] = Score(average.aggregate, (), value)
+    return [TaskScores(task, AVERAGE_METRIC, scores, average=True) for task, scores in found.items()]
+
+
+def _published(published: Published, model: str, suite: str, task: str, metric: str) -> float | None:
+    value = published.get((model, suite, task, metric))
+    return None if value is None else value.mean
+
+
+def draw_task_scores(settings: FigureSettings, panels: Mapping[str, Sequence[TaskScores]]) -> Figure:
+    """The figure: panels below each other, each with its own range of scores, over one legend."""
+    style = settings.style
+    models = models_in_order(settings.runs)
+    looks = model_styles(models, style)
+    handles = _legend(settings, looks, panels)
+    line = style.font_size * 1.5 / 72
+    labels = {suite: [_name(task, style) for task in panel] for suite, panel in panels.items()}
+    group = _group_inches(len(models), most_lines([name for names in labels.values() for name in names]), style)
+    heights = [len(panel) * group for panel in panels.values()]
+    height = sum(heights) + (4.0 * len(panels) + 0.5 + legend_rows(handles, style)) * line
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    for axes, (suite, panel) in zip(grid.flat, panels.items(), strict=True):
+        _finish_axis(axes, *_range(panel))
+        for group_place, task in enumerate(panel):
+            _draw_task(axes, task, group_place, looks, style)
+        axes.set_yticks(range(len(panel)), labels[suite])
+        axes.tick_params(axis="y", length=0)
+        axes.set_ylim(len(panel) - 0.5, -0.5)
+        axes.grid(visible=True, axis="x")
+        axes.set_title(readable(suite), loc="left")
+        axes.set_xlabel("score (%)")
+    legend_below(figure, handles, style)
+    return figure
+
+
+def _name(task: TaskScores, style: Style) -> str:
+    name = f"{readable(task.task)} ({readable(task.metric.removesuffix('_percent'))})"
+    return wrapped(name, style.width_inches * 72 * 0.28, style.font_size * 0.9)
+
+
+def _group_inches(models: int, lines: int, style: Style) -> float:
+    """Height of a task: a row per model, and at least room for its name."""
+    row = max(0.15, style.font_size * 1.05 / 72)
+    return max((models + 0.8) * row, (1.35 * lines + 0.4) * style.font_size / 72)
+
+
+def _range(panel: Sequence[TaskScores]) -> tuple[float, float]:
+    """Ends of the axis in percent: all that is drawn, with a margin."""
+    seen = []
+    for task in panel:
+        seen += [] if task.blind_guess is None else [task.blind_guess]
+        for score in task.scores.values():
+            seen += [run.value for run in score.runs if run.value is not None]
+            seen += [] if score.published is None else [score.published]
+            if score.aggregate.mean is not None:
+                deviation = score.aggregate.std or 0.0
+                seen += [score.aggregate.mean - deviation, score.aggregate.mean + deviation]
+    if not seen:
+        return 0.0, BEST
+    low, high = 10 * math.floor((min(seen) - 1) / 10), 10 * math.ceil((max(seen) + 1) / 10)
+    if min(seen) >= 0:
+        low = max(low, 0)
+    return float(low), min(float(high), BEST)
+
+
+def _finish_axis(axes: Axes, low: float, high: float) -> None:
+    """Ticks from `low` to `high`; a mark at the end of the axis is seen whole, and no tick stands beyond it."""
+    margin = 0.02 * (high - low)
+    axes.set_xlim(low - margin, high + margin)
+    ticks = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    axes.set_xticks([tick for tick in ticks if low <= tick <= high])
+
+
+def _draw_task(axes: Axes, task: TaskScores, group: int, looks: Mapping[str, ModelStyle], style: Style) -> None:
+    thickness = 1 / (len(looks) + 0.8)
+    half = thickness * (len(looks) + 0.3) / 2
+    if group:
+        axes.axhline(group - 0.5, color=MUTED if task.average else GRID, linewidth=0.8, zorder=0)
+    if task.blind_guess is not None:
+        axes.plot([task.blind_guess] * 2, [group - half, group + half], **MAJORITY)  # type: ignore[arg-type]
+    for index, (model, look) in enumerate(looks.items()):
+        score = task.scores.get(model)
+        if score is None:
+            continue
+        place = group + (index - (len(looks) - 1) / 2) * thickness
+        _draw_score(axes, score, place, place + 0.32 * thickness, look, style)
+
+
+def _draw_score(axes: Axes, score: Score, place: float, dots: float, look: ModelStyle, style: Style) -> None:
+    size = style.font_size * 0.26
+    for failed in (False, True):
+        values = [run.value for run in score.runs if run.value is not None and bool(run.failed) == failed]
+        if values:
+            axes.plot(values, [dots] * len(values), **run_mark(look, size * (1.4 if failed else 1.0), failed))
+    aggregate = score.aggregate
+    if aggregate.mean is not None:
+        if aggregate.std is not None:
+            axes.errorbar(
+                aggregate.mean, place, xerr=aggregate.std, color="black", lw=0.8, capsize=style.font_size * 0.15
+            )
+        axes.plot([aggregate.mean], [place], **_mean(look, style))
+    if score.published is not None:
+        axes.plot([score.published], [place], **published_mark(style))
+    axes.annotate(
+        _text(aggregate),
+        (1.0, place),
+        xycoords=("axes fraction", "data"),
+        xytext=(5, 0),
+        textcoords="offset points",
+        va="center_baseline",
+        fontsize=style.font_size * 0.72,
+    )
+
+
+def _mean(look: ModelStyle, style: Style) -> dict[str, Any]:
+    return {
+        "marker": look.marker,
+        "markersize": style.font_size * 0.6,
+        "markerfacecolor": look.colour,
+        "markeredgecolor": outline(look.colour),
+        "markeredgewidth": 0.6,
+        "linestyle": "none",
+        "zorder": 6,
+    }
+
+
+def _text(aggregate: Aggregate) -> str:
+    """Mean and deviation as the summary prints them, and how many runs failed or gave no number."""
+    parts = []
+    if aggregate.mean is not None:
+        deviation = "" if aggregate.std is None else f" ± {aggregate.std:.1f}"
+        parts.append(f"{aggregate.mean:.1f}{deviation}".replace("-", "\N{MINUS SIGN}"))
+    if failed := aggregate.n_failed + aggregate.n_without_number:
+        parts.append(f"{failed} failed")
+    return ", ".join(parts)
+
+
+def _legend(
+    settings: FigureSettings,
+    looks: Mapping[str, ModelStyle],
+    panels: Mapping[str, Sequence[TaskScores]],
+) -> list[Artist]:
+    style = settings.style
+    names = models_with_counts(settings.runs)
+    handles: list[Artist] = [Line2D([], [], **_mean(look, style), label=names[model]) for model, look in looks.items()]
+    tasks = [task for panel in panels.values() for task in panel]
+    scores = [score for task in tasks for score in task.scores.values()]
+    grey = ModelStyle(MUTED, "", "-")
+    handles.append(Line2D([], [], **run_mark(grey, style.font_size * 0.3, False), label="run"))
+    if any(run.failed for score in scores for run in score.runs):
+        handles.append(failed_handle(style))
+    if any(score.published is not None for score in scores):
+        handles.append(published_handle(style))
+    if any(task.blind_guess is not None for task in tasks):
+        handles.append(Line2D([], [], **MAJORITY, label="most frequent label"))  # type: ignore[arg-type]
+    return handles

@@ -1,0 +1,110 @@
+"""Log-probability of right tokens against the logarithm of their frequency, with the bias of the output and without.
+
+Source: "A Natural Bias for Language Generation Models", Figure 4.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from hatchery.analysis.aggregates import mean_and_error
+from hatchery.analysis.measurements import split_of_bin
+from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
+from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+from hatchery.evaluation.perplexity.settings import LOG_FREQUENCY, LOG_PROBABILITY, WITHOUT_BIAS
+from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_columns
+from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import model_styles
+from hatchery.views.figures.registry import Tables
+
+FIGURE = Declaration(
+    title="Probability of tokens by their frequency",
+    needs=("frequencies",),
+    version=1,
+    caption="Mean log-probability that models give to right tokens of held-out text, against the logarithm of the "
+    "tokens' frequency in the training text: from the whole model, and without the bias of its output layer.",
+    explanation="""
+Tokens are put into bins of equal width by the logarithm of their share among the targets of the training text, one
+added to every count. A point is the mean over the tokens of a bin; bins with fewer than 20 tokens are not drawn.
+Without the bias, the prediction is the softmax of the output matrix alone, which sums to 1 again. A line that still
+rises there belongs to a model whose matrix has learned frequencies; a flat one leaves them to the bias. The points are
+means over the seeds of a model and the bars their standard error; with one seed, it is the standard error over tokens.
+Masked models are asked for hidden tokens and causal ones for all, so their levels are not comparable.
+
+The slopes of the least-squares lines over tokens are the metrics ``frequency_slope`` and
+``frequency_slope_without_bias`` of ``summary.csv``.
+
+Source: ``measurements.parquet``.
+""",
+)
+
+LEAST_TOKENS = 20
+TITLES = {LOG_PROBABILITY: "whole model", WITHOUT_BIAS: "without the bias"}
+Point = tuple[float, float, float]
+"""Mean log-frequency of a bin, mean log-probability, and its standard error (0 where there is none)."""
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure, a row of panels for each split. Raises ManifestError for an altered table."""
+    frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs), level=("bin",))
+    lines = points(frame.select("model", "task", "metric", "value", "items", "sampling_deviation").rows())
+    splits = sorted({split for split, _, _ in lines}) or [""]
+    models, style = models_in_order(settings.runs), settings.style
+    styles, labels, size = model_styles(models, style), models_with_counts(settings.runs), settings.style.font_size
+    stacked = is_narrow(style)
+    panels = [(split, metric) for split in splits for metric in TITLES]
+    shape = (len(panels), 1) if stacked else (len(splits), len(TITLES))
+    legend = -(-len(models) // legend_columns(list(labels.values()), style))
+    height = style.width_inches * (0.8 if stacked else 0.45) * shape[0] + (4 + 1.6 * legend) * size / 72
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = figure.subplots(*shape, squeeze=False, sharex=True, sharey=True)
+    for axes, (split, metric) in zip(grid.flat, panels, strict=True):
+        for model in models:
+            if found := lines.get((split, metric, model)):
+                x, mean, error = zip(*found, strict=True)
+                look = styles[model]
+                axes.errorbar(
+                    *(x, mean, error),
+                    color=look.colour,
+                    linestyle=look.dashes,
+                    linewidth=1.4,
+                    elinewidth=0.8,
+                    marker=look.marker,
+                    markersize=size * 0.4,
+                )
+        axes.set_title(f"{split}, {TITLES[metric]}".lstrip(", "), loc="left")
+        axes.set_xlabel("log-frequency of the token (nats)")
+        axes.set_ylabel("log-probability (nats)")
+        axes.label_outer()
+        axes.grid(visible=True)
+        if not axes.lines:
+            axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)
+    handles = [
+        Line2D([], [], color=styles[m].colour, linestyle=styles[m].dashes, marker=styles[m].marker, label=label)
+        for m, label in labels.items()
+    ]
+    legend_below(figure, handles, style)
+    return figure
+
+
+def points(
+    rows: Sequence[tuple[str, str, str, float, int, float | None]],
+) -> Mapping[tuple[str, str, str], list[Point]]:
+    """Points from rare to frequent, by split, log-probability and model.
+
+    From rows of single runs: model, bin, metric, value, tokens and standard error over them.
+    """
+    bins: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
+    for model, task, metric, value, tokens, error in rows:
+        if tokens >= LEAST_TOKENS:
+            bins.setdefault((model, task), {}).setdefault(metric, []).append((value, error or 0.0))
+    found: dict[tuple[str, str, str], list[Point]] = {}
+    for (model, task), measured in bins.items():
+        x, _ = mean_and_error([value for value, _ in measured[LOG_FREQUENCY]])
+        for metric in TITLES:
+            mean, error = mean_and_error([value for value, _ in measured[metric]])
+            over_tokens = measured[metric][0][1]
+            key = (split_of_bin(task), metric, model)
+            found.setdefault(key, []).append((x, mean, over_tokens if error is None else error))
+    return {key: sorted(line) for key, line in found.items()}

@@ -1,0 +1,31 @@
+"""How well development text is translated as models learn: BLEU and chrF against optimiser steps.
+
+Source: "A Natural Bias for Language Generation Models", whose Figures 3, 6 and 8 are areas under these curves.
+"""
+
+from matplotlib.figure import Figure
+
+from hatchery.analysis.settings import FigureSettings
+from hatchery.rendering.figures import Declaration
+from hatchery.views.figures.early_panels import Panel, draw_early
+from hatchery.views.figures.registry import Tables
+
+FIGURE = Declaration(
+    title="Translation of development text",
+    needs=("translations",),
+    version=2,
+    caption="BLEU and chrF of translated development text, in points, against optimiser steps.",
+    explanation="""
+The same development sentences are translated by beam search at every evaluation, the first one before the first step. A
+line is the mean over the seeds of a model, its band the standard error. The metrics ``alc_bleu`` and ``alc_chrf`` of
+``summary.csv`` are the areas under these curves over the first steps (``translation.alc_steps``), divided by their
+number.
+
+Source: ``curves.parquet``.
+""",
+)
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table."""
+    return draw_early(settings, tables, (Panel("development_bleu", "BLEU"), Panel("development_chrf", "chrF")))

@@ -1,0 +1,68 @@
+"""BLEU and chrF of translated test sets, model by model: the mean over seeds with its standard error.
+
+Source: "A Natural Bias for Language Generation Models", Figures 2, 5, 7, 10, 13 and 14.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hatchery.analysis.aggregates import mean_and_error
+from hatchery.analysis.settings import FigureSettings, labels_of, models_in_order, runs_by_name
+from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+from hatchery.analysis.translation_measurements import TRANSLATION_SUITE
+from hatchery.rendering.drawing import MUTED, is_narrow
+from hatchery.rendering.figures import Declaration
+from hatchery.rendering.style import model_styles
+from hatchery.translation.metrics import METRICS
+from hatchery.views.figures.registry import Tables
+
+FIGURE = Declaration(
+    title="Translation of test sets",
+    needs=("translated_tests",),
+    version=1,
+    caption="BLEU and chrF of every model on the test sets, in points: the mean over seeds with its standard error.",
+    explanation="""
+A row of panels is a test set, and a line in it a model; the dot is the mean over its seeds, the bar the standard error.
+Each axis spans the scores that it shows, so distances are comparable within a panel alone.
+
+Source: ``measurements.parquet``.
+""",
+)
+
+
+def draw(settings: FigureSettings, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table."""
+    frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs))
+    chosen = frame.filter((pl.col("suite") == TRANSLATION_SUITE) & pl.col("value").is_not_null())
+    tests = chosen["task"].unique(maintain_order=True).to_list() or [""]
+    models, style = models_in_order(settings.runs), settings.style
+    looks, labels, size = model_styles(models, style), labels_of(settings.runs), style.font_size
+    columns = 1 if is_narrow(style) else len(METRICS)
+    panels = [(test, metric) for test in tests for metric in METRICS]
+    rows = -(-len(panels) // columns)
+    height = rows * (3.2 + 1.7 * len(models)) * size / 72
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes, (test, metric) in zip(grid.flat, panels, strict=True):
+        values = chosen.filter((pl.col("task") == test) & (pl.col("metric") == metric))
+        for place, model in enumerate(reversed(models)):
+            _draw_mean(
+                axes, place, values.filter(pl.col("model") == model)["value"].to_list(), looks[model].colour, size
+            )
+        axes.set_yticks(range(len(models)), [labels[model] for model in reversed(models)])
+        axes.set_ylim(-0.6, len(models) - 0.4)
+        axes.set_title(f"{test}, {'BLEU' if metric == METRICS[0] else 'chrF'}".lstrip(", "), loc="left")
+        axes.grid(visible=True, axis="x")
+        if values.is_empty():
+            axes.text(0.5, 0.5, "no measurements", transform=axes.transAxes, ha="center", color=MUTED)
+    return figure
+
+
+def _draw_mean(axes: Axes, place: int, values: Sequence[float], colour: str, size: float) -> None:
+    if not values:
+        return
+    mean, error = mean_and_error(values)
+    axes.errorbar([mean], [place], xerr=[error or 0.0], fmt="o", color=colour, markersize=size * 0.5, capsize=2)

@@ -1,0 +1,308 @@
+"""One static page for an experiment or a study, for somebody who was not there.
+
+It says what was asked, what came out, and from what.
+Every number of ours is a link to its row on the page of provenance, which leads on to manifests and raw files. No
+scripts, nothing loaded from elsewhere; the same results give the same bytes.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.analyses.findings import read_findings
+from hatchery.analysis.measurements import (
+    PARADIGM_AVERAGE,
+    PERPLEXITY_SUITE,
+    PHENOMENON_AVERAGE,
+    PRETRAINING_SUITE,
+)
+from hatchery.analysis.read_tables import read_runs
+from hatchery.analysis.settings import SeededRun, labels_of, models_in_order
+from hatchery.analysis.summary_rows import numbered_rows
+from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.artifacts.verified import vouched
+from hatchery.rendering.escaping import breakable
+from hatchery.rendering.style import Style, model_styles
+from hatchery.rendering.svg import read_text
+from hatchery.rendering.table import Cell, Content, Table, table
+from hatchery.rendering.templates import render
+from hatchery.settings.base import Settings
+from hatchery.typed import build, stage_body
+from hatchery.views.pages.corpora import corpora
+from hatchery.views.pages.examples import EXAMPLES, examples_section
+from hatchery.views.pages.figures import figure_of
+from hatchery.views.pages.links import address
+from hatchery.views.pages.numbers import (
+    MOST_MODELS,
+    PERPLEXITY,
+    VERDICTS,
+    Key,
+    Numbers,
+    metric_name,
+    name_of,
+    number_text,
+    published_text,
+)
+from hatchery.views.pages.runs import RUNS_SHOWN, pretrained_on, runs
+from hatchery.views.paper_tables.views import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
+from hatchery.views.summary_layout import SHOWN_METRICS, readable
+from hatchery.views.summary_notes import SummaryNotes, read_notes
+
+COMPARED_SHOWN = 500
+MOST_IN_LEGEND = 12
+_AVERAGES = (AVERAGE_METRIC, RUN_AVERAGE_METRIC)
+_AVERAGE_TASKS = (AVERAGE, PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
+SECTIONS = (
+    "Experiment",
+    "Main results",
+    "Analyses",
+    "Tables of the paper",
+    "Figures",
+    EXAMPLES,
+    "All results",
+    "Metrics and notes",
+    "Corpora",
+    "Pretraining runs",
+    "Provenance and files",
+)
+
+
+@dataclass(frozen=True)
+class Part(Settings):
+    """What the page of a study says of one of its experiments."""
+
+    description: str
+    corpus: str
+
+
+@dataclass(frozen=True)
+class PageSettings(Settings):
+    """What the page says in words; `runs` give the order of the models, `parts` are the experiments of a study.
+
+    `style` is that of the figures, in whose colours the page shows the models.
+    """
+
+    experiment: str
+    description: str
+    runs: tuple[SeededRun, ...] = ()
+    parts: dict[str, Part] = field(default_factory=dict)
+    # Of many models, the set of each that a grid made, as people read it.
+    sets: dict[str, str] = field(default_factory=dict)
+    style: Style = field(default_factory=Style)
+
+
+@dataclass(frozen=True)
+class PageInputs:
+    """What a page is composed of.
+
+    `summary` is summary.csv, `markdown` summary.md, which the page leads to, `notes` summary_notes.json, what there is
+    to say of the numbers, `provenance` the page that every number leads to. `figures` are SVG files in their order,
+    `cards` the manifests of corpus cards by corpus, `runs` is runs.parquet and `run_cards` are the pages of its runs by
+    name; `tables` is the manifest of the tables of a paper, where the experiment repeats one. `filled` are the
+    manifests of what the models wrote, by name; `costs` are estimates of the cost as text. `parts`
+    are the pages of the experiments of a study, `analyses` the manifests of what it found, by name.
+    """
+
+    summary: Path
+    markdown: Path
+    notes: Path
+    provenance: Path
+    figures: Sequence[Path] = ()
+    cards: Mapping[str, Path] = field(default_factory=dict)
+    runs: Path | None = None
+    run_cards: Mapping[str, Path] = field(default_factory=dict)
+    tables: Path | None = None
+    filled: Mapping[str, Path] = field(default_factory=dict)
+    costs: Sequence[Path] = ()
+    parts: Mapping[str, Path] = field(default_factory=dict)
+    analyses: Mapping[str, Path] = field(default_factory=dict)
+
+
+def write_page(settings: Mapping[str, Any], inputs: PageInputs, output: Path) -> None:
+    """Write the page of an experiment or a study to `output`.
+
+    Raises ConfigError for settings, EvaluationError for a table, text or figure, and ManifestError for a manifest that
+    is missing or damaged, naming the file; then no page is written.
+    """
+    chosen = build(PageSettings, stage_body(settings))
+    notes = read_notes(inputs.notes)
+    rows, labels = numbered_rows(inputs.summary), labels_of(chosen.runs)
+    numbers = Numbers(rows, address(inputs.provenance, output), labels, notes.objectives)
+    pretrained = [] if inputs.runs is None else read_runs(inputs.runs)
+    keys = numbers.headline()
+    paper_tables, paper_files = _paper_tables(inputs.tables)
+    swatches = _swatches(chosen)
+    shown = {
+        "headline": numbers.overview("Suite averages", keys, list(map(name_of, keys)), chosen.sets),
+        "analyses": [read_findings(path) for path in inputs.analyses.values()],
+        "paper_tables": paper_tables,
+        "figures": [figure_of(path) for path in inputs.figures],
+        "examples": examples_section(inputs.filled, chosen.runs, swatches),
+        "suites": _suites(numbers),
+        "notes": notes,
+        "corpora": corpora(inputs.cards, output) if inputs.cards else None,
+        "runs": _runs(pretrained, inputs, output) if pretrained else None,
+    }
+    text = render(
+        "experiment.html.j2",
+        title=f"Hatchery: {chosen.experiment}",
+        experiment=chosen.experiment,
+        description=chosen.description,
+        contents=list(zip(_sections(chosen), [True, *map(bool, shown.values()), True], strict=True)),
+        parts=_parts(chosen, inputs, output) if chosen.parts else None,
+        question=_question(chosen, numbers, inputs, pretrained),
+        verdicts={name: count for name in VERDICTS if (count := numbers.verdicts()[name])},
+        left_out=list(filter(None, [numbers.left_out()])),
+        compared=_compared(numbers, notes),
+        runs_left_out=_runs_left_out(len(pretrained)),
+        paper_files=paper_files,
+        inputs=inputs,
+        units=_units(keys),
+        swatches=swatches,
+        legend=[name for name in labels.values() if name in swatches] if len(labels) <= MOST_IN_LEGEND else [],
+        address=lambda path: address(path, output),
+        **shown,
+    )
+    write_text(output, text)
+
+
+def _units(keys: Sequence[Key]) -> str:
+    """What the numbers of the headline are in."""
+    metrics = [metric for _, _, metric in keys]
+    scores = [SHOWN_METRICS[metric] for metric in SHOWN_METRICS if metric in metrics]
+    units = ["perplexity per labelled token"] if PERPLEXITY in metrics else []
+    units += [f"{_listed(scores)} in points"] if scores else []
+    if any(metric.endswith("_percent") for metric in metrics):
+        units.append("the rest in percent" if units else "in percent")
+    return ", ".join(units)
+
+
+def _swatches(settings: PageSettings) -> dict[str, str]:
+    """The colour of each model in figures, by what tables call the model and its runs.
+
+    None where figures give colours to sets of models, nor in a study: its figures show those experiments alone that
+    have something to draw.
+    """
+    if settings.sets or settings.parts:
+        return {}
+    styles, labels = model_styles(models_in_order(settings.runs), settings.style), labels_of(settings.runs)
+    found = {run.name: styles[run.model].colour for run in settings.runs}
+    for model, label in labels.items():
+        found |= dict.fromkeys((label, str(breakable(label))), styles[model].colour)
+    return found
+
+
+def _question(
+    settings: PageSettings, numbers: Numbers, inputs: PageInputs, pretrained: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    trained = models_in_order(settings.runs)
+    others = [model for model in numbers.models if model not in trained] if trained else []
+    suites = [readable(suite) for suite in numbers.suites if suite not in (PRETRAINING_SUITE, PERPLEXITY_SUITE)]
+    compared = trained or numbers.models
+    named = _listed(map(numbers.label, compared)) if len(compared) <= MOST_MODELS else f"{len(compared):,} models"
+    sentences = [f"Compared are {named}"]
+    if len(settings.runs) > len(trained):
+        sentences[0] += f", pretrained {len(settings.runs)} times in all with different seeds"
+    if others:
+        sentences.append(f"Scored beside them, but pretrained elsewhere: {_listed(others)}")
+    if suites:
+        sentences.append(f"They are evaluated on {_listed(suites)}")
+    if settings.parts:
+        corpora_of = dict.fromkeys(part.corpus for part in settings.parts.values())
+        sentences.append(f"Corp{'ora' if len(corpora_of) > 1 else 'us'}: {_listed(corpora_of)}")
+    elif inputs.cards:
+        sentences.append(f"Corpus: {next(iter(inputs.cards))}")
+    if day := pretrained_on(pretrained):
+        sentences.append(f"The models were pretrained {day}")
+    return sentences
+
+
+def _sections(settings: PageSettings) -> list[str]:
+    return ["Study" if settings.parts else SECTIONS[0], *SECTIONS[1:]]
+
+
+def _parts(settings: PageSettings, inputs: PageInputs, page: Path) -> Table:
+    rows: list[list[Content]] = [
+        [Cell(name, link=address(inputs.parts[name], page)), part.corpus, str(count[name]), part.description]
+        for count in [Counter(run.name.partition("/")[0] for run in settings.runs)]
+        for name, part in settings.parts.items()
+    ]
+    header = ("experiment", "corpus", "pretrained models", "description")
+    return table(header, rows, words=(0, 1, 3), caption="Experiments of the study", stacked=True)
+
+
+def _paper_tables(manifest: Path | None) -> tuple[list[PaperTableView], list[Path]]:
+    if manifest is None:
+        return [], []
+    made = read_manifest(manifest)
+    views = read_views(read_text(made.file(VIEWS_FILE)))
+    return views, [made.file(TABLES_FILE), *made.files(suffix=".tex")]
+
+
+def _suites(numbers: Numbers) -> list[dict[str, Any]]:
+    found = []
+    for suite in numbers.suites:
+        keys = [key for key in numbers.keys if key[0] == suite]
+        metrics = list(dict.fromkeys(metric for _, _, metric in keys))
+        # Averages first, then the tasks metric by metric.
+        metrics.sort(key=lambda metric: _AVERAGES.index(metric) if metric in _AVERAGES else len(_AVERAGES))
+        keys.sort(key=lambda key: (key[1] not in _AVERAGE_TASKS, metrics.index(key[2])))
+        averages = sum(key[1] in _AVERAGE_TASKS for key in keys)
+        names = [_row_name(key, metrics) for key in keys]
+        unit = f" ({metric_name(metrics[0])})" if len(metrics) == 1 else ""
+        tables = numbers.tables(readable(suite), keys, names, caption=False, averages=averages)
+        found.append({"title": readable(suite) + unit, "tables": tables})
+    return found
+
+
+def _row_name(key: Key, metrics: Sequence[str]) -> str:
+    _, task, metric = key
+    if metric in _AVERAGES:
+        return f"{readable(task)}, by {'task' if metric == AVERAGE_METRIC else 'run'}"
+    return readable(task) if len(metrics) == 1 else f"{readable(task)}, {metric_name(metric)}"
+
+
+def _compared(numbers: Numbers, notes: SummaryNotes) -> list[Table]:
+    """A table for each suite with published values; of a suite at most COMPARED_SHOWN comparisons."""
+    header = ("model", "task", "metric", "ours", "published", "difference", "verdict", "source", "note")
+    made = []
+    for suite, rows in numbers.compared().items():
+        body = [
+            (
+                numbers.label(row.values["model"]),
+                readable(row.values["task"]),
+                readable(row.values["metric"]),
+                f"{number_text(row)} (n={row.values['n']})",
+                published_text(row),
+                f"{float(row.values['difference']):+.1f}" if row.values["difference"] else "",
+                row.values["verdict"],
+                row.values["published_source"],
+                notes.remarks.get((row.values["model"], suite, row.values["task"], row.values["metric"]), ""),
+            )
+            for row in rows[:COMPARED_SHOWN]
+        ]
+        rest = f"; the first {COMPARED_SHOWN} of {len(rows):,}" if len(rows) > COMPARED_SHOWN else ""
+        made.append(table(header, body, words=(0, 1, 2, 6, 7, 8), caption=readable(suite) + rest, stacked=True))
+    return made
+
+
+def _runs(pretrained: Sequence[Mapping[str, Any]], inputs: PageInputs, page: Path) -> Table:
+    there = set(re.findall(r'<section id="m-([0-9a-f]+)"', read_text(vouched(inputs.provenance))))
+    return runs(pretrained, inputs.run_cards, inputs.provenance, page, there)
+
+
+def _runs_left_out(count: int) -> str:
+    return f"The first {RUNS_SHOWN} of {count:,} are listed." if count > RUNS_SHOWN else ""
+
+
+def _listed(names: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = names
+    # A name with a comma of its own would read like two.
+    separator = "; " if any(", " in name for name in (*first, last)) else ", "
+    return f"{separator.join(first)} and {last}" if first else last

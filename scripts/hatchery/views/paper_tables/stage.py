@@ -1,0 +1,157 @@
+"""The `write_tables` stage: every table of a paper that the experiment has numbers for, as Markdown and as LaTeX.
+
+Beside one `.md` and one `.tex` per table lie `tables.md` with all of them and `tables.tex`, a document that shows them.
+A table without any number of ours is not written; `tables.md` says which those are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.published_values import PAPERS, PublishedNumber, read_numbers
+from hatchery.analysis.settings import labels_of
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import stage_run
+from hatchery.errors import ConfigError
+from hatchery.rendering.templates import render
+from hatchery.typed import build, stage_body
+from hatchery.views.paper_tables.grid import PaperTable
+from hatchery.views.paper_tables.layers_table import layers_table, read_shares
+from hatchery.views.paper_tables.layout import (
+    LayersLayout,
+    OrderLayout,
+    PaperLayout,
+    ScoreLayout,
+    SizesLayout,
+    TableLayout,
+    read_layout,
+)
+from hatchery.views.paper_tables.order_table import order_table
+from hatchery.views.paper_tables.printed import PrintedTable
+from hatchery.views.paper_tables.run_scores_of_models import lists_of_models, read_runs, tasks_of_average
+from hatchery.views.paper_tables.score_table import score_table
+from hatchery.views.paper_tables.scores import Scores, read_scores
+from hatchery.views.paper_tables.settings import PaperTablesSettings, check_rows
+from hatchery.views.paper_tables.sizes_table import read_card_sizes, sizes_printed_in, sizes_table
+from hatchery.views.paper_tables.views import (
+    TABLES_FILE,
+    VIEWS_FILE,
+    latex_document,
+    latex_table,
+    markdown_table,
+    view,
+    views_json,
+)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Where the numbers of the tables come from.
+
+    `measurements` (orders) and `layers` (shares of layers) are the experiment's tidy tables, `sizes` the published
+    sizes of corpora and `cards` the statistics of ours by corpus.
+    """
+
+    summary: Path
+    published: Path
+    layout: Path
+    measurements: Path
+    layers: Path
+    sizes: Path
+    cards: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> dict[str, Path]:
+        """All inputs by name, for the manifest."""
+        named = {"summary": self.summary, "measurements": self.measurements, "layers": self.layers}
+        named |= {"published": self.published, "layout": self.layout, "sizes": self.sizes}
+        return named | {f"card:{name}": path for name, path in self.cards.items()}
+
+
+def write_tables(settings: Mapping[str, Any], inputs: Inputs, output: Path) -> None:
+    """Write the tables beside the manifest `output`; tables of an earlier run that are not written again are removed.
+
+    Raises ConfigError, ManifestError or EvaluationError naming the input at fault, before anything is written.
+    """
+    tables_settings = build(PaperTablesSettings, stage_body(settings))
+    tables, without = all_tables(tables_settings, inputs)
+    labels = labels_of(tables_settings.runs)
+    texts = _index(tables_settings, tables, without) | {"tables.tex": latex_document(tables)}
+    for table in tables:
+        texts[f"{table.name}.md"] = markdown_table(table, labels=labels)
+        texts[f"{table.name}.tex"] = latex_table(table, labels)
+    with stage_run(output, settings, inputs.paths) as stage:
+        for old in sorted(output.parent.glob("*_table_[0-9][0-9].*")):
+            if old.name not in texts:
+                old.unlink()
+        for name, text in texts.items():
+            write_text(output.parent / name, text)
+            stage.add_output(output.parent / name)
+
+
+def all_tables(settings: PaperTablesSettings, inputs: Inputs) -> tuple[list[PaperTable], list[str]]:
+    """The tables that have numbers of ours, in the order of the layout, and the numbers of those that have none."""
+    layout = read_layout(inputs.layout)
+    numbers = read_numbers(inputs.published)
+    check_papers(settings, layout, numbers)
+    check_rows(settings, numbers)
+    scores = read_scores(inputs.summary, settings)
+    runs = read_runs(settings, inputs.measurements)
+    made = {
+        number: _table(number, entry, settings, numbers, scores, runs, inputs)
+        for number, entry in layout.tables.items()
+    }
+    tables = [table for table in made.values() if table is not None and table.has_ours]
+    written = {table.number for table in tables}
+    return tables, [number for number in made if number not in written]
+
+
+def check_papers(settings: PaperTablesSettings, layout: PaperLayout, numbers: Sequence[PublishedNumber]) -> None:
+    """Raise ConfigError when settings, layout and published values are not of one paper."""
+    for name, paper in (("the layout", layout.paper), ("the published values", numbers[0].paper)):
+        if paper != settings.published.paper:
+            raise ConfigError(f"published.paper is {settings.published.paper}, but {name} are those of {paper}")
+
+
+def _table(
+    number: str,
+    layout: TableLayout,
+    settings: PaperTablesSettings,
+    numbers: Sequence[PublishedNumber],
+    scores: Scores,
+    runs: Sequence[Measurement],
+    inputs: Inputs,
+) -> PaperTable | None:
+    """The table of that number; None for sizes where no published ones are given."""
+    paper = settings.published.paper
+    printed = PrintedTable(numbers, paper, number, settings.caveat)
+    match layout:
+        case ScoreLayout():
+            return score_table(number, layout, settings, printed, scores)
+        case OrderLayout():
+            lists, left_out = lists_of_models(runs, settings, tasks_of_average(layout.suite, layout.average))
+            return order_table(number, layout, settings, printed, lists, left_out)
+        case LayersLayout():
+            return layers_table(number, layout, settings, printed, read_shares(inputs.layers, settings))
+        case SizesLayout():
+            published = sizes_printed_in(inputs.sizes, paper, number)
+            ours = read_card_sizes(inputs.cards, settings.corpora)
+            return sizes_table(number, layout, settings, published, ours)
+
+
+def _index(settings: PaperTablesSettings, tables: Sequence[PaperTable], without: Sequence[str]) -> dict[str, str]:
+    """All tables in one text, on one page, and as data for the page of the experiment."""
+    heading = f"The tables of the {PAPERS[settings.published.paper]} paper, with {settings.experiment} beside them"
+    labels = labels_of(settings.runs)
+    plural = "s" if len(without) > 1 else ""
+    missing = f"Not written, because the experiment has no number for them: Table{plural} {', '.join(without)}."
+    blocks = [f"# {heading}", *(markdown_table(table, 2, labels).rstrip("\n") for table in tables)]
+    views = [view(table, labels) for table in tables]
+    title = f"Tables of {settings.experiment}"
+    page = render(
+        "paper_tables.html.j2", title=title, heading=heading, tables=views, without=missing if without else ""
+    )
+    text = "\n\n".join([*blocks, *([missing] if without else [])]) + "\n"
+    return {TABLES_FILE: text, VIEWS_FILE: views_json(views), "tables.html": page}

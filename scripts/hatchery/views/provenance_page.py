@@ -1,0 +1,159 @@
+"""One static page for an experiment: every number with links to the manifests behind it, down to the raw files.
+
+A row of the summary has the anchor `summary_rows.row_anchor`, a manifest `m-` and the beginning of its digest. What
+changes from run to run (times, hosts, versions) stands in one section at the end; the rest follows from the results.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from hatchery.analysis.summary_rows import PROVENANCE_ROWS, SELECTORS, NumberedRow, numbered_rows
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.chain import Chain, Node, follow
+from hatchery.artifacts.chain_tree import source_facts
+from hatchery.artifacts.chain_verification import generated_problems
+from hatchery.artifacts.manifest_index import ManifestIndex
+from hatchery.artifacts.manifests import SHORT_DIGEST, volatile_facts
+from hatchery.artifacts.verified import write_checksums
+from hatchery.errors import ManifestError
+from hatchery.rendering.escaping import breakable, html_text
+from hatchery.rendering.setting_texts import flatten
+from hatchery.rendering.table import Row, Table, table
+from hatchery.rendering.templates import render
+from hatchery.typed import stage_body
+
+MOST_FILES = 5000
+MOST_STAGES = 1500
+_ROW_COLUMNS = (*SELECTORS, "mean", "std", "n", "n_failed", "mean_without_failed", "n_without_number")
+_VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "host", "python", "code_revision")
+
+
+def write_provenance(settings: Mapping[str, Any], summary: Path, output: Path, project: str | Path = ".") -> None:
+    """Write the page of provenance of the experiment whose summary.csv is given.
+
+    `settings` hold `experiment`. Raises EvaluationError when the summary is missing or is none. Manifests that are
+    missing or damaged are named on the page: a result may outlive what it was made from. Of a large experiment the
+    first rows are followed, and the page says so.
+    """
+    experiment = str(stage_body(settings)["experiment"])
+    rows = numbered_rows(summary)
+    digests = dict.fromkeys(digest for row in rows[:PROVENANCE_ROWS] for digest in row.digests)
+    chain = follow(ManifestIndex(project), digests, where="summary.csv", prefer=Path("results") / experiment)
+    write_text(output, page_text(experiment, rows, chain))
+    # The experiment's page reads which manifests have a place on this one.
+    write_checksums([output])
+
+
+def page_text(experiment: str, rows: Sequence[NumberedRow], chain: Chain) -> str:
+    """The page as HTML."""
+    stages = [node for node in chain.nodes.values() if node.manifest is not None]
+    shown = stages[:MOST_STAGES]
+    places = {node.digest for node in shown} | {node.digest for node in chain.nodes.values() if node.source is not None}
+    readers = _readers(chain)
+    return render(
+        "provenance.html.j2",
+        title=f"Provenance of {experiment}",
+        experiment=experiment,
+        problems=[*chain.problems, *generated_problems(chain)],
+        numbers=_numbers(rows[:PROVENANCE_ROWS], chain, places),
+        rows_left_out=max(0, len(rows) - PROVENANCE_ROWS),
+        stages=[_section(chain, node, readers) for node in shown],
+        stages_left_out=len(stages) - len(shown),
+        sources=[_section(chain, node, readers) for node in chain.nodes.values() if node.source is not None],
+        most_files=MOST_FILES,
+        volatile=_volatile(shown, places),
+        link=lambda node: _link(node, places),
+    )
+
+
+def _readers(chain: Chain) -> dict[str, list[Node]]:
+    readers: dict[str, dict[str, Node]] = {}
+    for node in chain.nodes.values():
+        for link in node.inputs:
+            readers.setdefault(link.digest, {})[node.digest] = node
+    return {digest: list(nodes.values()) for digest, nodes in readers.items()}
+
+
+def _numbers(rows: Sequence[NumberedRow], chain: Chain, places: Collection[str]) -> Table:
+    """Every row with links to the manifests behind it."""
+    by_beginning: dict[str, list[Node]] = {}
+    for node in chain.nodes.values():
+        by_beginning.setdefault(node.short, []).append(node)
+    shown = []
+    for row in rows:
+        nodes = [node for digest in row.digests for node in by_beginning.get(digest[:SHORT_DIGEST], ())]
+        links = Markup(", ").join(_link(node, places) for node in nodes)
+        # Long names break after an underscore, so that the links stay in sight.
+        names = [breakable(row.values[column]) for column in SELECTORS]
+        numbers = [row.values[column] for column in _ROW_COLUMNS[len(SELECTORS) :]]
+        shown.append(Row([*names, *numbers, links], row.anchor))
+    words = (*range(len(SELECTORS)), -1)
+    return table((*_ROW_COLUMNS, "made from"), shown, words=words, label="Numbers")
+
+
+def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dict[str, Any]:
+    """What a manifest says, for its place on the page."""
+    found: dict[str, Any] = {
+        "node": node,
+        "path": chain.shown(node.path),
+        "inputs": [(link.name, chain.nodes[link.digest]) for link in node.inputs],
+        "readers": readers.get(node.digest, []),
+    }
+    if node.source is not None:
+        files = list(node.source.files.items())
+        found["title"], found["facts"] = node.source.name, source_facts(chain.shown(node.source.root), node)
+        rows = [(name, f"{size:,}", checksum) for name, (size, checksum) in files[:MOST_FILES]]
+        found["details"] = [(f"files ({len(files):,})", _files(rows), max(0, len(files) - MOST_FILES))]
+        return found
+    manifest = node.manifest
+    assert manifest is not None
+    settings = {key: value for key, value in manifest.settings.items() if key not in ("stage", "stage_version")}
+    rows = [(o.path.relative_to(manifest.folder).as_posix(), f"{o.bytes:,}", o.sha256) for o in manifest.outputs]
+    found["title"], found["facts"] = f"{manifest.stage}, version {manifest.settings.get('stage_version', '?')}", []
+    found["details"] = [
+        *(
+            (name, _pairs(name, values), 0)
+            for name, values in (("settings", settings), ("measures", manifest.measures))
+        ),
+        (f"outputs ({len(rows)})", _files(rows), 0),
+    ]
+    return found
+
+
+def _files(rows: Sequence[tuple[str, str, str]]) -> Table:
+    return table(("file", "bytes", "SHA-256"), rows, words=(0, 2), label="Files")
+
+
+def _pairs(name: str, values: Mapping[str, Any]) -> Table:
+    return table(("", ""), list(flatten(values).items()), words=2, label=name.capitalize())
+
+
+def _volatile(stages: Sequence[Node], places: Collection[str]) -> Table:
+    rows: list[list[str]] = []
+    for node in stages:
+        assert node.path is not None
+        try:
+            facts = volatile_facts(node.path)
+        except ManifestError as error:
+            facts = {"started": str(error)}
+        packages = dict(facts.get("packages") or {})
+        told = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()))
+        rows.append([_link(node, places), *(str(facts.get(name, "")) for name in _VOLATILE), told])
+    header = ("manifest", *(name.replace("_", " ") for name in _VOLATILE), "packages")
+    return table(header, rows, words=(0, 1, 5, 6, 7, 8), label="Times, places and versions")
+
+
+def _link(node: Node, places: Collection[str]) -> Markup:
+    """The name of a manifest, leading to its place; what is not there any more, or left out, has none."""
+    if node.digest in places:
+        return Markup('<a href="#m-{}">{}</a>').format(node.short, html_text(_name(node)))
+    return Markup("{} <code>{}</code>").format(html_text(_name(node)), node.short)
+
+
+def _name(node: Node) -> str:
+    if node.manifest is not None and node.path is not None:
+        return f"{node.manifest.stage} {'/'.join(node.path.parent.parts[-2:])}"
+    return node.source.name if node.source is not None else "not found" if node.path is None else node.path.name

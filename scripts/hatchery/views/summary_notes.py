@@ -1,0 +1,117 @@
+"""What there is to say of the numbers of a summary, as data: summary.md and the page of an experiment both show it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hatchery.analysis.published import DEVIATIONS, TOLERANCE_WITHOUT_DEVIATION
+from hatchery.analysis.summary import Key, Summary
+from hatchery.artifacts.verified import vouched
+from hatchery.errors import EvaluationError
+from hatchery.views.summary_layout import failure_texts, incomplete_texts, sections
+
+UNMATCHED_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class SectionNote:
+    """What a section of the summary measures."""
+
+    title: str
+    note: str
+
+
+@dataclass(frozen=True)
+class SummaryNotes:
+    """Notes on all numbers, on the sections (suites), and the remarks of a published table on its values.
+
+    In notes, `this` is code. `objectives` are the tasks of the models that were not trained on masked text.
+    """
+
+    notes: tuple[str, ...] = ()
+    suites: tuple[SectionNote, ...] = ()
+    remarks: Mapping[Key, str] = field(default_factory=dict)
+    objectives: Mapping[str, str] = field(default_factory=dict)
+
+
+def notes_of(summary: Summary) -> SummaryNotes:
+    """The notes on a summary."""
+    return SummaryNotes(
+        notes=tuple(general_notes(summary)),
+        suites=tuple(SectionNote(section.title, section.note) for section in sections(summary)),
+        remarks={key: note for key, note in summary.published_notes.items() if summary.row(*key) is not None},
+        objectives=summary.objectives,
+    )
+
+
+def notes_json(notes: SummaryNotes) -> str:
+    """The text of summary_notes.json."""
+    value = {
+        "notes": notes.notes,
+        "suites": [[suite.title, suite.note] for suite in notes.suites],
+        "remarks": [[*key, note] for key, note in sorted(notes.remarks.items())],
+        **({"objectives": notes.objectives} if notes.objectives else {}),
+    }
+    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+
+
+def read_notes(path: Path) -> SummaryNotes:
+    """What `notes_json` wrote. Raises ManifestError when the file is missing or was altered, EvaluationError for JSON
+    of another kind.
+    """
+    try:
+        value = json.loads(vouched(path).read_text(encoding="utf-8"))
+        return SummaryNotes(
+            notes=tuple(value["notes"]),
+            suites=tuple(SectionNote(title, note) for title, note in value["suites"]),
+            remarks={(model, suite, task, metric): note for model, suite, task, metric, note in value["remarks"]},
+            objectives=dict(value.get("objectives", {})),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EvaluationError(f"{path}: not the notes on a summary: {error}") from error
+
+
+def general_notes(summary: Summary) -> list[str]:
+    """What holds for all numbers: what they are, what failed, what is compared."""
+    notes = [
+        "mean ± standard deviation over n runs. A run is one pretraining seed and, in fine-tuning, one fine-tuning "
+        "seed and one learning rate; none is selected. The deviation is the sample standard deviation (divided by "
+        "n - 1); it is empty when n = 1. There, minimal pairs have a 95 % interval instead: what the choice of the "
+        "pairs alone leaves open (binomial). It says nothing of other seeds.",
+        "Bold on the page: the best number and all that noise may have kept from it. Noise is one standard deviation "
+        "of the best over its runs; of single runs on minimal pairs, what 95 % of the differences of two such models "
+        "keep below if only the pairs differ; of other single runs it is not known, and none is bold. Nor is any where "
+        "noise could explain every difference, or where the best is not beyond a blind guess by more than noise.",
+        "A blind guess does not see what it is about: of two sentences it has 50 % right, of classes those with the "
+        "most frequent label, and a Matthews correlation of 0; on held-out text it is the unigram distribution of the "
+        "training tokens, a model that knew only how frequent words are.",
+        "Mean and deviation are over every run that gave a number, as in the papers. A run that failed (only one class "
+        "predicted, MCC 0, or constant output) gave one: it is counted and named, and where runs failed, the mean "
+        "without them stands behind their count (`mean_without_failed` in `summary.csv`). A run that diverged gave "
+        "none: it is named, and is in no mean.",
+        "`phenomenon average` weighs phenomena equally, `paradigm average` weighs paradigms equally. A tie is no right "
+        "answer; with `ties correct` it is, as in the pipeline of BabyLM 2023.",
+        "Averages of fine-tuned tasks stay within a suite. `by task` is the mean of the task means (first metric of "
+        "each task), with the root mean square of their deviations, as papers print it, and a dash where a task has "
+        "no number; `by run` averages the tasks within each run first. `average` is the published one where its tasks"
+        " are complete: BabyLM's GLUE over 11 tasks, MSGS over the six ambiguous tasks without controls, LTG-BERT's "
+        "GLUE over 14 tasks whose metrics are joined first, edge probing over five tasks; `average of n tasks` is the"
+        " plain mean of those that there are.",
+    ]
+    if any(row.verdict for row in summary.rows):
+        notes.append(
+            f"Verdict: within when ours differs from the published mean by at most {DEVIATIONS:g} x the combined "
+            "standard deviation (root of the sum of squares of both; for a single run of minimal pairs the binomial "
+            f"deviation stands in for ours), or by at most {TOLERANCE_WITHOUT_DEVIATION} points where there is none."
+        )
+    if summary.unmatched:
+        shown = "; ".join(", ".join(key) for key in summary.unmatched[:UNMATCHED_SHOWN])
+        rest = len(summary.unmatched) - UNMATCHED_SHOWN
+        notes.append(
+            f"{len(summary.unmatched)} published values have no counterpart here: {shown}"
+            + (f"; and {rest} more." if rest > 0 else ".")
+        )
+    notes += [f"{text}." for text in incomplete_texts(summary)]
+    notes += [f"Failed or without a number: {text}." for text in failure_texts(summary)]
+    return notes

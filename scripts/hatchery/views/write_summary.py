@@ -1,0 +1,51 @@
+"""The `summarise` stage: the tidy table of measurements as a summary, in up to four forms."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hatchery.analysis.published_values import chosen_values
+from hatchery.analysis.settings import SummarySettings, baseline_runs
+from hatchery.analysis.summary import SUMMARISED_LEVELS, summarise
+from hatchery.analysis.summary_tables import write_csv, write_parquet
+from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.verified import write_checksums
+from hatchery.typed import build, stage_body
+from hatchery.views.summary_markdown import markdown_summary
+from hatchery.views.summary_notes import notes_json, notes_of
+from hatchery.views.summary_text import text_summary
+
+
+def write_summary(
+    settings: Mapping[str, Any],
+    measurements: Path,
+    published: Sequence[Path],
+    output: Path,
+    parquet: Path | None = None,
+    markdown: Path | None = None,
+    text: Path | None = None,
+    notes: Path | None = None,
+) -> None:
+    """Summarise the experiment or study of `settings` into `output` (CSV) and, where given, the other forms.
+
+    Their checksums, with which every reader compares them, lie beside them in a file that ends in `.sha256`. Nothing is
+    written unless the table `measurements` is sound. Raises ConfigError, ManifestError or EvaluationError naming the
+    file at fault.
+    """
+    chosen = build(SummarySettings, stage_body(settings))
+    values = chosen_values(chosen.published, published, "--published")
+    runs = (*chosen.runs, *baseline_runs(chosen.baselines, chosen.runs))
+    measured = read_frame(measurements, MEASUREMENTS, run=[run.name for run in runs], level=SUMMARISED_LEVELS)
+    summary = summarise(chosen, measured, values)
+    if parquet is not None:
+        write_parquet(parquet, summary.rows)
+    if markdown is not None:
+        write_text(markdown, markdown_summary(summary))
+    if text is not None:
+        write_text(text, text_summary(summary))
+    if notes is not None:
+        write_text(notes, notes_json(notes_of(summary)))
+        write_checksums([notes])
+    write_csv(output, summary.rows)
+    write_checksums([output, *(path for path in (parquet, markdown, text) if path is not None)])

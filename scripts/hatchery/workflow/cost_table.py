@@ -1,0 +1,230 @@
+"""The estimated cost of an experiment as CSV for computing and as Markdown whose columns line up, for people.
+
+The CSV holds bare numbers in base units (seconds, bytes, operations), the Markdown the same in units one can grasp,
+with what every number rests on. Both are functions of the estimate alone.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.verified import write_checksums
+from hatchery.rendering.table import table
+from hatchery.sanitize import csv_text
+from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
+from hatchery.workflow.cost_estimate import (
+    ZERO_STAGES,
+    CostSettings,
+    PlannedRun,
+    RunCost,
+    ShardsOnDisk,
+    cost_settings,
+    estimate,
+    training_bytes,
+)
+from hatchery.workflow.evaluation_costs import OTHER_TASK_EXAMPLES, PAIRS_PER_PARADIGM, PARADIGMS, SENTENCE_TOKENS
+from hatchery.workflow.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
+
+MOST_NAMES = 8
+"""Models that a note names one by one."""
+
+
+def write_cost(settings: dict[str, object], csv: Path, markdown: Path) -> None:
+    """Write the CSV table and the Markdown page of an experiment's cost, and their checksums.
+
+    Raises ConfigError, ModelError.
+    """
+    typed = cost_settings(settings)
+    costs = estimate(typed)
+    write_text(csv, cost_csv(typed, costs))
+    write_text(markdown, cost_markdown(typed, costs))
+    write_checksums([csv, markdown])
+
+
+def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:
+    """One row for each run, in the order of the experiment; operations and seconds as whole numbers."""
+    plan = settings.plan
+    # The column of the run keeps its first name, `cell`: tables of finished experiments have it.
+    names = ["cell", *(field.name for field in dataclasses.fields(RunCost) if field.name != "run")]
+    rows = []
+    for cost in costs:
+        values = dataclasses.asdict(cost)
+        values["device_hours"] = f"{cost.device_hours:.4f}"
+        values = {name: f"{value:.0f}" if isinstance(value, float) else value for name, value in values.items()}
+        rows.append([settings.experiment, *values.values(), plan.device, plan.devices, plan.mfu])
+    return csv_text(["experiment", *names, "device", "devices", "mfu"], rows)
+
+
+def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None = None) -> str:
+    """The page: pretraining, disk, evaluation (rough), and what the numbers mean."""
+    blocks = [
+        f"# Cost of {settings.experiment}, estimated from its settings",
+        f"Planned for {_plan(settings.plan)}.",
+        "## Pretraining",
+        _pretraining(costs),
+        *(["## By set of the grid", _sets(settings, costs)] if any(run.set for run in settings.runs) else []),
+        "## Disk",
+        _disk(costs, shards),
+    ]
+    if settings.plan.devices > 1:
+        blocks += ["## Memory of each device, without activations", _memory(settings, costs)]
+    if settings.suites or settings.tasks:
+        blocks += ["## Evaluation, rough", _evaluation(settings, costs)]
+    blocks += ["## Notes", "\n".join(f"- {note}" for note in _notes(settings, costs, shards))]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _plan(plan: PlanSettings) -> str:
+    unit = f"CPU with {_count(plan.threads, 'thread')}" if plan.device == "cpu" else plan.device
+    return f"{plan.devices} x {unit} at an MFU of {percent(plan.mfu)}"
+
+
+def _pretraining(costs: Sequence[RunCost]) -> str:
+    header = ["model", "parameters", "steps", "tokens", "FLOPs", "development FLOPs", "paper's count", "formula"]
+    header += ["precision", "time", "device hours"]
+    body = [
+        [
+            cost.run,
+            f"{cost.parameters:,}",
+            f"{cost.steps:,}",
+            scaled(cost.tokens),
+            power(cost.training_flops),
+            power(cost.development_flops),
+            power(cost.paper_flops),
+            cost.paper_formula,
+            cost.precision,
+            rough_duration(cost.wall_seconds),
+            hours(cost.device_hours),
+        ]
+        for cost in costs
+    ]
+    total = ["all, one after another", NONE, f"{sum(cost.steps for cost in costs):,}"]
+    total += [scaled(sum(cost.tokens for cost in costs)), power(sum(cost.training_flops for cost in costs))]
+    total += [power(sum(cost.development_flops for cost in costs)), NONE, NONE, NONE]
+    total += [rough_duration(sum(cost.wall_seconds for cost in costs)), hours(sum(cost.device_hours for cost in costs))]
+    return table(header, [*body, total]).markdown(aligned=True)
+
+
+def _sets(settings: CostSettings, costs: Sequence[RunCost]) -> str:
+    """Device hours of the models of each set, and of their fine-tuning."""
+    sets: dict[str, list[RunCost]] = {}
+    for run, cost in zip(settings.runs, costs, strict=True):
+        sets.setdefault(run.set or NONE, []).append(cost)
+    rows = [[name, *_of_set(settings, found)] for name, found in sets.items()]
+    header = ["set", "models", "trained", "FLOPs", "device hours", "fine-tuning FLOPs", "device hours of fine-tuning"]
+    return table(header, [*rows, ["all", *_of_set(settings, costs)]]).markdown(aligned=True)
+
+
+def _of_set(settings: CostSettings, costs: Sequence[RunCost]) -> list[str]:
+    finetuning = sum(cost.finetuning_flops for cost in costs)
+    speeds = [cost.peak_flops_per_second * settings.plan.mfu / settings.plan.devices for cost in costs]
+    seconds = sum(cost.finetuning_flops / speed for cost, speed in zip(costs, speeds, strict=True))
+    return [
+        str(len(costs)),
+        str(sum(cost.steps > 0 for cost in costs)),
+        power(sum(cost.training_flops + cost.development_flops for cost in costs)),
+        hours(sum(cost.device_hours for cost in costs)),
+        about(power(finetuning)),
+        about(hours(seconds / 3600)),
+    ]
+
+
+def _disk(costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> str:
+    header = ["model", "one checkpoint", "run folder, at most", "pretrained model", "export"]
+    keys = ("checkpoint_bytes", "run_folder_bytes", "model_bytes", "export_bytes")
+    body = [[cost.run, *(size(getattr(cost, key)) for key in keys)] for cost in costs]
+    sums = [size(sum(getattr(cost, key) for cost in costs)) for key in keys[1:]]
+    body.append(["all at once", NONE, *sums])
+    if shards is not None:
+        body.append(["token shards, on disk", NONE, NONE, NONE, size(shards.bytes)])
+    return table(header, body).markdown(aligned=True)
+
+
+def _memory(settings: CostSettings, costs: Sequence[RunCost]) -> str:
+    """What training takes at each ZeRO stage; LAMB has but the first."""
+    rows = []
+    for run, cost in zip(settings.runs, costs, strict=True):
+        can_share = run.pretraining["optimizer"]["name"] != "lamb"
+        needs = [training_bytes(cost.parameters, settings.plan.devices, stage) for stage in ZERO_STAGES]
+        rows.append([cost.run, *(size(need) if can_share or not stage else NONE for stage, need in enumerate(needs))])
+    return table(["model", *(f"ZeRO {stage}" for stage in ZERO_STAGES)], rows).markdown(aligned=True)
+
+
+def _evaluation(settings: CostSettings, costs: Sequence[RunCost]) -> str:
+    header = ["model", "minimal pairs FLOPs", "time", "fine-tuning FLOPs", "time"]
+    body = []
+    for cost in costs:
+        speed = cost.peak_flops_per_second * settings.plan.mfu / settings.plan.devices
+        row = [cost.run]
+        for flops in (cost.minimal_pairs_flops, cost.finetuning_flops):
+            row += [about(power(flops)), about(rough_duration(flops / speed))]
+        body.append(row)
+    return table(header, body).markdown(aligned=True)
+
+
+def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> list[str]:
+    plan, published = settings.plan, LTG_BERT_RUN
+    notes = [
+        f"The vocabulary has {settings.vocabulary_size:,} entries, as its tokenizer asks. Tokens are positions, "
+        "padding included. FLOPs are the model's matrix products, forward and backward, over both sequence lengths; "
+        "only positions with a label meet the vocabulary. Development FLOPs are forward passes at the evaluations.",
+        "Paper's count: 6 N D is six times parameters and tokens, without attention scores (LTG-BERT); study is the "
+        "formula by which the reduced-vocabulary study counted, with the vocabulary at every position.",
+        f"Time is FLOPs / (devices x peak x MFU); the peak is {_peak(costs, plan)}. What a run really reaches stands "
+        "in the column `mfu` of its log: set `cluster.planned_mfu` to it.",
+        "For comparison: LTG-BERT base ("
+        f"{published.parameters:,} parameters, {scaled(published.tokens)} tokens, {power(published.flops)} FLOPs by "
+        f"6 N D) took {published.devices} dies of MI250X {rough_duration(published.seconds)}, an MFU of "
+        f"{percent(published.mfu)}.",
+        "A checkpoint is parameters and two moments of the optimiser in fp32. The run folder holds "
+        f"{plan.keep_checkpoints} kept, {_count(len(plan.milestones), 'milestone')} and the one being written, until "
+        "the run is over.",
+    ]
+    if translating := [run for run in settings.runs if run.pretraining["objective"].get("task") == "translation"]:
+        notes.append(
+            f"{_names(translating)} learn to translate: batch_size are target tokens, and sources are taken to "
+            "be as long as targets. Tokens are those of both, FLOPs those of encoder and decoder, 6 N D counts one "
+            "side. The beam search over development pairs and test sets is left out."
+        )
+    if continued := [run for run in settings.runs if run.pretraining.get("initialise_from")]:
+        notes.append(
+            f"{_names(continued)} start from a trained model; its steps, tokens and FLOPs are not counted here again."
+        )
+    if stopping := [run for run in settings.runs if run.pretraining.get("early_stopping")]:
+        notes.append(f"{_names(stopping)} may stop early: their numbers are those of all steps, the most there can be.")
+    if settings.suites or settings.tasks:
+        notes.append(
+            f"Evaluation is rough, on one device: {PARADIGMS} paradigms of {PAIRS_PER_PARADIGM:,} pairs (or as many as "
+            f"the suite takes) of sentences of {SENTENCE_TOKENS} subwords; training examples as published for GLUE and "
+            f"SuperGLUE, {OTHER_TASK_EXAMPLES:,} for other tasks without a limit, each as long as the protocol allows. "
+            "Small models stay far below the planned MFU here."
+        )
+    if shards is not None and shards.training_tokens:
+        passes = max((cost.tokens for cost in costs), default=0) / shards.training_tokens
+        notes.append(
+            f"The token shards hold {scaled(shards.training_tokens)} training subwords: at most {passes:,.1f} passes."
+        )
+    return notes
+
+
+def _names(runs: Sequence[PlannedRun]) -> str:
+    # All names of a study's models would fill a page.
+    names = [run.name for run in runs]
+    return ", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} models, such as {names[0]},"
+
+
+def _peak(costs: Sequence[RunCost], plan: PlanSettings) -> str:
+    if plan.device == "cpu":
+        return f"taken to be {CPU_THREAD_PEAK / 1e9:.0f} GFLOP/s for each thread"
+    peaks = {cost.precision: cost.peak_flops_per_second / plan.devices for cost in costs}
+    return " and ".join(f"{peak / 1e12:g} TFLOP/s in {precision}" for precision, peak in sorted(peaks.items()))
+
+
+def about(text: str) -> str:
+    """A rough number, marked as such."""
+    return text if text == NONE else f"~ {text}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

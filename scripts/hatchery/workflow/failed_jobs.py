@@ -1,0 +1,171 @@
+"""The failed jobs of a call of Snakemake: what it logs of each, and why each failed, in a line.
+
+Why is the last error in a job's log: commands end a user's mistake with `error: ...` (`hatchery.command`), everything
+else with Python's traceback, whose last line names the exception.
+"""
+
+import logging
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from snakemake.logging import LogEvent
+
+from hatchery.os_errors import full_disk, memory_refused
+
+ERROR = "error: "
+GO_ON = "Stopped. The same command goes on where this one ended."
+INTERRUPTED = threading.Event()
+"""Whether the user has stopped this call: what ends then was stopped, and did not fail."""
+# Only the end of a log is read: the error stands there, and logs of long runs are long.
+READ_BYTES = 64 * 1024
+_DATE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
+_EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::.*)?$")
+_STATUS = re.compile(r"returned non-zero exit status (-?\d+)|died with <Signals\.(\w+)")
+# A shell adds this to the number of the signal that ended a command.
+_OF_A_SIGNAL = 128
+# A command that leaves with EX_TEMPFAIL has said why, and the same command goes on with its work.
+_TO_GO_ON = f"ended with status {os.EX_TEMPFAIL}"
+
+
+def last_error(log: Path) -> str | None:
+    """The error that a log ends with, without `error: `; None where there is none or no log."""
+    lines = _end_of(log)
+    for line in reversed(lines):
+        if line.startswith(ERROR):
+            return line.removeprefix(ERROR)
+    starts = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+    for line in lines[starts[-1] :] if starts else []:
+        if _EXCEPTION.match(line):
+            return line
+    return None
+
+
+def last_line(log: Path) -> str | None:
+    """What a log ends with, without the time of a dated line; None where it is empty or missing."""
+    lines = _end_of(log)
+    return _DATE.sub("", lines[-1]) if lines else None
+
+
+def _end_of(log: Path) -> list[str]:
+    """The last lines that say something; of a line that overwrites itself, its last state."""
+    try:
+        with log.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - READ_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return []
+    lines = (line.rstrip("\r").rsplit("\r", 1)[-1].rstrip() for line in text.split("\n"))
+    return [line for line in lines if line]
+
+
+@dataclass(frozen=True)
+class FailedJob:
+    """One attempt of a job that failed."""
+
+    name: str
+    logs: tuple[Path, ...]
+    # How its command ended, such as "ended with status 3"; "" where the job ran elsewhere or failed otherwise.
+    ending: str = ""
+    # What Snakemake says, such as of missing output; "" where the job's own log must explain.
+    message: str = ""
+    # By the user, who stopped the whole call.
+    stopped: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        """Whether there is something to say at the end: of a job that the user stopped only what it saved."""
+        return not self.stopped or self.ending == _TO_GO_ON
+
+    def line(self) -> str:
+        """What failed, why, and where to read more."""
+        there = [log for log in self.logs if log.exists()]
+        reason = self.message or next((error for log in there if (error := last_error(log)) is not None), "")
+        if not reason:
+            said = next((line for log in there if (line := last_line(log)) is not None), None)
+            words = f'its log ends with "{said}"' if said is not None else "its log is empty"
+            reason = "; ".join(text for text in (self.ending, words) if text)
+            if self.ending == _TO_GO_ON and said is not None:
+                reason = said
+            if said is None and (full := full_disk(*(log.parent for log in there))):
+                reason = full
+        reason = memory_refused(reason) or reason
+        return f"{self.name}: {reason}" + (f" (log: {there[0]})" if there else "")
+
+
+Words = Callable[[Mapping[str, Any]], Iterable[str]]
+"""What the wildcards of a job are called: an address says nothing to a reader."""
+
+
+def as_they_are(wildcards: Mapping[str, Any]) -> list[str]:
+    """The values of wildcards."""
+    return [str(value) for value in wildcards.values()]
+
+
+class FailedJobs(logging.Handler):
+    """Collects them from Snakemake's logger."""
+
+    def __init__(self, words: Words = as_they_are) -> None:
+        super().__init__()
+        self._words = words
+        self.jobs: list[FailedJob] = []
+        self._names: dict[int, str] = {}
+        # An executor logs the exception of a job and then, from the same thread, which job it was.
+        self._exceptions: dict[int | None, str] = {}
+        self._of_records = threading.Lock()
+
+    def job_name(self, rule: str, wildcards: Mapping[str, Any] | None) -> str:
+        """A rule and what its wildcards stand for, as `make log TARGET=` takes them."""
+        return "/".join([rule, *self._words(wildcards or {})])
+
+    def name_of(self, jobid: int) -> str:
+        """Of a job that was started."""
+        return self._names.get(jobid, f"job {jobid}")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take notice of a job that starts or fails."""
+        event, said = getattr(record, "event", None), record.__dict__
+        with self._of_records:
+            if event == LogEvent.JOB_INFO:
+                self._names[said["jobid"]] = self.job_name(said["rule_name"], said["wildcards"])
+            elif event == LogEvent.JOB_FINISHED:
+                # An attempt before had failed.
+                self.jobs = [job for job in self.jobs if job.name != self.name_of(said["job_id"])]
+            elif event == LogEvent.ERROR:
+                self._exceptions[record.thread] = record.getMessage()
+            elif event == LogEvent.JOB_ERROR:
+                self.jobs.append(self._failed(said, self._exceptions.pop(record.thread, "")))
+
+    def _failed(self, said: Mapping[str, Any], exception: str) -> FailedJob:
+        found, message = _STATUS.search(exception), ""
+        if found is None:
+            message = " ".join(exception.split())
+        # Of files with flags Snakemake writes "<path> (<flags>)".
+        logs = tuple(Path(str(log).split(" (", 1)[0]) for log in said.get("log") or ())
+        return FailedJob(self.name_of(said["jobid"]), logs, _ending(found), message, INTERRUPTED.is_set())
+
+    def lines(self) -> list[str]:
+        """Each job that failed, by its last attempt; after Ctrl-C what a stopped one saved, and how to go on."""
+        lines = {job.name: job.line() if job.stopped else f"{ERROR}{job.line()}" for job in self.jobs if job.is_told}
+        return [*lines.values(), *([GO_ON] if INTERRUPTED.is_set() else [])]
+
+
+def _ending(found: re.Match[str] | None) -> str:
+    """How a command ended, by the words of its exception."""
+    if found is None:
+        return ""
+    name, status = found[2], int(found[1] or 0)
+    if name is None and status > _OF_A_SIGNAL:
+        try:
+            name = signal.Signals(status - _OF_A_SIGNAL).name
+        except ValueError:
+            name = None
+    if name == "SIGKILL":
+        return "killed by SIGKILL, often for want of memory"
+    return f"ended by {name}" if name else f"ended with status {status}"

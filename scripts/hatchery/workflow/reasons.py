@@ -1,0 +1,156 @@
+"""Why jobs would run, in plain words: a changed setting, a changed or missing file, or a stage that runs before.
+
+Snakemake's reason of a job that follows another one is only that other one, even when its own settings changed too.
+Therefore the settings in the manifest of every planned job are compared with those of the present configuration.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hatchery.artifacts.manifests import MANIFEST, read_manifest
+from hatchery.command import load_settings
+from hatchery.errors import ManifestError
+from hatchery.rendering.setting_texts import Difference, differences, shorten
+from hatchery.stages.registry import STAGES
+from hatchery.workflow.dry_run import PlannedJob
+from hatchery.workflow.result_store import KeptResults
+
+_REASON_ORDER = ("settings", "input", "missing", "after")
+# Wildcards of the rules whose results are kept by what they are made from.
+MODEL, ADDRESS = "model", "address"
+_MOST_SETTINGS = 8
+_MOST_FILES = 3
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One reason of one job, in words; causes with equal words of a rule are counted together."""
+
+    kind: str
+    words: str
+
+
+@dataclass(frozen=True)
+class RuleReasons:
+    """The jobs of one rule that would run, and for each cause how many of them have it."""
+
+    rule: str
+    jobs: int
+    causes: list[tuple[Cause, int]]
+
+
+def by_rule(jobs: Sequence[PlannedJob], layout: KeptResults, project: str | Path = ".") -> list[RuleReasons]:
+    """The plan by rule, in the order in which the rules come first.
+
+    Raises ConfigError when the present configuration is broken.
+    """
+    makers = {output: job.rule for job in jobs for output in job.outputs}
+    grouped: dict[str, list[list[Cause]]] = {}
+    for job in jobs:
+        grouped.setdefault(job.rule, []).append(job_causes(job, layout, makers, Path(project)))
+    return [RuleReasons(rule, len(causes), _counted(causes)) for rule, causes in grouped.items()]
+
+
+def _counted(causes: Iterable[Iterable[Cause]]) -> list[tuple[Cause, int]]:
+    counts = Counter(cause for job in causes for cause in dict.fromkeys(job))
+    return sorted(counts.items(), key=lambda entry: _REASON_ORDER.index(entry[0].kind))
+
+
+def job_causes(job: PlannedJob, layout: KeptResults, makers: Mapping[str, str], project: Path) -> list[Cause]:
+    """The causes of one job; `makers` says which rule of the plan makes a file."""
+    changed = setting_changes(job, layout, project)
+    causes = [Cause("settings", str(difference)) for difference in changed]
+    if "params" in job.reasons and not changed:
+        edited = layout.edited_files(job.wildcards["source"]) if job.rule == "register_source" else []
+        causes += [Cause("input", f"edited {name}") for name in _some(edited)]
+        if not edited:
+            causes.append(Cause("settings", "its arguments changed"))
+    if "code" in job.reasons:
+        causes.append(Cause("settings", "its rule's command in workflow/ changed"))
+    if "environment" in job.reasons:
+        causes.append(Cause("settings", "its conda environment changed"))
+    # A file that is not there needs no further reason. Where results are kept by what they are made from, it is not
+    # there because a setting changed.
+    if "missing" in job.reasons:
+        return causes if changed and MODEL in job.wildcards else [*causes, Cause("missing", "not there yet")]
+    causes += [Cause("input", f"changed input {_general(name, job)}") for name in _some(job.files("updated"))]
+    if "input set" in job.reasons:
+        causes.append(Cause("input", "other input files than before"))
+    if "incomplete" in job.reasons:
+        causes.append(Cause("missing", "left unfinished by an interrupted run"))
+    before = {makers.get(name, "another job") for name in job.files("upstream")}
+    causes += [Cause("after", f"after {rule}") for rule in sorted(before)]
+    causes += [Cause("after", job.reasons[kind] or kind) for kind in ("forced", "other") if kind in job.reasons]
+    return causes or [Cause("after", "after another job")]
+
+
+def setting_changes(job: PlannedJob, layout: KeptResults, project: Path) -> list[Difference]:
+    """What differs between the settings that the job's present output was made with and those of the configuration.
+
+    Old settings are those of the manifest; for outputs without one, those that Snakemake remembers. Empty when there
+    is no output yet.
+    """
+    manifest = next((project / place for place in _manifests(job, layout) if (project / place).is_file()), None)
+    if manifest is not None:
+        try:
+            recorded = read_manifest(manifest)
+        except ManifestError as error:
+            return [Difference("manifest", str(error), None)]
+        present = present_settings(job.rule, job.wildcards, layout)
+        return [] if present is None else differences(recorded.settings, load_settings(present))
+    pair = job.changed_settings()
+    return [] if pair is None else differences(*pair)
+
+
+def _manifests(job: PlannedJob, layout: KeptResults) -> list[str]:
+    """Where the job's manifest lies, or the one that the links of experiments lead to until it is made."""
+    own = [output for output in job.outputs if Path(output).name == MANIFEST]
+    places = layout.readable(job.wildcards[MODEL], job.wildcards.get(ADDRESS, "")) if MODEL in job.wildcards else []
+    return [*own, *(f"{place}/{MANIFEST}" for place in places)]
+
+
+def present_settings(rule: str, wildcards: Mapping[str, str], layout: KeptResults) -> str | None:
+    """Canonical settings of a rule's job in the present configuration; None for a rule that is no stage."""
+    if MODEL in wildcards:
+        address = wildcards.get(ADDRESS, wildcards[MODEL])
+        return layout.job_at(address).settings if layout.knows(address) else None
+    return layout.settings(rule, **wildcards) if rule in STAGES else None
+
+
+def _general(path: str, job: PlannedJob) -> str:
+    """The path with the job's own names as placeholders, so that jobs of a rule have causes in equal words."""
+    names = {value: f"<{key}>" for key, value in job.wildcards.items() if key != "experiment"}
+    return "/".join(names.get(part, part) for part in path.split("/"))
+
+
+def _some(names: Sequence[str]) -> list[str]:
+    rest = len(names) - _MOST_FILES
+    return [*names[:_MOST_FILES], f"and {rest} more"] if rest > 1 else list(names)
+
+
+def reasons_text(rules: Sequence[RuleReasons], full: bool = False) -> str:
+    """One line per rule: its jobs and the causes, with a number where a cause is not that of all of them."""
+    rows = [
+        (entry.rule, f"{entry.jobs:,} job{'s' if entry.jobs != 1 else ''}", _causes(entry, full)) for entry in rules
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return "\n".join(f"{rule:<{widths[0]}}  {jobs:>{widths[1]}}  {causes}" for rule, jobs, causes in rows) + "\n"
+
+
+def _causes(entry: RuleReasons, full: bool) -> str:
+    texts = []
+    shown = entry.causes if full else _limited(entry.causes)
+    for cause, count in shown:
+        words = cause.words if full else shorten(cause.words, 160)
+        texts.append(words if count == entry.jobs else f"{words} ({count} of {entry.jobs})")
+    rest = len(entry.causes) - len(shown)
+    return "; ".join(texts) + (f"; and {rest} more changes (--full lists them)" if rest else "")
+
+
+def _limited(causes: list[tuple[Cause, int]]) -> list[tuple[Cause, int]]:
+    settings = [entry for entry in causes if entry[0].kind == "settings"]
+    inputs = [entry for entry in causes if entry[0].kind == "input"]
+    others = [entry for entry in causes if entry[0].kind in ("missing", "after")]
+    return settings[:_MOST_SETTINGS] + inputs[:_MOST_FILES] + others

@@ -1,0 +1,93 @@
+"""What the Snakefile does around the jobs of a call: before it reads the configuration, and before the first job.
+
+SIGINT to Snakemake's own process stops its jobs as Ctrl-C does. Ctrl-C reaches every process of the terminal's
+foreground group, and a pretraining saves its checkpoint. `kill -INT PID` reaches Snakemake alone, which then waits for
+its jobs, however long they run. So the signal is handed on, but only where the jobs have not had it: a second one ends
+a pretraining at once. Whether they have is seen from a child process that does nothing and that a signal to the group
+ends.
+"""
+
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+import psutil
+from snakemake.logging import logger
+
+from hatchery.workflow.failed_jobs import INTERRUPTED, Words, as_they_are
+from hatchery.workflow.job_lines import keep_details, report_jobs
+from hatchery.workflow.software import choose_software, put_own_environment_first
+
+# Until a signal that was sent to the whole group has ended the child.
+PATIENCE_SECONDS = 0.5
+
+
+def hand_on_interrupts() -> None:
+    """From now on SIGINT to this process alone reaches its descendants, too; raises KeyboardInterrupt as before.
+
+    Called where Snakemake begins to run jobs, in the main thread. Also where SIGINT was ignored, as in the background
+    of a script: whoever sends it means it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        INTERRUPTED.set()
+        try:
+            witness.wait(timeout=PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            _signal_descendants(except_for=witness.pid)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, handle)
+    # Its input ends when this process does, however that ends.
+    witness = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _signal_descendants(except_for: int) -> None:
+    for process in psutil.Process().children(recursive=True):
+        if process.pid != except_for:
+            try:
+                process.send_signal(signal.SIGINT)
+            except psutil.Error:
+                continue
+
+
+def is_real_run(workflow: Any) -> bool:
+    """Whether a call may make something: the process that the user started, and no dry run."""
+    return bool(workflow.is_main_process and not workflow.output_settings.dryrun)
+
+
+def prepare_call(workflow: Any, words: Words = as_they_are) -> None:
+    """Choose the software of the jobs and how much is said of them. Jobs on other machines take what was chosen.
+
+    `words` names the wildcards of a job for its line on the terminal.
+    """
+    if not workflow.is_main_process:
+        return
+    told = choose_software(workflow.deployment_settings)
+    if told is not None:
+        print(told, file=sys.stderr)
+    put_own_environment_first(workflow.deployment_settings)
+    output = workflow.output_settings
+    if is_real_run(workflow):
+        keep_details(logger)
+        # Whoever asks for more or less than usual gets Snakemake's own words.
+        report_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds), words)
+
+
+def begin_jobs(dag: Any) -> None:
+    """Called once the plan `dag` stands, before the first job of a real run."""
+    hand_on_interrupts()
+    remove_empty_folders = dag.cleanup_workdir
+
+    def cleanup_workdir() -> None:
+        # Snakemake removes empty folders in the end, but cannot remove a link to one: the place of a stopped result.
+        with suppress(NotADirectoryError):
+            remove_empty_folders()
+
+    dag.cleanup_workdir = cleanup_workdir

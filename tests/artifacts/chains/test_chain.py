@@ -1,0 +1,168 @@
+"""A number leads by digests to the raw files, and what does not match on the way is named."""
+
+import json
+import shutil
+from typing import Any
+
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.chain import Chain, follow
+from hatchery.artifacts.chain_verification import generated_problems, output_problems, raw_problems
+from hatchery.artifacts.checksums import sha256_file
+from hatchery.artifacts.manifest_index import ManifestIndex
+from hatchery.artifacts.manifests import stage_run, volatile_facts
+from hatchery.raw.registration import register_source
+
+PAIRS = "exp/minimal_pairs/elc_bert-s1/pairs"
+
+
+def chain_of(toy: Any, digest: str | None = None) -> Chain:
+    start = digest or sha256_file(toy.manifest(PAIRS))[:12]
+    return follow(ManifestIndex(toy.folder), [start], where="here", prefer="results/exp")
+
+
+def stages(chain: Chain) -> list[str]:
+    return [node.manifest.stage if node.manifest else node.kind for node in chain.nodes.values()]
+
+
+def test_the_chain_leads_through_every_stage_to_the_source(toy: Any) -> None:
+    chain = chain_of(toy)
+    assert stages(chain) == ["score_minimal_pairs", "pretrain", "encode_corpus", "convert_corpus", "source"]
+    assert chain.problems == []
+    source = list(chain.nodes.values())[-1].source
+    assert source is not None
+    assert (len(source.files), source.licence, source.terms) == (7, "CC BY", "with attribution")
+    assert output_problems(chain) == raw_problems(chain) == generated_problems(chain) == []
+
+
+def test_an_input_that_was_made_anew_is_named_with_both_digests(toy: Any) -> None:
+    old = sha256_file(toy.manifest("tokens/toy/toy"))
+    # The command is what tells where the input lay.
+    provenance = toy.manifest("exp/pretraining/elc_bert-s1").with_name("provenance.json")
+    command = ["scripts/pretrain.py", "--tokens", "results/tokens/toy/toy/manifest.json"]
+    write_text(provenance, json.dumps({"command": command}))
+    toy.stage("tokens/toy/toy", {"stage": "encode_corpus", "stage_version": 2}, {"corpus": toy.manifest("corpora/toy")})
+    new = sha256_file(toy.manifest("tokens/toy/toy"))
+    chain = chain_of(toy)
+    assert chain.problems == [
+        "results/exp/pretraining/elc_bert-s1/manifest.json: input 'tokens': results/tokens/toy/toy/manifest.json has "
+        f"changed since it was read: its digest is {new[:12]}, recorded was {old[:12]}"
+    ]
+    assert stages(chain)[-1] == "source"
+    assert "missing" in stages(chain)
+
+
+def test_a_source_that_was_registered_anew_is_named_however_long_the_words_of_the_command_are(toy: Any) -> None:
+    settings = {"stage": "finetune", "stage_version": 1, "words": "long " * 1000}
+    made = toy.stage("exp/finetuning/elc_bert-s1/cola", settings, {"source cola": toy.source})
+    facts = volatile_facts(made) | {"command": ["finetune.py", "--settings", json.dumps(settings), "--source"]}
+    for sources in (["cola=resources/sources/toy.json"], []):
+        write_text(made.with_name("provenance.json"), json.dumps(facts | {"command": facts["command"] + sources}))
+        write_text(toy.source, toy.source.read_text(encoding="utf-8") + "\n")
+        (problem,) = chain_of(toy, sha256_file(made)).problems
+        assert problem.startswith("results/exp/finetuning/elc_bert-s1/cola/manifest.json: input 'source cola': ")
+        assert ("resources/sources/toy.json has changed since it was read" in problem) == bool(sources)
+
+
+def test_a_damaged_provenance_is_named_and_the_chain_goes_on(toy: Any) -> None:
+    provenance = toy.manifest("tokens/toy/toy").with_name("provenance.json")
+    text = provenance.read_text(encoding="utf-8")
+    for damaged in ("{", text.replace('"processors": ', '"processors": 1')):
+        write_text(provenance, damaged)
+        chain = chain_of(toy)
+        assert len(chain.problems) == 1 and chain.problems[0].startswith(f"{provenance}: ")
+        assert stages(chain)[-1] == "source"
+
+
+def test_a_deleted_manifest_is_one_line_and_the_rest_is_still_followed(toy: Any) -> None:
+    digest = sha256_file(toy.manifest("corpora/toy"))[:12]
+    shutil.rmtree(toy.manifest("corpora/toy").parent)
+    chain = chain_of(toy)
+    assert chain.problems == [
+        f"results/tokens/toy/toy/manifest.json: input 'corpus': nothing in results/ or resources/ has the digest "
+        f"{digest}: deleted, or made anew since"
+    ]
+    assert stages(chain) == ["score_minimal_pairs", "pretrain", "encode_corpus", "missing", "source"]
+
+
+def test_a_digest_of_the_row_that_nothing_has_names_the_row(toy: Any) -> None:
+    chain = chain_of(toy, "0123456789ab")
+    assert chain.problems == [
+        "here: nothing in results/ or resources/ has the digest 0123456789ab: deleted, or made anew since"
+    ]
+
+
+def test_an_edited_manifest_is_no_longer_the_one_that_was_read(toy: Any) -> None:
+    path = toy.manifest("corpora/toy")
+    write_text(path, path.read_text(encoding="utf-8").replace("plain_text", "plain_texts"))
+    assert len(chain_of(toy).problems) == 1
+
+
+def test_a_damaged_manifest_is_named(toy: Any) -> None:
+    path = toy.manifest(PAIRS)
+    write_text(path, "{}")
+    assert "manifest.json: has the SHA-256" in chain_of(toy, sha256_file(path)[:12]).problems[0]
+    path.with_name("provenance.json").unlink()
+    problems = chain_of(toy, sha256_file(path)[:12]).problems
+    assert len(problems) == 1
+    assert "not a manifest" in problems[0]
+
+
+def test_changed_and_missing_outputs_are_all_named(toy: Any) -> None:
+    chain = chain_of(toy)
+    changed = toy.manifest("tokens/toy/toy").with_name("data.txt")
+    write_text(changed, changed.read_text(encoding="utf-8").replace("made", "mAde"))
+    toy.manifest("corpora/toy").with_name("data.txt").unlink()
+    problems = output_problems(chain)
+    assert len(problems) == 2
+    assert "tokens/toy/toy/data.txt: has the SHA-256" in problems[0]
+    assert "corpora/toy/data.txt: is missing" in problems[1]
+
+
+def test_changed_and_missing_raw_files_are_all_named(toy: Any) -> None:
+    chain = chain_of(toy)
+    write_text(toy.folder / "data/raw/text3.txt", "raw text X\n")
+    (toy.folder / "data/raw/text5.txt").unlink()
+    problems = raw_problems(chain)
+    assert len(problems) == 2
+    assert "'text3.txt': has the SHA-256" in problems[0]
+    assert "'text5.txt' cannot be read" in problems[1]
+
+
+def test_a_raw_folder_that_is_gone_is_one_line(toy: Any) -> None:
+    chain = chain_of(toy)
+    shutil.rmtree(toy.folder / "data/raw")
+    assert raw_problems(chain) == ["source 'toy': data/raw does not exist any more"]
+
+
+def test_equal_manifests_are_shown_in_the_experiment_that_is_asked_about(toy: Any) -> None:
+    for folder in ("another", "zebra"):
+        shutil.copytree(toy.folder / "results/exp/pretraining", toy.folder / "results" / folder / "pretraining")
+    index = ManifestIndex(toy.folder)
+    digest = sha256_file(toy.manifest("exp/pretraining/elc_bert-s1"))
+    for experiment in ("another", "exp", "zebra"):
+        chain = follow(index, [digest], "here", f"results/{experiment}")
+        assert chain.shown(chain.nodes[digest].path) == f"results/{experiment}/pretraining/elc_bert-s1/manifest.json"
+
+
+def test_a_beginning_of_several_digests_is_refused(toy: Any) -> None:
+    problems = follow(ManifestIndex(toy.folder), [""], "here").problems
+    assert "beginning of several digests" in problems[0]
+
+
+def test_generated_raw_files_lead_to_their_generator_and_are_compared_with_it(toy: Any) -> None:
+    folder = toy.folder / "resources/embedded"
+    settings = {"stage": "generate_embedded_sources", "stage_version": 1, "documents": 3}
+    with stage_run(folder / "manifest.json", settings) as run:
+        write_text(folder / "toy/a.txt", "generated\n")
+        run.add_output(folder / "toy/a.txt")
+    source = toy.folder / "resources/sources/embedded_toy.json"
+    register_source("embedded_toy", folder / "toy", source)
+    chain = chain_of(toy, sha256_file(source))
+    assert stages(chain) == ["source", "generate_embedded_sources"]
+    assert generated_problems(chain) == []
+    with stage_run(folder / "manifest.json", settings) as run:
+        write_text(folder / "toy/a.txt", "generated otherwise\n")
+        run.add_output(folder / "toy/a.txt")
+    assert generated_problems(chain_of(toy, sha256_file(source))) == [
+        "resources/sources/embedded_toy.json: 'a.txt': resources/embedded/manifest.json has another checksum"
+    ]

@@ -1,0 +1,128 @@
+"""`trace.py`: one row is chosen or the choice is shown, the chain is printed, and a mismatch is status 1."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.checksums import sha256_file
+
+Trace = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_a_cell_is_traced_to_raw_bytes(trace: Trace, toy: Any) -> None:
+    result = trace("--model", "elc_bert", "--verify", "--verify-raw")
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].endswith("row 1: elc_bert pairs binding accuracy_percent = 53.0000 (n = 1)")
+    assert any("model: hidden_size 384, layer_weighting zero" in line for line in lines)
+    assert "long_sequence" not in result.stdout
+    assert any("folder" in line and "data/raw: 7 files, 77 bytes" in line for line in lines)
+    assert any("licence: CC BY; terms: with attribution" in line for line in lines)
+    assert sha256_file(toy.folder / "data/raw/text0.txt") in result.stdout
+    assert any(line.endswith("and 2 more (--full lists them)") for line in lines)
+    # The source is read by the corpus and by the evaluation, and told once.
+    assert sum("raw files 'toy'" in line for line in lines) == 2
+    assert sum("(see above)" in line for line in lines) == 1
+
+
+def test_full_shows_every_setting_output_and_raw_file(trace: Trace, toy: Any) -> None:
+    result = trace("--row", "1", "--full")
+    assert "long_sequence: null" in result.stdout
+    assert "model.layer_weighting: zero" in result.stdout
+    assert "measured lines: 1" in result.stdout
+    for path in [*(toy.folder / "data/raw").iterdir(), toy.manifest("corpora/toy").with_name("data.txt")]:
+        assert sha256_file(path) in result.stdout
+
+
+def test_a_second_run_of_a_stage_tells_only_what_differs(trace: Trace) -> None:
+    result = trace("--row", "3")
+    assert "60.0000 ± 1.5000 (n = 2, 1 failed (61.5 without)) published 61.0 in Paper Table 1: within" in result.stdout
+    assert result.stdout.count("hidden_size") == 1
+    assert "but model.layer_weighting: " in result.stdout
+
+
+def test_json_holds_the_whole_chain(trace: Trace, toy: Any) -> None:
+    value = json.loads(trace("--row", "1", "--json").stdout)
+    assert value["row"]["model"] == "elc_bert"
+    assert value["problems"] == []
+    node = value["nodes"][value["manifests"][0]]
+    depth = 1
+    while node["kind"] == "stage":
+        node = value["nodes"][node["inputs"].get("model") or next(iter(node["inputs"].values()))]
+        depth += 1
+    assert depth == 5
+    assert node["files"][0] == {
+        "path": "text0.txt",
+        "bytes": 11,
+        "sha256": sha256_file(toy.folder / "data/raw/text0.txt"),
+    }
+
+
+def test_what_manifests_say_steers_no_terminal(trace: Trace, toy: Any) -> None:
+    settings = {"stage": "score_minimal_pairs", "stage_version": 2, "suite": "\x1b[2Jpairs\u202e\x9b"}
+    model = toy.manifest("exp/pretraining/elc_bert-s1")
+    toy.stage("exp/minimal_pairs/elc_bert-s1/pairs", settings, {"model": model})
+    toy.write_summary()
+    for flags, shown in ((["--full"], "\ufffd[2Jpairs\ufffd\ufffd"), (["--json"], "pairs\ufffd\ufffd")):
+        told = trace("--row", "1", *flags).stdout
+        assert shown in told
+        assert not {"\x1b", "\u202e", "\x9b"} & set(told)
+
+
+def test_an_ambiguous_selection_lists_the_rows(trace: Trace) -> None:
+    result = trace("--model", "ltg_bert")
+    assert result.returncode == 1
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["2", "3"]
+    assert result.stderr == (
+        "error: results/exp/summary.csv: 2 rows match; choose by --row or --model, --suite, --task, --metric\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["--model", "elc_bret"],
+            "model: got 'elc_bret', no such row; did you mean 'elc_bert'? There are: elc_bert, ltg_bert",
+        ),
+        (
+            ["--model", "elc_bert", "--metric", "f1_percent"],
+            "metric: got 'f1_percent', but the rows so chosen have: accuracy_percent",
+        ),
+        (["--row", "4"], "there is no row 4; expected 1 to 3"),
+    ],
+)
+def test_a_selection_without_rows_is_one_line(trace: Trace, arguments: list[str], words: str) -> None:
+    result = trace(*arguments)
+    assert result.returncode == 1
+    assert result.stderr == f"error: results/exp/summary.csv: {words}\n"
+
+
+def test_a_mismatch_is_shown_with_the_chain_and_is_status_1(trace: Trace, toy: Any) -> None:
+    write_text(toy.folder / "data/raw/text3.txt", "raw text X\n")
+    assert trace("--row", "1").returncode == 0
+    result = trace("--row", "1", "--verify-raw")
+    assert result.returncode == 1
+    assert "convert_corpus" in result.stdout
+    assert result.stderr.startswith("error: ")
+    assert "'text3.txt': has the SHA-256" in result.stderr
+
+
+def test_a_forged_number_is_refused_in_one_line_with_and_without_verification(trace: Trace, toy: Any) -> None:
+    write_text(toy.summary, toy.summary.read_text(encoding="utf-8").replace("53.0000", "99.0000"))
+    for flags in ([], ["--verify", "--verify-raw"]):
+        result = trace("--row", "1", *flags)
+        assert (result.returncode, result.stdout) == (1, "")
+        assert result.stderr.startswith("error: results/exp/summary.csv: has the SHA-256 ")
+        assert result.stderr.count("\n") == 1
+
+
+def test_a_summary_that_nothing_vouches_for_is_refused_in_one_line(trace: Trace, toy: Any) -> None:
+    toy.summary.with_suffix(".sha256").unlink()
+    result = trace("--row", "1")
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert result.stderr.startswith("error: results/exp/summary.sha256: the checksums of summary.csv cannot be read")

@@ -1,0 +1,187 @@
+"""Jobs of one machine never share a GPU, whatever becomes of them; the GPUs are made up."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hatchery.artifacts.gpu_claims import claim, lock_folder, release, visible_gpus
+from hatchery.errors import ConfigError
+
+SHOW = "import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))"
+HOLD = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True); time.sleep(60)"
+
+
+def start(repository: Path, locks: Path, gpus: int, code: str, visible: str | None) -> subprocess.Popen[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "CUDA_VISIBLE_DEVICES"}
+    if visible is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = visible
+    command = [sys.executable, "scripts/claim_gpus.py", "--gpus", str(gpus), "--locks", str(locks), "--"]
+    return subprocess.Popen(
+        [*command, sys.executable, "-c", code],
+        cwd=repository,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_concurrent_commands_get_different_gpus_and_a_killed_one_gives_its_own_back(repository, tmp_path):
+    running = [start(repository, tmp_path, 1, HOLD, "2,3,5") for _ in range(3)]
+    try:
+        assert sorted(first_line(process) for process in running) == ["2", "3", "5"]
+        late = start(repository, tmp_path, 1, SHOW, "2,3,5")
+        assert late.stderr is not None
+        assert late.stderr.readline().startswith("waiting for 1 of the GPUs 2, 3, 5")
+        assert late.poll() is None
+        running[0].send_signal(signal.SIGKILL)
+        free, _ = late.communicate(timeout=60)
+        assert free.strip() in ("2", "3", "5")
+        assert late.returncode == 0
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
+
+
+def test_the_command_replaces_the_process_and_its_status_and_signals_are_its_own(repository, tmp_path):
+    failing = start(repository, tmp_path, 1, "raise SystemExit(7)", "0,1")
+    failing.communicate(timeout=60)
+    assert failing.returncode == 7
+    running = start(repository, tmp_path, 1, HOLD, "0,1")
+    first_line(running)
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=60)
+    assert running.returncode == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("visible", ["", "-1"])
+def test_without_gpus_the_command_just_runs(repository, tmp_path, visible):
+    process = start(repository, tmp_path / "locks", 1, SHOW, visible)
+    shown, said = process.communicate(timeout=60)
+    assert (process.returncode, shown.strip(), said) == (0, visible, "")
+    assert not (tmp_path / "locks").exists()
+
+
+@pytest.mark.parametrize(("visible", "gpus"), [("4", 1), ("1,2", 2), ("1", 8)])
+def test_a_command_that_takes_every_gpu_shares_none_with_one_that_wants_fewer(repository, tmp_path, visible, gpus):
+    large = start(repository, tmp_path, gpus, HOLD, visible)
+    try:
+        assert first_line(large) == visible
+        small = start(repository, tmp_path, 1, SHOW, visible)
+        assert small.stderr is not None
+        assert small.stderr.readline().startswith(f"waiting for 1 of the GPUs {visible.replace(',', ', ')}")
+        large.kill()
+        free, _ = small.communicate(timeout=60)
+        assert free.strip() == visible.split(",")[0]
+    finally:
+        large.kill()
+        large.communicate()
+
+
+def test_jobs_of_slurm_whose_gpus_all_begin_at_0_do_not_wait_for_each_other():
+    shared = lock_folder({})
+    assert lock_folder({"CUDA_VISIBLE_DEVICES": "0,1"}) == shared
+    # Without GPUs of its own a job has to share those of the machine with the others.
+    assert lock_folder({"SLURM_JOB_ID": "7"}) == shared
+    first, second = (lock_folder({"CUDA_VISIBLE_DEVICES": "0", "SLURM_JOB_ID": job}) for job in ("7", "8"))
+    assert len({first, second, shared}) == 3
+
+
+def test_a_missing_program_is_told_in_one_line(repository, tmp_path):
+    command = [sys.executable, "scripts/claim_gpus.py", "--gpus", "1", "--", "no_such_program"]
+    result = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr.strip() == "error: claim_gpus: no_such_program: No such file or directory"
+
+
+def test_several_gpus_are_claimed_at_once_or_not_at_all(tmp_path):
+    names = ["a", "b", "c", "d"]
+    first = claim(names, 3, tmp_path)
+    assert list(first) == ["a", "b", "c"]
+    told = []
+
+    def waiting() -> None:
+        # While the larger job waits, what is free is there for a smaller one.
+        smaller = claim(["d"], 1, tmp_path)
+        told.append(list(smaller))
+        release(smaller)
+        release(first)
+
+    second = claim(names, 2, tmp_path, waiting, poll_seconds=0.01)
+    assert told == [["d"]]
+    assert list(second) == ["a", "b"]
+    release(second)
+
+
+@pytest.mark.parametrize("wanted", [0, 3])
+def test_more_gpus_than_there_are_is_an_error_and_no_endless_wait(tmp_path, wanted):
+    with pytest.raises(ConfigError, match=f"{wanted} are wanted, but this process may use 2 \\(0, 1\\)"):
+        claim(["0", "1"], wanted, tmp_path)
+
+
+def test_gpus_are_those_that_the_environment_names_else_those_that_the_driver_lists(tmp_path):
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H100 (UUID: GPU-1)'\necho 'GPU 1: NVIDIA H100 (UUID: GPU-2)'\n")
+    program.chmod(0o755)
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "3, 1", "PATH": str(tmp_path)}) == ["3", "1"]
+    for hidden in ("", "-1", "NoDevFiles"):
+        assert visible_gpus({"CUDA_VISIBLE_DEVICES": hidden, "PATH": str(tmp_path)}) == []
+    assert visible_gpus({"PATH": str(tmp_path)}) == ["0", "1"]
+    assert visible_gpus({"PATH": str(tmp_path / "nothing")}, tmp_path / "no_devices") == []
+
+
+@pytest.mark.parametrize(("chosen", "count"), [("0,1,5", 3), ("", 0), ("-1", 0), ("GPU-1a,GPU-2b", 2)])
+def test_the_variable_that_hides_gpus_decides_how_many_there_are(chosen: str, count: int) -> None:
+    assert len(visible_gpus({"CUDA_VISIBLE_DEVICES": chosen}, Path("/nowhere"))) == count
+
+
+def test_without_it_the_device_files_are_counted(tmp_path: Path) -> None:
+    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / name).touch()
+    assert len(visible_gpus({"PATH": ""}, tmp_path)) == 2
+
+
+def test_a_folder_of_claims_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    (tmp_path / "locks").symlink_to("theirs")
+    with pytest.raises(ConfigError, match=r"locks: claims on GPUs need a folder here, got a link or a file; remove it"):
+        claim(["0"], 1, tmp_path / "locks")
+    assert not any((tmp_path / "theirs").iterdir())
+
+
+def test_a_claim_that_is_a_link_is_refused_and_its_target_is_not_made(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    (tmp_path / "0.lock").symlink_to("target")
+    with pytest.raises(ConfigError, match=r"0\.lock: a claim on a GPU is a file, got a link or a folder; remove it"):
+        claim(["0"], 1, tmp_path)
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_folder_of_claims_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    with pytest.raises(ConfigError, match=rf"belongs to user {owner}, expected {owner + 1}; remove it, or set TMPDIR"):
+        claim(["0"], 1, tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_folder_of_claims_in_which_others_may_write_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "locks").chmod(0o777)
+    with pytest.raises(ConfigError, match="others may write in this folder for claims on GPUs; remove it"):
+        claim(["0"], 1, tmp_path / "locks")
+
+
+def test_a_missing_folder_of_claims_is_made_for_this_user_alone(tmp_path: Path) -> None:
+    release(claim(["0"], 1, tmp_path / "new" / "locks"))
+    assert (tmp_path / "new" / "locks").stat().st_mode & 0o777 == 0o700

@@ -1,0 +1,141 @@
+"""Manifests identify a result, verify its files, and are written last."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hatchery.artifacts import manifests
+from hatchery.artifacts.atomic import write_text
+from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.errors import ManifestError, MisplacedError
+
+SETTINGS = {"stage": "example", "stage_version": 3, "size": 2}
+
+
+def make(folder: Path, content: str = "hello") -> Path:
+    output = folder / "manifest.json"
+    source = folder.parent / "input.txt"
+    write_text(source, "input")
+    with stage_run(output, SETTINGS, {"input": source}) as run:
+        write_text(folder / "data.txt", content)
+        run.add_output(folder / "data.txt")
+        run.measures["lines"] = 1
+    return output
+
+
+def test_a_manifest_says_what_was_made_from_what(tmp_path: Path) -> None:
+    manifest = read_manifest(make(tmp_path / "out"))
+    manifest.verify()
+    assert manifest.stage == "example"
+    assert manifest.settings == SETTINGS
+    assert manifest.measures == {"lines": 1}
+    assert [path.name for path in manifest.files(".txt")] == ["data.txt"]
+    assert len(manifest.inputs["input"]) == 64
+
+
+def test_the_same_work_gives_the_same_manifest_bytes(tmp_path: Path) -> None:
+    first, second = make(tmp_path / "one" / "out"), make(tmp_path / "two" / "out")
+    assert first.read_bytes() == second.read_bytes()
+    assert (first.parent / "provenance.json").is_file()
+
+
+PLACES = {
+    "models": ("models/tiny-1", "models/tiny-2"),
+    "evaluations of two tasks": ("finetuning/tiny-1/cola-3", "finetuning/tiny-1/sst2-4"),
+    "evaluations of two models": ("finetuning/tiny-1/cola-3", "finetuning/tiny-2/cola-3"),
+    "corpora": ("corpora/bnc", "corpora/wiki"),
+    "tokens": ("tokens/bnc/small", "tokens/wiki/small"),
+}
+
+
+@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
+def test_folders_that_were_exchanged_are_refused(places: tuple[str, str], tmp_path: Path) -> None:
+    first, second = (tmp_path / "results" / place for place in places)
+    for folder in (first, second):
+        read_manifest(make(folder))
+    for old, new in ((first, tmp_path / "kept"), (second, first), (tmp_path / "kept", second)):
+        old.rename(new)
+    (tmp_path / "results/exp").mkdir()
+    (tmp_path / "results/exp/link").symlink_to(first)
+    for folder, place in ((first, places[1]), (second, places[0]), (tmp_path / "results/exp/link", places[1])):
+        with pytest.raises(MisplacedError, match=rf"{folder}/manifest\.json: was made as results/{place}; put it back"):
+            read_manifest(folder / "manifest.json")
+
+
+def test_links_copies_outside_and_a_moved_project_are_as_good_as_the_place_itself(tmp_path: Path) -> None:
+    folder = tmp_path / "project/results/models/tiny-1"
+    make(folder)
+    (tmp_path / "project/results/exp").mkdir()
+    (tmp_path / "project/results/exp/run").symlink_to("../models/tiny-1")
+    shutil.copytree(folder, tmp_path / "my_model")
+    (tmp_path / "project").rename(tmp_path / "moved")
+    # A disk of its own for models, linked by hand.
+    (tmp_path / "moved/results/models").rename(tmp_path / "disk")
+    (tmp_path / "moved/results/models").symlink_to(tmp_path / "disk")
+    for place in ("my_model", "moved/results/models/tiny-1", "moved/results/exp/run", "disk/tiny-1"):
+        assert read_manifest(tmp_path / place / "manifest.json").stage == "example"
+
+
+def test_a_failed_stage_leaves_no_manifest_not_even_a_stale_one(tmp_path: Path) -> None:
+    output = make(tmp_path / "out")
+    with pytest.raises(RuntimeError), stage_run(output, SETTINGS, {}):
+        raise RuntimeError("broken")
+    assert not output.exists()
+
+
+def test_a_changed_file_is_named(tmp_path: Path) -> None:
+    manifest = read_manifest(make(tmp_path / "out"))
+    (tmp_path / "out/data.txt").write_text("hallo", encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"data\.txt: has the SHA-256 d3751d33f9cd5049, expected 2cf24dba5fb0a30e"):
+        manifest.verify()
+
+
+def test_a_truncated_file_is_named_with_its_size(tmp_path: Path) -> None:
+    manifest = read_manifest(make(tmp_path / "out"))
+    (tmp_path / "out/data.txt").write_text("he", encoding="utf-8")
+    with pytest.raises(ManifestError, match="2 bytes"):
+        manifest.verify()
+
+
+def test_of_many_altered_files_the_first_is_named_however_many_are_hashed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifests, "_BYTES_FOR_THREADS", 0)
+    folder = tmp_path / "out"
+    with stage_run(folder / "manifest.json", SETTINGS) as run:
+        for index in range(20):
+            write_text(folder / f"{index:02d}.txt", "hello" * (20_000 if index == 7 else 1))
+            run.add_output(folder / f"{index:02d}.txt")
+    manifest = read_manifest(folder / "manifest.json")
+    assert [path.name for path in manifest.files(".txt")] == [f"{index:02d}.txt" for index in range(20)]
+    for index in (7, 8, 19):
+        path = folder / f"{index:02d}.txt"
+        path.write_text(path.read_text().replace("h", "j", 1))
+    with pytest.raises(ManifestError, match=r"07\.txt: has the SHA-256"):
+        manifest.files(".txt")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"outputs": [{}]}', "[" * 200_000])
+def test_a_damaged_manifest_is_told_in_one_line(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(ManifestError) as caught:
+        read_manifest(path)
+    assert str(path) in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_an_output_outside_the_folder_is_refused(tmp_path: Path) -> None:
+    write_text(tmp_path / "elsewhere.txt", "x")
+    with pytest.raises(ManifestError, match="must lie in"), stage_run(tmp_path / "out/manifest.json", SETTINGS) as run:
+        run.add_output(tmp_path / "elsewhere.txt")
+
+
+def test_a_missing_input_is_named(tmp_path: Path) -> None:
+    missing = {"corpus": tmp_path / "nowhere.json"}
+    with (
+        pytest.raises(ManifestError, match="the input 'corpus' is missing"),
+        stage_run(tmp_path / "m.json", {}, missing),
+    ):
+        pass

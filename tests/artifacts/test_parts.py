@@ -1,0 +1,115 @@
+"""Parts come in task order whatever the processes, finished ones survive a failure, and nobody else's are taken."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.artifacts.parallel_map import make_parts, remove_parts
+from hatchery.errors import SourceError
+
+
+def write_number(log: Path, task: int, path: Path) -> dict[str, Any]:
+    if task < 0:
+        path.write_text("half")
+        raise SourceError(f"task {task} is damaged")
+    path.write_text(f"part {task}")
+    (log / f"{task}").write_text((log / f"{task}").read_text() + "x" if (log / f"{task}").exists() else "x")
+    return {"number": task}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    folder = tmp_path / "log"
+    folder.mkdir()
+    return folder
+
+
+def runs(log: Path) -> dict[str, int]:
+    return {path.name: len(path.read_text()) for path in sorted(log.iterdir())}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_parts_come_in_task_order(log: Path, tmp_path: Path, workers: int) -> None:
+    tasks = list(range(12))
+    parts = list(make_parts(tasks, partial(write_number, log), tasks, tmp_path / "parts", workers))
+    assert [part.facts["number"] for part in parts] == tasks
+    assert [part.path.read_text() for part in parts] == [f"part {task}" for task in tasks]
+    remove_parts(tmp_path / "parts")
+    assert not (tmp_path / "parts").exists()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_first_error_in_task_order_is_raised_and_finished_parts_are_kept(
+    log: Path, tmp_path: Path, workers: int
+) -> None:
+    work = partial(write_number, log)
+    folder = tmp_path / "parts"
+    with pytest.raises(SourceError, match="task -1 is damaged"):
+        list(make_parts([1, -1, 2, -2], work, ["one", "bad", "two", "worse"], folder, workers))
+    assert not [path for path in folder.iterdir() if path.name.endswith(".partial")]
+    parts = list(make_parts([1, 3, 2], work, ["one", "three", "two"], folder, workers))
+    assert [part.facts["number"] for part in parts] == [1, 3, 2]
+    assert runs(log)["1"] == 1
+
+
+def test_a_part_of_another_key_is_not_taken(log: Path, tmp_path: Path) -> None:
+    work = partial(write_number, log)
+    list(make_parts([1], work, ["seed 0"], tmp_path / "parts"))
+    list(make_parts([1], work, ["seed 1"], tmp_path / "parts"))
+    assert runs(log) == {"1": 2}
+
+
+def test_a_part_of_other_code_is_not_taken(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = partial(write_number, log)
+    list(make_parts([1], work, ["key"], tmp_path / "parts"))
+    monkeypatch.setattr("hatchery.artifacts.parallel_map._code", lambda: "edited")
+    list(make_parts([1], work, ["key"], tmp_path / "parts"))
+    assert runs(log) == {"1": 2}
+
+
+def facts_of(part: Path) -> Path:
+    return part.with_name(f"{part.name}.json")
+
+
+def replaced_by_folder(path: Path) -> None:
+    path.unlink()
+    (path / "inside").mkdir(parents=True)
+
+
+def replaced_by_dangling_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "cut off": lambda part: part.write_text("cut"),
+    "emptied": lambda part: part.write_text(""),
+    "a byte flipped": lambda part: part.write_text("part 0"),
+    "deleted": lambda part: part.unlink(),
+    "a folder": replaced_by_folder,
+    "a dangling link": replaced_by_dangling_link,
+    "facts: a digit changed": lambda part: facts_of(part).write_text(
+        facts_of(part).read_text().replace('"number": 1', '"number": 7')
+    ),
+    "facts: emptied": lambda part: facts_of(part).write_text(""),
+    "facts: a folder": lambda part: replaced_by_folder(facts_of(part)),
+    "facts: a dangling link": lambda part: replaced_by_dangling_link(facts_of(part)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_part_is_made_again(log: Path, tmp_path: Path, damage: str) -> None:
+    work = partial(write_number, log)
+    part = next(make_parts([1], work, ["key"], tmp_path / "parts"))
+    DAMAGE[damage](part.path)
+    part = next(make_parts([1], work, ["key"], tmp_path / "parts"))
+    assert (part.path.read_text(), part.facts) == ("part 1", {"number": 1})
+    assert runs(log) == {"1": 2}
+
+
+def test_equal_keys_are_a_defect(log: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="all different"):
+        list(make_parts([1, 2], partial(write_number, log), ["key", "key"], tmp_path / "parts"))

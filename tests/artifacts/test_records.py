@@ -1,0 +1,134 @@
+"""Strict reading of small files by their schemas."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from hatchery.artifacts.records import Record, json_record, json_records, read_records, read_rows
+from hatchery.errors import EvaluationError
+from hatchery.settings.base import Natural, Share
+
+COLUMNS = ("name", "value")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "the table is empty; expected the columns name, value"),
+        (b"name,value\n", "a header but no rows"),
+        (b"name,other\na,1\n", "lacks the columns value; it has name, other"),
+        (b"name,value\na,1\nb,2\na,3\n", "line 4: the row a stands already in line 2"),
+        (b"name,value\na,1\nb\n", "line 3: 1 fields, the header has 2"),
+        (b"name,value\n\xff,1\n", "not a CSV file in UTF-8"),
+        (b'name,value\n"a,1\n', "not a CSV file in UTF-8"),
+    ],
+)
+def test_a_damaged_table_is_refused_with_its_name_and_place(tmp_path: Path, content: bytes, complaint: str) -> None:
+    path = tmp_path / "results.csv"
+    path.write_bytes(content)
+    with pytest.raises(EvaluationError) as caught:
+        read_rows(path, COLUMNS, key=("name",))
+    assert str(caught.value).startswith(str(path))
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_table_is_named(tmp_path: Path) -> None:
+    with pytest.raises(EvaluationError, match=r"absent\.csv: the table cannot be read"):
+        read_rows(tmp_path / "absent.csv", COLUMNS, key=("name",))
+
+
+@dataclass(frozen=True)
+class Number(Record):
+    name: str
+    value: Share
+
+
+@pytest.mark.parametrize("value", ["", "nan", "inf", "abc", "1.5", "-0.1"])
+def test_a_number_outside_its_range_names_line_and_column(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(f"name,value\na,{value}\n")
+    with pytest.raises(EvaluationError, match=rf"results\.csv, line 2: value: got '{value}', expected"):
+        read_records(path, Number)
+
+
+@dataclass(frozen=True)
+class Counted(Record):
+    name: str
+    value: Natural
+
+
+@pytest.mark.parametrize("value", ["", "-1", "1.5", "²"])
+def test_a_count_must_be_a_whole_number(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(f"name,value\na,{value}\n", encoding="utf-8")
+    with pytest.raises(EvaluationError, match=rf"line 2: value: got '{value}', expected (a whole number|at least 0)"):
+        read_records(path, Counted)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"name": "a", "value": 1}\n{"name": "b", "value": 2}', "line 2: value: got 2, expected at most 1"),
+        ('{"name": "a", "value": NaN}', "line 1: value: got nan, expected a number"),
+        ('{"name": "a"}', "line 1: value: the key is missing"),
+        ("[]", "line 1: got [], expected keys with values"),
+        ('{"name": "a", "value', "line 1: not JSON"),
+        ('{"name": "a", "value": 1}\n\n{"name": "a", "value": 0}', "line 3: the name a stands already in line 1"),
+    ],
+)
+def test_a_wrong_line_of_json_is_named_with_its_key(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(EvaluationError) as caught:
+        json_records(path, Number, "name")
+    assert str(caught.value).startswith(f"{path}, {complaint}")
+
+
+def test_json_is_read_by_the_schema_of_its_objects(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"name": "a", "value": 1, "more": null}\n\n', encoding="utf-8")
+    assert json_records(path, Number, "name") == [Number("a", 1.0)]
+    assert json_record(path, Number) == Number("a", 1.0)
+    path.write_bytes(b"\xff")
+    with pytest.raises(EvaluationError, match=r"metrics\.jsonl: the file cannot be read"):
+        json_record(path, Number)
+
+
+@dataclass(frozen=True)
+class Result(Record):
+    name: str
+    seed: Natural
+    value: float | None
+    failed: Literal["", "nan"]
+
+
+def test_a_dataclass_says_what_a_table_holds(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text("seed,more,name,value,failed\n1,x,a,0.5,\n2,y,a,,nan\n", encoding="utf-8")
+    assert read_records(path, Result, ("name", "seed")) == [Result("a", 1, 0.5, ""), Result("a", 2, None, "nan")]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("a,-1,0.5,", "line 2: seed: got '-1', expected at least 0"),
+        ("a,1,x,", "line 2: value: got 'x', expected a number"),
+        ("a,1,0.5,why", "line 2: failed: got 'why', allowed are: \"\", nan"),
+    ],
+)
+def test_a_field_of_another_kind_names_line_and_column(tmp_path: Path, line: str, complaint: str) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(f"name,seed,value,failed\n{line}\n", encoding="utf-8")
+    with pytest.raises(EvaluationError, match=complaint):
+        read_records(path, Result)
+
+
+def test_a_table_without_rows_is_refused_unless_it_may_be_empty(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text("name,seed,value,failed\n", encoding="utf-8")
+    assert read_records(path, Result, may_be_empty=True) == []
+    with pytest.raises(EvaluationError, match="a header but no rows"):
+        read_records(path, Result)

@@ -1,0 +1,69 @@
+"""Which job makes the results of a task: the workflow must ask for each result once and find all of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.finetuning_jobs import task_batch, task_batches
+from hatchery.experiment.project import Project
+from hatchery.stages.registry import stage_settings
+from hatchery.workflow.result_store import KeptResults
+
+
+@pytest.fixture
+def project(repository: Path) -> Project:
+    return Project(repository / "config")
+
+
+def test_tasks_are_dealt_out_in_their_order() -> None:
+    tasks = dict.fromkeys("abcde")
+    assert task_batches({"tasks": tasks, "tasks_per_job": 2}, 1) == {
+        "batch_1": ["a", "b"],
+        "batch_2": ["c", "d"],
+        "batch_3": ["e"],
+    }
+    assert task_batches({"tasks": tasks, "tasks_per_job": 1}, 1_000_000) == {}
+
+
+def test_jobs_have_several_tasks_only_where_there_would_be_thousands_of_jobs() -> None:
+    finetuning = {"tasks": dict.fromkeys(f"t{number}" for number in range(40)), "tasks_per_job": None}
+    assert task_batches(finetuning, 100) == {}
+    assert [len(tasks) for tasks in task_batches(finetuning, 101).values()] == [2] * 20
+    assert [len(tasks) for tasks in task_batches(finetuning, 1000).values()] == [10] * 4
+
+
+def test_jobs_of_one_task_make_its_manifest_alone(project: Project) -> None:
+    layout = KeptResults(project)
+    finetuned = layout.finetuned("strict")
+    assert layout.all_kept(finetuned) == [layout.kept(path) for path in finetuned.values()]
+
+
+def test_jobs_of_several_tasks_are_asked_for_once(project: Project) -> None:
+    layout = KeptResults(project)
+    runs = [run.name for run in project.seeded_runs("bnc_mini")]
+
+    def jobs(batch: str) -> list[str]:
+        return [layout.kept(f"results/bnc_mini/finetuning_jobs/{run}/{batch}/manifest.json") for run in runs]
+
+    assert layout.all_kept(layout.finetuned("bnc_mini")) == jobs("batch_1")
+    # Who needs the probes needs the jobs in which they are, and no others.
+    project.experiment("bnc_mini")["finetuning"]["tasks_per_job"] = 14
+    layout = KeptResults(project)
+    probed = {name: path for name, path in layout.finetuned("bnc_mini").items() if "probe" in name}
+    assert layout.all_kept(probed) == jobs("batch_2")
+
+
+def test_a_job_hands_every_task_the_settings_of_a_job_of_its_own(project: Project) -> None:
+    given = json.loads(stage_settings(project, "finetune_tasks", experiment="bnc_mini", batch="batch_1"))["tasks"]
+    assert list(given) == sorted(task_batch(project, "bnc_mini", "batch_1"))
+    for task, settings in given.items():
+        assert settings == json.loads(stage_settings(project, "finetune", experiment="bnc_mini", task=task))
+
+
+def test_an_unknown_job_is_an_error_that_names_those_there_are(project: Project) -> None:
+    with pytest.raises(ConfigError, match="has no job 'batch_9' of several fine-tuning tasks; there are: batch_1"):
+        task_batch(project, "bnc_mini", "batch_9")
+    with pytest.raises(ConfigError, match="there are: none"):
+        task_batch(project, "strict", "batch_1")

@@ -1,0 +1,71 @@
+"""Jobs read the configuration as it was when the workflow was started, whatever happens to it meanwhile."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.invocation import COPIES, VARIABLE, frozen_configuration
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration of two files in the present folder."""
+    monkeypatch.chdir(tmp_path)
+    # Set first, so that monkeypatch takes back what the main process sets.
+    monkeypatch.setenv(VARIABLE, "")
+    for name, text in (("config.yaml", "a: 1\n"), ("experiments/one.yaml", "steps: 12\n")):
+        path = tmp_path / "config" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return tmp_path / "config"
+
+
+def test_a_job_reads_what_the_main_process_read(folder: Path) -> None:
+    assert frozen_configuration("config", is_main_process=True) == Path("config")
+    (folder / "experiments/one.yaml").write_text("steps: 6\n", encoding="utf-8")
+    (folder / "config.yaml").unlink()
+    of_job = frozen_configuration("config", is_main_process=False)
+    assert (of_job / "experiments/one.yaml").read_text(encoding="utf-8") == "steps: 12\n"
+    assert (of_job / "config.yaml").read_text(encoding="utf-8") == "a: 1\n"
+    assert of_job.is_absolute(), "a job may start in another folder"
+
+
+def test_the_same_configuration_has_one_copy_and_another_one_its_own(folder: Path) -> None:
+    frozen_configuration("config", is_main_process=True)
+    first = os.environ[VARIABLE]
+    frozen_configuration("config", is_main_process=True)
+    assert os.environ[VARIABLE] == first
+    (folder / "config.yaml").write_text("a: 2\n", encoding="utf-8")
+    # What a surrounding job was told does not bind a main process.
+    assert frozen_configuration("config", is_main_process=True) == Path("config")
+    assert os.environ[VARIABLE] != first
+    assert len(list(COPIES.iterdir())) == 2
+
+
+def test_a_copy_of_a_main_process_that_was_killed_is_not_taken_for_whole() -> None:
+    frozen_configuration("config", is_main_process=True)
+    name = Path(os.environ[VARIABLE]).name
+    whole = COPIES / name
+    whole.rename(COPIES / f"{name}.1.partial")
+    (COPIES / f"{name}.1.partial/config.yaml").unlink()
+    frozen_configuration("config", is_main_process=True)
+    assert (Path(os.environ[VARIABLE]) / "config.yaml").is_file()
+
+
+def test_a_job_refuses_a_copy_that_was_altered_and_the_next_call_writes_it_anew() -> None:
+    frozen_configuration("config", is_main_process=True)
+    copy = Path(os.environ[VARIABLE])
+    (copy / "experiments/one.yaml").write_text("steps: 120\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"{copy}: the configuration of this job was altered: expected the SHA-256"):
+        frozen_configuration("config", is_main_process=False)
+    frozen_configuration("config", is_main_process=True)
+    assert frozen_configuration("config", is_main_process=False) == copy
+    assert (copy / "experiments/one.yaml").read_text(encoding="utf-8") == "steps: 12\n"
+
+
+@pytest.mark.parametrize("told", ["", "no/such/folder"])
+def test_a_job_that_was_told_nothing_reads_what_lies_there(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, told)
+    assert frozen_configuration("config", is_main_process=False) == Path("config")

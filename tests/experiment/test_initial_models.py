@@ -1,0 +1,208 @@
+"""What a run can start from is known when planning: the input of its job, and every mistake in one line."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.project import Project
+from hatchery.stages.registry import stage_settings
+from hatchery.workflow.layout import Layout
+from hatchery.workflow.result_store import KeptResults
+
+
+@pytest.fixture
+def folder(tmp_path: Path, repository: Path) -> Path:
+    shutil.copytree(repository / "config", tmp_path / "config")
+    return tmp_path / "config"
+
+
+def add(folder: Path, experiment: str = "demo", /, **runs: Any) -> Project:
+    """The project with further runs, or runs with other values, in an experiment."""
+    path = folder / "experiments" / f"{experiment}.yaml"
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for name, pretraining in runs.items():
+        document["runs"][name] = {"model": "ltg_demo", **pretraining}
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    return Project(folder)
+
+
+def start(take: str = "weights", steps: int = 100, **initial: Any) -> dict[str, Any]:
+    return {"pretraining": {"steps": steps, "initialise_from": {**initial, "take": take}}}
+
+
+def copy_of_demo(folder: Path) -> None:
+    shutil.copy(folder / "experiments/demo.yaml", folder / "experiments/other.yaml")
+
+
+def test_a_run_starts_from_the_manifest_of_another_run(folder: Path) -> None:
+    layout = KeptResults(add(folder, later=start(run="ltg_bert")))
+    assert layout.initial_model("demo", "later-s42") == [layout.pretrained("demo")["ltg_bert-s42"]]
+    later, earlier = (Path(layout.kept_manifest("demo", "pretraining", run)) for run in ("later-s42", "ltg_bert-s42"))
+    assert layout.job_at(later.parent.name).paths("initial_model") == [str(earlier)]
+    assert (
+        layout.initial_model("demo", "ltg_bert-s42") == layout.job_at(earlier.parent.name).paths("initial_model") == []
+    )
+
+
+def test_a_run_starts_from_a_run_of_another_experiment_with_the_same_seed(folder: Path) -> None:
+    copy_of_demo(folder)
+    add(folder, "other", base={"seeds": [1, 2]})
+    layout = Layout(add(folder, later={"seeds": [2, 1], **start(run="base", experiment="other")}))
+    assert layout.initial_model("demo", "later-s2") == [layout.pretrained("other")["base-s2"]]
+    assert layout.initial_model("demo", "later-s1") == [layout.pretrained("other")["base-s1"]]
+
+
+def test_a_path_may_name_the_folder_of_an_imported_model(folder: Path, tmp_path: Path) -> None:
+    manifest = tmp_path / "my models" / "manifest.json"
+    manifest.parent.mkdir()
+    manifest.write_text("{}")
+    layout = KeptResults(add(folder, later=start(path=str(manifest.parent))))
+    assert layout.initial_model("demo", "later-s42") == [str(manifest)]
+    address = Path(layout.kept_manifest("demo", "pretraining", "later-s42")).parent.name
+    assert layout.job_at(address).paths("initial_model") == [str(manifest)]
+
+
+def test_a_path_may_be_that_of_an_entry_of_data(folder: Path, tmp_path: Path) -> None:
+    manifest = tmp_path / "imported" / "manifest.json"
+    manifest.parent.mkdir()
+    manifest.write_text("{}", encoding="utf-8")
+    config = folder / "config.yaml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(
+        text.replace("\ndata:\n", f"\ndata:\n  imported: {{path: {manifest.parent}}}\n"), encoding="utf-8"
+    )
+    layout = Layout(add(folder, later=start(path="imported")))
+    assert layout.initial_model("demo", "later-s42") == [str(manifest)]
+
+
+def test_where_the_initial_model_lies_is_no_setting_of_the_result(folder: Path) -> None:
+    project = add(folder, later=start(run="ltg_bert"))
+    settings = json.loads(stage_settings(project, "pretrain", experiment="demo", run="later-s42"))
+    assert settings["initialise_from"] == {"take": "weights"}
+
+
+def test_settings_of_runs_that_use_none_of_it_are_what_they_were(repository: Path) -> None:
+    text = stage_settings(Project(repository / "config"), "pretrain", experiment="demo", run="ltg_bert-s42")
+    assert not [key for key in ("initialise_from", "early_stopping", "keep_training_state") if key in text]
+
+
+def test_the_cost_counts_only_the_steps_that_are_left(folder: Path) -> None:
+    from hatchery.workflow.cost_estimate import cost_settings, estimate
+
+    project = add(
+        folder,
+        base={"pretraining": {"steps": 60, "keep_training_state": True}},
+        later=start("training", run="base"),
+        whole={"pretraining": {"steps": 100}},
+    )
+    settings = json.loads(stage_settings(project, "write_cost", experiment="demo"))
+    costs = {cost.run: cost for cost in estimate(cost_settings(settings))}
+    base, later, whole = (costs[f"{name}-s42"] for name in ("base", "later", "whole"))
+    assert later.steps == 40 and base.tokens + later.tokens == whole.tokens
+    assert base.training_flops + later.training_flops == pytest.approx(whole.training_flops)
+
+
+def test_a_sweep_may_start_from_several_models(folder: Path) -> None:
+    sweep = {"sweep": [None, {"run": "ltg_bert"}]}
+    project = add(folder, later={"pretraining": {"steps": 5, "initialise_from": sweep}})
+    names = [name for name in project.experiment("demo")["runs"] if name.startswith("later")]
+    assert names == ["later_initialise_from_null", "later_initialise_from_run_ltg_bert"]
+
+
+KEPT = {"pretraining": {"steps": 60, "keep_training_state": True}}
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "an unknown run": (
+        {"later": start(run="ltg_bet")},
+        "initialise_from.run: got 'ltg_bet', no such run of demo; did you mean 'ltg_bert'? There are: random, ltg_bert",
+    ),
+    "an unknown experiment": (
+        {"later": start(run="ltg_bert", experiment="dem")},
+        "initialise_from.experiment: got 'dem', no such experiment",
+    ),
+    "an unknown seed": (
+        {"later": start(run="ltg_bert", seed=7)},
+        "initialise_from.seed: got 7, expected a seed of 'ltg_bert': 42",
+    ),
+    "no seed of the same number": (
+        {"base": {"seeds": [1, 2]}, "later": start(run="base")},
+        "got 42, expected a seed of 'base': 1, 2; name one, or give both runs the same seeds",
+    ),
+    "neither run nor path": ({"later": start()}, "initialise_from: got neither, expected either `run` or `path`"),
+    "run and path": ({"later": start(run="ltg_bert", path="x")}, "got both, expected either `run` or `path`"),
+    "a seed beside a path": ({"later": start(path="x", seed=1)}, "initialise_from.seed: got 1 beside `path`"),
+    "a path without a model": (
+        {"later": start(path="nowhere")},
+        "initialise_from.path: got 'nowhere', there is no nowhere/manifest.json; expected a folder that",
+    ),
+    "an unknown key": ({"later": start(runn="ltg_bert")}, "runn: unknown key"),
+    "itself": ({"later": start(run="later")}, "in a circle: demo/later-s42 <- demo/later-s42"),
+    "a circle": (
+        {"one": start(run="two"), "two": start(run="one")},
+        "runs.one.pretraining.initialise_from: the runs start from each other in a circle: "
+        "demo/one-s42 <- demo/two-s42 <- demo/one-s42",
+    ),
+    "another architecture": (
+        {"later": {**start(run="ltg_bert"), "model_changes": {"hidden_size": 48}}},
+        "'ltg_bert' has hidden_size 96, this run 48; a model can go on only as it was built",
+    ),
+    "another head": (
+        {
+            "later": {
+                "pretraining": {"initialise_from": {"run": "ltg_bert"}, "objective": {"sentence_pairs": "order"}},
+            }
+        },
+        "has sentence_pair_head false, this run true",
+    ),
+    "a bias of its own": (
+        {"later": {"pretraining": {"initialise_from": {"run": "ltg_bert"}, "output_bias": {"kind": "unigram"}}}},
+        "output_bias.kind: got 'unigram', expected zero or none with initialise_from",
+    ),
+    "an optimiser that is not kept": (
+        {"later": start("training", 9999, run="ltg_bert")},
+        "the optimiser of 'ltg_bert' is not kept; set `keep_training_state: true`",
+    ),
+    "no more steps": (
+        {"base": KEPT, "later": start("training", 60, run="base")},
+        "runs.later.pretraining.steps: got 60, expected more than the 60 of 'base'",
+    ),
+    "another seed with the optimiser": (
+        {"base": KEPT, "later": {"seeds": [7], **start("training", 99, run="base")}},
+        "initialise_from.seed: got 42, expected 7, the seed of this run",
+    ),
+    "early stopping without patience": (
+        {"later": {"pretraining": {"early_stopping": {"export": "best"}}}},
+        "early_stopping.patience_evaluations: the key is missing",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_ends_in_one_line_when_planning(folder: Path, mistake: str) -> None:
+    runs, expected = MISTAKES[mistake]
+    project = add(folder, **runs)
+    with pytest.raises(ConfigError) as caught:
+        project.experiment("demo")
+    assert "\n" not in str(caught.value)
+    assert expected in str(caught.value)
+
+
+def test_a_circle_through_two_experiments_is_refused(folder: Path) -> None:
+    copy_of_demo(folder)
+    add(folder, "other", there=start(run="here", experiment="demo"))
+    project = add(folder, here=start(run="there", experiment="other"))
+    with pytest.raises(ConfigError, match=r"circle: demo/here-s42 <- other/there-s42 <- demo/here-s42"):
+        project.experiment("demo")
+
+
+def test_another_tokenizer_is_refused(folder: Path) -> None:
+    copy_of_demo(folder)
+    path = folder / "experiments/other.yaml"
+    path.write_text(path.read_text().replace("tokenizer: demo", "tokenizer: real_small"))
+    project = add(folder, later=start(run="ltg_bert", experiment="other"))
+    with pytest.raises(ConfigError, match="other has the tokenizer 'real_small', this experiment 'demo'"):
+        project.experiment("demo")

@@ -1,0 +1,142 @@
+"""The experiments of the natural-bias study: a run in two parts is trained like a run planned whole."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hatchery.experiment.project import Project
+from hatchery.stages.registry import stage_settings
+from hatchery.training.schedules import learning_rate, warmup_steps
+from hatchery.training.settings import PretrainSettings, pretrain_settings
+from hatchery.workflow.layout import Layout
+
+PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
+ALL = [name for name in PROJECT.names("experiment") if name.startswith("natural_bias")]
+EXPERIMENTS = ("natural_bias_iwslt14_de_en", "natural_bias_mini")
+
+
+def typed(experiment: str, run: str) -> PretrainSettings:
+    return pretrain_settings(json.loads(stage_settings(PROJECT, "pretrain", experiment=experiment, run=f"{run}-s0")))
+
+
+def parts_of(experiment: str) -> list[tuple[str, str]]:
+    """Every beginning with the run that goes on from it."""
+    runs = PROJECT.experiment(experiment)["runs"]
+    starts = {run: block["pretraining"].get("initialise_from") for run, block in runs.items()}
+    return [(start["run"], run) for run, start in starts.items() if start]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "beginning", "continuation"),
+    [(experiment, *parts) for experiment in EXPERIMENTS for parts in parts_of(experiment)],
+)
+def test_a_beginning_and_its_continuation_have_the_rates_of_a_run_planned_whole(
+    experiment: str, beginning: str, continuation: str
+) -> None:
+    first, second, whole = (typed(experiment, run) for run in (beginning, continuation, "zero"))
+    assert first.steps < second.steps == whole.steps
+    assert first.objective.unigram_penalty > 0 == second.objective.unigram_penalty
+    rates = [learning_rate(first.optimizer.learning_rate, first.schedule, s, first.steps) for s in range(first.steps)]
+    rates += [
+        learning_rate(second.optimizer.learning_rate, second.schedule, step, second.steps)
+        for step in range(first.steps, second.steps)
+    ]
+    peak = whole.optimizer.learning_rate
+    assert rates == [learning_rate(peak, whole.schedule, step, whole.steps) for step in range(whole.steps)]
+
+
+def test_every_strength_and_length_of_the_appendix_is_there_once() -> None:
+    parts = parts_of("natural_bias_iwslt14_de_en")
+    beginnings = [typed("natural_bias_iwslt14_de_en", beginning) for beginning, _ in parts]
+    assert [(run.objective.unigram_penalty, run.steps) for run in beginnings] == [
+        (strength, steps) for strength in (0.01, 0.1, 0.5) for steps in (500, 1000, 5000)
+    ]
+
+
+@pytest.mark.parametrize(
+    "experiment", [name for name in PROJECT.names("experiment") if name.startswith("natural_bias")]
+)
+def test_the_warm_up_does_not_depend_on_the_length_of_a_run(experiment: str) -> None:
+    chosen = typed(experiment, "zero")
+    expected = 15 if experiment == "natural_bias_mini" else 4000
+    assert warmup_steps(chosen.schedule, chosen.steps) == warmup_steps(chosen.schedule, 1) == expected
+
+
+TRANSLATION = [name for name in ALL if not name.endswith(("_mini", "_language_model"))]
+
+
+@pytest.mark.parametrize("experiment", TRANSLATION)
+def test_all_directions_train_as_long_as_the_papers_models_and_are_chosen_on_all_development_text(
+    experiment: str,
+) -> None:
+    for run in PROJECT.experiment(experiment)["runs"]:
+        chosen = typed(experiment, run)
+        # Footnote 10 and section 4.1.
+        assert chosen.steps == 50_000 or chosen.objective.unigram_penalty, run
+        assert chosen.objective.development_translations is None, run
+
+
+def test_there_are_seven_directions_and_the_language_model_trains_as_long() -> None:
+    assert len(TRANSLATION) == 7
+    assert typed("natural_bias_wmt14_language_model", "zero").steps == 50_000
+
+
+# Section 4.1 and Appendix A, copied anew: heads, feed-forward width, entries of the vocabulary where it is our own.
+PRINTED = {
+    "wmt14_de_en": (8, 512, 32_000),
+    "iwslt14_de_en": (4, 256, 20_480),
+    "iwslt14_en_de": (4, 256, 20_480),
+    "afromt_run_en": (4, 256, None),
+    "afromt_en_run": (4, 256, None),
+    "afromt_af_en": (8, 256, None),
+    "afromt_en_af": (8, 256, None),
+}
+
+
+@pytest.mark.parametrize("experiment", TRANSLATION)
+def test_models_and_training_are_those_of_the_papers_appendix_a(experiment: str) -> None:
+    heads, width, entries = PRINTED[experiment.removeprefix("natural_bias_")]
+    block = PROJECT.experiment(experiment)
+    for run, chosen in block["runs"].items():
+        model, training = PROJECT.model_of(experiment, run), typed(experiment, run)
+        assert model["num_hidden_layers"] == 6, run
+        assert (model["num_attention_heads"], model["intermediate_size"]) == (heads, width), run
+        assert model["hidden_dropout_prob"] == model["attention_probs_dropout_prob"] == 0.1, run
+        assert (training.optimizer.beta1, training.optimizer.beta2) == (0.9, 0.997), run
+        smoothing = 0.0 if run.endswith("_no_label_smoothing") else 0.1
+        assert training.objective.label_smoothing == smoothing, run
+        assert (training.objective.search.beam, len(set(chosen["seeds"]))) == (5, 5), run
+        # Footnote 10.
+        assert training.steps == 50_000 or training.objective.unigram_penalty, run
+    assert {"no_bias", "zero", "unigram"} <= block["runs"].keys()
+    backward = experiment.removeprefix("natural_bias_") in ("iwslt14_en_de", "afromt_en_run", "afromt_en_af")
+    assert (block["pretraining"]["objective"]["direction"] == "backward") == backward
+    if entries:
+        assert PROJECT.block("tokenizer", block["tokenizer"])["vocabulary_size"] == entries
+
+
+def test_a_uniform_matrix_and_no_label_smoothing_are_tried_with_zeros_and_with_the_unigram_distribution() -> None:
+    """Appendix A; the runs differ from those of the same start in this alone."""
+    experiment = "natural_bias_iwslt14_de_en"
+    for start in ("zero", "unigram"):
+        plain, uniform, unsmoothed = (typed(experiment, start + end) for end in ("", "_uniform", "_no_label_smoothing"))
+        # The family draws its own matrix from the normal distribution of the same variance.
+        assert plain.output_bias.weight_scale == "own"
+        assert uniform == replace(plain, output_bias=replace(plain.output_bias, weight_scale="unit_uniform"))
+        assert unsmoothed == replace(plain, objective=replace(plain.objective, label_smoothing=0.0))
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_a_beginning_is_not_translated_and_what_goes_on_from_it_is(experiment: str) -> None:
+    translated = {name.rpartition("-s")[0] for name in Layout(PROJECT).translated(experiment)}
+    beginnings = {beginning for beginning, _ in parts_of(experiment)}
+    assert translated == set(PROJECT.experiment(experiment)["runs"]) - beginnings
+    collected = json.loads(stage_settings(PROJECT, "collect_measurements", experiment=experiment))
+    assert set(collected["untranslated"]) == beginnings
+
+
+def test_an_experiment_that_translates_nothing_has_no_such_key() -> None:
+    collected = json.loads(stage_settings(PROJECT, "collect_measurements", experiment="demo"))
+    assert not collected.keys() & {"translation", "untranslated", "alc_steps"}

@@ -1,0 +1,136 @@
+"""Which tables of which paper an experiment has, and what is said where that cannot be."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.paper_tables import paper_tables
+from hatchery.experiment.project import Project
+from hatchery.stages.registry import stage_settings
+from hatchery.typed import build
+from hatchery.views.paper_tables.layout import LayersLayout, OrderLayout, ScoreLayout, read_layout
+from hatchery.views.paper_tables.settings import PaperTablesSettings
+from hatchery.workflow.layout import Layout
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROJECT = Project(REPOSITORY / "config")
+MINIATURES = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
+    return tmp_path / "config"
+
+
+def change(folder: Path, experiment: str, **keys: Any) -> Project:
+    path = folder / "experiments" / f"{experiment}.yaml"
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    document.update(keys)
+    kept = {key: value for key, value in document.items() if value is not None}
+    path.write_text(yaml.safe_dump(kept, sort_keys=False), encoding="utf-8")
+    return Project(folder)
+
+
+@pytest.mark.parametrize(("original", "mini"), MINIATURES)
+def test_a_miniature_has_the_tables_of_its_original_with_all_its_rows_and_a_caveat(original: str, mini: str) -> None:
+    layout = Layout(PROJECT)
+    assert layout.table_layout(mini) == layout.table_layout(original) != []
+    assert layout.table_numbers(mini) == layout.published(original)
+    assert layout.paper_tables(mini) == [f"results/{mini}/paper_tables/manifest.json"]
+    chosen = paper_tables(PROJECT, mini)
+    assert chosen is not None
+    assert chosen["published"] == PROJECT.experiment(original)["published"]
+    assert chosen["corpora"] == {PROJECT.experiment(mini)["corpus"]: PROJECT.experiment(original)["corpus"]}
+    assert "miniature" in chosen["caveat"]
+    # Its summary is set beside nothing: no number of a miniature has a difference from a printed one.
+    assert PROJECT.experiment(mini)["published"] is None
+
+
+@pytest.mark.parametrize(("original", "mini"), MINIATURES)
+def test_the_suites_and_tasks_of_a_miniature_are_called_as_in_the_tables(original: str, mini: str) -> None:
+    text = yaml.safe_load(stage_settings(PROJECT, "write_tables", experiment=mini))
+    settings = build(PaperTablesSettings, {key: value for key, value in text.items() if not key.startswith("stage")})
+    first, second = PROJECT.experiment(original), PROJECT.experiment(mini)
+    called = [settings.papers_suite(name) for name in second["minimal_pairs"]]
+    assert called == first["minimal_pairs"]
+    assert [settings.papers_task(task) for task in second["finetuning"]["tasks"]] == list(first["finetuning"]["tasks"])
+    tasks = {
+        *second["finetuning"]["tasks"],
+        *(name for task in second["finetuning"]["tasks"] for name in PROJECT.block("task", task)["transfer_tasks"]),
+    }
+    suites = {settings.papers_suite(PROJECT.block("task", task)["suite"]) for task in tasks}
+    if "bnc" in mini:
+        assert settings.papers_suite(PROJECT.block("task", "demo_hans")["suite"]) == "glue"
+    computed = {"leaderboard", "pretraining"}
+    layout = read_layout(REPOSITORY / "config/paper_tables" / f"{settings.published.paper}.yaml")
+    for table in layout.tables.values():
+        if isinstance(table, ScoreLayout):
+            assert {column.suite for column in table.resolved_columns()} <= {*suites, *called, *computed}
+        elif isinstance(table, OrderLayout | LayersLayout):
+            assert table.suite in suites
+
+
+def test_an_experiment_with_published_rows_has_their_tables_without_a_caveat() -> None:
+    chosen = paper_tables(PROJECT, "strict")
+    assert chosen is not None
+    assert (chosen["prefix"], chosen["caveat"], chosen["corpora"]) == ("", "", {})
+
+
+def test_an_experiment_that_repeats_no_paper_has_no_tables_and_says_so_when_asked() -> None:
+    assert Layout(PROJECT).paper_tables("demo") == []
+    with pytest.raises(ConfigError, match="results/demo/paper_tables: the experiment repeats no paper"):
+        stage_settings(PROJECT, "write_tables", experiment="demo")
+
+
+def test_a_miniature_with_fewer_models_fills_the_rows_that_it_has(folder: Path) -> None:
+    project = change(folder, "strict_mini", runs={"ltg_bert": {"model": "ltg_demo"}, "mine": {"model": "ltg_demo"}})
+    chosen = paper_tables(project, "strict_mini")
+    assert chosen is not None
+    assert chosen["published"]["rows"] == {"ltg_bert": "ltg_bert_base"}
+
+
+OF = {"of": "strict", "caveat": "because"}
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"paper_tables": {**OF, "of": "stric"}}, r"paper_tables.of: got 'stric', no such experiment.*strict"),
+    ({"paper_tables": {**OF, "of": "demo"}}, "paper_tables.of: got 'demo', expected an experiment with `published`"),
+    ({"paper_tables": {**OF, "of": "strict_mini"}}, "got 'strict_mini', expected an experiment with `published`"),
+    ({"paper_tables": {"of": "strict"}}, "caveat"),
+    ({"paper_tables": {**OF, "caveat": ""}}, "caveat"),
+    ({"runs": {"mine": {"model": "ltg_demo"}}}, "none of the runs of 'strict' is a run here: ltg_bert, elc_biased"),
+    (
+        {"published": {"paper": "elc_bert", "track": "strict", "rows": {"ltg_bert": "ltg_bert_base"}}},
+        "paper_tables: expected null in an experiment with rows of its own",
+    ),
+]
+
+
+@pytest.mark.parametrize(("keys", "message"), WRONG, ids=lambda value: value[:40] if isinstance(value, str) else "")
+def test_what_cannot_be_is_told_with_file_and_key(folder: Path, keys: dict[str, Any], message: str) -> None:
+    project = change(folder, "strict_mini", **keys)
+    with pytest.raises(ConfigError, match=message) as caught:
+        project.experiment("strict_mini")
+    assert "strict_mini.yaml" in str(caught.value)
+
+
+def test_two_twins_of_each_other_are_refused_and_not_followed(folder: Path) -> None:
+    change(folder, "bnc_mini", paper_tables={"of": "strict_mini", "caveat": "because"})
+    project = change(folder, "strict_mini", paper_tables={"of": "bnc_mini", "caveat": "because"})
+    with pytest.raises(ConfigError, match="expected an experiment with `published`"):
+        project.experiment("strict_mini")
+
+
+def test_a_baseline_may_stand_beside_the_published_row_of_that_model(folder: Path) -> None:
+    published = PROJECT.experiment("strict")["published"]
+    rows = {**published["rows"], "babylm_opt_125m": "opt_125m"}
+    project = change(folder, "strict", baselines=["babylm_opt_125m"], published={**published, "rows": rows})
+    text = yaml.safe_load(stage_settings(project, "write_tables", experiment="strict"))
+    assert (text["baselines"], text["published"]["rows"]) == (["babylm_opt_125m"], rows)
+    rows["babylm_roberta_base"] = "roberta_base"
+    project = change(folder, "strict", published={**published, "rows": rows})
+    with pytest.raises(ConfigError, match="got 'babylm_roberta_base', no such run or baseline; there are: ltg_bert"):
+        project.experiment("strict")

@@ -1,0 +1,209 @@
+"""A study names experiments and analyses; whatever is wrong with it is told in one line, with the nearest name."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hatchery.analysis.analyses.analysis import TIDY_TABLES
+from hatchery.analysis.analyses.comparison import ComparisonSettings, pairs
+from hatchery.analysis.analyses.names import analysis_names
+from hatchery.analysis.settings import models_in_order
+from hatchery.analysis.tidy_tables import TABLES
+from hatchery.errors import ConfigError
+from hatchery.experiment.project import Project
+from hatchery.stages.registry import stage_settings
+from hatchery.workflow.result_store import KeptResults
+
+SIDE_BY_SIDE = """\
+description: My two runs side by side.
+experiments: [demo, demo_suites]
+analyses:
+  comparison: {against: demo/random}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, repository: Path) -> Path:
+    shutil.copytree(repository / "config", tmp_path / "config")
+    (tmp_path / "config/studies").mkdir(exist_ok=True)
+    (tmp_path / "config/studies/side.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
+    return tmp_path / "config"
+
+
+def test_two_experiments_side_by_side_are_a_file_of_four_lines(folder: Path) -> None:
+    project = Project(folder)
+    assert project.parts("side") == ["demo", "demo_suites"]
+    runs = project.shown_runs("side")
+    assert [run.model for run in runs][:4] == ["demo/random", "demo/ltg_bert", "demo/elc_bert", "demo_suites/random"]
+    assert len({run.name for run in runs}) == len(runs)
+
+
+def test_a_study_can_be_based_on_another_and_say_what_differs(folder: Path) -> None:
+    entries = "  of_one: {analysis: comparison, against: demo/random, title: Gains}\n"
+    (folder / "studies/side.yaml").write_text(SIDE_BY_SIDE + entries, encoding="utf-8")
+    other = "base: side\nanalyses: {of_one: {against: demo/elc_bert}}\n"
+    (folder / "studies/other.yaml").write_text(other, encoding="utf-8")
+    study, base = (Project(folder).block("study", name) for name in ("other", "side"))
+    assert study["experiments"] == base["experiments"] == ["demo", "demo_suites"]
+    assert study["analyses"]["comparison"] == base["analyses"]["comparison"]
+    changed = {**base["analyses"]["of_one"], "against": "demo/elc_bert"}
+    assert study["analyses"]["of_one"] == changed != base["analyses"]["of_one"]
+    (folder / "studies/other.yaml").write_text("base: sied\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"studies/other.yaml: base: got 'sied', no such study; .*mean 'side'"):
+        Project(folder).block("study", "other")
+
+
+def test_a_study_is_to_the_views_what_an_experiment_is(folder: Path) -> None:
+    project = Project(folder)
+    for stage in ("summarise", "write_page"):
+        of_study = json.loads(stage_settings(project, stage, experiment="side"))
+        of_experiment = json.loads(stage_settings(project, stage, experiment="demo"))
+        assert of_experiment.keys() <= of_study.keys()
+    assert of_study["parts"]["demo"]["corpus"] == "demo"
+
+
+def test_published_rows_are_those_of_the_experiments_under_the_names_of_the_study(folder: Path) -> None:
+    text = SIDE_BY_SIDE.replace("[demo, demo_suites]", "[strict, strict_small]").replace("{against: demo/random}", "{}")
+    (folder / "studies/side.yaml").write_text(text, encoding="utf-8")
+    published = json.loads(stage_settings(Project(folder), "summarise", experiment="side"))["published"]
+    assert [choice["track"] for choice in published] == ["strict", "strict_small"]
+    assert all(model.startswith("strict/") for model in published[0]["rows"])
+    assert KeptResults(Project(folder)).published("side") == ["config/published/values/elc_bert.csv"]
+
+
+def test_the_page_of_a_study_asks_for_its_analyses_and_the_pages_of_its_experiments(folder: Path) -> None:
+    call = KeptResults(Project(folder)).job("write_page", experiment="side")
+    assert call.arguments["part"] == {name: f"results/{name}/index.html" for name in ("demo", "demo_suites")}
+    assert call.arguments["analysis"] == {"comparison": "results/side/analyses/comparison/manifest.json"}
+    assert "demo/random-s42" in call.arguments["run_card"]
+    assert "part" not in KeptResults(Project(folder)).job("write_page", experiment="demo").arguments
+
+
+def test_an_analysis_can_ask_for_corpora_tokens_and_a_sweep(folder: Path) -> None:
+    entries = "  sizes: {analysis: corpus_sizes, published: reduced_vocabulary}\n  tokenizer_sweep: {sweep: demo}\n"
+    (folder / "studies/side.yaml").write_text(SIDE_BY_SIDE + entries, encoding="utf-8")
+    jobs = KeptResults(Project(folder))
+    sizes = jobs.job("analyse", experiment="side", analysis="sizes").arguments
+    assert sizes["tables"] == {
+        "corpus/demo": "results/corpora/demo/manifest.json",
+        "corpus/demo_suites": "results/corpora/demo/manifest.json",
+        "tokens/demo": "results/tokens/demo/demo/manifest.json",
+        "tokens/demo_suites": "results/tokens/demo/demo/manifest.json",
+    }
+    assert sizes["files"] == {"corpora/sizes": "config/published/corpora/sizes.csv"}
+    of_sweep = jobs.job("analyse", experiment="side", analysis="tokenizer_sweep").arguments
+    assert of_sweep["tables"] == {"tokenizer_sweep/demo": "results/tokenizer_sweeps/demo/manifest.json"}
+
+
+def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path) -> None:
+    text = SIDE_BY_SIDE.replace("[demo, demo_suites]", "[strict_mini]").replace("{against: demo/random}", "{}")
+    (folder / "studies/side.yaml").write_text(text, encoding="utf-8")
+    of_analysis, of_table = (
+        json.loads(stage_settings(Project(folder), stage, experiment="side", **more))["published"]
+        for stage, more in (("analyse", {"analysis": "comparison"}), ("summarise", {}))
+    )
+    assert of_table == [] and all(model.startswith("strict_mini/") for model in of_analysis[0]["rows"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "comparison: {against: demo/random}",
+            "tokenizer_sweep: {sweep: dmo}",
+            r"analyses\.tokenizer_sweep\.sweep: got 'dmo', no such tokenizer_sweep; .*mean 'demo'",
+        ),
+        (
+            "comparison: {against: demo/random}",
+            "correlation: {experiments: [demo_suites, demo_miniature]}",
+            r"correlation\.experiments: got 'demo_miniature', no such experiment",
+        ),
+        (
+            "comparison: {against: demo/random}",
+            "correlation: {experiments: [demo_suites, real_small]}",
+            r"correlation\.experiments: got 'real_small', no experiment of this study; there are: demo, demo_suites",
+        ),
+        (
+            "comparison: {against: demo/random}",
+            "cost_effectiveness: {sets: [set_1]}",
+            r"cost_effectiveness: sets: got 'set_1', no set of a grid; there are: none",
+        ),
+        (
+            "demo_suites]",
+            "demo_siutes]",
+            "got 'demo_siutes', no such experiment; .*mean 'demo_suites'",
+        ),
+        ("demo_suites]", "demo]", "experiments: got 'demo' more than once"),
+        ("[demo, demo_suites]", "[]", "experiments: expected at least 1 entry, got 0"),
+        ("experiments:", "experimnets:", "experimnets: unknown key; .*did you mean 'experiments'"),
+        ("comparison:", "comparson:", r"analyses\.comparson: no analysis is called 'comparson', .*'comparison'\?"),
+        (
+            "{against",
+            "{analysis: comparisn, against",
+            r"comparison\.analysis: got 'comparisn', .*'comparison'",
+        ),
+        ("against:", "agianst:", "analyses.comparison: agianst: unknown key; .*did you mean 'against'"),
+        ("demo/random", "demo/randm", "analyses.comparison: against: got 'demo/randm', no model .*'demo/random'"),
+        ("{against: demo/random}", "{variant: untraned}", "variant: got 'untraned', but no run is called like another"),
+        (
+            "comparison: {against: demo/random}",
+            "starts: {against: random}",
+            "analyses.starts: starts compares translations, but no experiment of this study has translation.tests",
+        ),
+        (
+            "comparison: {against: demo/random}",
+            "sure: {analysis: paired_bootstrap, against: random}",
+            "analyses.sure: paired_bootstrap compares translations, but no experiment of this study has",
+        ),
+        ("demo/random}", "demo/random, variant: x}", "comparison: variant: cannot be set beside `against`"),
+        ("[demo, demo_suites]", "[demo, side]", "got 'side', which is a study; expected one of the experiments"),
+    ],
+)
+def test_a_mistake_is_told_with_file_key_and_nearest_name(folder: Path, old: str, new: str, message: str) -> None:
+    (folder / "studies/side.yaml").write_text(SIDE_BY_SIDE.replace(old, new), encoding="utf-8")
+    with pytest.raises(ConfigError, match=message) as caught:
+        Project(folder).block("study", "side")
+    assert all(re.match(r".*config/studies/side\.yaml: ", line) for line in str(caught.value).splitlines())
+
+
+def test_each_model_of_a_grid_is_compared_with_its_variant(repository: Path) -> None:
+    models = models_in_order(Project(repository / "config").shown_runs("real_scaling_laws"))
+    found = dict(pairs(ComparisonSettings(variant="untrained"), models))
+    assert len(found) == 9
+    assert all(variant == f"{model}_untrained" for model, variant in found.items())
+
+
+def test_a_study_and_an_experiment_cannot_share_a_name(folder: Path) -> None:
+    (folder / "studies/demo.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"experiments/demo.yaml has the same name"):
+        Project(folder).block("study", "demo")
+    (folder / "studies/tokens.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
+    with pytest.raises(ConfigError, match="'tokens' cannot be a study's name"):
+        Project(folder).block("study", "tokens")
+
+
+def test_what_only_an_experiment_has_says_so_of_a_study(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="got 'side', which is a study"):
+        stage_settings(Project(folder), "export_model", experiment="side", run="random-s42")
+
+
+def test_an_analysis_may_need_every_tidy_table() -> None:
+    assert [table.name for table in TABLES] == list(TIDY_TABLES)
+
+
+def test_planning_a_study_imports_nothing_that_computes(repository: Path) -> None:
+    import subprocess
+    import sys
+
+    heavy = "{'numpy', 'scipy', 'polars', 'matplotlib', 'torch', 'pyarrow'}"
+    code = (
+        "import sys; from hatchery.analysis.analyses.registry import analysis_called\n"
+        f"for name in {analysis_names()!r}: analysis_called(name)\n"
+        f"found = {heavy} & set(sys.modules); assert not found, found"
+    )
+    environment = {"PYTHONPATH": str(repository / "scripts"), "PATH": ""}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr

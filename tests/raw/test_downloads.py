@@ -1,0 +1,257 @@
+"""Downloads: continued, compared, and never wrong or half under their name."""
+
+import gzip
+import hashlib
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from hatchery.errors import SourceError
+from hatchery.raw import downloads
+from hatchery.raw.downloads import fetch
+from hatchery.raw.settings import Download
+
+CONTENT = random.Random("downloads").randbytes(3_000_000)
+OTHER = random.Random("another version").randbytes(3_000_000)
+
+
+def download_of(web: Any, content: bytes = CONTENT, path: str = "data.bin") -> Download:
+    return Download(web.url(path), len(content), hashlib.sha256(content).hexdigest())
+
+
+def no_pause(seconds: float) -> None:
+    pass
+
+
+@pytest.fixture
+def download(web: Any) -> Download:
+    web.content["data.bin"] = CONTENT
+    return download_of(web)
+
+
+def test_a_file_is_fetched_and_kept(web: Any, download: Download, tmp_path: Path, tree: Any) -> None:
+    for _twice in range(2):
+        assert fetch(download, tmp_path / "new", no_pause).read_bytes() == CONTENT
+        assert tree(tmp_path) == ["new/data.bin"]
+    assert web.requests == [("/data.bin", None)]
+
+
+def test_a_kept_file_that_was_changed_is_fetched_again(web: Any, download: Download, tmp_path: Path) -> None:
+    (tmp_path / "data.bin").write_bytes(OTHER)
+    assert fetch(download, tmp_path, no_pause).read_bytes() == CONTENT
+
+
+def test_an_empty_file_can_be_fetched(web: Any, tmp_path: Path) -> None:
+    web.content["empty"] = b""
+    assert fetch(download_of(web, b"", "empty"), tmp_path, no_pause).read_bytes() == b""
+
+
+def test_a_cut_connection_is_continued_where_it_broke(web: Any, download: Download, tmp_path: Path) -> None:
+    web.trouble = lambda number: -983_040 if number < 3 else None
+    pauses: list[float] = []
+    assert fetch(download, tmp_path, pauses.append).read_bytes() == CONTENT
+    starts = [asked for _path, asked in web.requests]
+    assert starts == [None, "bytes=983040-", "bytes=1966080-"]
+    assert pauses == [1.0, 1.0]
+
+
+def test_a_killed_run_is_continued_by_the_next(
+    web: Any, download: Download, tmp_path: Path, tree: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = requests.Response.iter_content
+
+    def killed(self: requests.Response, size: int) -> Any:
+        for index, block in enumerate(original(self, size)):
+            if index == 1:
+                raise KeyboardInterrupt
+            yield block
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(requests.Response, "iter_content", killed)
+        fetch(download, tmp_path, no_pause)
+    assert tree(tmp_path) == [".data.bin.partial", ".data.bin.partial.json"]
+    assert fetch(download, tmp_path, no_pause).read_bytes() == CONTENT
+    assert web.requests[1:] == [("/data.bin", "bytes=65536-")]
+    assert tree(tmp_path) == ["data.bin"]
+
+
+def test_a_run_that_was_killed_before_comparing_needs_no_byte_more(
+    web: Any, download: Download, tmp_path: Path
+) -> None:
+    web.trouble = lambda number: -983_040 if number == 1 else 503
+    with pytest.raises(SourceError, match="gave up"):
+        fetch(download, tmp_path, no_pause)
+    asked = len(web.requests)
+    partial = tmp_path / ".data.bin.partial"
+    assert 0 < partial.stat().st_size < len(CONTENT)
+    with partial.open("ab") as handle:
+        handle.write(CONTENT[partial.stat().st_size :])
+    assert fetch(download, tmp_path, no_pause).read_bytes() == CONTENT
+    assert len(web.requests) == asked
+
+
+def test_a_server_that_knows_no_ranges_is_read_again_from_the_start(
+    web: Any, download: Download, tmp_path: Path
+) -> None:
+    web.ranges = False
+    web.trouble = lambda number: -983_040 if number == 1 else None
+    assert fetch(download, tmp_path, no_pause).read_bytes() == CONTENT
+    assert [asked for _path, asked in web.requests] == [None, "bytes=983040-"]
+
+
+@pytest.mark.parametrize("heed_if_range", [True, False])
+def test_a_file_that_changed_on_the_server_meanwhile_is_not_stitched_together(
+    heed_if_range: bool, web: Any, download: Download, tmp_path: Path
+) -> None:
+    web.content["data.bin"], web.heed_if_range = OTHER, heed_if_range
+
+    def trouble(number: int) -> int | None:
+        if number == 2:
+            web.content["data.bin"], web.etag = CONTENT, '"two"'
+        return -983_040 if number == 1 else None
+
+    web.trouble = trouble
+    assert fetch(download, tmp_path, no_pause).read_bytes() == CONTENT
+
+
+def test_a_server_without_versions_whose_file_changed_is_read_again_from_the_start(
+    web: Any, download: Download, tmp_path: Path
+) -> None:
+    web.content["data.bin"], web.etag = OTHER, None
+
+    def trouble(number: int) -> int | None:
+        if number == 2:
+            web.content["data.bin"] = CONTENT
+        return -983_040 if number == 1 else None
+
+    web.trouble = trouble
+    assert fetch(download, tmp_path, no_pause).read_bytes() == CONTENT
+    assert [asked for _path, asked in web.requests] == [None, "bytes=983040-", None]
+
+
+def test_a_wrong_checksum_is_told_with_both_and_the_file_is_removed(
+    web: Any, download: Download, tmp_path: Path, tree: Any
+) -> None:
+    web.content["data.bin"] = OTHER
+    with pytest.raises(SourceError) as caught:
+        fetch(download, tmp_path, no_pause)
+    assert str(caught.value) == (
+        f"{download.url}: checksum mismatch: expected sha256 {download.sha256}, "
+        f"got {hashlib.sha256(OTHER).hexdigest()}; the file was removed"
+    )
+    assert tree(tmp_path) == []
+
+
+@pytest.mark.parametrize("length", [2_999_999, 3_000_001])
+def test_a_wrong_size_is_told_before_the_file_is_fetched(
+    length: int, web: Any, download: Download, tmp_path: Path, tree: Any
+) -> None:
+    web.content["data.bin"] = (CONTENT + b"x")[:length]
+    with pytest.raises(SourceError, match=rf"data\.bin: has {length:,} bytes, expected 3,000,000"):
+        fetch(download, tmp_path, no_pause)
+    assert tree(tmp_path) == []
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410])
+def test_a_file_that_the_server_does_not_give_is_told_at_once(
+    status: int, web: Any, download: Download, tmp_path: Path, tree: Any
+) -> None:
+    web.trouble = lambda number: status
+    with pytest.raises(SourceError, match=rf"data\.bin: the server answers {status} "):
+        fetch(download, tmp_path, no_pause)
+    assert len(web.requests) == 1
+    assert tree(tmp_path) == []
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_passing_failure_of_the_server_is_waited_for(
+    status: int, web: Any, download: Download, tmp_path: Path
+) -> None:
+    web.trouble = lambda number: status if number <= 3 else None
+    pauses: list[float] = []
+    assert fetch(download, tmp_path, pauses.append).read_bytes() == CONTENT
+    assert pauses == [1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize(("said", "waited"), [("7", 7.0), ("99999", downloads.LONGEST_PAUSE_SECONDS)])
+def test_the_server_may_say_how_long_to_wait(
+    said: str, waited: float, web: Any, download: Download, tmp_path: Path
+) -> None:
+    web.trouble = lambda number: 503 if number == 1 else None
+    web.retry_after = said
+    pauses: list[float] = []
+    fetch(download, tmp_path, pauses.append)
+    assert pauses == [waited]
+
+
+def test_a_failure_that_does_not_pass_is_given_up_in_one_line(web: Any, download: Download, tmp_path: Path) -> None:
+    web.trouble = lambda number: 503
+    with pytest.raises(SourceError) as caught:
+        fetch(download, tmp_path, no_pause)
+    assert "gave up after 6 attempts: the server answers 503" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(web.requests) == downloads.ATTEMPTS
+
+
+def test_a_server_that_cannot_be_reached_is_told_in_one_line(web: Any, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="gave up after 6 attempts: the connection failed") as caught:
+        fetch(Download("http://127.0.0.1:9/data.bin", 1, "0" * 64), tmp_path, no_pause)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_server_that_cuts_and_forgets_in_turn_is_given_up(web: Any, download: Download, tmp_path: Path) -> None:
+    web.trouble = lambda number: -983_040 if number % 2 else 416
+    with pytest.raises(SourceError, match="gave up"):
+        fetch(download, tmp_path, no_pause)
+    assert len(web.requests) < 10
+
+
+def test_a_compressed_file_that_the_server_calls_encoded_stays_compressed(web: Any, tmp_path: Path) -> None:
+    content = gzip.compress(CONTENT, 1, mtime=0)
+    web.content["data.gz"], web.encoding = content, "gzip"
+    assert fetch(download_of(web, content, "data.gz"), tmp_path, no_pause).read_bytes() == content
+
+
+def test_what_was_kept_of_another_download_is_not_continued(web: Any, download: Download, tmp_path: Path) -> None:
+    web.trouble = lambda number: -983_040
+    with pytest.raises(SourceError):
+        fetch(
+            Download(download.url, download.bytes, "0" * 64), tmp_path, lambda seconds: web.__setattr__("ranges", False)
+        )
+    web.trouble, web.ranges, web.requests = lambda number: None, True, []
+    assert fetch(download, tmp_path, no_pause).read_bytes() == CONTENT
+    assert web.requests == [("/data.bin", None)]
+
+
+def test_a_disk_without_room_is_told_before_anything_is_fetched(
+    web: Any, download: Download, small_disk: Path, tree: Any
+) -> None:
+    with pytest.raises(SourceError, match=r"the disk has [\d,]+ bytes free, 3,000,000 are still to come"):
+        fetch(download, small_disk, no_pause)
+    assert web.requests == []
+
+
+def test_a_disk_that_fills_up_is_told_in_one_line_and_the_beginning_is_kept(
+    web: Any, download: Download, small_disk: Path, tree: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "_check_space", lambda folder, missing: None)
+    with pytest.raises(SourceError, match=r"cannot be written: No space left on device; what came is kept") as caught:
+        fetch(download, small_disk, no_pause)
+    assert "\n" not in str(caught.value)
+    assert tree(small_disk) == [".data.bin.partial", ".data.bin.partial.json"]
+
+
+@pytest.mark.parametrize("cuts", range(3))
+def test_any_place_of_interruption_gives_the_same_file(
+    cuts: int, web: Any, download: Download, tmp_path: Path, tree: Callable[[Path], list[str]]
+) -> None:
+    generator = random.Random(f"cuts {cuts}")
+    web.trouble = lambda number: -generator.randrange(1, 1_500_000) if number < 8 else None
+    assert fetch(download, tmp_path, no_pause).read_bytes() == CONTENT
+    assert tree(tmp_path) == ["data.bin"]
+    assert os.access(tmp_path / "data.bin", os.R_OK)

@@ -1,0 +1,237 @@
+"""Data sets of the hub, read through the library from a local folder in the hub's own layout."""
+
+import gzip
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from hatchery.errors import SourceError
+from hatchery.raw import hub as hub_module
+from hatchery.raw.fetched_folder import STAMP
+from hatchery.raw.hub import fetch_hub
+from hatchery.raw.settings import Hub
+
+PER_SHARD = 70
+
+
+@pytest.fixture(autouse=True)
+def no_network_and_no_cache_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.setattr("datasets.config.HF_MODULES_CACHE", tmp_path / "modules")
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    """Three compressed files of 100 documents each and a validation file of 30, as C4 has them."""
+    root = tmp_path / "c4"
+    (root / "en").mkdir(parents=True)
+    for split, files, documents in (("train", 3, 100), ("validation", 1, 30)):
+        for file in range(files):
+            with gzip.open(root / f"en/c4-{split}.{file:05d}-of-{files:05d}.json.gz", "wt") as handle:
+                for index in range(documents):
+                    row = {"text": f"{split} {file} {index}\nsecond line", "timestamp": "2019", "url": f"u{index}"}
+                    handle.write(json.dumps(row) + "\n")
+    (root / "README.md").write_text(
+        "---\nconfigs:\n- config_name: en\n  data_files:\n"
+        "  - {split: train, path: en/c4-train.*.json.gz}\n"
+        "  - {split: validation, path: en/c4-validation.*.json.gz}\n---\n"
+    )
+    return root
+
+
+def of(root: Path, **changes: Any) -> Hub:
+    return Hub(**{"dataset": str(root), "revision": "0" * 40, "config": "en", **changes})
+
+
+def texts(folder: Path, split: str = "train") -> list[str]:
+    shards = sorted(folder.glob(f"{split}-*.parquet"))
+    return [text for shard in shards for text in pq.read_table(shard).column("text").to_pylist()]
+
+
+def expected(split: str = "train", files: int = 3, documents: int = 100) -> list[str]:
+    return [f"{split} {file} {index}\nsecond line" for file in range(files) for index in range(documents)]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".parquet"}
+
+
+def test_a_split_becomes_shards_in_its_own_order(
+    dataset: Path, tmp_path: Path, tree: Callable[[Path], list[str]]
+) -> None:
+    folder = fetch_hub(of(dataset), tmp_path / "fetched/c4", PER_SHARD)
+    assert texts(folder) == expected()
+    assert tree(tmp_path / "fetched") == [f"c4/{STAMP}", *(f"c4/train-{index:05d}.parquet" for index in range(5))]
+
+
+@pytest.mark.parametrize("documents", [1, 69, 70, 71, 140, 300, 5000])
+def test_the_first_documents_of_a_split_can_be_taken(documents: int, dataset: Path, tmp_path: Path) -> None:
+    folder = fetch_hub(of(dataset, documents=documents), tmp_path / "c4-first", PER_SHARD)
+    assert texts(folder) == expected()[:documents]
+    assert len(contents(folder)) == -(-min(documents, 300) // PER_SHARD)
+
+
+def test_a_split_that_ends_with_a_full_shard_has_no_empty_one(dataset: Path, tmp_path: Path) -> None:
+    folder = fetch_hub(of(dataset), tmp_path / "out", 100)
+    assert sorted(contents(folder)) == [f"train-{index:05d}.parquet" for index in range(3)]
+
+
+def test_no_more_files_are_opened_than_the_documents_need(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (dataset / "en/c4-train.00002-of-00003.json.gz").write_bytes(b"damaged")
+    assert texts(fetch_hub(of(dataset, documents=150), tmp_path / "out", PER_SHARD)) == expected()[:150]
+
+
+def test_several_splits_and_columns_are_kept(dataset: Path, tmp_path: Path) -> None:
+    wanted = of(dataset, splits=("validation", "train"), columns=("url", "text"), documents=40)
+    folder = fetch_hub(wanted, tmp_path / "out", PER_SHARD)
+    assert texts(folder, "validation") == expected("validation", 1, 30)
+    assert texts(folder, "train") == expected()[:40]
+    assert pq.read_schema(folder / "train-00000.parquet").names == ["url", "text"]
+
+
+def test_a_finished_folder_is_taken_as_it_is(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
+    monkeypatch.setattr(hub_module, "open_stream", lambda hub, split: pytest.fail("asked the hub again"))
+    fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
+
+
+def test_another_revision_is_fetched_anew_in_place_of_the_old(dataset: Path, tmp_path: Path) -> None:
+    fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
+    folder = fetch_hub(of(dataset, revision="1" * 40, documents=3), tmp_path / "out", PER_SHARD)
+    assert texts(folder) == expected()[:3]
+    assert len(contents(folder)) == 1
+
+
+class Interrupting:
+    """Reads documents through the library and breaks off after some."""
+
+    def __init__(self, after: int) -> None:
+        self.after, self.read = after, 0
+        self.original = hub_module._write_shard
+
+    def write_shard(self, path: Path, schema: Any, rows: Iterator[Any], progress: Any) -> int:
+        return self.original(path, schema, self.counted(rows), progress)
+
+    def counted(self, rows: Iterator[Any]) -> Iterator[Any]:
+        for row in rows:
+            if self.read == self.after:
+                raise KeyboardInterrupt
+            self.read += 1
+            yield row
+
+
+@pytest.mark.parametrize("after", [0, 1, 70, 75, 140, 215, 299])
+def test_a_killed_run_goes_on_behind_its_last_shard_with_the_same_bytes(
+    after: int, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = contents(fetch_hub(of(dataset), tmp_path / "whole", PER_SHARD))
+    interrupting = Interrupting(after)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(hub_module, "_write_shard", interrupting.write_shard)
+        fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
+    assert not (tmp_path / "out").exists()
+    assert set(contents(tmp_path / ".out.partial")) == {f"train-{index:05d}.parquet" for index in range(after // 70)}
+    counting = Interrupting(10_000)
+    monkeypatch.setattr(hub_module, "_write_shard", counting.write_shard)
+    assert contents(fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)) == whole
+    assert counting.read == 300 - after // 70 * 70
+
+
+def test_files_behind_the_stream_are_not_opened_again(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = (dataset / "en/c4-train.00002-of-00003.json.gz").read_bytes()
+    (dataset / "en/c4-train.00003-of-00004.json.gz").write_bytes(content)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(hub_module, "_write_shard", Interrupting(355).write_shard)
+        fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
+    # The first file is opened for the types of its columns, and the library goes back by one file at most.
+    (dataset / "en/c4-train.00001-of-00003.json.gz").write_bytes(b"damaged")
+    assert texts(fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)) == expected() + expected()[200:]
+
+
+def test_work_for_other_settings_is_not_continued(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(hub_module, "_write_shard", Interrupting(215).write_shard)
+        fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
+    folder = fetch_hub(of(dataset, splits=("validation",)), tmp_path / "out", PER_SHARD)
+    assert texts(folder) == []
+    assert texts(folder, "validation") == expected("validation", 1, 30)
+
+
+def test_a_failing_network_is_told_and_finished_shards_are_kept(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing(Interrupting):
+        def counted(self, rows: Iterator[Any]) -> Iterator[Any]:
+            for row in super().counted(rows):
+                if self.read == 100:
+                    raise ConnectionError("the hub\ndoes not answer")
+                yield row
+
+    with monkeypatch.context() as patch, pytest.raises(SourceError) as caught:
+        patch.setattr(hub_module, "_write_shard", Failing(1000).write_shard)
+        fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
+    assert str(caught.value) == f"{dataset} (en, train) at {'0' * 40}: the hub; finished shards are kept"
+    assert len(contents(tmp_path / ".out.partial")) == 1
+    assert texts(fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)) == expected()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"columns": ("words",)}, "has no column 'words'; there are: text, timestamp, url"),
+        ({"splits": ("dev",)}, "dev"),
+        ({"config": "fr"}, "fr"),
+        ({"dataset": "owner/there-is-none"}, "owner/there-is-none"),
+    ],
+)
+def test_what_the_hub_does_not_have_is_told_in_one_line(
+    changes: dict[str, Any], reason: str, dataset: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(SourceError) as caught:
+        fetch_hub(of(dataset, **changes), tmp_path / "out", PER_SHARD)
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_file_is_told_in_one_line(dataset: Path, tmp_path: Path) -> None:
+    file = dataset / "en/c4-train.00001-of-00003.json.gz"
+    file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(SourceError) as caught:
+        fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk_is_told_and_leaves_no_half_shard(dataset: Path, tmp_path: Path, small_disk: Path) -> None:
+    noise = random.Random("noise").randbytes(2_000_000).hex()
+    with gzip.open(dataset / "en/c4-train.00001-of-00003.json.gz", "wt", compresslevel=1) as handle:
+        handle.writelines(json.dumps({"text": noise[at : at + 40_000]}) + "\n" for at in range(0, len(noise), 40_000))
+    with pytest.raises(SourceError, match=r"No space left on device.*; finished shards are kept"):
+        fetch_hub(of(dataset), small_disk / "out", PER_SHARD)
+    assert not (small_disk / "out").exists()
+    work = small_disk / ".out.partial"
+    shards = sorted(path.name for path in work.iterdir() if path.name not in (".begun.json", ".train.json"))
+    assert shards == [f"train-{index:05d}.parquet" for index in range(len(shards))]
+    assert [len(texts(work))] == [len(shards) * PER_SHARD]
+
+
+def test_an_empty_split_is_told_every_time(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = hub_module.open_stream
+    monkeypatch.setattr(hub_module, "open_stream", lambda hub, split: original(hub, split).filter(lambda row: False))
+    for _twice in range(2):
+        with pytest.raises(SourceError, match="has no documents"):
+            fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)

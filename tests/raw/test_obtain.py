@@ -1,0 +1,250 @@
+"""From settings to a registered source: the path, what is fetched for it, or one message."""
+
+import hashlib
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import forked
+import pytest
+
+from hatchery.errors import SourceError
+from hatchery.raw import downloads, obtain
+from hatchery.raw.fetched_folder import STAMP
+from hatchery.raw.obtain import register_settings
+from hatchery.raw.registration import open_source
+
+ADVICE = {"obtain": "from the archive", "licence": "BNC User Licence", "terms": "research only"}
+
+
+def tar_of(*members: tuple[str, bytes], mode: str = "w:gz") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as handle:  # type: ignore[call-overload]
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            handle.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def zip_of(*members: tuple[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as handle:
+        for name, content in members:
+            handle.writestr(zipfile.ZipInfo(name), content)
+    return buffer.getvalue()
+
+
+def offer(web: Any, name: str, content: bytes, **more: Any) -> dict[str, Any]:
+    """Put a file on the server; its entry under `download`."""
+    web.content[name] = content
+    return {"url": web.url(name), "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), **more}
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = downloads.fetch
+    monkeypatch.setattr(downloads, "fetch", lambda download, folder: original(download, folder, lambda seconds: None))
+
+
+@pytest.fixture
+def register(tmp_path: Path) -> Any:
+    def run(**settings: Any) -> Any:
+        output = tmp_path / "resources/sources/x.json"
+        register_settings({"name": "x", **settings}, output, tmp_path / "resources/fetched")
+        return open_source(output)
+
+    return run
+
+
+def test_missing_data_is_told_in_one_message(tmp_path: Path, register: Any) -> None:
+    with pytest.raises(SourceError) as caught:
+        register(**ADVICE)
+    assert str(caught.value) == (
+        "source 'x' has no path: set data.x.path in config/config.yaml; from the archive; "
+        "licence: BNC User Licence; terms: research only"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_that_is_not_there_is_told_and_nothing_is_fetched_instead(web: Any, register: Any) -> None:
+    with pytest.raises(SourceError) as caught:
+        register(path="no/such", download=[offer(web, "a.txt", b"a")], **ADVICE)
+    assert str(caught.value).startswith(
+        "source 'x' is not at no/such: set data.x.path in config/config.yaml, or to null to have it fetched; from the"
+    )
+    assert web.requests == []
+
+
+def test_a_path_wins_over_a_download(web: Any, register: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_bytes(b"mine")
+    source = register(path=str(tmp_path / "mine.txt"), download=[offer(web, "a.txt", b"a")])
+    assert source.read_bytes("mine.txt") == b"mine"
+    assert web.requests == []
+
+
+def test_licence_and_terms_are_recorded_and_shown(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"abc")
+    line = register_settings({"name": "x", "path": str(tmp_path / "a.txt"), **ADVICE}, tmp_path / "x.json")
+    assert line == "source 'x': 1 file, 3 bytes; licence: BNC User Licence; terms: research only"
+    assert json.loads((tmp_path / "x.location.json").read_text())["terms"] == "research only"
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"])
+def test_a_local_tar_archive_is_unpacked_once(
+    suffix: str, register: Any, tmp_path: Path, tree: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mode = {".tgz": "w:gz", ".tar": "w"}.get(suffix, f"w:{suffix[5:]}")
+    archive = tmp_path / f"books{suffix}"
+    archive.write_bytes(tar_of(("books/one.txt", b"one"), mode=mode))
+    source = register(path=str(archive))
+    assert source.read_bytes("books/one.txt") == b"one"
+    assert tree(tmp_path / "resources/fetched") == [f"x/{STAMP}", "x/books/one.txt"]
+    with monkeypatch.context() as patch:
+        patch.setattr(obtain, "unpack", lambda *arguments: pytest.fail("unpacked again"))
+        register(path=str(archive))
+    archive.write_bytes(tar_of(("books/two.txt", b"two"), mode=mode))
+    assert register(path=str(archive)).names() == ["books/two.txt"]
+
+
+def test_the_identity_of_an_unpacked_archive_is_that_of_its_files(register: Any, tmp_path: Path) -> None:
+    (tmp_path / "raw/books").mkdir(parents=True)
+    (tmp_path / "raw/books/one.txt").write_bytes(b"one")
+    (tmp_path / "books.tgz").write_bytes(tar_of(("books/one.txt", b"one")))
+    folder = register(path=str(tmp_path / "raw")).manifest.read_bytes()
+    assert register(path=str(tmp_path / "books.tgz")).manifest.read_bytes() == folder
+
+
+def test_a_bad_local_tar_leaves_nothing_and_the_older_files_stay(register: Any, tmp_path: Path, tree: Any) -> None:
+    archive = tmp_path / "books.tgz"
+    archive.write_bytes(tar_of(("one.txt", b"one")))
+    register(path=str(archive))
+    before = tree(tmp_path / "resources")
+    archive.write_bytes(tar_of(("two.txt", b"two"), ("../evil.txt", b"evil")))
+    with pytest.raises(SourceError, match=r"books\.tgz: the member '\.\./evil\.txt'"):
+        register(path=str(archive))
+    assert tree(tmp_path / "resources") == before
+    assert not (tmp_path / "resources/fetched/.x.partial").exists()
+
+
+def test_a_downloaded_file_is_itself_the_source(web: Any, register: Any, tmp_path: Path, tree: Any) -> None:
+    source = register(download=[offer(web, "words.txt", b"words")])
+    assert (source.kind, source.names()) == ("file", ["words.txt"])
+    assert tree(tmp_path / "resources") == [
+        f"fetched/x/{STAMP}",
+        "fetched/x/words.txt",
+        "sources/.x.listing.json",
+        "sources/x.json",
+        "sources/x.location.json",
+    ]
+
+
+def test_a_downloaded_zip_is_read_in_place_or_unpacked(web: Any, register: Any) -> None:
+    entry = offer(web, "words.zip", zip_of(("words/en", b"a\nb\n")))
+    assert register(download=[entry]).kind == "zip"
+    unpacked = register(download=[{**entry, "unpack": True}])
+    assert (unpacked.kind, unpacked.names()) == ("folder", ["words/en"])
+    assert not (unpacked.root / "words.zip").exists()
+
+
+def test_several_downloads_lie_in_one_folder(web: Any, register: Any) -> None:
+    archive = offer(web, "a.tgz", tar_of(("data/one.txt", b"one")), unpack=True)
+    source = register(download=[archive, offer(web, "two.txt", b"two")])
+    assert source.names() == ["data/one.txt", "two.txt"]
+    location = json.loads(source.manifest.with_name("x.location.json").read_text())
+    assert [entry["url"] for entry in location["origin"]["download"]] == [web.url("a.tgz"), web.url("two.txt")]
+
+
+def test_downloads_whose_files_collide_are_refused(web: Any, register: Any, tmp_path: Path, tree: Any) -> None:
+    archive = offer(web, "a.tgz", tar_of(("two.txt", b"one")), unpack=True)
+    with pytest.raises(SourceError, match="a file of this name was unpacked already"):
+        register(download=[archive, offer(web, "two.txt", b"two")])
+    second = offer(web, "b.tgz", tar_of(("two.txt", b"three")), unpack=True)
+    with pytest.raises(SourceError, match=r"b\.tgz: the member 'two\.txt' would replace a file"):
+        register(download=[archive, second])
+    assert not (tmp_path / "resources/fetched/x").exists()
+    assert not (tmp_path / "resources/sources").exists()
+
+
+def test_finished_downloads_are_not_asked_for_again(web: Any, register: Any) -> None:
+    entries = [offer(web, "one.txt", b"one"), offer(web, "two.txt", b"two")]
+    register(download=entries)
+    register(download=entries)
+    assert [path for path, _range in web.requests] == ["/one.txt", "/two.txt"]
+
+
+def test_a_run_that_breaks_off_between_downloads_keeps_the_finished_ones(web: Any, register: Any) -> None:
+    entries = [offer(web, "one.txt", b"one"), offer(web, "two.txt", b"two")]
+    del web.content["two.txt"]
+    with pytest.raises(SourceError, match="404"):
+        register(download=entries)
+    web.content["two.txt"] = b"two"
+    assert register(download=entries).names() == ["one.txt", "two.txt"]
+    assert [path for path, _range in web.requests] == ["/one.txt", "/two.txt", "/two.txt"]
+
+
+@pytest.mark.parametrize("where", ["unpack", "publish", "register_source"])
+def test_a_run_that_is_killed_after_the_downloads_goes_on_without_them(
+    where: str, web: Any, register: Any, tmp_path: Path, tree: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = [offer(web, "a.tgz", tar_of(("one.txt", b"one")), unpack=True), offer(web, "two.txt", b"two")]
+
+    def killed(*arguments: Any, **named: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        if where == "publish":
+            patch.setattr(Path, "rename", killed)
+        else:
+            patch.setattr(obtain, where, killed)
+        register(download=entries)
+    assert not (tmp_path / "resources/sources").exists()
+    asked = len(web.requests)
+    assert register(download=entries).names() == ["one.txt", "two.txt"]
+    assert len(web.requests) == asked
+    assert tree(tmp_path / "resources/fetched") == [f"x/{STAMP}", "x/one.txt", "x/two.txt"]
+
+
+def test_a_checksum_mismatch_registers_nothing(web: Any, register: Any, tmp_path: Path, tree: Any) -> None:
+    with pytest.raises(SourceError, match="checksum mismatch"):
+        register(download=[{**offer(web, "one.txt", b"one"), "sha256": "0" * 64}])
+    assert [name for name in tree(tmp_path / "resources") if "begun" not in name] == []
+
+
+def test_a_changed_download_takes_the_place_of_the_old(web: Any, register: Any) -> None:
+    register(download=[offer(web, "one.txt", b"one")])
+    source = register(download=[offer(web, "one.txt", b"new")])
+    assert source.read_bytes("one.txt") == b"new"
+
+
+def test_a_full_disk_leaves_no_half_unpacked_folder(small_disk: Path, tmp_path: Path) -> None:
+    (tmp_path / "books.tgz").write_bytes(tar_of(("one.txt", bytes(range(256)) * 10_000)))
+    with pytest.raises(SourceError, match="No space left on device"):
+        register_settings(
+            {"name": "x", "path": str(tmp_path / "books.tgz")}, small_disk / "x.json", small_disk / "fetched"
+        )
+    assert list((small_disk / "fetched").iterdir()) == []
+
+
+def test_the_command_says_what_it_registered_or_what_is_missing(tmp_path: Path, repository: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"abc")
+
+    def run(settings: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+        script = repository / "scripts/register_source.py"
+        arguments = ["--settings", json.dumps(settings), "--output", "x.json"]
+        return forked.run(
+            [sys.executable, str(script), *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    good = run({"stage": "register_source", "stage_version": 2, "name": "x", "path": "a.txt", **ADVICE})
+    assert (good.returncode, good.stderr) == (0, "")
+    assert good.stdout == "source 'x': 1 file, 3 bytes; licence: BNC User Licence; terms: research only\n"
+    bad = run({"name": "y", "path": None, **ADVICE})
+    assert (bad.returncode, bad.stdout) == (1, "")
+    assert bad.stderr.startswith("error: source 'y' has no path: set data.y.path in config/config.yaml; from the")
+    assert bad.stderr.count("\n") == 1

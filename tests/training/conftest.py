@@ -1,0 +1,269 @@
+"""Settings and inputs that several pretraining tests share."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import torch
+from forked import Forked
+
+from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.artifacts.parquet import ShardWriter
+from hatchery.corpora.convert import convert_corpus
+from hatchery.corpora.settings import ConvertSettings
+from hatchery.embedded.parallel import parallel_files
+from hatchery.raw.registration import register_source
+from hatchery.tokenization.encoder import encode_corpus
+from hatchery.tokenization.trainer import train_tokenizer
+from hatchery.training.processes import process_group
+from hatchery.training.topology import SINGLE_PROCESS
+from hatchery.typed import build
+
+SliceFactory = Callable[..., dict[str, Any]]
+
+
+def _pretrain_slice(long: tuple[float, int] | None = None, **changes: Any) -> dict[str, Any]:
+    """A complete slice of the stage; keys with two underscores (`optimizer__name`) change nested values."""
+    slice_: dict[str, Any] = {
+        "stage": "pretrain",
+        "stage_version": 1,
+        "model": {
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "position_bucket_size": 8,
+            "max_position_embeddings": 64,
+            "hidden_dropout_prob": 0.1,
+            "attention_probs_dropout_prob": 0.1,
+            "layer_weighting": "biased",
+        },
+        "objective": {
+            "kind": "span",
+            "reading": "corrected",
+            "mask_probability": 0.15,
+            "random_probability": 0.1,
+            "keep_probability": 0.1,
+            "short_probability": 0.1,
+            "at_least_one": True,
+            "special_tokens_maskable": False,
+            "segments": "babylm",
+            "sentence_pairs": "none",
+            "padding_in_loss": False,
+            "padding_attended": False,
+        },
+        "output_bias": {},
+        "optimizer": {
+            "name": "lamb",
+            "learning_rate": 0.01,
+            "weight_decay": 0.1,
+            "beta1": 0.9,
+            "beta2": 0.98,
+            "epsilon": 1e-6,
+            "max_gradient_norm": 2.0,
+        },
+        "schedule": {"name": "cosine", "warmup_fraction": 0.1, "final_fraction": 0.1},
+        "steps": 20,
+        "sequence_length": 16,
+        "batch_size": 8,
+        "long_sequence": None if long is None else {"from_fraction": long[0], "factor": long[1]},
+        "precision": "fp32",
+        "evaluation_interval_steps": 10,
+        "evaluation_sequences": 8,
+        "seed": 42,
+    }
+    for key, value in changes.items():
+        holder = slice_
+        *path, last = key.split("__")
+        for part in path:
+            holder = holder[part]
+        holder[last] = value
+    return slice_
+
+
+@pytest.fixture(scope="session")
+def pretrain_slice() -> SliceFactory:
+    """Make a slice of settings with changes."""
+    return _pretrain_slice
+
+
+@pytest.fixture(scope="session")
+def runtime_slice() -> SliceFactory:
+    """Make runtime settings with changes."""
+
+    def make(**changes: Any) -> dict[str, Any]:
+        return {
+            "checkpoint_interval_steps": 5,
+            "keep_checkpoints": 2,
+            "micro_batch_size": None,
+            "log_interval_steps": 10,
+            "device": "cpu",
+            "threads": 1,
+            **changes,
+        }
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def single_process() -> Iterator[None]:
+    """A process group of one; once per session, because DeepSpeed keeps its groups as long as the interpreter lives."""
+    with process_group(SINGLE_PROCESS, torch.device("cpu")):
+        yield
+
+
+@dataclass(frozen=True)
+class TokenData:
+    """Manifests of a small corpus, of its encoded text and of its tokenizer."""
+
+    corpus: Path
+    tokens: Path
+    tokenizer: Path
+
+
+@pytest.fixture(scope="session")
+def token_data(tmp_path_factory: pytest.TempPathFactory) -> TokenData:
+    """A generated corpus, tokenized and encoded by the real stages."""
+    folder = tmp_path_factory.mktemp("token_data")
+    corpus, tokenizer, tokens = (folder / name / "manifest.json" for name in ("corpus", "tokenizer", "tokens"))
+    _write_corpus(corpus, {"train": 120, "dev": 20})
+    train_tokenizer(
+        {
+            "stage": "train_tokenizer",
+            "stage_version": 1,
+            "kind": "wordpiece",
+            "vocabulary_size": 300,
+            "min_frequency": 2,
+            "special_tokens": "babylm",
+            "sentences_limit": None,
+        },
+        corpus,
+        tokenizer,
+    )
+    encode_corpus({"stage": "encode_corpus", "stage_version": 1, "documents_per_batch": 32}, corpus, tokenizer, tokens)
+    return TokenData(corpus, tokens, tokenizer)
+
+
+@pytest.fixture(scope="session")
+def pair_data(tmp_path_factory: pytest.TempPathFactory) -> TokenData:
+    """Generated pairs, converted, tokenised and encoded by the real stages."""
+    folder = tmp_path_factory.mktemp("pairs")
+    for name, content in parallel_files(200, seed=0):
+        (folder / "raw" / name).parent.mkdir(exist_ok=True)
+        (folder / "raw" / name).write_bytes(content)
+    register_source("pairs", folder / "raw", folder / "pairs.json")
+    named = {split: [f"{split}.tv", f"{split}.en"] for split in ("train", "dev")}
+    settings = {"sources": [{"name": "pairs", "reader": "parallel_text", "options": {"files": named}}]}
+    corpus, tokenizer, tokens = (folder / name / "manifest.json" for name in ("corpus", "tokenizer", "tokens"))
+    with stage_run(corpus, {"stage": "convert_corpus", **settings}) as run:
+        convert_corpus(build(ConvertSettings, settings), {"pairs": folder / "pairs.json"}, run, workers=1)
+    joint = {"kind": "bpe", "vocabulary_size": 160, "special_tokens": "roberta", "pre_tokenizer": "metaspace"}
+    train_tokenizer({"stage": "train_tokenizer", "normalizer": "nmt_nfkc", **joint}, corpus, tokenizer)
+    encode_corpus({"stage": "encode_corpus"}, corpus, tokenizer, tokens)
+    return TokenData(corpus, tokens, tokenizer)
+
+
+def _write_corpus(manifest: Path, documents: dict[str, int]) -> None:
+    rng = random.Random(5)
+    verbs, nouns = ["sees", "likes", "finds", "carries", "draws"], ["dog", "child", "teacher", "river", "garden"]
+    columns = ["doc_id", "source", "split", "text"]
+    schema = pa.schema(
+        [(name, pa.string()) for name in columns] + [(n, pa.int32()) for n in ("n_sentences", "n_words")]
+    )
+    with stage_run(manifest, {"stage": "convert_corpus", "stage_version": 1}) as run:
+        for split, count in documents.items():
+            with ShardWriter(manifest.parent, split, schema, 50) as writer:
+                for index in range(count):
+                    sentences = [
+                        f"the {rng.choice(nouns)} {rng.choice(verbs)} a {rng.choice(nouns)} ." for _ in range(12)
+                    ]
+                    text = "\n".join(sentences[:7]) + "\n\n" + "\n".join(sentences[7:])
+                    row = {"doc_id": f"{split}/{index}", "source": "generated", "split": split, "text": text}
+                    writer.write({**row, "n_sentences": 12, "n_words": 72})
+            for path in writer.paths:
+                run.add_output(path)
+
+
+@dataclass
+class Command:
+    """Starts the pretrain command on the small corpus, with everything it writes below `folder`."""
+
+    repository: Path
+    tokens: Path
+    tokenizer: Path
+    folder: Path
+    settings: dict[str, Any]
+    runtime: dict[str, Any]
+    # Manifest of the model to start from.
+    initial: Path | None = None
+
+    @property
+    def output(self) -> Path:
+        return self.folder / "output" / "manifest.json"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def run_folder(self) -> Path | None:
+        return next(self.checkpoints.glob("*"), None)
+
+    def start(self, **environment: str) -> subprocess.Popen[str]:
+        self.folder.mkdir(exist_ok=True)
+        paths = {"tokens": self.tokens, "tokenizer": self.tokenizer}
+        paths |= {"checkpoints": self.checkpoints, "output": self.output}
+        command = [sys.executable, str(self.repository / "scripts" / "pretrain.py")]
+        command += ["--settings", json.dumps(self.settings), "--runtime", json.dumps(self.runtime)]
+        command += [part for name, path in paths.items() for part in (f"--{name}", str(path))]
+        command += [] if self.initial is None else ["--initial-model", str(self.initial)]
+        variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+        return Forked(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+
+    def finish(self) -> str:
+        """Run to the end; returns what it said."""
+        process = self.start()
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert out == ""
+        return err
+
+    def finished_steps(self) -> int:
+        metrics = self.run_folder / "metrics.jsonl" if self.run_folder else None
+        return metrics.read_text().count("\n") if metrics and metrics.exists() else 0
+
+    def wait_for_step(self, process: subprocess.Popen[str], step: int) -> None:
+        deadline = time.monotonic() + 180
+        while self.finished_steps() < step:
+            assert process.poll() is None and time.monotonic() < deadline, f"never came to step {step}"
+            time.sleep(0.002)
+
+    def digests(self) -> dict[str, str]:
+        manifest = read_manifest(self.output)
+        return {output.path.name: output.sha256 for output in manifest.outputs} | {"manifest": manifest.digest}
+
+
+@pytest.fixture(scope="session")
+def make_command(
+    repository: Path,
+    token_data: TokenData,
+    pretrain_slice: SliceFactory,
+    runtime_slice: SliceFactory,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[..., Command]:
+    def make(runtime: dict[str, Any] | None = None, initial: Path | None = None, **changes: Any) -> Command:
+        settings = pretrain_slice(**{"steps": 40, "long": (0.6, 2), **changes})
+        folder = tmp_path_factory.mktemp("pretrain")
+        options = runtime_slice(**(runtime or {}))
+        return Command(repository, token_data.tokens, token_data.tokenizer, folder, settings, options, initial)
+
+    return make

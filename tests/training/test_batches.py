@@ -1,0 +1,276 @@
+"""Batches drawn from real shards: the same in any process, ahead of time or not, and across the switch of length."""
+
+import json
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+
+from hatchery.errors import TrainingError
+from hatchery.tokenization.shards import TRAINING_SPLIT
+from hatchery.tokenization.special_tokens import SPECIAL_IDS, SPECIAL_SETS, UNLABELLED
+from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.batches import StepBatch, TrainingBatches, concatenate
+from hatchery.training.data_order import training_phases
+from hatchery.training.development import DevelopmentSet
+from hatchery.training.examples import development_examples, examples_maker
+from hatchery.training.loader import BatchLoader
+from hatchery.training.settings import PretrainSettings, pretrain_settings
+from hatchery.training.topology import SINGLE_PROCESS, Topology
+
+Factory = Callable[..., dict[str, Any]]
+PAD = SPECIAL_IDS["[PAD]"]
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "babylm": {},
+    "whole words": {"objective__kind": "whole_word", "objective__segments": "bnc"},
+    "packed": {"objective__segments": "packed"},
+    "document pairs": {"objective__segments": "bnc", "objective__sentence_pairs": "document"},
+    "order pairs": {"objective__sentence_pairs": "order"},
+    "padding as published": {
+        "objective__kind": "subword",
+        "objective__segments": "documents",
+        "objective__special_tokens_maskable": True,
+        "objective__padding_in_loss": True,
+        "objective__padding_attended": True,
+    },
+}
+
+
+def make_batches(settings: PretrainSettings, token_data: Any, topology: Topology, size: int | None) -> TrainingBatches:
+    shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
+    make = examples_maker(shards, settings.objective)
+    return TrainingBatches(training_phases(settings), settings.seed, topology, size, make)
+
+
+def rows(micro_batches: list[dict[str, torch.Tensor]]) -> list[list[Any]]:
+    """Ids, labels, mask and pair label of each sequence without its padding."""
+    found: list[list[Any]] = []
+    for batch in micro_batches:
+        for row, ids in enumerate(batch["input_ids"]):
+            tokens = ids != PAD
+            mask = batch["attention_mask"][row]
+            kept = mask[tokens] if mask.dim() == 1 else mask[tokens][:, tokens]
+            found.append([ids[tokens].tolist(), batch["labels"][row, tokens].tolist(), kept.tolist()])
+            if "pair_labels" in batch:
+                found[-1].append(int(batch["pair_labels"][row]))
+    return found
+
+
+def drawn(loader: BatchLoader, first_step: int) -> list[StepBatch]:
+    with loader.from_step(first_step) as batches:
+        return list(batches)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
+@pytest.mark.parametrize("world_size", [2, 4])
+def test_all_processes_together_see_the_sequences_and_masks_of_one(
+    pretrain_slice: Factory, token_data: Any, objective: dict[str, Any], world_size: int
+) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=10, long=(0.5, 2), **objective))
+    whole = make_batches(settings, token_data, SINGLE_PROCESS, None)
+    topologies = [Topology(rank, world_size, rank, "a", 1) for rank in range(world_size)]
+    parts = [make_batches(settings, token_data, topology, 3) for topology in topologies]
+    for step in range(settings.steps):
+        expected, shares = whole.at(step), [part.at(step) for part in parts]
+        assert rows([batch for share in shares for batch in share.micro_batches]) == rows(expected.micro_batches)
+        assert sum(share.tokens for share in shares) == expected.tokens
+        assert sum(share.labelled for share in shares) == expected.labelled > 0
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
+def test_a_restarted_run_sees_the_batches_of_an_uninterrupted_one(
+    pretrain_slice: Factory, token_data: Any, objective: dict[str, Any]
+) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=8, long=(0.5, 2), **objective))
+    through = drawn(BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, 3)), 0)
+    restarted = drawn(BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, 3)), 5)
+    assert [rows(batch.micro_batches) for batch in restarted] == [rows(batch.micro_batches) for batch in through[5:]]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
+def test_padding_is_no_token_whatever_the_mask_says(
+    pretrain_slice: Factory, token_data: Any, objective: dict[str, Any]
+) -> None:
+    settings = pretrain_settings(pretrain_slice(batch_size=64, sequence_length=128, **objective))
+    (batch,) = (step := make_batches(settings, token_data, SINGLE_PROCESS, None).at(0)).micro_batches
+    assert step.tokens == sum(len(ids) for ids, *_ in rows([batch]))
+    fills = settings.objective.padding_in_loss
+    assert fills == (step.labelled > batch["labels"].numel() / 4)
+    assert step.tokens < batch["input_ids"].numel() or settings.objective.segments == "packed"
+
+
+def test_drawing_ahead_gives_the_batches_of_each_step_and_the_long_phase_has_fewer_longer_ones(
+    pretrain_slice: Factory, token_data: Any
+) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=6, batch_size=8, sequence_length=16, long=(0.5, 2)))
+    batches = make_batches(settings, token_data, SINGLE_PROCESS, None)
+    ahead = drawn(BatchLoader(batches), 2)
+    assert len(ahead) == 4
+    for step, batch in zip(range(2, 6), ahead, strict=True):
+        for key, tensor in batches.at(step).micro_batches[0].items():
+            assert torch.equal(batch.micro_batches[0][key], tensor)
+    assert [len(batch.micro_batches[0]["labels"]) for batch in ahead] == [8, 4, 4, 4]
+    assert ahead[0].micro_batches[0]["labels"].shape[1] <= 16 < ahead[1].micro_batches[0]["labels"].shape[1] <= 32
+
+
+FILLERS: dict[str, int | bool] = {"input_ids": 1, "attention_mask": False, "labels": UNLABELLED}
+
+
+def test_a_batch_across_two_epochs_is_padded_to_its_longest_sequence() -> None:
+    short = {
+        "input_ids": torch.tensor([[1, 9, 2]]),
+        "attention_mask": torch.ones(1, 3, dtype=torch.bool),
+        "labels": torch.tensor([[UNLABELLED, 9, UNLABELLED]]),
+    }
+    long = {key: torch.cat([tensor, tensor], dim=1) for key, tensor in short.items()}
+    joined = concatenate([short, long], FILLERS | {"input_ids": 3})
+    assert joined["input_ids"].tolist() == [[1, 9, 2, 3, 3, 3], [1, 9, 2, 1, 9, 2]]
+    assert joined["attention_mask"].dtype == torch.bool and joined["attention_mask"].sum() == 9
+    assert (joined["labels"] != UNLABELLED).sum() == 3
+    assert set(joined) == set(short)
+    assert concatenate([short, long], FILLERS)["input_ids"][0].tolist() == [1, 9, 2, 1, 1, 1]
+
+
+def test_blocks_and_pair_labels_of_two_epochs_are_joined() -> None:
+    short = {
+        "input_ids": torch.tensor([[1, 9, 2]]),
+        "attention_mask": torch.ones(1, 3, 3, dtype=torch.bool),
+        "labels": torch.tensor([[UNLABELLED, 9, UNLABELLED]]),
+        "pair_labels": torch.tensor([1]),
+    }
+    long = {key: tensor.repeat(1, *[2] * (tensor.dim() - 1)) for key, tensor in short.items()}
+    joined = concatenate([short, {**long, "pair_labels": torch.tensor([0])}], FILLERS)
+    assert joined["pair_labels"].tolist() == [1, 0]
+    assert joined["attention_mask"].shape == (2, 6, 6)
+    assert joined["attention_mask"][0].int().tolist() == [[1, 1, 1, 0, 0, 0]] * 3 + [[0] * 6] * 3
+    assert joined["attention_mask"][1].all()
+
+
+def test_development_sequences_and_masks_do_not_depend_on_seed_or_model(
+    pretrain_slice: Factory, token_data: Any
+) -> None:
+    batches = []
+    for changes in ({"seed": 1}, {"seed": 2, "steps": 7, "long": (0.5, 2)}):
+        settings = pretrain_settings(pretrain_slice(**changes))
+        examples = development_examples(token_data.tokens, settings)
+        assert examples is not None
+        batches.append(DevelopmentSet(examples, 10, 4, SINGLE_PROCESS).batches)
+    assert [len(batch["labels"]) for batch in batches[0]] == [4, 4, 2]
+    assert rows(batches[0]) == rows(batches[1])
+
+
+def test_more_development_sequences_than_there_are_means_all_of_them_once(
+    pretrain_slice: Factory, token_data: Any
+) -> None:
+    examples = development_examples(token_data.tokens, pretrain_settings(pretrain_slice()))
+    assert examples is not None
+    shares = [DevelopmentSet(examples, 10**6, 64, Topology(rank, 3, rank, "a", 1)).batches for rank in range(3)]
+    assert sum(len(batch["labels"]) for share in shares for batch in share) == len(examples)
+
+
+def test_without_evaluation_sequences_there_is_no_development_set(pretrain_slice: Factory, token_data: Any) -> None:
+    settings = pretrain_settings(pretrain_slice(evaluation_sequences=0))
+    assert development_examples(token_data.tokens, settings) is None
+
+
+@pytest.mark.parametrize(("name", "framing"), [("babylm", (1, 2, 3, 4)), ("roberta", (0, 2, 1, 4))])
+def test_sequences_are_framed_padded_and_masked_with_the_ids_that_the_shards_name(
+    pretrain_slice: Factory, token_data: Any, tmp_path: Path, name: str, framing: tuple[int, int, int, int]
+) -> None:
+    shutil.copytree(token_data.tokens.parent, tmp_path / "tokens")
+    manifest = tmp_path / "tokens" / "manifest.json"
+    described = json.loads(manifest.read_text("utf-8"))
+    described["measures"]["special_tokens"] = SPECIAL_SETS[name].record()
+    manifest.write_text(json.dumps(described), encoding="utf-8")
+    # It has the checksum of the manifest as it was.
+    manifest.with_name("provenance.json").unlink()
+    settings = pretrain_settings(pretrain_slice(batch_size=64))
+    make = examples_maker(TokenShards.open(manifest, TRAINING_SPLIT), settings.objective)
+    batches = TrainingBatches(training_phases(settings), settings.seed, SINGLE_PROCESS, None, make)
+    cls, sep, pad, mask = framing
+    (batch,) = batches.at(0).micro_batches
+    ids, lengths = batch["input_ids"], batch["attention_mask"].sum(dim=1)
+    assert (ids[:, 0] == cls).all() and lengths.min() < ids.shape[1]
+    for row, length in enumerate(lengths.tolist()):
+        assert ids[row, length - 1] == sep
+        assert (ids[row, length:] == pad).all()
+    assert (ids[batch["labels"] != UNLABELLED] == mask).float().mean() > 0.5
+
+
+def assert_equal(one: StepBatch, other: StepBatch) -> None:
+    assert (one.counted, one.tokens, one.first_sequence) == (other.counted, other.tokens, other.first_sequence)
+    assert len(one.micro_batches) == len(other.micro_batches)
+    for part, expected in zip(one.micro_batches, other.micro_batches, strict=True):
+        assert list(part) == list(expected)
+        assert all(torch.equal(part[key], expected[key]) and part[key].dtype == expected[key].dtype for key in part)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("objective", ["babylm", "packed", "order pairs"])
+def test_any_number_of_worker_processes_draws_the_batches_of_the_thread(
+    pretrain_slice: Factory, token_data: Any, objective: str, workers: int
+) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=8, long=(0.5, 2), **OBJECTIVES[objective]))
+    by_thread = drawn(BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, 3)), 1)
+    by_processes = drawn(BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, 3), workers), 1)
+    for one, other in zip(by_processes, by_thread, strict=True):
+        assert_equal(one, other)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_who_draws_ends_with_the_block_even_in_the_middle_of_the_run(
+    pretrain_slice: Factory, token_data: Any, workers: int
+) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=1000))
+    loader = BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, None), workers)
+    threads, children = threading.active_count(), set(psutil.Process().children())
+    with pytest.raises(ZeroDivisionError), loader.from_step(0) as batches:
+        next(batches)
+        started = set(psutil.Process().children()) - children
+        assert len(started) == workers and (workers or threading.active_count() > threads)
+        raise ZeroDivisionError
+    deadline = time.monotonic() + 30
+    while threading.active_count() > threads and time.monotonic() < deadline:
+        # The feeders of torch's queues are told to end, not waited for.
+        time.sleep(0.01)
+    assert threading.active_count() == threads
+    assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in started)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_mistake_that_a_worker_finds_arrives_as_it_is(pretrain_slice: Factory, token_data: Any, workers: int) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=10, batch_size=2))
+    loader = BatchLoader(make_batches(settings, token_data, Topology(0, 4, 0, "a", 1), None), workers)
+    with pytest.raises(TrainingError, match=r"^a batch of 2 sequences cannot be shared by 4 processes$"):
+        drawn(loader, 0)
+
+
+def test_a_worker_that_was_killed_ends_the_training_with_one_line(pretrain_slice: Factory, token_data: Any) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=100_000))
+    loader = BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, None), workers=1)
+    before = set(psutil.Process().children())
+    with pytest.raises(TrainingError, match=r"^runtime\.workers: .* has died"), loader.from_step(0) as batches:
+        next(batches)
+        (worker,) = set(psutil.Process().children()) - before
+        worker.kill()
+        list(batches)
+
+
+def test_a_terminal_s_signals_do_not_reach_the_workers(pretrain_slice: Factory, token_data: Any) -> None:
+    settings = pretrain_settings(pretrain_slice(steps=50))
+    loader = BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, None), workers=2)
+    before = set(psutil.Process().children())
+    with loader.from_step(0) as batches:
+        # One from each, so that both have come to the point where they ignore signals.
+        next(batches), next(batches)
+        for worker in set(psutil.Process().children()) - before:
+            worker.terminate()
+            worker.send_signal(signal.SIGINT)
+        assert len(list(batches)) == 48

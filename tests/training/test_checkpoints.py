@@ -1,0 +1,287 @@
+"""Checkpoints come back bit for bit, damaged ones are passed over, and a kill leaves nothing that looks like one."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from hatchery.errors import CheckpointError, ConfigError, MisplacedError
+from hatchery.training import checkpoints
+from hatchery.training.checkpoints import (
+    CHECKSUMS,
+    EXTRA,
+    METRICS,
+    MODEL,
+    OPTIMIZER,
+    STATE,
+    Position,
+    checkpoint_folders,
+    load_checkpoint,
+    load_model,
+    milestone_steps,
+    newest_sound_checkpoint,
+    prune_checkpoints,
+    read_position,
+    save_checkpoint,
+    take_snapshot,
+    verify_checkpoint,
+)
+from hatchery.training.data_order import global_batch, share_of_process
+from hatchery.training.lamb import Lamb
+
+SCALER = {"scale": torch.tensor(1024.0), "good_steps": torch.tensor(7)}
+
+
+def make(kind: str = "lamb", seed: int = 0) -> tuple[nn.Module, torch.optim.Optimizer]:
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(5, 4), nn.Linear(4, 3))
+    if kind == "lamb":
+        return model, Lamb(model.parameters(), lr=0.01)
+    return model, torch.optim.AdamW(model.parameters(), lr=0.01)
+
+
+def advance(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> None:
+    for step in range(steps):
+        for parameter in model.parameters():
+            parameter.grad = torch.cos(torch.arange(float(parameter.numel())) + step).reshape(parameter.shape)
+        optimizer.step()
+
+
+def save(run_folder: Path, step: int, metrics: str = "") -> Path:
+    model, optimizer = make()
+    advance(model, optimizer, 1)
+    return save_checkpoint(run_folder, Position(step, step), take_snapshot(model, optimizer), metrics)
+
+
+def damage(path: Path, kind: str) -> None:
+    content = bytearray(path.read_bytes())
+    if kind == "flip":
+        content[len(content) // 2] ^= 0x55
+        path.write_bytes(content)
+    elif kind == "truncate":
+        path.write_bytes(content[: len(content) // 2])
+    else:
+        path.unlink()
+
+
+@pytest.mark.parametrize("copy", [True, False])
+@pytest.mark.parametrize("kind", ["lamb", "adamw"])
+def test_training_goes_on_from_a_checkpoint_bit_for_bit(tmp_path: Path, kind: str, copy: bool) -> None:
+    model, optimizer = make(kind)
+    advance(model, optimizer, 3)
+    snapshot = take_snapshot(model, optimizer, SCALER, copy=copy)
+    folder = save_checkpoint(tmp_path, Position(3, 99), snapshot, '{"step": 3}\n')
+    advance(model, optimizer, 4)
+
+    other, other_optimizer = make(kind, seed=1)
+    loaded = load_checkpoint(folder, other, other_optimizer)
+    assert (loaded.position, loaded.metrics) == (Position(3, 99), '{"step": 3}\n')
+    assert loaded.extra == SCALER
+    advance(other, other_optimizer, 4)
+    for expected, actual in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(expected, actual)
+
+
+def test_a_snapshot_holds_the_state_of_the_moment_when_it_was_taken(tmp_path: Path) -> None:
+    model, optimizer = make()
+    advance(model, optimizer, 2)
+    expected = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    snapshot = take_snapshot(model, optimizer, SCALER)
+    advance(model, optimizer, 2)
+    folder = save_checkpoint(tmp_path, Position(2, 2), snapshot, "")
+    other, other_optimizer = make(seed=1)
+    load_checkpoint(folder, other, other_optimizer)
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in other.state_dict().items())
+    assert {int(state["step"]) for state in other_optimizer.state.values()} == {2}
+
+
+def test_only_the_model_of_a_milestone_can_be_loaded(tmp_path: Path) -> None:
+    model, optimizer = make()
+    advance(model, optimizer, 1)
+    folder = save_checkpoint(tmp_path, Position(1, 1), take_snapshot(model, optimizer), "")
+    other, _ = make(seed=1)
+    load_model(folder, other)
+    for expected, actual in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(expected, actual)
+
+
+@pytest.mark.parametrize("name", [MODEL, OPTIMIZER, EXTRA, METRICS, STATE, CHECKSUMS])
+@pytest.mark.parametrize("kind", ["flip", "truncate", "remove"])
+def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, kind: str
+) -> None:
+    older, newer = save(tmp_path, 1, "one\n"), save(tmp_path, 2, "two\n")
+    damage(newer / name, kind)
+    assert newest_sound_checkpoint(tmp_path) == older
+    warning = capsys.readouterr().err
+    assert warning.count("\n") == 1 and "going back" in warning
+    # A changed digit of a checksum is told of the file to which it belongs.
+    assert name in warning or (name == CHECKSUMS and kind == "flip" and "differs from its checksum" in warning)
+    # A damaged later checkpoint would otherwise push sound ones out of the newest that are kept.
+    assert checkpoint_folders(tmp_path) == [older]
+
+
+def test_a_checkpoint_under_the_name_of_another_step_is_refused(tmp_path: Path) -> None:
+    older = save(tmp_path, 1)
+    shutil.copytree(older, tmp_path / "step_00000009")
+    with pytest.raises(CheckpointError, match=r"state\.json: it tells step 1"):
+        verify_checkpoint(tmp_path / "step_00000009")
+    assert newest_sound_checkpoint(tmp_path) == older
+
+
+def test_a_checkpoint_of_another_run_is_refused_and_left_for_its_owner(tmp_path: Path) -> None:
+    first, second = save(tmp_path / "first", 3), save(tmp_path / "second", 3)
+    kept = shutil.move(first, tmp_path / "kept")
+    shutil.move(second, first)
+    shutil.move(kept, second)
+    with pytest.raises(MisplacedError, match=r"first/step_00000003: this checkpoint is of the run second"):
+        newest_sound_checkpoint(tmp_path / "first")
+    assert first.is_dir()
+    state = first / STATE
+    # Earlier versions did not note the run.
+    state.write_text('{"step": 3, "tokens": 3}')
+    assert read_position(first) == Position(3, 3)
+
+
+def test_no_sound_checkpoint_means_training_from_the_start(tmp_path: Path) -> None:
+    assert newest_sound_checkpoint(tmp_path) is None
+    damage(save(tmp_path, 1) / MODEL, "truncate")
+    assert newest_sound_checkpoint(tmp_path) is None
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing of ours catches it, so the disk is left as a kill would leave it."""
+
+
+def count_down(function: Callable[..., Any], calls: list[int]) -> Callable[..., Any]:
+    """`function`, after whose call number `calls[0]` the process dies; writes that follow never happen."""
+
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        result = function(*arguments, **options)
+        calls[0] -= 1
+        if calls[0] == 0:
+            raise Killed
+        return result
+
+    return wrapped
+
+
+def test_a_kill_after_any_write_leaves_a_whole_checkpoint_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, outcomes = [0], []
+    # Every call of these changes the disk or makes a change safe; together they are all moments that differ.
+    for module, name in ((checkpoints, "save_file"), (checkpoints, "_sync"), (checkpoints, "sha256_file")):
+        monkeypatch.setattr(module, name, count_down(getattr(module, name), calls))
+    for name in ("mkdir", "write_text", "replace"):
+        monkeypatch.setattr(Path, name, count_down(getattr(Path, name), calls))
+    for moment in range(1, 100):
+        run_folder = tmp_path / str(moment)
+        run_folder.mkdir()
+        older = save(run_folder, 1)
+        calls[0] = moment
+        try:
+            save(run_folder, 2)
+        except Killed:
+            pass
+        else:
+            break
+        assert all(folder.name in ("step_00000001", "step_00000002") for folder in checkpoint_folders(run_folder))
+        for folder in checkpoint_folders(run_folder):
+            verify_checkpoint(folder)
+        found = newest_sound_checkpoint(run_folder)
+        outcomes.append(found is not None and found != older)
+        assert not list(run_folder.glob(".*"))
+    # 1 folder, 3 tensor files, 2 texts and the checksums, 5 checksums, 7 syncs, the renaming and the last sync.
+    assert len(outcomes) == 21
+    assert outcomes == sorted(outcomes) and not outcomes[0] and outcomes[-1]
+
+
+def test_a_kill_during_pruning_leaves_nothing_under_a_checkpoints_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = save(tmp_path, 2)
+    save(tmp_path, 1)
+
+    def die_half_way(folder: Path, ignore_errors: bool = False) -> None:
+        if folder.exists():
+            (folder / MODEL).unlink()
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", die_half_way)
+        with pytest.raises(Killed):
+            prune_checkpoints(tmp_path, 1)
+    assert checkpoint_folders(tmp_path) == [newer]
+    assert newest_sound_checkpoint(tmp_path) == newer
+    assert list(tmp_path.iterdir()) == [newer]
+
+
+def test_only_the_newest_checkpoints_are_kept_also_beyond_eight_digits(tmp_path: Path) -> None:
+    for step in (5, 99_999_999, 100_000_000):
+        save(tmp_path, step)
+    prune_checkpoints(tmp_path, 2)
+    assert [folder.name for folder in checkpoint_folders(tmp_path)] == ["step_100000000", "step_99999999"]
+
+
+def test_milestones_survive_pruning_and_do_not_count_among_others(tmp_path: Path) -> None:
+    for step in range(1, 7):
+        save(tmp_path, step)
+        prune_checkpoints(tmp_path, 2, {2, 4, 6})
+    assert [int(folder.name[5:]) for folder in checkpoint_folders(tmp_path)] == [6, 5, 4, 2]
+
+
+def test_milestones_are_the_nearest_steps_in_order_and_each_once() -> None:
+    assert milestone_steps([1.0, 0.1, 0.29, 0.29], 100) == (10, 29, 100)
+    assert milestone_steps([0.001, 0.01, 0.5], 10) == (1, 5)
+    assert milestone_steps([0.5], 0) == ()
+    assert milestone_steps([], 10) == ()
+
+
+@pytest.mark.parametrize("fraction", [0.0, -0.5, 1.01, float("nan")])
+def test_a_milestone_outside_the_run_is_refused(fraction: float) -> None:
+    with pytest.raises(ConfigError, match=r"runtime\.milestones"):
+        milestone_steps([0.5, fraction], 10)
+
+
+def test_any_number_of_processes_goes_on_from_a_checkpoint_with_the_same_global_batches(tmp_path: Path) -> None:
+    folder = save(tmp_path, 23)
+    model, optimizer = make()
+    step = load_checkpoint(folder, model, optimizer).position.step
+    # Nothing but the step says where the data stand, and the shares of the processes are the global batch.
+    assert json.loads((folder / STATE).read_text()) == {"run": tmp_path.name, "step": 23, "tokens": 23}
+    expected = np.concatenate([part.indices for part in global_batch(7, step, 32, 100)])
+    for world_size in (1, 2, 4):
+        shares = [share_of_process(global_batch(7, step, 32, 100), rank, world_size) for rank in range(world_size)]
+        assert np.array_equal(np.concatenate([part.indices for share in shares for part in share]), expected)
+
+
+@pytest.mark.parametrize("other", [nn.Sequential(nn.Linear(5, 4), nn.Linear(4, 2)), nn.Linear(5, 4)])
+def test_a_checkpoint_of_another_model_is_refused_and_leaves_the_model_alone(tmp_path: Path, other: nn.Module) -> None:
+    before = {name: tensor.clone() for name, tensor in other.state_dict().items()}
+    folder = save(tmp_path, 1)
+    with pytest.raises(CheckpointError, match=r"the shape of|there is no parameter"):
+        load_checkpoint(folder, other, Lamb(other.parameters(), lr=0.1))
+    with pytest.raises(CheckpointError, match="names or shapes"):
+        load_model(folder, other)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in other.state_dict().items())
+
+
+def test_a_checkpoint_that_cannot_be_written_ends_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(CheckpointError, match="cannot be written"):
+        save(tmp_path / "file", 1)
+
+
+def test_verification_names_the_changed_file(tmp_path: Path) -> None:
+    folder = save(tmp_path, 1, "text\n")
+    verify_checkpoint(folder)
+    (folder / METRICS).write_text("other\n")
+    with pytest.raises(CheckpointError, match=METRICS):
+        verify_checkpoint(folder)

@@ -1,0 +1,395 @@
+"""The estimate of an experiment's cost: published runs come out as published, and nothing but settings is needed."""
+
+import csv
+import dataclasses
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import forked
+import pytest
+import yaml
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.project import Project
+from hatchery.stages.registry import stage_settings
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.training.run import build_model
+from hatchery.training.settings import pretrain_settings
+from hatchery.units import hours, power, rough_duration, scaled, size
+from hatchery.workflow.cost_estimate import (
+    ZERO_STAGES,
+    CostSettings,
+    RunCost,
+    ShardsOnDisk,
+    cost_settings,
+    estimate,
+    shards_on_disk,
+    training_bytes,
+)
+from hatchery.workflow.cost_table import cost_csv, cost_markdown
+from hatchery.workflow.evaluation_costs import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
+from hatchery.workflow.planned_device import LTG_BERT_RUN
+
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "config" / "experiments"
+STUDY_STEPS, STUDY_BATCH = 35_475, 256
+
+
+def plan(**changes: Any) -> dict[str, Any]:
+    defaults = {"device": "h100", "devices": 1, "threads": 1, "mfu": 0.3, "keep_checkpoints": 2, "milestones": []}
+    return {**defaults, **changes}
+
+
+def settings_of(slices: list[dict[str, Any]], vocabulary_size: int = 16_384, **planned: Any) -> CostSettings:
+    body = {
+        "stage": "write_cost",
+        "stage_version": 1,
+        "experiment": "some",
+        "vocabulary_size": vocabulary_size,
+        "plan": plan(**planned),
+        "runs": [{"name": f"run{i}-s42", "pretraining": slice_} for i, slice_ in enumerate(slices)],
+        "suites": [],
+        "tasks": [],
+    }
+    return cost_settings(body)
+
+
+def cost_of(slice_: dict[str, Any], vocabulary_size: int = 16_384, **planned: Any) -> RunCost:
+    return estimate(settings_of([slice_], vocabulary_size, **planned))[0]
+
+
+def model_file(repository: Path, name: str, **changes: Any) -> dict[str, Any]:
+    values = yaml.safe_load((repository / "config/models" / f"{name}.yaml").read_text())
+    return {key: value for key, value in {**values, **changes}.items() if key != "description"}
+
+
+@pytest.fixture(scope="module")
+def ltg_bert_slice(repository, pretrain_slice) -> dict[str, Any]:
+    """The published run of LTG-BERT base on the BNC."""
+    model = model_file(repository, "ltg_base_bnc")
+    changes = {"steps": 31_250, "batch_size": 32_768, "sequence_length": 128, "precision": "fp16"}
+    return pretrain_slice(long=(0.9, 4), model=model, **changes)
+
+
+# Against the papers.
+
+
+def test_the_full_run_of_ltg_bert_costs_what_its_reference_says(ltg_bert_slice):
+    cost = cost_of(ltg_bert_slice)
+    assert cost.parameters == 98_229_760
+    assert cost.sequences == 28_125 * 32_768 + 3_125 * 8_192
+    assert cost.tokens == 31_250 * 4_194_304 == pytest.approx(131.07e9, rel=1e-4)
+    assert (cost.paper_formula, f"{cost.paper_flops:.1e}") == ("6 N D", "7.7e+19")
+
+
+def test_our_count_of_that_run_is_near_6_n_d(ltg_bert_slice):
+    # Less, because only masked positions meet the vocabulary and looking up embeddings costs nothing; more, because
+    # of attention.
+    cost = cost_of(ltg_bert_slice)
+    assert 0.85 < cost.training_flops / cost.paper_flops < 1
+
+
+def test_the_published_wall_time_means_a_tenth_of_the_peak_and_that_tenth_gives_it_back(ltg_bert_slice):
+    # 128 dies of 191.5 TFLOP/s for 8 h 13 min.
+    assert LTG_BERT_RUN.mfu == pytest.approx(7.7255e19 / (128 * 191.5e12 * 29_580), rel=1e-3)
+    assert 0.10 < LTG_BERT_RUN.mfu < 0.11
+    cost = cost_of(ltg_bert_slice, device="mi250x", devices=128, mfu=LTG_BERT_RUN.mfu)
+    work = cost.training_flops + cost.development_flops
+    assert cost.wall_seconds * cost.paper_flops / work == pytest.approx(29_580)
+    assert cost.device_hours == pytest.approx(128 * cost.wall_seconds / 3600)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "printed"),
+    [
+        # embedding, hidden, intermediate, heads, layers; the reduced-vocabulary study's Tables 3 and 7 in 10^15, each
+        # within its last digit.
+        ((256, 256, 1024, 8, 8), 110),
+        ((32, 256, 1024, 8, 8), 80),
+        ((256, 32, 1024, 8, 8), 42),
+        ((256, 256, 512, 8, 8), 96),
+        ((256, 256, 1024, 8, 4), 89),
+        ((512, 512, 2048, 8, 8), 302),
+        ((512, 1024, 2048, 8, 8), 624),
+    ],
+)
+def test_a_run_of_the_reduced_vocabulary_study_costs_what_its_tables_print(sizes, printed, repository, pretrain_slice):
+    names = ("embedding_size", "hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers")
+    model = model_file(repository, "rv_256_256_1024_8", **dict(zip(names, sizes, strict=True)))
+    slice_ = pretrain_slice(model=model, steps=STUDY_STEPS, batch_size=STUDY_BATCH, sequence_length=128)
+    cost = cost_of(slice_, vocabulary_size=19_000)
+    assert cost.sequences == 9_081_600
+    assert cost.paper_formula == "study"
+    assert cost.paper_flops / 1e15 == pytest.approx(printed, abs=0.5)
+    # The study has the vocabulary at every position; we at the masked ones.
+    assert cost.training_flops < cost.paper_flops
+
+
+# The parts of an estimate.
+
+
+def test_parameters_are_those_of_the_model_that_the_run_trains(pretrain_slice):
+    for changes in (
+        {},
+        {"output_bias__kind": "none"},
+        {"objective__sentence_pairs": "order"},
+        {"model__position_embedding": "absolute", "model__normalisation": "post_norm"},
+    ):
+        slice_ = pretrain_slice(**changes)
+        trained = build_model(pretrain_settings(slice_), 300, SPECIAL_SETS["bnc"])
+        assert cost_of(slice_, 300).parameters == sum(parameter.numel() for parameter in trained.parameters())
+
+
+def test_both_phases_count_with_their_lengths(pretrain_slice):
+    short = cost_of(pretrain_slice(steps=8, batch_size=8, sequence_length=16))
+    long = cost_of(pretrain_slice(steps=8, batch_size=2, sequence_length=64))
+    mixed = cost_of(pretrain_slice(long=(0.5, 4), steps=16, batch_size=8, sequence_length=16))
+    assert mixed.tokens == short.tokens + long.tokens
+    assert mixed.training_flops == pytest.approx(short.training_flops + long.training_flops)
+    assert long.training_flops > short.training_flops
+
+
+def test_the_development_set_is_scored_at_every_interval_and_at_the_end(pretrain_slice):
+    def development(steps: int) -> float:
+        return cost_of(pretrain_slice(steps=steps, evaluation_interval_steps=10)).development_flops
+
+    assert development(21) == pytest.approx(3 * development(10))
+    assert development(20) == pytest.approx(2 * development(1))
+    # A third of training on as many sequences of the short length.
+    trained = cost_of(pretrain_slice(steps=1, batch_size=8, evaluation_sequences=8))
+    assert trained.development_flops == pytest.approx(trained.training_flops / 3)
+
+
+def test_a_model_that_is_not_trained_costs_its_disk_only(pretrain_slice):
+    cost = cost_of(pretrain_slice(steps=0))
+    assert (cost.tokens, cost.training_flops, cost.development_flops, cost.wall_seconds) == (0, 0, 0, 0)
+    assert cost.run_folder_bytes == cost.checkpoint_bytes == 0
+    assert cost.model_bytes == 4 * cost.parameters
+
+
+def test_the_run_folder_holds_the_kept_ones_the_milestones_and_the_one_being_written(pretrain_slice):
+    cost = cost_of(pretrain_slice(), keep_checkpoints=3, milestones=[0.25, 0.5])
+    assert cost.checkpoint_bytes == 12 * cost.parameters
+    assert cost.run_folder_bytes == 6 * cost.checkpoint_bytes
+
+
+def test_twice_the_devices_halve_the_time_and_keep_the_device_hours(pretrain_slice):
+    one, two = (cost_of(pretrain_slice(), devices=devices) for devices in (1, 2))
+    assert two.wall_seconds == pytest.approx(one.wall_seconds / 2)
+    assert two.device_hours == pytest.approx(one.device_hours)
+
+
+def test_precision_auto_is_what_the_planned_device_computes_in(pretrain_slice):
+    planned = ("h100", "v100", "cpu")
+    h100, v100, cpu = (cost_of(pretrain_slice(precision="auto"), device=device) for device in planned)
+    assert (h100.precision, v100.precision, cpu.precision) == ("bf16", "fp32", "fp32")
+    assert h100.peak_flops_per_second > 900e12 > v100.peak_flops_per_second
+
+
+def test_a_precision_that_the_device_lacks_is_refused(pretrain_slice):
+    with pytest.raises(ConfigError, match=r"precision: got 'bf16', which a v100 does not compute in; plan with"):
+        cost_of(pretrain_slice(precision="bf16"), device="v100")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"device": "tpu"}, r"cost\.plan\.device: got 'tpu'; did you mean 'cpu'\? Allowed are: a100, cpu, h100"),
+        ({"mfu": 0.0}, r"cost\.plan\.mfu: got 0\.0, expected more than 0"),
+        ({"devices": 0}, r"cost\.plan\.devices: got 0, expected at least 1"),
+    ],
+)
+def test_an_impossible_plan_is_refused(changes, message, pretrain_slice):
+    with pytest.raises(ConfigError, match=message):
+        settings_of([pretrain_slice()], **changes)
+
+
+def test_minimal_pairs_take_one_forward_pass_for_each_token_of_both_sentences():
+    calls = []
+
+    def per_sequence(length: int, labelled_share: float) -> float:
+        calls.append((length, labelled_share))
+        return 3.0
+
+    assert minimal_pairs_flops(SuiteSettings("blimp", None), per_sequence) == 67 * 1000 * 2 * 12
+    assert minimal_pairs_flops(SuiteSettings("sample", 100), per_sequence) == 67 * 100 * 2 * 12
+    assert set(calls) == {(14, 1 / 14)}
+
+
+def test_fine_tuning_grows_with_seeds_epochs_and_the_published_size_of_the_task():
+    def flops(name: str = "babylm_rte", examples: int | None = None, seeds: int = 1, epochs: int = 1) -> float:
+        task = TaskSettings(name, examples, seeds, epochs, max_length=64, development_fraction=0.1)
+        return finetuning_flops(task, lambda length, share: float(length) if share == 0 else -1.0)
+
+    # Nine tenths are trained on, a tenth is scored after each epoch at a third of the price.
+    assert flops() == pytest.approx(2_490 * 64 * (0.9 + 0.1 / 3))
+    assert flops(seeds=5, epochs=10) == pytest.approx(50 * flops())
+    assert flops("babylm_qqp") == pytest.approx(flops() * 363_846 / 2_490)
+    assert flops("anything", examples=249) == pytest.approx(flops() / 10)
+
+
+def test_token_shards_count_when_they_are_there(token_data, tmp_path):
+    shards = shards_on_disk(token_data.tokens)
+    assert shards is not None
+    notes = ("manifest.json", "provenance.json")
+    files = [path for path in token_data.tokens.parent.iterdir() if path.name not in notes]
+    assert shards.bytes == sum(path.stat().st_size for path in files)
+    assert shards.training_tokens > 0
+    assert shards_on_disk(tmp_path / "manifest.json") is None
+
+
+@pytest.mark.parametrize(("early", "more"), [(0, 0), (1, 2), (2, 3)])
+def test_translation_counts_both_sides_and_early_evaluations_and_says_what_is_left_out(pretrain_slice, early, more):
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2}
+    slice_ = pretrain_slice(
+        model={"family": "encoder_decoder", **sizes},
+        objective={"task": "translation", "early_evaluations": early},
+        long=None,
+        steps=100,
+        batch_size=6400,
+        sequence_length=64,
+        evaluation_interval_steps=20,
+        evaluation_sequences=50,
+    )
+    cost = cost_of(slice_)
+    assert (cost.sequences, cost.tokens) == (100 * 100, 2 * 100 * 6400)
+    # A forward pass of a pair is a third of training on it.
+    assert cost.development_flops == pytest.approx(cost.training_flops / 10_000 / 3 * 50 * (5 + more))
+    settings = settings_of([slice_])
+    assert "The beam search over development pairs and test sets is left out" in cost_markdown(settings, [cost])
+
+
+# The tables.
+
+
+def test_the_csv_has_a_row_for_each_run_in_base_units(pretrain_slice):
+    settings = settings_of([pretrain_slice(), pretrain_slice(steps=0)])
+    costs = estimate(settings)
+    rows = list(csv.DictReader(io.StringIO(cost_csv(settings, costs))))
+    assert [row["cell"] for row in rows] == ["run0-s42", "run1-s42"]
+    fields = {f.name for f in dataclasses.fields(RunCost)} - {"run"}
+    assert set(rows[0]) == {"experiment", "cell", "device", "devices", "mfu", *fields}
+    assert int(rows[0]["training_flops"]) == round(costs[0].training_flops)
+    assert int(rows[0]["parameters"]) == costs[0].parameters
+
+
+def test_the_page_names_device_mfu_total_and_the_published_yardstick(pretrain_slice):
+    settings = settings_of(
+        [pretrain_slice(precision="auto"), pretrain_slice(precision="auto")], device="a100", devices=4
+    )
+    page = cost_markdown(settings, estimate(settings))
+    assert "Planned for 4 x a100 at an MFU of 30 %." in page
+    assert "| all, one after another |" in page
+    assert "312 TFLOP/s in bf16" in page
+    assert "took 128 dies of MI250X 8 h 13 min, an MFU of 10.7 %" in page
+    assert "Evaluation" not in page
+    assert cost_markdown(settings, estimate(settings)) == page
+
+
+def test_the_page_says_what_memory_each_zero_stage_asks_for(pretrain_slice):
+    slices = [pretrain_slice(optimizer__name=name) for name in ("adamw", "lamb")]
+    settings = settings_of(slices, device="a100", devices=4)
+    costs = estimate(settings)
+    # Four bytes for each value, gradient and two moments; a share of a quarter, and its copy.
+    per_parameter = [training_bytes(costs[0].parameters, 4, stage) / costs[0].parameters for stage in ZERO_STAGES]
+    assert per_parameter == pytest.approx([16, 11, 8, 5])
+    table = cost_markdown(settings, costs).split("## Memory of each device")[1].split("##")[0]
+    adamw, lamb = (line for line in table.splitlines() if line.startswith("| run"))
+    assert adamw.count(" - ") == 0 and lamb.count(" - ") == 3
+    assert "Memory" not in cost_markdown(settings_of(slices), costs)
+
+
+def test_the_page_adds_up_device_hours_by_set_of_a_grid(pretrain_slice):
+    settings = settings_of([pretrain_slice(steps=steps) for steps in (8, 0, 16)])
+    assert "## By set" not in cost_markdown(settings, estimate(settings))
+    runs = [dataclasses.replace(run, set=name) for run, name in zip(settings.runs, "aab", strict=True)]
+    page = cost_markdown(dataclasses.replace(settings, runs=runs), estimate(settings))
+    table = page.partition("## By set of the grid")[2].partition("## Disk")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "|" in line]
+    assert [row[:3] for row in rows[2:]] == [["a", "2", "1"], ["b", "1", "1"], ["all", "3", "2"]]
+
+
+def test_filtered_tasks_have_the_rows_that_the_vocabulary_keeps():
+    def flops(name: str) -> float:
+        task = TaskSettings(name, None, seeds=1, epochs=1, max_length=128, development_fraction=0.0)
+        return finetuning_flops(task, lambda length, share: 1.0)
+
+    assert (flops("rv_glue_rte"), flops("rv_glue_rte_filtered")) == (2_490, 158)
+
+
+def test_the_page_shows_token_shards_and_passes_where_they_are_there(pretrain_slice):
+    settings = settings_of([pretrain_slice(steps=10, batch_size=8, sequence_length=16)])
+    page = cost_markdown(settings, estimate(settings), ShardsOnDisk(bytes=2_500_000, training_tokens=640))
+    assert "2.50 MB" in page
+    assert "640 training subwords: at most 2.0 passes" in page
+
+
+def test_numbers_are_shown_in_units_that_one_can_grasp():
+    assert [scaled(value) for value in (0, 950, 9_994, 98_229_760, 131_072_000_000)] == [
+        "-",
+        "950",
+        "9.99 k",
+        "98.2 M",
+        "131 G",
+    ]
+    assert [size(value) for value in (0, 999, 999_600, 1_178_757_120)] == ["-", "999 B", "1.00 MB", "1.18 GB"]
+    assert [rough_duration(value) for value in (0, 0.2, 34, 59.7, 29_580, 100 * 3600)] == [
+        "-",
+        "< 1 s",
+        "34 s",
+        "1 min",
+        "8 h 13 min",
+        "4 d 04 h",
+    ]
+    assert [power(value) for value in (0, 5e6, 7.7255e19)] == ["-", "5.00e6", "7.73e19"]
+    assert [hours(value) for value in (0, 0.0436, 33.46, 1203.4)] == ["-", "0.044", "33.5", "1,203"]
+
+
+# The workflow's side.
+
+
+def slice_of(repository: Path, experiment: str, **cluster: Any) -> dict[str, Any]:
+    project = Project(repository / "config", {"cluster": cluster} if cluster else {})
+    return json.loads(stage_settings(project, "write_cost", experiment=experiment))
+
+
+@pytest.mark.parametrize("experiment", sorted(path.stem for path in EXPERIMENTS.glob("*.yaml")))
+def test_every_experiment_can_be_estimated_from_its_configuration(experiment, repository):
+    settings = cost_settings(slice_of(repository, experiment))
+    costs = estimate(settings)
+    assert [cost.run for cost in costs] == [run.name for run in Project(repository / "config").seeded_runs(experiment)]
+    assert all(cost.parameters > 0 for cost in costs)
+    assert max(cost.device_hours for cost in costs) > 0
+
+
+def test_the_plan_of_the_configuration_reaches_the_estimate(repository):
+    settings = cost_settings(slice_of(repository, "demo", planned_device="a100", planned_mfu=0.5, gpus_per_node=2))
+    assert (settings.plan.device, settings.plan.mfu, settings.plan.devices) == ("a100", 0.5, 2)
+    assert settings.tasks[0].examples == 600
+    assert settings.suites[0].pairs_per_paradigm == 100
+
+
+def test_planning_the_workflow_needs_no_torch(repository):
+    code = (
+        "import sys; from hatchery.workflow.open_workflow import open_workflow; "
+        "open_workflow('config', {}).settings('write_cost', experiment='strict'); sys.exit('torch' in sys.modules)"
+    )
+    environment = {"PYTHONPATH": str(repository / "scripts")}
+    assert subprocess.run([sys.executable, "-c", code], cwd=repository, env=environment).returncode == 0
+
+
+def test_the_command_prints_the_page_and_names_a_mistake_in_one_line(repository):
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        script = [sys.executable, "scripts/estimate_cost.py", *arguments]
+        return forked.run(script, cwd=repository, capture_output=True, text=True)
+
+    result = command("demo", "--device", "cpu", "--mfu", "0.5")
+    assert result.returncode == 0, result.stderr
+    assert "Planned for 1 x CPU with 1 thread at an MFU of 50 %." in result.stdout
+    wrong = command("dmeo")
+    assert wrong.returncode == 1
+    assert wrong.stderr.startswith("error: ") and "did you mean 'demo'?" in wrong.stderr
+    assert "Traceback" not in wrong.stderr

@@ -1,0 +1,174 @@
+"""When a run stops early, what it exports then, and that neither kills nor processes change it."""
+
+import json
+import random
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.errors import ConfigError
+from hatchery.training.continuation_settings import EarlyStoppingSettings
+from hatchery.training.early_stopping import BestWeights, EarlyStopping
+from hatchery.typed import build
+
+Make = Callable[..., Any]
+
+
+def after(losses: list[float], patience: int, minimum: float = 0.0) -> EarlyStopping:
+    rows = [{"step": step, "development_loss": loss} for step, loss in enumerate(losses, 1)]
+    return EarlyStopping(EarlyStoppingSettings(patience, minimum), rows)
+
+
+def test_it_is_over_after_so_many_evaluations_without_a_new_lowest_loss() -> None:
+    assert not after([3.0, 2.0, 2.5], 2).is_over
+    assert after([3.0, 2.0, 2.5, 2.0], 2).is_over
+    assert not after([3.0, 2.0, 2.5, 1.9], 2).is_over
+
+
+def test_a_smaller_improvement_than_the_minimum_does_not_prolong_but_is_the_best() -> None:
+    stopping = after([3.0, 2.95, 2.91], 2, minimum=0.1)
+    assert stopping.is_over and stopping.best_step == 3
+
+
+def test_of_equal_losses_the_first_is_the_best() -> None:
+    assert after([3.0, 2.0, 2.0], 9).best_step == 2
+
+
+def test_replaying_the_metrics_at_any_step_comes_to_the_same_decision() -> None:
+    rng = random.Random(3)
+    rows: list[dict[str, Any]] = [{"step": step, "development_loss": rng.random()} for step in range(1, 40)]
+    for cut in range(len(rows)):
+        resumed = EarlyStopping(EarlyStoppingSettings(5, 0.01), rows[:cut])
+        whole = EarlyStopping(EarlyStoppingSettings(5, 0.01))
+        for row in rows:
+            whole.note(row["step"], row)
+        for row in rows[cut:]:
+            resumed.note(row["step"], row)
+        assert (resumed.is_over, resumed.best_step) == (whole.is_over, whole.best_step)
+
+
+def test_the_best_weights_survive_a_checkpoint_among_other_tensors() -> None:
+    model, first, second = nn.Linear(2, 2), BestWeights(), BestWeights()
+    first.keep(model)
+    kept = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    nn.init.zeros_(model.weight)
+    second.load({**first.state(), "loss_scale": torch.zeros(())})
+    second.restore_(model)
+    assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in kept.items())
+
+
+def test_the_reason_is_true_where_the_last_evaluation_was_the_best_by_too_little() -> None:
+    stopping = EarlyStopping(EarlyStoppingSettings(patience_evaluations=2, minimum_improvement=0.5))
+    for step, loss in ((10, 3.0), (20, 2.9), (30, 2.8)):
+        stopping.note(step, {"development_loss": loss})
+    assert stopping.is_over
+    assert stopping.reason == (
+        "in 2 evaluations the development loss got no better by more than 0.5; it was lowest, 2.8000, after step 30"
+    )
+
+
+def test_without_any_evaluation_the_weights_stay_as_they_are() -> None:
+    model = nn.Linear(2, 2)
+    nn.init.ones_(model.weight)
+    BestWeights().restore_(model)
+    assert bool((model.weight == 1).all())
+
+
+@pytest.mark.parametrize(("key", "value"), [("patience_evaluations", 0), ("minimum_improvement", -0.1)])
+def test_impossible_values_are_refused(key: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=f"early_stopping.{key}: got {value}"):
+        build(EarlyStoppingSettings, {"patience_evaluations": 3, key: value}, "early_stopping")
+
+
+# What really runs. The rate is far too high, so that the loss goes up and down.
+STEPS = 400
+WILD: dict[str, Any] = {
+    "steps": STEPS,
+    "long": None,
+    "evaluation_interval_steps": 3,
+    "optimizer__name": "adamw",
+    "optimizer__learning_rate": 0.05,
+    "schedule": {"name": "constant", "warmup_fraction": 0.0, "final_fraction": 1.0},
+    "early_stopping": {"patience_evaluations": 4},
+}
+# Two processes whose micro-batches are those of one.
+RUNTIME = {"micro_batch_size": 4}
+
+
+@pytest.fixture(scope="module")
+def stopped(make_command: Make) -> Any:
+    command = make_command(RUNTIME, **WILD)
+    assert "stopped early after step" in command.finish()
+    return command
+
+
+@pytest.mark.slow
+def test_a_stopped_run_records_where_and_exports_the_weights_of_the_lowest_loss(
+    stopped: Any, make_command: Make
+) -> None:
+    measures = read_manifest(stopped.output).measures
+    found = measures["early_stopping"]
+    rows = [json.loads(line) for line in (stopped.output.parent / "metrics.jsonl").read_text().splitlines()]
+    losses = {row["step"]: row["development_loss"] for row in rows if "development_loss" in row}
+    assert found["stopped_early"] and measures["steps"] == rows[-1]["step"] < STEPS
+    assert losses[found["exported_step"]] == min(losses.values()) == found["best_development_loss"]
+    assert found["exported_step"] == measures["steps"] - 4 * 3
+    # The schedule does not depend on the number of steps, so this is the same run up to there.
+    short = make_command(RUNTIME, **{**WILD, "steps": found["exported_step"], "early_stopping": None})
+    short.finish()
+    ours, theirs = (load_file(command.output.parent / "model.safetensors") for command in (stopped, short))
+    assert all(torch.equal(ours[name], tensor) for name, tensor in theirs.items())
+
+
+@pytest.mark.slow
+def test_the_weights_of_the_last_step_are_exported_where_that_is_asked_for(stopped: Any, make_command: Make) -> None:
+    chosen = {**WILD, "early_stopping": {"patience_evaluations": 4, "export": "last"}}
+    command = make_command(RUNTIME, **chosen)
+    command.finish()
+    measures = read_manifest(command.output).measures
+    assert measures["early_stopping"]["exported_step"] == measures["steps"]
+    ours, best = (load_file(run.output.parent / "model.safetensors") for run in (command, stopped))
+    assert any(not torch.equal(ours[name], tensor) for name, tensor in best.items())
+
+
+@pytest.mark.slow
+def test_a_killed_run_stops_at_the_same_step_with_the_same_bits(stopped: Any, make_command: Make) -> None:
+    command = make_command(RUNTIME, **WILD)
+    exported = read_manifest(stopped.output).measures["early_stopping"]["exported_step"]
+    process = command.start()
+    # After the best evaluation: its weights have to come out of the checkpoint.
+    command.wait_for_step(process, exported + 6)
+    process.kill()
+    process.communicate()
+    assert "goes on after step" in command.finish()
+    assert command.digests() == stopped.digests()
+
+
+@pytest.mark.slow
+def test_two_processes_stop_at_the_same_step_with_the_same_weights(stopped: Any, make_command: Make) -> None:
+    command = make_command(RUNTIME, **WILD)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    step = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
+    processes = [command.start(**step, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)]
+    errors = [process.communicate(timeout=300)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], errors
+    ours, alone = read_manifest(command.output), read_manifest(stopped.output)
+    assert ours.measures["early_stopping"]["exported_step"] == alone.measures["early_stopping"]["exported_step"]
+    assert ours.file("model.safetensors").read_bytes() == alone.file("model.safetensors").read_bytes()
+
+
+@pytest.mark.slow
+def test_without_development_text_it_says_so_before_training(make_command: Make) -> None:
+    command = make_command(RUNTIME, **{**WILD, "evaluation_sequences": 0})
+    process = command.start()
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "pretrain.early_stopping: expected a development split" in err.strip().splitlines()[-1]

@@ -1,0 +1,278 @@
+"""The engine computes what a plain torch loop computes, however a batch is cut, and starts without compiling."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from engine_cases import (
+    CPU,
+    FP32,
+    OPTIMIZER,
+    make_batch,
+    make_model,
+    one_step,
+    train_with_engine,
+)
+from torch import Tensor, nn
+
+from hatchery.modeling.families import model_config
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.language_model import build_language_model
+from hatchery.training.batches import TrainingBatches
+from hatchery.training.data_order import Phase, epoch_permutation
+from hatchery.training.engine import Engine, deepspeed_configuration, recompute_layers_
+from hatchery.training.parameter_groups import build_optimizer
+from hatchery.training.precision import Precision, resolve_precision
+from hatchery.training.processes import sum_over_processes
+from hatchery.training.topology import SINGLE_PROCESS, Topology
+
+pytestmark = pytest.mark.usefixtures("single_process")
+
+
+def train_plainly(name: str) -> tuple[nn.Module, list[float]]:
+    """The same four steps with nothing but torch: mean cross-entropy of the whole batch."""
+    model = make_model()
+    optimizer = build_optimizer(model, replace(OPTIMIZER, name=name))
+    norms = []
+    for step in range(4):
+        batch = make_batch(6, step)
+        for group in optimizer.param_groups:
+            group["lr"] = 0.02
+        output = model(**batch)
+        (output.loss_sum / output.n_labelled).backward()
+        norms.append(float(nn.utils.clip_grad_norm_(model.parameters(), OPTIMIZER.max_gradient_norm)))
+        optimizer.step()
+        optimizer.zero_grad()
+    return model, norms
+
+
+@pytest.mark.parametrize("name", ["lamb", "adamw"])
+@pytest.mark.parametrize("micro_batch_size", [6, 4, 1])
+def test_the_engine_equals_a_plain_loop_for_every_micro_batch_size(micro_batch_size: int, name: str) -> None:
+    expected, expected_norms = train_plainly(name)
+    model, norms = train_with_engine(micro_batch_size, name=name)
+    assert norms == pytest.approx(expected_norms, rel=1e-5)
+    assert max(norms) > OPTIMIZER.max_gradient_norm, "clipping was not put to the test"
+    for (tensor, parameter), other in zip(expected.named_parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(other, parameter, rtol=1e-4, atol=2e-6, msg=tensor)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_dropout_depends_on_seed_step_and_place_in_the_global_batch_and_nothing_else(rank: int) -> None:
+    model = make_model(dropout=0.2)
+    topology = replace(SINGLE_PROCESS, rank=rank)
+    engine = Engine(model, build_optimizer(model, OPTIMIZER), 1.0, FP32, CPU, topology)
+    batch, losses = make_batch(4, 0), []
+    for seed, step, first_sequence in [(1, 1, 0), (1, 1, 0), (1, 2, 0), (2, 1, 0), (1, 1, 4)]:
+        torch.rand(5)
+        engine.begin_step(seed, step, 0.01, first_sequence)
+        losses.append(engine.forward(batch).loss_sum.item())
+    assert losses[0] == losses[1] and len(set(losses)) == 4
+    # What is drawn, not only that it is the same: finished runs stay reproducible.
+    torch.manual_seed(int(np.random.SeedSequence([1, 1, 0]).generate_state(1, np.uint64)[0]))
+    assert model(**batch).loss_sum.item() == losses[0]
+
+
+def kept_and_gradients(recomputed: bool, precision: Precision) -> tuple[int, list[Tensor]]:
+    """Numbers that are kept for the backward pass of one batch, and its gradients."""
+    model, saved = make_model(dropout=0.2), 0
+
+    def count(tensor: Tensor) -> Tensor:
+        nonlocal saved
+        saved += tensor.numel()
+        return tensor
+
+    optimizer = build_optimizer(model, OPTIMIZER)
+    with Engine(model, optimizer, 1.0, precision, CPU, SINGLE_PROCESS, recomputed=recomputed) as engine:
+        engine.begin_step(seed=1, step=1, learning_rate=0.01)
+        with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
+            loss = engine.forward(make_batch(4, 0)).loss_sum
+        engine.backward(loss)
+        found = [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
+    assert all("forward" not in vars(module) for module in model.modules())
+    return saved, found
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_layers_that_are_computed_again_give_the_same_numbers_and_keep_less(precision: str) -> None:
+    arithmetic = resolve_precision(precision, CPU)
+    (most, whole), (less, again) = (kept_and_gradients(recomputed, arithmetic) for recomputed in (False, True))
+    assert less < most / 2
+    assert all(torch.equal(one, other) for one, other in zip(whole, again, strict=True))
+
+
+def test_a_micro_batch_drops_the_same_behind_others_and_as_the_first_of_its_process() -> None:
+    model = make_model(dropout=0.2)
+    engine = Engine(model, build_optimizer(model, OPTIMIZER), 1.0, FP32, CPU, SINGLE_PROCESS)
+    # The first two hold the same sequences, so that only what is dropped can tell one from the other.
+    batches = [make_batch(sequences, 0) for sequences in (3, 3, 2)]
+
+    def losses(first_sequence: int, number: int) -> list[float]:
+        engine.begin_step(1, 1, 0.01, first_sequence)
+        return [engine.forward(batch).loss_sum.item() for batch in batches[number:]]
+
+    through = losses(0, 0)
+    assert through[0] != through[1]
+    assert through[1:] == losses(3, 1) and through[2:] == losses(6, 2)
+
+
+class Places:
+    """Sequences that hold nothing but the place at which their epoch comes to them."""
+
+    fillers: ClassVar[dict[str, int]] = {}
+
+    def __len__(self) -> int:
+        return 17
+
+    def batch(self, seed: int, epoch: int, indices: np.ndarray) -> dict[str, Tensor]:
+        places = torch.from_numpy(np.argsort(epoch_permutation(seed, epoch, len(self)))[indices])[:, None]
+        return {"input_ids": places, "labels": places}
+
+    def counted(self, batch: dict[str, Tensor]) -> tuple[int]:
+        return (len(batch["labels"]),)
+
+    def n_tokens(self, batch: dict[str, Tensor]) -> int:
+        return len(batch["labels"])
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_a_process_knows_where_its_share_of_the_global_batch_begins_in_each_phase(processes: int) -> None:
+    # The second phase begins with the first sequence again.
+    phases, begins = [Phase(0, 2, 8, 7), Phase(2, 3, 16, 3)], [0, 7, 0]
+    for rank in range(processes):
+        batches = TrainingBatches(phases, 5, Topology(rank, processes, rank, "a", 1), 2, lambda _: Places())
+        firsts = [int(batches.at(step).micro_batches[0]["input_ids"][0]) for step in range(3)]
+        assert [batches.at(step).first_sequence + begin for step, begin in enumerate(begins)] == firsts
+
+
+def test_evaluation_drops_nothing_and_leaves_the_model_in_training_mode() -> None:
+    model = make_model(dropout=0.5)
+    engine = Engine(model, build_optimizer(model, OPTIMIZER), 1.0, FP32, CPU, SINGLE_PROCESS)
+    first, second = (float(engine.evaluate(make_batch(4, 0)).loss_sum) for _ in range(2))
+    assert first == second
+    assert model.training and all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_sums_of_one_process_are_its_own_values() -> None:
+    assert sum_over_processes([1.5, 2.0], CPU) == [1.5, 2.0]
+
+
+def test_the_configuration_leaves_tensors_whole() -> None:
+    configuration = deepspeed_configuration()
+    assert configuration["zero_optimization"] == {"stage": 0}
+    assert "bf16" not in configuration and "fp16" not in configuration and "optimizer" not in configuration
+
+
+def test_without_a_limit_nothing_is_clipped_and_the_norm_is_known_all_the_same() -> None:
+    weights, norms = [], []
+    for limit in (None, 1e9, 0.01):
+        model = make_model()
+        # Plain gradient descent, because Adam would hide the length of a gradient.
+        engine = Engine(model, torch.optim.SGD(model.parameters(), lr=0.1), limit, FP32, CPU, SINGLE_PROCESS)
+        norms.append(one_step(engine, make_batch(6, 0)).gradient_norm.item())
+        weights.append(torch.cat([parameter.detach().flatten() for parameter in model.parameters()]))
+    assert norms[0] == norms[1] == norms[2] > 1
+    assert torch.equal(weights[0], weights[1]) and not torch.allclose(weights[0], weights[2])
+
+
+def test_compiling_keeps_the_names_of_the_parameters() -> None:
+    model = make_model()
+    names = list(model.state_dict())
+    # Compilation itself happens at the first forward pass, which is not reached: it needs a compiler.
+    Engine(model, build_optimizer(model, OPTIMIZER), 1.0, FP32, CPU, SINGLE_PROCESS, compiled=True)
+    assert list(model.state_dict()) == names and not any("_orig_mod" in name for name in names)
+    assert model._compiled_call_impl is not None
+
+
+def test_zero_gathers_the_state_on_the_cpu_and_takes_it_back() -> None:
+    model, again = make_model(), make_model()
+    optimizers = [build_optimizer(one, replace(OPTIMIZER, name="adamw")) for one in (model, again)]
+    with Engine(model, optimizers[0], 1.0, FP32, CPU, SINGLE_PROCESS, zero_stage=1) as engine:
+        one_step(engine, make_batch(6, 0))
+        state = engine.whole_optimizer().state
+        moments = {name: state[parameter] for name, parameter in model.named_parameters()}
+        assert all(tensor.device.type == "cpu" for found in moments.values() for tensor in found.values())
+        assert all(bool(found["exp_avg_sq"].any()) for name, found in moments.items() if name.endswith("weight"))
+    for name, parameter in again.named_parameters():
+        optimizers[1].state[parameter] = moments[name]
+    with Engine(again, optimizers[1], 1.0, FP32, CPU, SINGLE_PROCESS, zero_stage=1) as engine:
+        filled = engine.whole_optimizer().state
+        for name, parameter in again.named_parameters():
+            assert all(torch.equal(filled[parameter][key], moments[name][key]) for key in moments[name])
+
+
+def test_an_exception_that_passes_asks_no_other_process_for_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model()
+    engine = Engine(
+        model, build_optimizer(model, replace(OPTIMIZER, name="adamw")), 1.0, FP32, CPU, SINGLE_PROCESS, zero_stage=1
+    )
+
+    def asked() -> None:
+        raise AssertionError("other processes may be gone")
+
+    monkeypatch.setattr(engine, "whole_parameters", asked)
+    with pytest.raises(KeyboardInterrupt), engine:
+        raise KeyboardInterrupt
+
+
+def test_recomputed_decoder_layers_have_the_gradients_of_kept_ones() -> None:
+    sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+    model = build_language_model(model_config({"family": "encoder_decoder", **sizes, "vocab_size": 20}))
+    initialise_(model, 5)
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(7, 20, (3, 3, 6), generator=generator)
+    found = []
+    for recomputed in (False, True):
+        layers = recompute_layers_(model) if recomputed else []
+        assert len(layers) == (4 if recomputed else 0)
+        torch.manual_seed(1)
+        model.train()
+        model.zero_grad()
+        model(ids[0], torch.ones(3, 6, dtype=torch.bool), ids[1], ids[2]).loss_sum.backward()
+        found.append([parameter.grad for parameter in model.parameters() if parameter.grad is not None])
+    assert len(found[0]) == len(found[1]) > 0
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+PROBE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import torch, torch.utils.cpp_extension
+def refuse(*arguments, **options):
+    raise SystemExit("DeepSpeed tried to compile something")
+torch.utils.cpp_extension.load = refuse
+from hatchery.training.engine import Engine
+from hatchery.training.lamb import Lamb
+from hatchery.training.precision import Precision
+from hatchery.training.processes import process_group
+from hatchery.training.topology import SINGLE_PROCESS
+cpu = torch.device("cpu")
+with process_group(SINGLE_PROCESS, cpu):
+    model = torch.nn.Linear(2, 1)
+    with Engine(model, Lamb(model.parameters(), lr=0.1), 1.0, Precision("fp32"), cpu, SINGLE_PROCESS) as engine:
+        pass
+del engine
+alive = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+left = [name for name in alive if "gloo" in name]
+if left:
+    raise SystemExit(f"threads of the process group outlive it: {left}")
+"""
+
+
+def test_starting_compiles_nothing_says_nothing_and_leaves_neither_threads_nor_traces_in_the_home_folder(
+    repository: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {"HOME": str(home), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", PROBE, str(repository / "scripts")]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "" and result.stderr == ""
+    assert list(home.iterdir()) == []

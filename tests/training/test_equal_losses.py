@@ -1,0 +1,277 @@
+"""The losses of a run do not depend on how its batches are cut, on interruptions, or on the number of processes.
+
+Each run is the command with LAMB and 50 steps, in processes of its own. Dropout is drawn for a micro-batch, so runs
+whose micro-batches differ are compared without it.
+"""
+
+import json
+import shutil
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.tokenization.shards import TRAINING_SPLIT
+from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.batches import TrainingBatches
+from hatchery.training.checkpoints import MODEL, checkpoint_folder, checkpoint_folders
+from hatchery.training.data_order import training_phases
+from hatchery.training.examples import examples_maker
+from hatchery.training.parameter_groups import build_optimizer
+from hatchery.training.run import build_model
+from hatchery.training.schedules import learning_rate
+from hatchery.training.settings import PretrainSettings, pretrain_settings
+from hatchery.training.topology import Topology
+
+pytestmark = pytest.mark.slow
+
+STEPS, RESUMED, TOLERANCE = 50, 23, 1e-5
+CHECKPOINTS = {"checkpoint_interval_steps": RESUMED, "background_checkpoints": False}
+CHANGES: dict[str, Any] = {
+    "steps": STEPS,
+    "batch_size": 32,
+    "long": None,
+    "evaluation_interval_steps": 25,
+    "model__hidden_dropout_prob": 0.0,
+    "model__attention_probs_dropout_prob": 0.0,
+}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start(command: Any, processes: int) -> list[Any]:
+    if processes == 1:
+        return [command.start()]
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(processes)}
+    return [command.start(**meeting, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(processes)]
+
+
+def finish(command: Any, processes: int) -> None:
+    for process in start(command, processes):
+        _, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+
+
+def stop_after_checkpoint(command: Any, processes: int) -> None:
+    """Kill the run once its checkpoint after step 23 is whole, and make sure that no later one is left."""
+    running = start(command, processes)
+    deadline = time.monotonic() + 120
+    while command.run_folder is None or not checkpoint_folder(command.run_folder, RESUMED).exists():
+        assert running[0].poll() is None and time.monotonic() < deadline, "never came to the checkpoint"
+        time.sleep(0.002)
+    for process in running:
+        process.kill()
+    for process in running:
+        process.communicate()
+    for folder in checkpoint_folders(command.run_folder)[:-1]:
+        shutil.rmtree(folder)
+    assert not command.output.exists()
+
+
+def losses(command: Any) -> list[float]:
+    rows = [json.loads(line) for line in command.output.with_name("metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == list(range(1, STEPS + 1))
+    return [row["loss"] for row in rows]
+
+
+@pytest.fixture(scope="module")
+def expected(make_command: Callable[..., Any]) -> list[float]:
+    """One process, one forward pass of 32 sequences per step, from the start to the end."""
+    command = make_command(**CHANGES)
+    finish(command, 1)
+    return losses(command)
+
+
+# Processes and sequences per forward pass.
+WHOLE, TWO_PROCESSES, ACCUMULATED = (1, None), (2, None), (1, 16)
+
+
+@pytest.mark.parametrize("cut", [TWO_PROCESSES, ACCUMULATED], ids=["2 x 16", "1 x 16 twice"])
+def test_the_losses_of_50_steps_do_not_depend_on_how_the_batch_is_cut(
+    make_command: Callable[..., Any], expected: list[float], cut: tuple[int, int | None]
+) -> None:
+    processes, micro_batch_size = cut
+    command = make_command({"micro_batch_size": micro_batch_size}, **CHANGES)
+    finish(command, processes)
+    assert losses(command) == pytest.approx(expected, rel=0, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(WHOLE, WHOLE), (TWO_PROCESSES, TWO_PROCESSES), (ACCUMULATED, TWO_PROCESSES), (TWO_PROCESSES, ACCUMULATED)],
+    ids=["1 x 32", "2 x 16", "1 x 16 twice, then 2 x 16", "2 x 16, then 1 x 16 twice"],
+)
+def test_the_losses_of_50_steps_survive_a_kill_after_step_23_also_with_another_number_of_processes(
+    make_command: Callable[..., Any],
+    expected: list[float],
+    before: tuple[int, int | None],
+    after: tuple[int, int | None],
+) -> None:
+    command = make_command({**CHECKPOINTS, "micro_batch_size": before[1]}, **CHANGES)
+    stop_after_checkpoint(command, before[0])
+    command.runtime["micro_batch_size"] = after[1]
+    finish(command, after[0])
+    provenance = json.loads(command.output.with_name("provenance.json").read_text())
+    assert provenance["resumed_from_step"] == RESUMED
+    if before == after == WHOLE:
+        assert losses(command) == expected
+    assert losses(command) == pytest.approx(expected, rel=0, abs=TOLERANCE)
+
+
+DROPOUT: dict[str, Any] = {
+    **CHANGES,
+    # Cut like the batches, so that the development losses are sums of the same two numbers, too.
+    "evaluation_sequences": 32,
+    "model__hidden_dropout_prob": 0.1,
+    "model__attention_probs_dropout_prob": 0.1,
+}
+
+
+@pytest.fixture(scope="module")
+def dropped(make_command: Callable[..., Any]) -> Any:
+    """One process with dropout and two micro-batches per step, from the start to the end."""
+    command = make_command({"micro_batch_size": 16}, **DROPOUT)
+    finish(command, 1)
+    return command
+
+
+@pytest.mark.parametrize("runtime", [{}, {"micro_batch_size": 16, "workers": 1}], ids=["whole shares", "by workers"])
+def test_two_processes_with_dropout_give_the_bytes_of_one_with_the_same_two_micro_batches(
+    make_command: Callable[..., Any], dropped: Any, runtime: dict[str, Any]
+) -> None:
+    command = make_command(runtime, **DROPOUT)
+    finish(command, 2)
+    assert command.digests() == dropped.digests()
+
+
+def test_two_processes_train_a_causal_model_to_the_bytes_of_one_even_if_they_are_killed(
+    make_command: Callable[..., Any],
+) -> None:
+    causal = {**DROPOUT, "objective": {"task": "causal"}, "output_bias__kind": "unigram"}
+    whole = make_command({"micro_batch_size": 16}, **causal)
+    finish(whole, 1)
+    command = make_command(CHECKPOINTS, **causal)
+    stop_after_checkpoint(command, 2)
+    finish(command, 2)
+    assert command.digests() == whole.digests()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(ACCUMULATED, TWO_PROCESSES), (TWO_PROCESSES, ACCUMULATED)],
+    ids=["1 x 16 twice, then 2 x 16", "2 x 16, then 1 x 16 twice"],
+)
+def test_a_kill_and_another_number_of_processes_change_no_byte_with_dropout_either(
+    make_command: Callable[..., Any],
+    dropped: Any,
+    before: tuple[int, int | None],
+    after: tuple[int, int | None],
+) -> None:
+    command = make_command({**CHECKPOINTS, "micro_batch_size": before[1]}, **DROPOUT)
+    stop_after_checkpoint(command, before[0])
+    command.runtime["micro_batch_size"] = after[1]
+    finish(command, after[0])
+    assert command.digests() == dropped.digests()
+
+
+def test_four_micro_batches_with_dropout_differ_between_one_and_two_processes_in_rounding_only(
+    make_command: Callable[..., Any], dropped: Any
+) -> None:
+    found = []
+    for processes in (1, 2):
+        command = make_command({"micro_batch_size": 8}, **DROPOUT)
+        finish(command, processes)
+        found.append(losses(command))
+    assert found[1] == pytest.approx(found[0], rel=0, abs=TOLERANCE)
+    # Other micro-batches drop something else, which is far more than rounding.
+    assert losses(dropped) != pytest.approx(found[0], rel=0, abs=100 * TOLERANCE)
+
+
+def mean_of_process_means(
+    settings: PretrainSettings, token_data: Any, processes: int
+) -> tuple[LanguageModel, list[float]]:
+    """Training with nothing but torch: each process's mean loss over its own labels, then the mean of those."""
+    shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
+    model = build_model(settings, shards.vocabulary_size, shards.special)
+    optimizer = build_optimizer(model, settings.optimizer)
+    make = examples_maker(shards, settings.objective)
+    topologies = [Topology(rank, processes, rank, "a", 1) for rank in range(processes)]
+    shares = [TrainingBatches(training_phases(settings), settings.seed, one, None, make) for one in topologies]
+    found = []
+    for step in range(settings.steps):
+        outputs = [model(**share.at(step).micro_batches[0]) for share in shares]
+        loss = torch.stack([output.loss_sum / output.n_labelled for output in outputs]).mean()
+        loss.backward()
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(settings.optimizer.learning_rate, settings.schedule, step, settings.steps)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 2.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        found.append(loss.item())
+    return model, found
+
+
+def test_the_published_loss_is_the_mean_of_the_means_of_the_processes(
+    make_command: Callable[..., Any], token_data: Any
+) -> None:
+    # Few sequences per process, so that their numbers of labels differ and the two means do.
+    changes = {**CHANGES, "steps": 12, "batch_size": 4, "optimizer__epsilon": 1e-3}
+    results = {}
+    for average in ("processes", "tokens"):
+        command = make_command(**changes)
+        # Not in the slice of the fixture: a key that is new there.
+        command.settings["loss_average"] = average
+        finish(command, 2)
+        rows = [json.loads(line) for line in command.output.with_name("metrics.jsonl").read_text().splitlines()]
+        results[average] = [row["loss"] for row in rows]
+        if average == "processes":
+            weights = load_file(command.output.with_name(MODEL))
+            model, expected = mean_of_process_means(pretrain_settings(command.settings), token_data, 2)
+            for name, tensor in model.state_dict().items():
+                torch.testing.assert_close(weights[name], tensor, rtol=1e-4, atol=2e-6, msg=name)
+    assert results["processes"] == pytest.approx(expected, rel=1e-5)
+    assert results["tokens"] != pytest.approx(expected, rel=1e-4)
+
+
+ADAMW = {**CHANGES, "optimizer__name": "adamw", "optimizer__learning_rate": 0.003}
+
+
+@pytest.fixture(scope="module")
+def expected_of_adamw(make_command: Callable[..., Any]) -> list[float]:
+    """One process with AdamW, without ZeRO."""
+    command = make_command(**ADAMW)
+    finish(command, 1)
+    return losses(command)
+
+
+@pytest.mark.parametrize(("stage", "micro_batch_size"), [(0, None), (1, None), (2, None), (3, None), (2, 8), (3, 8)])
+def test_two_processes_of_any_zero_stage_have_the_losses_of_one_and_give_a_whole_model(
+    make_command: Callable[..., Any], expected_of_adamw: list[float], stage: int, micro_batch_size: int | None
+) -> None:
+    runtime = {"zero_stage": stage, "activation_checkpointing": stage == 3, "micro_batch_size": micro_batch_size}
+    command = make_command(runtime, **ADAMW)
+    finish(command, 2)
+    assert losses(command) == pytest.approx(expected_of_adamw, rel=0, abs=TOLERANCE)
+    weights = load_file(command.output.with_name("model.safetensors"))
+    assert all(tensor.numel() > 0 and bool(tensor.any()) for name, tensor in weights.items() if "weight" in name)
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 2), (2, 0), (0, 3)])
+def test_a_run_killed_after_step_23_goes_on_with_its_zero_stage_or_another(
+    make_command: Callable[..., Any], expected_of_adamw: list[float], before: int, after: int
+) -> None:
+    command = make_command({**CHECKPOINTS, "zero_stage": before}, **ADAMW)
+    stop_after_checkpoint(command, 2)
+    command.runtime["zero_stage"] = after
+    finish(command, 2)
+    assert json.loads(command.output.with_name("provenance.json").read_text())["resumed_from_step"] == RESUMED
+    assert losses(command) == pytest.approx(expected_of_adamw, rel=0, abs=TOLERANCE)

@@ -1,0 +1,203 @@
+"""Twenty kills of one run, during checkpoint writing too, and not one bit of the result depends on them.
+
+The command is started again with the same arguments after every kill. To hit the writing of a checkpoint for certain
+the process is stopped when a partial folder shows, and killed only if the folder is still there. Between two kills the
+newest checkpoint is truncated or tampered with, so that the run has to go back to the one before.
+"""
+
+import json
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchery.training.checkpoints import MODEL, OPTIMIZER, checkpoint_folders, checkpoint_step
+from hatchery.training.folder import locked_run_folder, remove_run_folder
+from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED
+
+# One kill in every five steps; the last steps are left for the end of the run.
+STEPS, KILLS, STEPS_PER_KILL = 120, 20, 5
+# Every step is a checkpoint, so about half of a tiny run's time is spent on writing.
+RUNTIME = {"checkpoint_interval_steps": 1, "keep_checkpoints": 3, "background_checkpoints": True}
+
+
+def kill_when_it_writes(command: Any, process: subprocess.Popen[str], number: signal.Signals) -> None:
+    """Send the signal while a checkpoint is half written."""
+    deadline = time.monotonic() + 60
+    while True:
+        assert process.poll() is None and time.monotonic() < deadline, "never met the writing of a checkpoint"
+        if not partial_folders(command.run_folder):
+            continue
+        process.send_signal(signal.SIGSTOP)
+        # The signal is delivered when the system call under way returns.
+        time.sleep(0.01)
+        if partial_folders(command.run_folder):
+            process.send_signal(number)
+            process.send_signal(signal.SIGCONT)
+            return
+        process.send_signal(signal.SIGCONT)
+
+
+def partial_folders(run_folder: Path) -> list[Path]:
+    return list(run_folder.glob(".step_*.partial"))
+
+
+def damage_newest(run_folder: Path, kind: str) -> Path:
+    """Truncate or tamper with a file of the newest checkpoint; returns the one that training has to go back to."""
+    newest, older = checkpoint_folders(run_folder)[:2]
+    path = newest / (MODEL if kind == "truncated" else OPTIMIZER)
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content[: len(content) // 2] if kind == "truncated" else content)
+    return older
+
+
+@pytest.mark.slow
+def test_twenty_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_command: Callable[..., Any]) -> None:
+    uninterrupted, command, rng = make_command(steps=STEPS), make_command(RUNTIME, steps=STEPS), random.Random(6)
+    uninterrupted.finish()
+
+    numbers = [signal.SIGKILL, signal.SIGTERM] * (KILLS // 2)
+    during_writing = [False] * (KILLS // 2) + [True] * (KILLS // 2)
+    rng.shuffle(numbers)
+    rng.shuffle(during_writing)
+    damages = {6: "truncated", 13: "tampered"}
+    half_written, expected_step = 0, None
+    for kill, (number, in_writing) in enumerate(zip(numbers, during_writing, strict=True)):
+        wanted = STEPS_PER_KILL * kill + rng.randint(1, STEPS_PER_KILL)
+        # At least one step of this attempt has to be done: the file of metrics still tells those of the one before.
+        wanted = max(wanted, command.finished_steps() + 1)
+        process = command.start()
+        command.wait_for_step(process, wanted)
+        if in_writing:
+            kill_when_it_writes(command, process, number)
+        else:
+            time.sleep(rng.random() * 0.03)
+            process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+        assert "Traceback" not in err and not command.output.exists()
+        assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else EXIT_STATUS_INTERRUPTED), err
+        if expected_step is not None:
+            assert err.count("going back to the checkpoint before it") == 1
+            assert f"goes on after step {expected_step:,} " in err
+        if number == signal.SIGTERM:
+            # The last step is saved, and the writing under way was waited for.
+            assert checkpoint_step(checkpoint_folders(command.run_folder)[0]) == command.finished_steps()
+            assert not partial_folders(command.run_folder)
+        elif in_writing:
+            half_written += len(partial_folders(command.run_folder))
+        expected_step = None
+        if kill in damages:
+            expected_step = checkpoint_step(damage_newest(command.run_folder, damages[kill]))
+    log = command.finish()
+    assert half_written >= 3
+    assert "goes on after step" in log
+    assert command.digests() == uninterrupted.digests()
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_with_another_number_of_processes_and_sees_the_same_batches(
+    make_command: Callable[..., Any],
+) -> None:
+    alone, changing = make_command(), make_command(RUNTIME)
+    alone.finish()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
+    both = [changing.start(RANK=str(rank), LOCAL_RANK=str(rank), **shared) for rank in range(2)]
+    changing.wait_for_step(both[0], 15)
+    # Only the second process is asked; the first has to learn of it.
+    both[1].terminate()
+    errors = [process.communicate(timeout=60)[1] for process in both]
+    assert [process.returncode for process in both] == [EXIT_STATUS_INTERRUPTED] * 2, errors
+    assert "of another process" in errors[0] and "SIGTERM" in errors[1]
+    stopped_at = changing.finished_steps()
+    assert f"goes on after step {stopped_at} " in changing.finish()
+
+    expected, found = (
+        [json.loads(line) for line in command.output.with_name("metrics.jsonl").read_text().splitlines()]
+        for command in (alone, changing)
+    )
+    # The tokens of a batch tell which sequences it holds; dropout, which belongs to a process, moves the loss a little.
+    assert [row["tokens"] for row in found] == [row["tokens"] for row in expected]
+    assert [row["loss"] for row in found] == pytest.approx([row["loss"] for row in expected], rel=0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+def test_a_signal_while_libraries_are_imported_is_one_line_and_not_lost(
+    number: signal.Signals, make_command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = make_command(steps=100_000, long=None)
+    # Not forked from a process that has imported everything.
+    monkeypatch.setitem(command.start.__func__.__globals__, "Forked", subprocess.Popen)
+    process = command.start()
+    heeded = 0
+    # Python itself heeds SIGINT from the beginning; the command takes all of its signals together.
+    while not heeded >> (signal.SIGUSR1 - 1) & 1:
+        assert process.poll() is None
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+        heeded = int(status.partition("SigCgt:")[2].split()[0], 16)
+    time.sleep(0.05)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == EXIT_STATUS_INTERRUPTED, err
+    assert err == f"stopped by {number.name} outside of training; run the same command again to go on\n"
+
+
+def test_shards_that_change_while_they_are_read_end_the_training_before_a_checkpoint_has_seen_them(
+    make_command: Callable[..., Any], tmp_path: Path
+) -> None:
+    command = make_command({"checkpoint_interval_steps": 10, "workers": 0}, steps=100_000, long=None)
+    command.tokens = shutil.copytree(command.tokens.parent, tmp_path / "tokens") / "manifest.json"
+    shard = min(command.tokens.parent.glob("train-*.arrow"))
+    process = command.start()
+    command.wait_for_step(process, 1)
+    with shard.open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"x")
+    _, err = process.communicate(timeout=120)
+    saved = {checkpoint_step(folder) for folder in checkpoint_folders(command.run_folder)}
+    assert process.returncode == 1 and "Traceback" not in err
+    assert f"error: {shard}: was changed while it was being read" in err.splitlines()[-1]
+    assert max(saved, default=0) < command.finished_steps()
+
+
+@pytest.mark.slow
+def test_before_the_time_limit_training_stops_by_itself_and_goes_on_with_the_next_attempt(
+    make_command: Callable[..., Any],
+) -> None:
+    command = make_command({"grace_seconds": 5.0}, steps=100_000, long=None)
+    # The end of the job lies only a little beyond the grace time, counted from when training begins.
+    process = command.start(SLURM_JOB_END_TIME=str(int(time.time()) + 5))
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == EXIT_STATUS_INTERRUPTED, err
+    message = err.splitlines()[-1]
+    assert "the time limit" in message and "run the same command again" in message
+    first = command.finished_steps()
+    assert checkpoint_step(checkpoint_folders(command.run_folder)[0]) == first
+    process = command.start()
+    command.wait_for_step(process, first + 1)
+    process.terminate()
+    assert f"goes on after step {first} " in process.communicate(timeout=60)[1]
+
+
+def test_a_kill_while_a_finished_run_is_removed_leaves_no_checkpoint_for_a_run_that_starts_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    (folder / "step_00000040").mkdir(parents=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        remove_run_folder(folder)
+    assert not folder.exists() and len(list(tmp_path.iterdir())) == 1
+    with locked_run_folder(folder):
+        assert checkpoint_folders(folder) == []
+    assert list(tmp_path.iterdir()) == [folder]

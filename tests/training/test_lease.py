@@ -1,0 +1,157 @@
+"""Signs of life decide where file locks do not reach, and nobody writes into a folder that another process owns."""
+
+import fcntl
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hatchery.errors import CheckpointError
+from hatchery.training import folder as run_folder
+from hatchery.training import lease as run_lease
+from hatchery.training.folder import locked_run_folder
+from hatchery.training.lease import WANTED, Owner, RunLease, Sign, read_sign, write_sign
+
+HERE = Owner.here(Path("out/manifest.json"), {"SLURM_JOB_ID": "102", "SLURMD_NODENAME": "n1"})
+ELSEWHERE = replace(HERE, token="other", host="n2", machine="another start of another machine", job="101", pid=5)
+
+
+@pytest.fixture(autouse=True)
+def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_lease, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(run_lease, "STALE_SECONDS", 0.5)
+    monkeypatch.setattr(run_folder, "POLL_SECONDS", 0.02)
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Path:
+    """The lock file of a run folder that a process on another machine owns, whose file locks are not seen here."""
+    path = tmp_path / "run" / "lock"
+    path.parent.mkdir()
+    path.touch()
+    write_sign(path, Sign(ELSEWHERE, 3))
+    return path
+
+
+def wait_for_beat(lock: Path, beat: int) -> None:
+    deadline = time.monotonic() + 30
+    while (sign := read_sign(lock)) is None or sign.beat < beat:
+        assert time.monotonic() < deadline, f"never came to beat {beat}: {sign}"
+        time.sleep(0.01)
+
+
+def test_the_owner_shows_life_while_it_owns_the_folder_and_leaves_it_free(tmp_path: Path) -> None:
+    with locked_run_folder(tmp_path / "run", HERE) as lease:
+        assert not lease.waited
+        wait_for_beat(lease.lock, 3)
+        sign = read_sign(lease.lock)
+        assert sign is not None and sign.owner == HERE
+        lease.verify()
+    assert read_sign(lease.lock) is None
+
+
+def test_a_dead_owner_on_another_machine_is_waited_out_once(lock: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    began = time.monotonic()
+    with locked_run_folder(lock.parent, HERE) as lease:
+        assert time.monotonic() - began >= 0.5
+        assert lease.waited
+        sign = read_sign(lock)
+        assert sign is not None and sign.owner == HERE
+    message = capsys.readouterr().err.splitlines()[0]
+    assert message == f"waiting: another process trains in {lock.parent} (Slurm job 101, process 5 on n2)"
+
+
+def test_a_living_owner_on_another_machine_is_refused_by_name_with_what_to_do(lock: Path) -> None:
+    ended = threading.Event()
+
+    def live() -> None:
+        beat = 3
+        while not ended.wait(0.02):
+            beat += 1
+            write_sign(lock, Sign(ELSEWHERE, beat))
+
+    thread = threading.Thread(target=live)
+    thread.start()
+    try:
+        with (
+            pytest.raises(CheckpointError, match=r"Slurm job 101, process 5 on n2 still trains .* \(scancel 101\)"),
+            locked_run_folder(lock.parent, HERE, patience_seconds=1.0),
+        ):
+            pass
+    finally:
+        ended.set()
+        thread.join()
+    sign = read_sign(lock)
+    assert sign is not None and sign.owner == ELSEWHERE
+
+
+def test_an_owner_that_was_taken_for_dead_writes_nothing_more(tmp_path: Path) -> None:
+    with locked_run_folder(tmp_path / "run", HERE) as lease:
+        write_sign(lease.lock, Sign(ELSEWHERE, 0))
+        with pytest.raises(CheckpointError, match="Slurm job 101, process 5 on n2 has taken the run over"):
+            lease.verify()
+    sign = read_sign(lease.lock)
+    assert sign is not None and sign.owner == ELSEWHERE and sign.beat == 0
+
+
+def test_on_the_same_machine_the_file_lock_alone_tells_that_an_owner_is_dead(lock: Path) -> None:
+    write_sign(lock, Sign(replace(ELSEWHERE, machine=HERE.machine), 3))
+    with locked_run_folder(lock.parent, HERE) as lease:
+        assert not lease.waited
+
+
+@pytest.mark.parametrize(("output", "asks"), [(HERE.output, True), ("another/manifest.json", False)])
+def test_only_another_attempt_of_the_same_job_asks_the_owner_to_stop(lock: Path, output: str, asks: bool) -> None:
+    write_sign(lock, Sign(replace(ELSEWHERE, output=output), 3))
+    asked = False
+    with locked_run_folder(lock.parent, HERE):
+        # The new owner has removed the request, which is its own.
+        assert not (lock.parent / WANTED).exists()
+    write_sign(lock, Sign(replace(ELSEWHERE, output=output), 4))
+    with pytest.raises(CheckpointError), locked_run_folder(lock.parent, HERE, patience_seconds=0.1):
+        pass
+    asked = (lock.parent / WANTED).exists()
+    assert asked is asks
+
+
+def test_the_owner_hears_that_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with locked_run_folder(tmp_path / "run", HERE) as lease:
+        assert not lease.is_wanted
+        run_lease.ask_for(lease.lock.parent, ELSEWHERE)
+        deadline = time.monotonic() + 30
+        while not lease.is_wanted:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert "Slurm job 101, process 5 on n2 asks for this run" in capsys.readouterr().err
+
+
+def test_file_systems_without_locks_are_served_by_signs_of_life(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with (
+        locked_run_folder(lock.parent, HERE) as lease,
+        pytest.raises(CheckpointError, match="still trains"),
+        locked_run_folder(lock.parent, replace(HERE, token="third"), patience_seconds=0.2),
+    ):
+        pass
+    assert lease.waited
+
+
+def test_what_is_no_sign_of_life_has_no_owner(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    assert read_sign(lock) is None
+    for text in ("", "{", '{"owner": {}, "beat": 1}', "[]"):
+        lock.write_text(text)
+        assert read_sign(lock) is None
+
+
+def test_a_lease_without_a_folder_ends_quietly(tmp_path: Path) -> None:
+    with locked_run_folder(tmp_path / "run", HERE) as lease:
+        run_folder.remove_run_folder(tmp_path / "run")
+        time.sleep(0.1)
+        lease.verify()
+    assert isinstance(lease, RunLease)

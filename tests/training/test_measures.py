@@ -1,0 +1,165 @@
+"""Losses that are read late are those that are read at once, and a run that diverges is never saved."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from hatchery.errors import TrainingError
+from hatchery.tokenization.shards import TRAINING_SPLIT
+from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.batches import TrainingBatches
+from hatchery.training.checkpoints import checkpoint_folders
+from hatchery.training.data_order import training_phases
+from hatchery.training.development import DevelopmentSet
+from hatchery.training.divergences import MEASURES, DivergenceProbe, unigram_of_run
+from hatchery.training.engine import Engine
+from hatchery.training.examples import development_examples, examples_maker
+from hatchery.training.loader import BatchLoader
+from hatchery.training.loop import train
+from hatchery.training.objectives import objective_of
+from hatchery.training.parameter_groups import build_optimizer
+from hatchery.training.precision import Precision, resolve_precision
+from hatchery.training.record import RunRecord
+from hatchery.training.run import build_model
+from hatchery.training.settings import pretrain_settings, runtime_settings
+from hatchery.training.topology import SINGLE_PROCESS
+
+pytestmark = pytest.mark.usefixtures("single_process")
+CPU = torch.device("cpu")
+
+
+class Run:
+    """A training inside this process, with losses that are read every `interval` steps, as on a GPU."""
+
+    def __init__(self, folder: Path, token_data: Any, settings: Any, runtime: Any, interval: int) -> None:
+        self.settings = pretrain_settings(settings)
+        options = runtime_settings(runtime, self.settings)
+        self.shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
+        self.model = build_model(self.settings, self.shards.vocabulary_size, self.shards.special)
+        self.optimizer = build_optimizer(self.model, self.settings.optimizer)
+        self.make = examples_maker(self.shards, self.settings.objective)
+        self.precision: Precision = resolve_precision(self.settings.precision, CPU)
+        self.record = RunRecord(folder, SINGLE_PROCESS, self.settings.steps, "run", options, CPU, self.precision)
+        self.record._read_interval = interval
+        examples = development_examples(token_data.tokens, self.settings)
+        assert examples is not None
+        self.development = DevelopmentSet(examples, 8, 8, SINGLE_PROCESS)
+
+    def train(self) -> list[dict[str, Any]]:
+        batches = TrainingBatches(training_phases(self.settings), self.settings.seed, SINGLE_PROCESS, None, self.make)
+        if self.record.position.step == 0:
+            self.record.resume(self.model, self.optimizer)
+        probes = []
+        if self.settings.divergences:
+            unigram = unigram_of_run(
+                self.settings.output_bias, lambda: self.make(16), self.shards, self.settings.seed, show=False
+            )
+            probes.append(DivergenceProbe(self.development.batches, unigram))
+        with Engine(self.model, self.optimizer, 2.0, self.precision, CPU, SINGLE_PROCESS) as engine:
+            train(
+                self.settings,
+                objective_of(self.settings.objective),
+                engine,
+                BatchLoader(batches),
+                self.development,
+                self.record,
+                probes,
+            )
+        return [json.loads(line) for line in self.record.metrics_text().splitlines()]
+
+
+def test_losses_read_every_seven_steps_give_the_same_line_for_every_step(
+    pretrain_slice: Any, runtime_slice: Any, token_data: Any, tmp_path: Path
+) -> None:
+    found = []
+    for interval in (1, 7):
+        folder = tmp_path / str(interval)
+        run = Run(folder, token_data, pretrain_slice(steps=18), runtime_slice(checkpoint_interval_steps=9), interval)
+        found.append(run.train())
+    assert found[0] == found[1]
+    assert [row["step"] for row in found[0]] == list(range(1, 19))
+
+
+def break_after(run: Run, step: int) -> None:
+    """From the update number `step` (from 1) on, the model has a weight that is not a number."""
+
+    def spoil(optimizer: Any, *_: Any) -> None:
+        counts = [int(state["step"]) for state in optimizer.state.values()]
+        if counts and max(counts) == step:
+            parameter: Tensor = next(run.model.parameters())
+            parameter.data.fill_(math.nan)
+
+    run.optimizer.register_step_post_hook(spoil)
+
+
+@pytest.mark.parametrize(("interval", "background"), [(1, False), (5, True), (100, True), (100, False)])
+def test_a_run_that_diverges_stops_before_the_next_checkpoint_and_names_the_step_and_the_last_good_one(
+    pretrain_slice: Any, runtime_slice: Any, token_data: Any, tmp_path: Path, interval: int, background: bool
+) -> None:
+    runtime = runtime_slice(checkpoint_interval_steps=4, background_checkpoints=background)
+    run = Run(tmp_path, token_data, pretrain_slice(steps=18, evaluation_interval_steps=18), runtime, interval)
+    break_after(run, 5)
+    with pytest.raises(TrainingError, match=r"^step 6: the loss is nan; the last good checkpoint is .*step_00000004\."):
+        run.train()
+    (checkpoint,) = checkpoint_folders(tmp_path)
+    assert checkpoint.name == "step_00000004"
+
+
+def test_a_run_that_goes_on_from_another_measures_itself_by_its_own_steps_alone(
+    pretrain_slice: Any, runtime_slice: Any, token_data: Any, tmp_path: Path
+) -> None:
+    def run(name: str, steps: int) -> Run:
+        runtime = runtime_slice(checkpoint_interval_steps=4)
+        return Run(tmp_path / name, token_data, pretrain_slice(steps=steps), runtime, 1)
+
+    run("earlier", 8).train()
+    (start, _) = checkpoint_folders(tmp_path / "earlier")
+    ours = run("ours", 16)
+    ours.record.resume(ours.model, ours.optimizer, start)
+    assert (ours.record.position.step, ours.record.rows(), ours.record.lowest_loss) == (8, [], math.inf)
+    break_after(ours, 13)
+    with pytest.raises(TrainingError, match=r"^step 14: "):
+        ours.train()
+    # Started again, with the earlier run's metrics before its own.
+    again = run("ours", 16)
+    again.record.resume(again.model, again.optimizer, start)
+    assert [json.loads(line)["step"] for line in again.record.metrics_text().splitlines()] == list(range(1, 13))
+    assert [row["step"] for row in again.record.rows()] == [9, 10, 11, 12]
+    assert again.record.lowest_loss == min(row["loss"] for row in again.record.rows())
+
+
+def test_divergences_are_measured_before_the_first_step_and_at_doubling_ones(
+    pretrain_slice: Any, runtime_slice: Any, token_data: Any, tmp_path: Path
+) -> None:
+    settings = {**pretrain_slice(steps=11, evaluation_interval_steps=6), "divergences": True}
+    rows = Run(tmp_path, token_data, settings, runtime_slice(), 1).train()
+    assert [row["step"] for row in rows] == list(range(12))
+    assert [row["step"] for row in rows if "kl_unigram" in row] == [0, 1, 2, 4, 6, 8, 11]
+    assert set(MEASURES) < set(rows[0]) and "loss" not in rows[0]
+    last = rows[-1]
+    assert last["kl_empirical"] == pytest.approx(last["development_loss"], rel=1e-6)
+
+
+def test_fp16_tells_its_loss_scale_and_the_steps_that_it_left_out_and_goes_on_with_both(
+    pretrain_slice: Any, runtime_slice: Any, token_data: Any, tmp_path: Path
+) -> None:
+    settings = pretrain_slice(steps=8, precision="fp16", evaluation_interval_steps=8)
+
+    def start() -> Run:
+        return Run(tmp_path, token_data, settings, runtime_slice(checkpoint_interval_steps=4), 1)
+
+    first = start()
+    assert first.precision.scaler is not None
+    first.precision.scaler.scale = 2.0**120
+    rows = first.train()
+    assert rows[0]["loss_scale"] == 2.0**120 and rows[0]["skipped_steps"] == 1
+    assert rows[-1]["skipped_steps"] == 8 and rows[-1]["loss_scale"] == 2.0**113
+    again = start()
+    again.record.resume(again.model, again.optimizer)
+    assert again.precision.scaler is not None and again.precision.scaler.scale == 2.0**112
+    assert again.record.skipped_steps == 8

@@ -1,0 +1,187 @@
+"""The prior of a run: from its settings and its own masked examples into models of both families."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from hatchery.errors import ConfigError, ModelError
+from hatchery.modeling.families import model_config
+from hatchery.modeling.initialisation import initialise_
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.output_prior import SPARE_ROW_BIAS
+from hatchery.objectives.examples import Examples, build_examples
+from hatchery.objectives.settings import MaskingSettings
+from hatchery.tokenization.special_tokens import UNLABELLED
+from hatchery.tokenization.token_reader import TokenShards
+from hatchery.training.output_bias import larger_corpus_counts, prepare_output_
+from hatchery.training.output_bias_settings import OutputBiasSettings
+from hatchery.typed import build
+
+SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2}
+UNIGRAM = OutputBiasSettings(kind="unigram")
+
+
+@pytest.fixture(scope="module")
+def shards(token_data) -> TokenShards:
+    return TokenShards.open(token_data.tokens, "train")
+
+
+@pytest.fixture(scope="module")
+def make_examples(shards: TokenShards) -> Callable[..., Examples]:
+    def make(masking: MaskingSettings | None = None, **changes: Any) -> Examples:
+        return build_examples(shards, 32, replace(masking or MaskingSettings(), **changes))
+
+    return make
+
+
+@pytest.fixture
+def make_model(shards: TokenShards) -> Callable[..., LanguageModel]:
+    def make(**changes: Any) -> LanguageModel:
+        model = LanguageModel(model_config({**SIZES, "vocab_size": shards.vocabulary_size, **changes}))
+        initialise_(model, 3)
+        return model
+
+    return make
+
+
+def untouched() -> Examples:
+    raise AssertionError("nothing is to be counted here")
+
+
+def labels_of(examples: Examples, seed: int) -> np.ndarray:
+    labels = [examples.example(seed, 0, index).labels for index in range(len(examples))]
+    flat = np.concatenate(labels)
+    return flat[flat != UNLABELLED]
+
+
+@pytest.mark.parametrize(
+    "masking",
+    [
+        MaskingSettings("span"),
+        MaskingSettings("span", "as_published"),
+        MaskingSettings("whole_word"),
+        MaskingSettings("subword", special_tokens_maskable=True),
+    ],
+    ids=lambda masking: f"{masking.kind} {masking.reading}",
+)
+def test_the_bias_is_the_log_frequency_of_the_labels_that_training_sees(make_model, make_examples, shards, masking):
+    model, examples = make_model(), make_examples(masking)
+    measures = prepare_output_(model, UNIGRAM, lambda: examples, shards, seed=7, show=False)
+    counts = np.bincount(labels_of(examples, 7), minlength=shards.vocabulary_size)
+    expected = np.log((counts + 1) / (counts.sum() + len(counts)))
+    np.testing.assert_allclose(model.head.vocabulary_bias.detach(), expected, rtol=1e-5)
+    assert measures["counted_labels"] == counts.sum() and measures["label_types"] == (counts > 0).sum()
+    assert measures["bias_divergence_from_prior"] == 0
+
+
+def test_padding_that_is_predicted_is_counted(make_model, make_examples, shards) -> None:
+    model = make_model()
+    examples = make_examples(MaskingSettings("subword"), padding_in_loss=True, padding_attended=True)
+    prepare_output_(model, UNIGRAM, lambda: examples, shards, seed=7, show=False)
+    assert model.head.vocabulary_bias.argmax() == examples.padding.pad_id
+
+
+@pytest.mark.parametrize("family", ["ltg", "roberta"])
+def test_the_first_loss_is_what_the_report_expects(make_model, make_examples, shards, family) -> None:
+    model, examples = make_model(family=family), make_examples()
+    measures = prepare_output_(model, UNIGRAM, lambda: examples, shards, seed=7, show=False)
+    with torch.no_grad():
+        output = model.eval()(**examples.batch(7, 0, np.arange(len(examples))))
+    loss = float(output.loss_sum) / int(output.n_labelled)
+    assert loss == pytest.approx(measures["expected_first_loss"], abs=0.1)
+    assert measures["prior_loss"] < loss < measures["prior_loss"] + 1
+    assert measures["features_rms"] == pytest.approx(1, abs=0.01)
+    assert loss < math.log(shards.vocabulary_size) - 1
+
+
+def test_every_process_and_every_attempt_arrives_at_the_same_model_and_report(make_model, make_examples, shards):
+    results = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        model = make_model()
+        results.append((prepare_output_(model, UNIGRAM, make_examples, shards, 7, show=False), model.state_dict()))
+    (first, first_state), (second, second_state) = results
+    assert first == second
+    assert all(torch.equal(first_state[name], second_state[name]) for name in first_state)
+
+
+@pytest.mark.parametrize("kind", ["zero", "none"])
+def test_a_plain_baseline_is_left_alone_and_reported_only_when_asked(make_model, make_examples, shards, kind) -> None:
+    model = make_model(vocabulary_bias=kind == "zero")
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    settings = OutputBiasSettings(kind=kind)
+    assert prepare_output_(model, settings, untouched, shards, 7) == {}
+    measures = prepare_output_(model, dataclasses.replace(settings, report=True), make_examples, shards, 7, False)
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+    assert measures["divergence_from_prior"] > 1 and measures.get("bias_norm", 0.0) == 0
+
+
+def test_corpus_counts_hold_no_special_token(make_model, make_examples, shards) -> None:
+    model = make_model()
+    settings = dataclasses.replace(UNIGRAM, counts="corpus")
+    measures = prepare_output_(model, settings, make_examples, shards, 7, show=False)
+    ids = np.concatenate([document.ids for document in shards])
+    n_protected = len(shards.special.order) - 1
+    assert measures["counted_labels"] == (ids >= n_protected).sum() < len(ids)
+    assert torch.all(model.head.vocabulary_bias[:n_protected] == model.head.vocabulary_bias.min())
+
+
+def test_spare_rows_of_a_vocabulary_stay_out_of_norms_and_predictions(make_model, make_examples, shards) -> None:
+    settings = dataclasses.replace(UNIGRAM, weight_scale="frobenius")
+    fields = {"family": "roberta", "tie_word_embeddings": False}
+    padded = make_model(**fields, extra_vocabulary_rows=10)
+    measures = prepare_output_(padded, settings, make_examples, shards, 7, show=False)
+    bias = padded.head.vocabulary_bias.detach()
+    assert len(bias) == shards.vocabulary_size + 10 and torch.all(bias[-10:] == SPARE_ROW_BIAS)
+    torch.testing.assert_close(padded.head.vocabulary_weight.detach().norm(), bias[:-10].norm())
+    assert measures["first_loss"] > math.log(shards.vocabulary_size) > measures["prior_entropy"]
+
+
+def test_a_scale_that_does_not_fit_the_model_is_refused_before_anything_is_counted(make_model, shards) -> None:
+    with pytest.raises(ModelError, match="the input embedding too"):
+        prepare_output_(make_model(), dataclasses.replace(UNIGRAM, weight_scale="unit"), untouched, shards, 7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"smoothing": 0.0}, "pretrain.output_bias.smoothing: got 0.0, expected above 0"),
+        ({"smoothing": -1.0}, "pretrain.output_bias.smoothing: got -1.0"),
+        ({"label_smoothing": 1.5}, "label_smoothing: got 1.5"),
+        ({"counted_examples": 0}, "counted_examples: got 0"),
+        ({"weight_scale": 0.0}, "weight_scale: got 0.0"),
+        ({"weight_scale": "big"}, "weight_scale: got 'big', expected own or unit"),
+        ({"kind": "zero", "weight_scale": "frobenius"}, "got 'frobenius', expected own, unit or a number"),
+    ],
+)
+def test_impossible_settings_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build(OutputBiasSettings, {"kind": "unigram", **changes}, "pretrain.output_bias")
+
+
+def test_a_scale_may_be_a_name_or_a_number() -> None:
+    scales = [build(OutputBiasSettings, {"weight_scale": scale}).weight_scale for scale in ("unit", 0.1, 1)]
+    assert scales == ["unit", 0.1, 1.0]
+
+
+def test_a_larger_corpus_counts_what_targets_are_and_needs_training_text(token_data, tmp_path) -> None:
+    shards = TokenShards.open(token_data.tokens, "train")
+    special = shards.special
+    counts = larger_corpus_counts(token_data.tokens, token_data.tokenizer, special)
+    whole = sum(np.bincount(document.ids, minlength=shards.vocabulary_size) for document in shards)
+    end = special.ids[special.sep]
+    others = np.arange(len(counts)) != end
+    assert np.array_equal(counts[others], whole[others])
+    assert counts[end] == sum(len(document.sentence_starts) for document in shards)
+    manifest = json.loads(token_data.tokens.read_text())
+    del manifest["measures"]["splits"]["train"]
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ConfigError, match=r"has no split 'train', in which output_bias\.larger_corpus is counted"):
+        larger_corpus_counts(tmp_path / "manifest.json", token_data.tokenizer, special)

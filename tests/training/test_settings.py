@@ -1,0 +1,109 @@
+"""Settings that exclude each other are refused with the reason, and nothing unknown is accepted."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hatchery.errors import ConfigError
+from hatchery.objectives.settings import TranslationSettings
+from hatchery.settings.base import RefusedError
+from hatchery.training.output_bias_settings import OutputBiasSettings
+from hatchery.training.settings import (
+    LongSequenceSettings,
+    OptimizerSettings,
+    TrainingSettings,
+    pretrain_settings,
+    runtime_settings,
+)
+
+Factory = Callable[..., dict[str, Any]]
+LAMB = TrainingSettings(steps=4, batch_size=8)
+ADAMW = replace(LAMB, optimizer=OptimizerSettings(name="adamw"))
+
+
+def test_a_complete_slice_is_understood(pretrain_slice: Factory) -> None:
+    settings = pretrain_settings(pretrain_slice(long=(0.9, 4)))
+    assert settings.optimizer.name == "lamb" and settings.long_sequence is not None
+    assert settings.model["hidden_size"] == 32
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"optimizer__momentum": 0.9}, "optimizer.momentum: unknown key"),
+        ({"optimizer__name": "sgd"}, "lamb, adamw"),
+        ({"optimizer__beta2": 1.0}, "optimizer.beta2"),
+        ({"optimizer__max_gradient_norm": 0.0}, "max_gradient_norm"),
+        ({"objective__mask_probability": 1.5}, "mask_probability: got 1.5, expected less than 1"),
+        ({"optimizer__head_weight_decay": -1.0}, "head_weight_decay"),
+        ({"optimizer__tied_embedding": "both"}, "embedding, output"),
+        ({"schedule__warmup_steps_limit": 0}, "warmup_steps_limit"),
+        ({"loss_average": "batches"}, "tokens, processes"),
+        ({"precision": "int8"}, "allowed are: auto, fp32, bf16, fp16"),
+        ({"steps": -1}, "steps: got -1"),
+        ({"batch_size": 30, "long": (0.9, 4)}, "multiple of long_sequence.factor"),
+        ({"long": (1.1, 4)}, "from_fraction"),
+    ],
+)
+def test_impossible_settings_are_refused_with_the_key(
+    pretrain_slice: Factory, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        pretrain_settings(pretrain_slice(**changes))
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_lamb_is_refused_above_zero_stage_0_with_the_reason(runtime_slice: Factory, stage: int) -> None:
+    with pytest.raises(ConfigError, match=rf"runtime.zero_stage: got {stage}, only 0 is possible: .*trust ratio"):
+        runtime_settings(runtime_slice(zero_stage=stage), LAMB)
+    assert runtime_settings(runtime_slice(zero_stage=stage), ADAMW).zero_stage == stage
+    assert runtime_settings(runtime_slice(zero_stage=0), LAMB).zero_stage == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"objective": TranslationSettings()}, "whose search needs whole layers"),
+        ({"divergences": True}, "which look at the whole output layer"),
+        ({"bias_drift": True}, "which look at the whole output layer"),
+    ],
+)
+def test_what_looks_at_whole_layers_is_refused_at_zero_stage_3(
+    runtime_slice: Factory, changes: dict[str, Any], reason: str
+) -> None:
+    settings = replace(ADAMW, **changes)
+    assert runtime_settings(runtime_slice(zero_stage=2), settings).zero_stage == 2
+    with pytest.raises(ConfigError, match=f"runtime.zero_stage: got 3, at most 2 is possible with .*{reason}"):
+        runtime_settings(runtime_slice(zero_stage=3), settings)
+
+
+def test_translation_has_no_phase_of_longer_sequences_and_alone_counts_in_a_larger_corpus() -> None:
+    larger = OutputBiasSettings(kind="unigram", counts="larger_corpus", larger_corpus="c")
+    assert replace(LAMB, objective=TranslationSettings(), output_bias=larger)
+    with pytest.raises(RefusedError, match="only the targets of task translation are counted in a larger corpus"):
+        replace(LAMB, output_bias=larger)
+    with pytest.raises(RefusedError, match="null with task translation"):
+        replace(LAMB, objective=TranslationSettings(), long_sequence=LongSequenceSettings(0.9, 2))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"keep_checkpoints": 0},
+        {"micro_batch_size": 0},
+        {"threads": 0},
+        {"zero_stage": 4},
+        {"device": "tpu"},
+        {"speed": 1},
+        {"workers": -1},
+        {"milestones": [0.0]},
+        {"time_limit_minutes": 0},
+        {"grace_seconds": -1.0},
+        {"sinks": ["wandb"]},
+    ],
+)
+def test_impossible_runtime_settings_are_refused(runtime_slice: Factory, changes: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(changes))):
+        runtime_settings(runtime_slice(**changes), LAMB)

@@ -1,0 +1,234 @@
+"""The metrics are the same in every repetition of a run; speed lies beside them, and dashboards may get both."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from hatchery.errors import ConfigError
+from hatchery.training.checkpoints import METRICS
+from hatchery.training.speed import Speedometer
+from hatchery.training.telemetry import METRICS_FILE, SPEED_FILE, MetricsFile, Sinks, Telemetry, open_sinks
+
+CPU = torch.device("cpu")
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_resumed_file_drops_the_steps_after_the_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    metrics = MetricsFile(path)
+    for step in range(1, 4):
+        metrics.append({"step": step, "loss": 1 / step})
+    kept = "".join(metrics.text().splitlines(keepends=True)[:2])
+    metrics.append({"step": 4, "loss": 0.25})
+    resumed = MetricsFile(path, kept)
+    resumed.append({"step": 3, "loss": 1 / 3})
+    assert [json.loads(line)["step"] for line in resumed.text().splitlines()] == [1, 2, 3]
+    assert json.loads(resumed.text().splitlines()[2])["loss"] == 1 / 3
+
+
+def test_a_number_that_is_not_finite_never_enters_the_file(tmp_path: Path) -> None:
+    metrics = MetricsFile(tmp_path / "metrics.jsonl")
+    with pytest.raises(ValueError):
+        metrics.append({"step": 1, "loss": float("nan")})
+    assert metrics.text() == ""
+
+
+def test_what_differs_from_machine_to_machine_stays_out_of_the_metrics(tmp_path: Path) -> None:
+    texts = []
+    for speed in (10.0, 20.0):
+        folder = tmp_path / str(speed)
+        folder.mkdir()
+        telemetry = Telemetry(folder)
+        telemetry.step({"step": 1, "loss": 2.0})
+        telemetry.step({"step": 2, "loss": 1.0}, {"tokens_per_second": speed, "mfu": None})
+        texts.append(telemetry.text())
+        telemetry.close()
+        assert rows(folder / SPEED_FILE) == [{"step": 2, "tokens_per_second": speed, "mfu": None}]
+        assert rows(folder / METRICS_FILE) == [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}]
+    assert texts[0] == texts[1]
+
+
+def test_the_metrics_lie_where_checkpoints_look_for_them() -> None:
+    assert METRICS == METRICS_FILE
+
+
+def test_a_resumed_run_begins_with_the_metrics_of_its_checkpoint_and_goes_on_with_speed(tmp_path: Path) -> None:
+    first = Telemetry(tmp_path)
+    for step in (1, 2, 3):
+        first.step({"step": step}, {"tokens_per_second": 1.0 * step})
+    kept = "".join(first.text().splitlines(keepends=True)[:2])
+    first.close()
+    with (tmp_path / SPEED_FILE).open("a") as handle:
+        handle.write('{"step": 4, "tok')  # a kill in the middle of a line
+    second = Telemetry(tmp_path, kept)
+    second.step({"step": 3}, {"tokens_per_second": 9.0})
+    assert [row["step"] for row in rows(tmp_path / METRICS_FILE)] == [1, 2, 3]
+    speeds = [(row["step"], row["tokens_per_second"]) for row in rows(tmp_path / SPEED_FILE)]
+    assert speeds == [(1, 1.0), (2, 2.0), (3, 3.0), (3, 9.0)]
+    assert second.speed_text() == (tmp_path / SPEED_FILE).read_text()
+    second.close()
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_speed_is_that_of_the_steps_since_the_last_reading() -> None:
+    clock = Clock()
+    meter = Speedometer(CPU, devices=2, peak=1e6, clock=clock)
+    assert meter.read() == {}
+    clock.now += 3
+    meter.count(tokens=600, flops=4e6)
+    clock.now += 1
+    meter.count(tokens=200, flops=4e6)
+    reading = meter.read()
+    assert (reading["tokens_per_second"], reading["step_seconds"], reading["mfu"]) == (200.0, 2.0, 1.0)
+    clock.now += 1
+    meter.count(tokens=50, flops=1e5)
+    reading = meter.read()
+    assert (reading["tokens_per_second"], reading["step_seconds"], reading["mfu"]) == (50.0, 1.0, 0.05)
+
+
+def test_evaluation_is_no_training_time() -> None:
+    clock = Clock()
+    meter = Speedometer(CPU, clock=clock)
+    clock.now += 2
+    with meter.paused():
+        clock.now += 50
+    meter.count(tokens=100, flops=1.0)
+    reading = meter.read()
+    assert reading["tokens_per_second"] == 50.0
+    assert reading["mfu"] is None, "the peak of a CPU is not known"
+
+
+MEMORY_OF_A_PROCESS = """
+import torch
+from hatchery.training.speed import memory_mib
+
+cpu = torch.device("cpu")
+before = memory_mib(cpu)
+held = torch.ones(64 * 2**18)
+after = memory_mib(cpu)
+del held
+released = memory_mib(cpu)
+print(*before, *after, *released)
+"""
+
+
+def test_memory_is_that_of_this_process(repository: Path) -> None:
+    # A process of its own: one that ran many tests may take the memory out of what it has freed before.
+    result = subprocess.run(
+        [sys.executable, "-c", MEMORY_OF_A_PROCESS],
+        env={**os.environ, "PYTHONPATH": str(repository / "scripts")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    before, peak_before, after, _, released, peak = map(float, result.stdout.split())
+    assert after - before > 50
+    assert released < after - 50
+    # The kernel counts in batches of pages.
+    assert peak == pytest.approx(max(peak_before, after), abs=2)
+
+
+class FakeWriter:
+    """What is used of TensorBoard's SummaryWriter."""
+
+    def __init__(self, log_dir: str, purge_step: int) -> None:
+        self.log_dir, self.purge_step, self.closed = log_dir, purge_step, False
+        self.scalars: list[tuple[str, float, int]] = []
+        written.append(self)
+
+    def add_scalar(self, name: str, value: float, step: int) -> None:
+        self.scalars.append((name, value, step))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+written: list[FakeWriter] = []
+
+
+def test_tensorboard_gets_metrics_and_speed_as_scalars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake: Any = ModuleType("torch.utils.tensorboard")
+    fake.SummaryWriter = FakeWriter
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", fake)
+    telemetry = Telemetry(tmp_path, sinks=open_sinks(["tensorboard"], tmp_path, "my_run", after_step=6))
+    telemetry.step({"step": 7, "loss": 2.5}, {"tokens_per_second": 10.0, "mfu": None})
+    telemetry.close()
+    writer = written.pop()
+    assert writer.scalars == [("loss", 2.5, 7), ("tokens_per_second", 10.0, 7)]
+    assert (writer.log_dir, writer.purge_step, writer.closed) == (str(tmp_path / "tensorboard" / "my_run"), 7, True)
+
+
+def test_trackio_gets_a_row_per_step_and_goes_on_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[Any, ...]] = []
+    fake: Any = ModuleType("trackio")
+    fake.init = lambda **keywords: calls.append(("init", keywords))
+    fake.log = lambda values, step: calls.append(("log", values, step))
+    fake.finish = lambda: calls.append(("finish",))
+    monkeypatch.setitem(sys.modules, "trackio", fake)
+    monkeypatch.setenv("TRACKIO_DIR", "theirs")
+    telemetry = Telemetry(tmp_path, sinks=open_sinks(["trackio"], tmp_path, "my_run"))
+    telemetry.step({"step": 1, "loss": 2.5})
+    telemetry.close()
+    assert calls == [
+        ("init", {"project": "hatchery", "name": "my_run", "resume": "allow"}),
+        ("log", {"loss": 2.5}, 1),
+        ("finish",),
+    ]
+
+
+@pytest.mark.parametrize(("name", "module"), [("tensorboard", "torch.utils.tensorboard"), ("trackio", "trackio")])
+def test_a_missing_package_is_named_with_the_key_that_asked_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, module: str
+) -> None:
+    # None makes the import fail as if nothing were installed.
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setenv("TRACKIO_DIR", "theirs")
+    with pytest.raises(ConfigError, match=rf"^compute\.sinks: .*needs the package {name}, which is not installed") as e:
+        open_sinks([name], tmp_path, "my_run")
+    assert "\n" not in str(e.value)
+
+
+def test_an_unknown_sink_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"compute\.sinks: got 'paper', allowed are: tensorboard, trackio"):
+        open_sinks(["paper"], tmp_path, "my_run")
+
+
+def test_nothing_is_imported_for_sinks_that_nobody_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("torch.utils.tensorboard", "trackio"):
+        monkeypatch.setitem(sys.modules, module, None)
+    telemetry = Telemetry(tmp_path, sinks=open_sinks([], tmp_path, "my_run"))
+    telemetry.step({"step": 1})
+    telemetry.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [METRICS_FILE, SPEED_FILE]
+
+
+def test_a_sink_that_fails_is_given_up_and_training_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Broken:
+        def log(self, step: int, values: Any) -> None:
+            raise OSError("no space left\non the device")
+
+        def close(self) -> None:
+            raise AssertionError("it was given up")
+
+    telemetry = Telemetry(tmp_path, sinks=Sinks({"broken": Broken()}))
+    telemetry.step({"step": 1, "loss": 1.0})
+    telemetry.step({"step": 2, "loss": 1.0})
+    telemetry.close()
+    assert capsys.readouterr().err == "warning: broken takes no more metrics: OSError: no space left\n"
+    assert len(rows(tmp_path / METRICS_FILE)) == 2

@@ -1,0 +1,171 @@
+"""Results that experiments share are kept by what they are made from; experiments have links to them."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.project import Project
+from hatchery.job_spec import read_call
+from hatchery.workflow.open_workflow import Workflow
+from hatchery.workflow.result_store import KeptResults
+
+RUN = "ltg_bert-s42"
+KINDS = ("pretraining", "perplexity", "minimal_pairs/{}/tiny_pairs", "finetuning/{}/demo_acceptability")
+PLACES = [f"{kind}/{RUN}" if "{}" not in kind else kind.format(RUN) for kind in KINDS]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(repository / "config", tmp_path / "config")
+    shutil.copytree(repository / "tests/workflow/tiny", tmp_path / "config", dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def layout() -> KeptResults:
+    return KeptResults(Project("config"))
+
+
+def edited(folder: Path, *changes: tuple[str, str], name: str = "tiny") -> None:
+    text = (folder / "config/experiments/tiny.yaml").read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    (folder / f"config/experiments/{name}.yaml").write_text(text, encoding="utf-8")
+
+
+def kept(experiment: str, place: str) -> str:
+    return layout().kept(f"results/{experiment}/{place}/manifest.json")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_copied_or_renamed_experiment_finds_the_same_results(folder: Path, place: str) -> None:
+    edited(folder, ("As small as", "As large as"), name="copied")
+    assert kept("copied", place) == kept("tiny", place) != f"results/tiny/{place}/manifest.json"
+
+
+def test_two_runs_with_equal_settings_are_one_model(folder: Path) -> None:
+    edited(folder, ("  elc_bert:", "  again: {model: ltg_tiny, seeds: [42]}\n  elc_bert:"))
+    assert kept("tiny", "pretraining/again-s42") == kept("tiny", f"pretraining/{RUN}")
+
+
+@pytest.mark.parametrize(
+    ("change", "moved"),
+    [
+        (("steps: 12", "steps: 13"), PLACES),
+        (("corpus: tiny", "corpus: demo"), PLACES),
+        (("learning_rates: [5.0e-4]", "learning_rates: [6.0e-4]"), PLACES[3:]),
+        (("splits: [dev]", "splits: [dev], mask_probability: 0.2"), PLACES[1:2]),
+        (("description: As", "description: How"), []),
+    ],
+)
+def test_an_address_changes_with_the_settings_and_inputs_of_its_result_and_of_its_model(
+    folder: Path, change: tuple[str, str], moved: list[str]
+) -> None:
+    before = {place: kept("tiny", place) for place in PLACES}
+    edited(folder, change)
+    assert [place for place in PLACES if kept("tiny", place) != before[place]] == moved
+
+
+def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs(folder: Path) -> None:
+    planned = layout()
+    places = {place: planned.kept(f"results/tiny/{place}/manifest.json") for place in PLACES}
+    assert not (folder / "results").exists()
+    planned.write_calls()
+    for place, target in places.items():
+        link = folder / "results/tiny" / place
+        assert link.is_symlink() and not link.readlink().is_absolute()
+        assert link.resolve() == (folder / target).parent
+    model, address = places[PLACES[3]].split("/")[2:4]
+    # The process of a job knows the addresses of its rule and no experiment.
+    job = layout()
+    assert job.job_at(model).settings == planned.settings("pretrain", experiment="tiny", run=RUN)
+    assert job.job_at(model).paths("tokens") == [planned.experiment_tokens("tiny")]
+    assert job.job_at(address).paths("source") == list(
+        dict.fromkeys(planned.task_sources("demo_acceptability").values())
+    )
+    assert read_call(job.job_at(address).path).settings == planned.settings(
+        "finetune", experiment="tiny", task="demo_acceptability"
+    )
+    assert job.title(model) == RUN
+
+
+def test_what_is_asked_for_after_the_start_is_written_at_once(folder: Path) -> None:
+    running = layout()
+    running.write_calls()
+    path = running.job("write_cost", experiment="tiny").path
+    assert read_call(path).settings == running.settings("write_cost", experiment="tiny")
+
+
+def test_an_altered_settings_file_is_written_anew_when_the_workflow_starts(folder: Path) -> None:
+    first = layout()
+    path = first.job("write_cost", experiment="tiny").path
+    first.write_calls()
+    path.write_text(path.read_text().replace("12", "13", 1))
+    again = layout()
+    again.job("write_cost", experiment="tiny")
+    again.write_calls()
+    read_call(path)
+
+
+def test_an_address_that_nobody_asked_for_is_one_line_that_says_what_to_ask_for(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"tiny-0123456789abcdef: nothing that was asked for .*; ask for results/"):
+        layout().job_at("tiny-0123456789abcdef")
+
+
+def test_unknown_models_and_tasks_are_named_with_the_nearest_match(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"has no model 'ltg_bret-s42'.*did you mean 'ltg_bert-s42'"):
+        kept("tiny", "pretraining/ltg_bret-s42")
+    with pytest.raises(
+        ConfigError, match=r"has no fine-tuning task 'demo_acceptance'.*did you mean 'demo_acceptability'"
+    ):
+        kept("tiny", f"finetuning/{RUN}/demo_acceptance")
+
+
+@pytest.mark.parametrize(
+    "path", ["results/tiny/summary.csv", "results/models/a/manifest.json", "summarise", "results/tiny"]
+)
+def test_everything_else_is_kept_where_it_is_called(folder: Path, path: str) -> None:
+    assert layout().kept(path) == path
+
+
+def test_names_of_folders_that_hold_shared_results_are_no_names_of_experiments(folder: Path) -> None:
+    for name in ("models", "finetuning", "minimal_pairs", "perplexity", "finetuning_runs"):
+        edited(folder, name=name)
+        with pytest.raises(ConfigError, match="cannot be an experiment's name"):
+            Workflow(Project("config")).project.experiment(name)
+
+
+def test_results_of_a_job_of_several_tasks_are_linked_for_the_views_that_read_them(folder: Path) -> None:
+    planned = KeptResults(Project("config"))
+    ambiguous = {name: path for name, path in planned.finetuned("strict_mini").items() if "msgs" in name}
+    assert ambiguous
+    planned.all_kept(ambiguous)
+    planned.write_calls()
+    for place in ambiguous.values():
+        assert Path(place).parent.is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "matters"),
+    [
+        (("batch_size: 8", "batch_size: 16"), False),
+        (("evaluation_interval_steps: 6", "evaluation_interval_steps: 12"), False),
+        (("pretraining:", "pretraining:\n  optimizer: {name: adamw, learning_rate: 0.002}"), False),
+        (("pretraining:", "pretraining:\n  schedule: {name: linear}"), False),
+        (("pretraining:", "pretraining:\n  keep_training_state: true"), False),
+        (("pretraining:", "pretraining:\n  precision: bf16"), False),
+        (("sequence_length: 32", "sequence_length: 24"), True),
+        (("pretraining:", "pretraining:\n  objective: {mask_probability: 0.3}"), True),
+        (("pretraining:", "pretraining:\n  output_bias: {kind: unigram}"), True),
+    ],
+)
+def test_a_model_without_training_does_not_depend_on_how_others_are_trained(
+    folder: Path, change: tuple[str, str], matters: bool
+) -> None:
+    places = ["pretraining/random-s42", f"pretraining/{RUN}"]
+    before = [kept("tiny", place) for place in places]
+    edited(folder, change)
+    assert [kept("tiny", place) != address for place, address in zip(places, before, strict=True)] == [matters, True]

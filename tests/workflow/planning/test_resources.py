@@ -1,0 +1,247 @@
+"""What each rule's job asks for, in every shape of pretraining, at every attempt, and for values that cannot be."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.cluster import ClusterSettings, cluster_settings
+from hatchery.experiment.kinds import FILES
+from hatchery.experiment.project import Project
+from hatchery.stages.registry import STAGES, stage_of
+from hatchery.typed import validated
+from hatchery.workflow.open_workflow import Workflow
+from hatchery.workflow.resources import JobFacts, Resource
+from hatchery.workflow.resources import job_resources as resources_of
+
+
+def job_resources(rule: str, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:
+    return resources_of(stage_of(rule), cluster, facts, attempt)
+
+
+def cluster(**values: Any) -> ClusterSettings:
+    return cluster_settings(validated(FILES["config"], {"cluster": values}, "config.yaml")["cluster"])
+
+
+def layout(repository: Path, **values: Any) -> Workflow:
+    return Workflow(Project(repository / "config", {"cluster": values}))
+
+
+SHAPES = {
+    "1 x 1": ({"nodes": 1, "gpus_per_node": 1}, {"gres": "gpu:1", "gpu_slots": 1}),
+    "1 x G": (
+        {"nodes": 1, "gpus_per_node": 8},
+        {"nodes": 1, "tasks_per_node": 8, "gres": "gpu:8", "mpi": "srun", "gpu_slots": 8},
+    ),
+    "N x 1": (
+        {"nodes": 4, "gpus_per_node": 1},
+        {"nodes": 4, "tasks": 4, "tasks_per_gpu": 0, "gres": "gpu:1", "mpi": "srun", "gpu_slots": 1},
+    ),
+    "N x G": (
+        {"nodes": 4, "gpus_per_node": 8},
+        {"nodes": 4, "tasks_per_node": 8, "gres": "gpu:8", "mpi": "srun", "gpu_slots": 8},
+    ),
+    "processors, 1 node": ({}, {"gpu_slots": 1}),
+    "processors, N nodes": ({"nodes": 2}, {"nodes": 2, "tasks": 2, "tasks_per_gpu": 0, "mpi": "srun", "gpu_slots": 1}),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_pretraining_asks_for_exactly_the_keys_of_its_shape(shape):
+    values, expected = SHAPES[shape]
+    asked = job_resources("pretrain", cluster(**values), JobFacts(threads=2, minutes=90.2))
+    general = {"cpus_per_task": 2, "mem_mb": 16000 * values.get("gpus_per_node", 1), "runtime": 91}
+    if not values.get("gpus_per_node"):
+        general["mem_mb"] = 16000
+    assert asked == expected | general | {"slurm_extra": "--requeue"}
+
+
+def test_the_type_of_the_gpus_and_their_processors_reach_every_job_with_a_model():
+    settings = cluster(nodes=2, gpus_per_node=4, gpu_type="h100", cpus_per_gpu=12)
+    assert job_resources("pretrain", settings, JobFacts(1))["gres"] == "gpu:h100:4"
+    evaluation = job_resources("finetune", settings, JobFacts(1))
+    assert evaluation["gres"] == "gpu:h100:1"
+    assert job_resources("pretrain", settings, JobFacts(1))["cpus_per_task"] == evaluation["cpus_per_task"] == 12
+    assert not {"nodes", "tasks", "mpi"} & evaluation.keys()
+
+
+def test_jobs_without_a_model_ask_for_no_gpu_and_go_to_their_own_partition():
+    settings = cluster(gpus_per_node=8, partition="cpu", gpu_partition="gpu", account="a", gpu_account="b", extra="--x")
+    conversion, scoring = (job_resources(rule, settings, JobFacts(4)) for rule in ("convert_corpus", "finetune"))
+    assert conversion["slurm_partition"] == "cpu" and scoring["slurm_partition"] == "gpu"
+    assert conversion["slurm_account"] == "a" and scoring["slurm_account"] == "b"
+    assert conversion["slurm_extra"] == scoring["slurm_extra"] == "--requeue --x"
+    assert not {"gres", "gpu_slots", "cpus_per_task"} & conversion.keys()
+    assert conversion["mem_mb"] == 2000 + 4 * 1000
+
+
+def test_a_gpu_key_that_is_null_is_as_for_other_jobs_and_an_empty_text_is_none():
+    settings = cluster(partition="all", qos="long", constraint="ib", extra="--exclusive", gpu_extra="")
+    scoring = job_resources("finetune", settings, JobFacts(1))
+    assert (scoring["slurm_partition"], scoring["qos"], scoring["constraint"]) == ("all", "long", "ib")
+    assert scoring["slurm_extra"] == "--requeue"
+    assert job_resources("convert_corpus", settings, JobFacts(1))["slurm_extra"] == "--requeue --exclusive"
+
+
+def test_what_is_not_configured_is_no_resource():
+    asked = job_resources("encode_corpus", cluster(requeue=False), JobFacts(2))
+    assert asked == {"mem_mb": 8000, "runtime": 120, "slurm_extra": "--no-requeue"}
+
+
+def test_local_rules_ask_for_nothing_of_a_cluster():
+    settings = cluster(partition="cpu", account="a", gpus_per_node=2)
+    for rule, need in STAGES.items():
+        if need.sort == "local":
+            assert job_resources(rule, settings, JobFacts(1), attempt=3).keys() == {"mem_mb", "runtime"}
+
+
+@pytest.mark.parametrize("rule", ["encode_corpus", "finetune", "pretrain"])
+def test_each_attempt_has_more_memory_and_time_up_to_what_the_partition_grants(rule):
+    settings = cluster(max_minutes=1000, memory_mb_per_node=40000, pretraining_minutes=400)
+    asked = [job_resources(rule, settings, JobFacts(1, minutes=400), attempt) for attempt in (1, 2, 3, 9)]
+    assert [job["runtime"] for job in asked] == [400, 800, 1000, 1000]
+    first = asked[0]["mem_mb"]
+    assert [job["mem_mb"] for job in asked] == [first, 2 * first, min(3 * first, 40000), 40000]
+    rest = [{key: value for key, value in job.items() if key not in ("mem_mb", "runtime")} for job in asked]
+    assert all(job == rest[0] for job in rest)
+
+
+def test_the_pieces_of_a_long_pretraining_ask_for_no_more_memory_than_the_first_where_no_bound_is_known():
+    settings = cluster(gpus_per_node=8)
+    assert [job_resources("pretrain", settings, JobFacts(1), attempt)["mem_mb"] for attempt in (1, 2, 6)] == [
+        128000
+    ] * 3
+    assert job_resources("finetune", settings, JobFacts(1), attempt=2)["mem_mb"] == 2 * STAGES["finetune"].memory_mb
+
+
+def test_the_time_of_a_pretraining_is_the_configured_one_else_the_estimate_else_a_day():
+    assert job_resources("pretrain", cluster(pretraining_minutes=77), JobFacts(1, 9.0))["runtime"] == 77
+    assert job_resources("pretrain", cluster(), JobFacts(1, 9.0))["runtime"] == 9
+    assert job_resources("pretrain", cluster(), JobFacts(1, 0.0))["runtime"] == 5
+    assert job_resources("pretrain", cluster(max_minutes=3000), JobFacts(1))["runtime"] == 1440
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("pretrian", JobFacts(1), 1), "got the stage 'pretrian', .*did you mean 'pretrain'"),
+        (("finetune", JobFacts(0), 1), "threads: got 0, expected 1 or more"),
+        (("finetune", JobFacts(1), 0), "attempt: got 0, expected 1 or more"),
+        (("finetune", JobFacts(1, -1.0), 1), "minutes: got -1.0, expected 0 or more"),
+        (("finetune", JobFacts(1, float("nan")), 1), "minutes: got nan, expected 0 or more"),
+    ],
+)
+def test_impossible_facts_are_refused(arguments, message):
+    rule, facts, attempt = arguments
+    with pytest.raises(ConfigError, match=message):
+        job_resources(rule, cluster(), facts, attempt)
+
+
+# The configuration.
+
+MISTAKES = {
+    "unknown key": ({"gpu_per_node": 8}, "cluster.gpu_per_node: unknown key; .*did you mean 'gpus_per_node'"),
+    "old name": ({"gpus": 8}, "cluster.gpus: unknown key"),
+    "wrong type": ({"nodes": "four"}, "cluster.nodes: got 'four', expected a whole number"),
+    "no node": ({"nodes": 0}, "cluster.nodes: got 0, expected at least 1"),
+    "unknown device": ({"planned_device": "h10"}, r"got 'h10'; did you mean 'h100'\? Allowed are: .*"),
+    "type without GPUs": ({"gpu_type": "h100"}, "cluster.gpu_type: got 'h100', expected null with gpus_per_node 0"),
+    "more memory than a node has": (
+        {"gpus_per_node": 8, "gpu_memory_mb_per_node": 64000},
+        "cluster.pretraining_memory_mb: got 16000 for each of 8 processes of a node, expected at most 8000",
+    ),
+    "partition as an option": ({"extra": "-p gpu"}, "cluster.extra: got '-p', expected it under the key 'partition'"),
+    "time as an option": ({"gpu_extra": "--time=10"}, "gpu_extra: got '--time=10', expected it under the key 'max_min"),
+    "short option with its value": ({"extra": "-Aproject"}, "extra: got '-Aproject', expected it under the key 'acc"),
+    "an option of Snakemake": ({"extra": "--array=1-9"}, "got '--array=1-9', expected no option that Snakemake itself"),
+    "a command": ({"extra": "--exclusive; rm x"}, "expected options of sbatch without characters of the shell"),
+    "an open quote": ({"extra": "--comment='x"}, "which a shell cannot read"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_the_block_is_told_with_its_key_and_what_is_expected(mistake):
+    values, message = MISTAKES[mistake]
+    with pytest.raises(ConfigError, match=message) as caught:
+        cluster(**values)
+    assert "\n" not in str(caught.value)
+
+
+# The workflow's side.
+
+
+def test_what_downloads_runs_where_the_network_is():
+    assert STAGES["register_source"].sort == "local"
+
+
+def addresses(workflow: Any, place: str) -> SimpleNamespace:
+    """The wildcards of the job that makes a result of an experiment."""
+    _, _, model, *address = workflow.kept(f"results/{place}/manifest.json").split("/")[:-1]
+    return SimpleNamespace(model=model, address=address[0] if address else "")
+
+
+def test_sized_jobs_ask_for_time_by_their_work(repository):
+    workflow = layout(repository, nodes=4, gpus_per_node=8)
+    run = next(iter(workflow.pretrained("strict")))
+
+    def minutes(rule: str, task: str = "", suite: str = "") -> int:
+        place = f"strict/finetuning/{run}/{task}" if task else f"strict/minimal_pairs/{run}/{suite}"
+        return workflow.resources(rule)["runtime"](addresses(workflow, place), 1)
+
+    assert minutes("finetune", task="babylm_wsc") < minutes("finetune", task="babylm_cola")
+    assert minutes("finetune", task="babylm_cola") < minutes("finetune", task="babylm_mnli")
+    assert minutes("score_minimal_pairs", suite="blimp_filtered") < 480
+    # An experiment can be asked for a suite that it does not name: then the rule's own time holds.
+    assert minutes("score_minimal_pairs", suite="demo_pairs") == STAGES["score_minimal_pairs"].minutes
+
+
+def test_the_time_of_a_pretraining_shrinks_with_the_gpus_and_grows_without(repository):
+    def resource(key: str, attempt: int = 1, **values: Any) -> Any:
+        workflow = layout(repository, **values)
+        run = next(iter(workflow.pretrained("strict")))
+        value = workflow.resources("pretrain").get(key)
+        return value(addresses(workflow, f"strict/pretraining/{run}"), attempt) if callable(value) else value
+
+    def minutes(**values: Any) -> Any:
+        return resource("runtime", max_minutes=10**9, **values)
+
+    assert minutes(nodes=4, gpus_per_node=8) < minutes(nodes=1, gpus_per_node=8) < minutes(gpus_per_node=1) < minutes()
+    # The work is 15,625 steps of 32,768 sequences: an hour on 32 H100s at 30 % of their peak, half as much again asked.
+    assert 60 < minutes(nodes=4, gpus_per_node=8) < 180
+    assert resource("tasks") is None
+    assert resource("runtime", 2) == 1440
+
+
+def test_a_precision_that_the_planned_device_does_not_have_leaves_the_time_open(repository, monkeypatch):
+    workflow = layout(repository, gpus_per_node=1, planned_device="v100")
+    text = workflow.settings("write_cost", experiment="demo").replace('"precision":"auto"', '"precision":"bf16"')
+    wildcards = addresses(workflow, f"demo/pretraining/{list(workflow.pretrained('demo'))[-1]}")
+    monkeypatch.setattr(workflow, "settings", lambda stage, **wildcards: text)
+    assert workflow.resources("pretrain")["runtime"](wildcards, 1) == 1440
+
+
+def test_commands_claim_gpus_only_where_they_may_compute_on_them(repository):
+    workflow = layout(repository)
+    assert workflow.gpu_claim({"gpu_slots": 2}) == "python scripts/claim_gpus.py --gpus 2 -- "
+    assert workflow.gpu_claim({}) == ""
+    workflow.project.config["compute"]["device"] = "cpu"
+    assert workflow.gpu_claim({"gpu_slots": 2}) == ""
+
+
+def test_no_stage_but_the_estimate_of_the_cost_depends_on_the_cluster(repository):
+    plain = layout(repository)
+    other = layout(repository, nodes=4, gpus_per_node=8, partition="p", planned_device="a100", pretraining_minutes=5)
+    run = next(iter(plain.pretrained("demo")))
+    stages: list[tuple[str, dict[str, str]]] = [
+        ("convert_corpus", {"corpus": "demo"}),
+        ("train_tokenizer", {"tokenizer": "demo"}),
+        ("pretrain", {"experiment": "demo", "run": run}),
+        ("score_minimal_pairs", {"suite": "demo_pairs"}),
+        ("finetune", {"experiment": "demo", "task": "demo_entailment"}),
+        ("summarise", {"experiment": "demo"}),
+    ]
+    for stage, wildcards in stages:
+        assert plain.settings(stage, **wildcards) == other.settings(stage, **wildcards)
+    assert plain.settings("write_cost", experiment="demo") != other.settings("write_cost", experiment="demo")

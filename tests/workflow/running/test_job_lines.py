@@ -1,0 +1,167 @@
+"""The terminal has a line for each job and the errors of failed jobs at its end; all else stands in Snakemake's log."""
+
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from logging import makeLogRecord
+from pathlib import Path
+
+import pytest
+from snakemake.exceptions import LockException
+from snakemake.logging import LogEvent
+
+from hatchery.workflow.failed_jobs import FailedJob, FailedJobs
+from hatchery.workflow.job_lines import JobLines
+from hatchery.workflow.log_text import last_run
+
+Say = Callable[..., tuple[int, list[str]]]
+
+
+def test_each_job_has_one_line_and_the_details_are_in_the_log(say: Say, folder: Path) -> None:
+    status, lines = say("join")
+    assert status == 0
+    jobs = [line for line in lines if re.match(r"[-\d]+ [:\d]+ \[\d/3\] (part/(one|two)|join)$", line)]
+    assert len(jobs) == 3
+    assert "3 jobs to run: 2 part, 1 join" in lines
+    assert sum("progress of" in line for line in lines) == 2
+    # The call's own lines: the options that Snakemake found, the plan, where the log is.
+    assert len(lines) <= 3 + 2 + 3
+    details = next((folder / ".snakemake/log").glob("*.log")).read_text(encoding="utf-8")
+    assert "rule part:" in details and "Finished jobid" in details and "resources: tmpdir" in details
+
+
+def test_the_error_of_a_failed_job_is_the_last_line(say: Say) -> None:
+    status, lines = say("results/explained.txt")
+    assert status == 1
+    assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
+    assert not any("set -euo pipefail" in line or "At least one job" in line for line in lines)
+
+
+def test_an_error_that_stands_in_the_log_alone_is_the_last_line_too(say: Say, folder: Path) -> None:
+    snakefile = folder / "Snakefile"
+    text = snakefile.read_text(encoding="utf-8")
+    snakefile.write_text(text.replace("exit 1) 2>&1 | tee {log}", "exit 1) > {log} 2>&1"), encoding="utf-8")
+    status, lines = say("results/explained.txt")
+    assert status == 1
+    assert [line for line in lines if "got 0" in line] == [lines[-1]]
+    assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
+
+
+def test_all_errors_of_a_call_that_keeps_going_stand_at_its_end(say: Say, folder: Path) -> None:
+    (folder / "one.wrong").touch()
+    (folder / "two.wrong").touch()
+    status, lines = say("--keep-going", "join", "results/explained.txt")
+    assert status == 1
+    assert sorted(lines[-3:]) == [
+        "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)",
+        'error: part/one: ended with status 3; its log ends with "progress of one" (log: logs/part/one.log)',
+        'error: part/two: ended with status 3; its log ends with "progress of two" (log: logs/part/two.log)',
+    ]
+
+
+def test_a_job_that_succeeds_at_a_later_attempt_is_no_error(say: Say, folder: Path) -> None:
+    (folder / "two.wrong").touch()
+    snakefile = folder / "Snakefile"
+    once = "test ! -e {wildcards.part}.wrong || (rm {wildcards.part}.wrong; exit 3)"
+    text = snakefile.read_text(encoding="utf-8")
+    snakefile.write_text(text.replace("test ! -e {wildcards.part}.wrong || exit 3", once), encoding="utf-8")
+    status, lines = say("--retries", "1", "--keep-going", "join", "results/explained.txt")
+    assert status == 1
+    assert any(line.endswith("part/two is tried again") for line in lines)
+    assert [line for line in lines if line.startswith("error: ") and "got 0" not in line] == []
+
+
+@pytest.mark.parametrize("option", ["--printshellcmds", "--verbose"])
+def test_an_option_brings_snakemakes_own_words_back(say: Say, option: str) -> None:
+    status, lines = say(option, "results/explained.txt")
+    assert status == 1
+    assert "localrule explain:" in lines
+    assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
+
+
+def test_a_quiet_call_ends_with_the_error_and_has_its_details_in_the_log(say: Say, folder: Path) -> None:
+    status, lines = say("--quiet", "rules", "progress", "--", "results/explained.txt")
+    assert status == 1
+    assert lines[-1] == "error: explain: config.yaml: steps: got 0 (log: logs/explain.log)"
+    run = last_run(folder / ".snakemake/log")
+    assert run is not None
+    assert [job.name for job in run.failed] == ["explain"]
+
+
+def test_a_dry_run_shows_the_plan_as_snakemake_does(say: Say, folder: Path) -> None:
+    status, lines = say("--dry-run", "join")
+    assert status == 0
+    assert "rule part:" in lines
+    assert {path.name for path in folder.iterdir()} == {"Snakefile", "environment.yaml", "train.py", ".snakemake"}
+
+
+def test_a_job_of_slurm_has_one_line_with_its_number() -> None:
+    failed = FailedJobs()
+    lines = JobLines(failed)
+    started = {"event": LogEvent.JOB_INFO, "jobid": 7, "rule_name": "pretrain", "wildcards": {"run": "a-s1"}}
+    records = [
+        {"event": LogEvent.RUN_INFO, "msg": "Job stats: ...", "stats": {"pretrain": 1, "summarise": 1, "total": 2}},
+        {"msg": "SLURM run ID: hatchery_1"},
+        {**started, "local": False},
+        {"msg": "Job 7 has been submitted with SLURM jobid 28 (log: /x/28.log)."},
+        {**started, "jobid": 8, "rule_name": "summarise", "wildcards": {}, "local": True},
+    ]
+    said = []
+    for record in map(makeLogRecord, records):
+        failed.handle(record)
+        said.append(lines.format(record))
+    assert said[0] == "2 jobs to run: 1 pretrain, 1 summarise"
+    assert said[1] == "SLURM run ID: hatchery_1"
+    assert said[2] == ""
+    assert said[3].endswith(" [1/2] pretrain/a-s1 (Slurm job 28)")
+    assert said[4].endswith(" [2/2] summarise")
+
+
+def failed(log: Path, ending: str) -> str:
+    return FailedJob("pretrain/x", (log,), ending).line()
+
+
+def test_an_empty_log_on_a_full_disk_is_told_as_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "x.log"
+    log.touch()
+    assert failed(log, "ended with status 1").startswith("pretrain/x: ended with status 1; its log is empty")
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=0))
+    assert failed(log, "ended with status 1").startswith(f"pretrain/x: {tmp_path}: No space left on device; make room")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc",
+        "Traceback (most recent call last):\n  import torch\nRuntimeError: can't start new thread",
+        "Traceback (most recent call last):\nImportError: libtorch.so: failed to map segment from shared object",
+    ],
+)
+def test_too_little_memory_is_told_as_that_whatever_the_log_says_of_it(words: str, tmp_path: Path) -> None:
+    (tmp_path / "x.log").write_text(words + "\n", encoding="utf-8")
+    assert failed(tmp_path / "x.log", "ended by SIGABRT").startswith("pretrain/x: not enough memory; start again with")
+
+
+def test_who_calls_twice_is_told_of_the_first_call_and_not_to_unlock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    record = makeLogRecord({"event": LogEvent.ERROR, "msg": str(LockException()), "exception": "LockException"})
+    assert "--unlock" in JobLines(FailedJobs()).format(record)
+    with subprocess.Popen(["bash", "-c", "exec -a snakemake sleep 60"]) as first:
+        deadline = time.monotonic() + 60
+        while "--unlock" in (line := JobLines(FailedJobs()).format(record)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        first.kill()
+    assert f"cannot be locked: another workflow runs in it (process {first.pid}); wait for its end" in line
+    assert "--unlock" not in line and "\n" not in line
+
+
+def test_a_link_that_was_made_beforehand_is_no_warning() -> None:
+    text = "Warning: the following output files of rule show_result were not present when the DAG was created:\n{'x'}"
+    assert JobLines(FailedJobs()).format(makeLogRecord({"msg": text})) == ""
+    other = makeLogRecord({"msg": text.replace("show_result", "part")})
+    assert "rule part" in JobLines(FailedJobs()).format(other)

@@ -1,0 +1,91 @@
+"""Every stage has one record; the rules that Snakemake loads and the commands in scripts/ are what the records say."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from snakemake.io import strip_wildcard_constraints
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.project import Project
+from hatchery.stages.record import parameters
+from hatchery.stages.registry import KEPT, STAGES, stage_of
+from hatchery.workflow.job_logs import workflow_rules
+from hatchery.workflow.open_workflow import Workflow
+
+RUNTIME = {"runtime", "claim", "launch"}
+
+
+@pytest.fixture(scope="module")
+def rules(repository: Path) -> Iterator[dict[str, Any]]:
+    """The rules as Snakemake loads them, by name; those that make nothing are left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(repository)
+        yield {rule.name: rule for rule in workflow_rules() if rule.output}
+
+
+@pytest.fixture(scope="module")
+def workflow(repository: Path) -> Workflow:
+    return Workflow(Project(repository / "config"))
+
+
+def test_every_rule_is_a_stage_and_every_stage_a_rule(rules: dict[str, Any]) -> None:
+    assert rules.keys() == STAGES.keys()
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_rule_is_what_the_record_of_its_stage_says(
+    name: str, rules: dict[str, Any], workflow: Workflow, repository: Path
+) -> None:
+    rule, record = rules[name], STAGES[name]
+    assert [strip_wildcard_constraints(str(log)) for log in rule.log] == [record.place("logs", ".log")]
+    assert strip_wildcard_constraints(str(rule.benchmark)) == record.place("results/benchmarks", ".tsv")
+    assert Path(str(rule.conda_env)).name == f"{record.environment}.yaml"
+    assert (repository / "envs" / f"{record.environment}.yaml").is_file()
+    # What `is_local` asks, whatever executes the jobs of this call.
+    assert (name in rule.workflow._localrules) == (record.sort == "local")
+    assert rule.resources["_cores"].value == workflow.threads(record.threads)
+    wanted = workflow.resources(name)
+    assert wanted.keys() == rule.resources.keys() - {"_cores", "_nodes", "tmpdir"}
+    for key, value in wanted.items():
+        assert callable(value) or rule.resources[key].value == value
+
+
+@pytest.mark.parametrize("name", [name for name, record in STAGES.items() if record.script])
+def test_a_rule_starts_the_command_of_its_stage_and_hands_it_settings_and_call(
+    name: str, rules: dict[str, Any], repository: Path
+) -> None:
+    rule, record = rules[name], STAGES[name]
+    assert re.findall(r"scripts/(\w+)\.py", rule.shellcmd) == [record.script]
+    assert (repository / "scripts" / f"{record.script}.py").is_file()
+    assert {"settings", "call"} <= set(rule.params.keys())
+    # What is recorded of a job decides about its rerun, so nothing that says how it computes may be.
+    recorded = {
+        key for key, value in rule.params.items() if not callable(value) or "resources" not in parameters(value)
+    }
+    assert not recorded & RUNTIME
+    assert ("{params.runtime" in rule.shellcmd) == bool(record.runtime)
+    assert ("{params.claim}" in rule.shellcmd) == (record.sort == "model")
+    assert ("{params.launch}" in rule.shellcmd) == (record.sort == "pretraining")
+
+
+@pytest.mark.parametrize("name", [name for name, record in STAGES.items() if record.runtime])
+def test_runtime_keys_are_keys_of_the_block_compute(name: str, workflow: Workflow) -> None:
+    assert STAGES[name].runtime and set(STAGES[name].runtime) <= set(workflow.project.config["compute"])
+
+
+def test_results_that_belong_to_a_model_are_kept_by_one_stage_each() -> None:
+    assert [record.name for record, _ in KEPT.values()] == [name for name, record in STAGES.items() if record.kept]
+
+
+def test_another_use_of_a_command_has_its_version() -> None:
+    for record in STAGES.values():
+        if record.script:
+            assert record.version == STAGES[record.script].version
+
+
+def test_an_unknown_stage_is_told_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"got the stage 'pretrian', .*did you mean 'pretrain'"):
+        stage_of("pretrian")
