@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from hatchery.analysis.cards.stage import describe_corpus
 from hatchery.command import add_settings_argument, load_settings, run_command
+from hatchery.views.cards.stage import describe_corpus
 
 
 def main(arguments: argparse.Namespace) -> None:

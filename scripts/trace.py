@@ -11,14 +11,14 @@ from collections.abc import Collection
 from pathlib import Path
 
 from hatchery.analysis.summary_rows import SELECTORS, numbered_rows
-from hatchery.artifacts.chain import follow
-from hatchery.artifacts.chain_json import chain_json
-from hatchery.artifacts.chain_tree import tree_text
-from hatchery.artifacts.chain_verification import generated_problems, output_problems, raw_problems
-from hatchery.artifacts.manifest_index import ManifestIndex
-from hatchery.artifacts.row_selection import select
 from hatchery.command import run_command
 from hatchery.errors import EvaluationError
+from hatchery.provenance.chain import follow
+from hatchery.provenance.chain_json import chain_json
+from hatchery.provenance.manifest_index import ManifestIndex
+from hatchery.provenance.row_selection import select
+from hatchery.provenance.tree_text import tree_text
+from hatchery.provenance.verification import generated_problems, output_problems, raw_problems
 from hatchery.sanitize import visible
 
 

@@ -9,10 +9,10 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from hatchery.analysis.cards import lengths
-from hatchery.analysis.cards.vocabulary import Vocabulary, VocabularyFacts, facts_of, facts_of_all
 from hatchery.rendering.drawing import figure_style
 from hatchery.rendering.style import Style
+from hatchery.views.cards import lengths
+from hatchery.views.cards.vocabulary import Vocabulary, VocabularyFacts, facts_of, facts_of_all
 from hatchery.views.figures.corpus_growth import draw_vocabulary_growth, plot_vocabulary_growth
 from hatchery.views.figures.corpus_lengths import KINDS, Lengths, draw_lengths, plot_lengths
 

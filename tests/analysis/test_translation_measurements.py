@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from hatchery.analysis.measurements import Measurement
+from hatchery.analysis.numbers import Numbers, direction
 from hatchery.analysis.settings import SeededRun
 from hatchery.analysis.summary import Summary
+from hatchery.analysis.summary_layout import sections
 from hatchery.analysis.summary_rows import COLUMNS, NumberedRow, SummaryRow
 from hatchery.analysis.translation_measurements import learning_measurements
-from hatchery.views.pages.numbers import Numbers, direction
-from hatchery.views.summary_layout import sections
 from hatchery.views.summary_markdown import markdown_summary
 from hatchery.views.summary_text import text_summary
 

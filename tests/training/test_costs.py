@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from hatchery.errors import ConfigError
+from hatchery.experiment.planned_device import LTG_BERT_RUN
 from hatchery.experiment.project import Project
 from hatchery.stages.registry import stage_settings
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
@@ -32,7 +33,6 @@ from hatchery.workflow.cost_estimate import (
 )
 from hatchery.workflow.cost_table import cost_csv, cost_markdown
 from hatchery.workflow.evaluation_costs import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
-from hatchery.workflow.planned_device import LTG_BERT_RUN
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "config" / "experiments"
 STUDY_STEPS, STUDY_BATCH = 35_475, 256

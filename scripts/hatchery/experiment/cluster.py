@@ -16,10 +16,10 @@ from functools import cache
 from typing import Annotated, Any
 
 from hatchery.artifacts.gpu_claims import visible_gpus
+from hatchery.experiment.planned_device import PlannedDevice
 from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings, ShareAboveZero, require
 from hatchery.settings.fields import Text
 from hatchery.typed import build
-from hatchery.workflow.planned_device import PlannedDevice
 
 Word = Annotated[str, Text(r"^\S+$", "text without spaces")]
 Minutes = Annotated[int, Range(ge=5)]

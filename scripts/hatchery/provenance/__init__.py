@@ -1,1 +1,1 @@
-"""From a number to the raw bytes behind it, and from a change of the configuration to what it would run again."""
+"""A number's way back to the raw data: the chain of manifests behind a cell of a table."""

@@ -19,8 +19,20 @@ from hatchery.analysis.measurements import (
     PHENOMENON_AVERAGE,
     PRETRAINING_SUITE,
 )
+from hatchery.analysis.numbers import (
+    MOST_MODELS,
+    PERPLEXITY,
+    VERDICTS,
+    Key,
+    Numbers,
+    metric_name,
+    name_of,
+    number_text,
+    published_text,
+)
 from hatchery.analysis.read_tables import read_runs
 from hatchery.analysis.settings import SeededRun, labels_of, models_in_order
+from hatchery.analysis.summary_layout import SHOWN_METRICS, readable
 from hatchery.analysis.summary_rows import numbered_rows
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.artifacts.atomic import write_text
@@ -37,20 +49,8 @@ from hatchery.views.pages.corpora import corpora
 from hatchery.views.pages.examples import EXAMPLES, examples_section
 from hatchery.views.pages.figures import figure_of
 from hatchery.views.pages.links import address
-from hatchery.views.pages.numbers import (
-    MOST_MODELS,
-    PERPLEXITY,
-    VERDICTS,
-    Key,
-    Numbers,
-    metric_name,
-    name_of,
-    number_text,
-    published_text,
-)
 from hatchery.views.pages.runs import RUNS_SHOWN, pretrained_on, runs
 from hatchery.views.paper_tables.views import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
-from hatchery.views.summary_layout import SHOWN_METRICS, readable
 from hatchery.views.summary_notes import SummaryNotes, read_notes
 
 COMPARED_SHOWN = 500

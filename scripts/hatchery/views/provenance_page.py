@@ -12,13 +12,13 @@ from markupsafe import Markup
 
 from hatchery.analysis.summary_rows import PROVENANCE_ROWS, SELECTORS, NumberedRow, numbered_rows
 from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.chain import Chain, Node, follow
-from hatchery.artifacts.chain_tree import source_facts
-from hatchery.artifacts.chain_verification import generated_problems
-from hatchery.artifacts.manifest_index import ManifestIndex
 from hatchery.artifacts.manifests import SHORT_DIGEST, volatile_facts
 from hatchery.artifacts.verified import write_checksums
 from hatchery.errors import ManifestError
+from hatchery.provenance.chain import Chain, Node, follow
+from hatchery.provenance.manifest_index import ManifestIndex
+from hatchery.provenance.tree_text import source_facts
+from hatchery.provenance.verification import generated_problems
 from hatchery.rendering.escaping import breakable, html_text
 from hatchery.rendering.setting_texts import flatten
 from hatchery.rendering.table import Row, Table, table

@@ -7,9 +7,7 @@ deviation and number of runs, and the notes define them, so that the document ca
 from collections.abc import Sequence
 
 from hatchery.analysis.summary import Summary
-from hatchery.analysis.summary_rows import BLIND_GUESS, SummaryRow, decimals_of, interval_text, runs_text
-from hatchery.rendering.table import divided, table
-from hatchery.views.summary_layout import (
+from hatchery.analysis.summary_layout import (
     Section,
     cell_text,
     models_of,
@@ -17,6 +15,8 @@ from hatchery.views.summary_layout import (
     sections,
     verdict_counts,
 )
+from hatchery.analysis.summary_rows import BLIND_GUESS, SummaryRow, decimals_of, interval_text, runs_text
+from hatchery.rendering.table import divided, table
 from hatchery.views.summary_notes import general_notes
 
 # Measures side by side in one table.

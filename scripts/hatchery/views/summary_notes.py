@@ -7,9 +7,9 @@ from pathlib import Path
 
 from hatchery.analysis.published import DEVIATIONS, TOLERANCE_WITHOUT_DEVIATION
 from hatchery.analysis.summary import Key, Summary
+from hatchery.analysis.summary_layout import failure_texts, incomplete_texts, sections
 from hatchery.artifacts.verified import vouched
 from hatchery.errors import EvaluationError
-from hatchery.views.summary_layout import failure_texts, incomplete_texts, sections
 
 UNMATCHED_SHOWN = 10
 

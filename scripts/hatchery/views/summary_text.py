@@ -8,8 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from hatchery.analysis.summary import Summary
-from hatchery.rendering.table import GAP, table
-from hatchery.views.summary_layout import (
+from hatchery.analysis.summary_layout import (
     Measure,
     Section,
     cell_text,
@@ -20,6 +19,7 @@ from hatchery.views.summary_layout import (
     starred,
     verdict_counts,
 )
+from hatchery.rendering.table import GAP, table
 
 WIDTH = 100
 LABEL_WIDTHS = (34, 42)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.artifacts.manifests import read_manifest
+from hatchery.experiment.planned_device import PlanSettings, precision_and_peak
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of, model_config, training_flops_per_sequence
 from hatchery.modeling.flops import BACKWARD_FACTOR
@@ -20,7 +21,6 @@ from hatchery.training.data_order import Phase, phases_from, training_phases
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.typed import build, stage_body
 from hatchery.workflow.evaluation_costs import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
-from hatchery.workflow.planned_device import PlanSettings, precision_and_peak
 
 BYTES_PER_VALUE = 4
 ZERO_STAGES = (0, 1, 2, 3)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.verified import write_checksums
+from hatchery.experiment.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
 from hatchery.rendering.table import table
 from hatchery.sanitize import csv_text
 from hatchery.units import NONE, hours, percent, power, rough_duration, scaled, size
@@ -24,7 +25,6 @@ from hatchery.workflow.cost_estimate import (
     training_bytes,
 )
 from hatchery.workflow.evaluation_costs import OTHER_TASK_EXAMPLES, PAIRS_PER_PARADIGM, PARADIGMS, SENTENCE_TOKENS
-from hatchery.workflow.planned_device import CPU_THREAD_PEAK, LTG_BERT_RUN, PlanSettings
 
 MOST_NAMES = 8
 """Models that a note names one by one."""

@@ -13,13 +13,13 @@ from typing import Any
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.cluster import ClusterSettings
+from hatchery.experiment.planned_device import PlannedDevice, PlanSettings, precision_and_peak
 from hatchery.modeling.families import training_flops_per_sequence
 from hatchery.modeling.flops import BACKWARD_FACTOR
 from hatchery.training.data_order import phases_from, training_phases
 from hatchery.training.settings import pretrain_settings
 from hatchery.workflow.cost_estimate import evaluations
 from hatchery.workflow.evaluation_costs import SuiteSettings, TaskSettings, finetuning_flops, minimal_pairs_flops
-from hatchery.workflow.planned_device import PlannedDevice, PlanSettings, precision_and_peak
 
 RESERVE = 1.5
 """Time that is asked for, as a share of the estimated time."""

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.analysis.cards.inputs import Selection
-from hatchery.analysis.cards.sizes import ALL, compare_sizes, selection_sizes, size_table, sources_of, splits_of
 from hatchery.errors import EvaluationError
+from hatchery.views.cards.inputs import Selection
+from hatchery.views.cards.sizes import ALL, compare_sizes, selection_sizes, size_table, sources_of, splits_of
 
 HEADER = "paper,table,corpus,source,split,measure,value,unit,note\n"
 COUNTS = {

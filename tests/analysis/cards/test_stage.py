@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from hatchery.analysis.cards.measure_corpus import blocks, read_documents
-from hatchery.analysis.cards.stage import describe_corpus
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, CorpusError, HatcheryError, ManifestError
+from hatchery.views.cards.measure_corpus import blocks, read_documents
+from hatchery.views.cards.stage import describe_corpus
 
 Settings = Callable[..., dict[str, Any]]
 Read = Callable[[Path], list[dict[str, str]]]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hatchery.analysis.cards.content import common_point
-from hatchery.analysis.cards.vocabulary import (
+from hatchery.views.cards.content import common_point
+from hatchery.views.cards.vocabulary import (
     Vocabulary,
     expected_growth,
     facts_of,

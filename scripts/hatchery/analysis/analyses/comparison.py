@@ -12,7 +12,7 @@ from hatchery.settings.base import RefusedError
 from hatchery.settings.problems import offered
 
 if TYPE_CHECKING:
-    from hatchery.views.pages.numbers import Key, Numbers
+    from hatchery.analysis.numbers import Key, Numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +43,8 @@ def check(settings: ComparisonSettings, study: Study) -> None:
 
 def compare(settings: ComparisonSettings, study: Study) -> Findings:
     """A group of rows for each model that has another one to be compared with. Raises EvaluationError."""
+    from hatchery.analysis.numbers import Numbers
     from hatchery.analysis.summary_rows import numbered_rows
-    from hatchery.views.pages.numbers import Numbers
 
     labels = labels_of(study.runs)
     numbers = Numbers(numbered_rows(study.tables["summary"]), "", labels)
@@ -82,8 +82,8 @@ def pairs(settings: ComparisonSettings, models: list[str]) -> Iterator[tuple[str
 
 
 def _row(numbers: "Numbers", model: str, reference: str, key: "Key") -> dict[str, str | float | None] | None:
+    from hatchery.analysis.numbers import name_of
     from hatchery.analysis.published import combined_deviation
-    from hatchery.views.pages.numbers import name_of
 
     ours, other = numbers.row(model, key), numbers.row(reference, key)
     if ours is None or other is None or not ours.values["mean"] or not other.values["mean"]:

@@ -19,6 +19,7 @@ from hatchery.analysis.aggregates import aggregate_runs, average_of_tasks
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
 from hatchery.analysis.suite_averages import MSGS_AMBIGUOUS_TASKS
+from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC
 from hatchery.rendering.drawing import MUTED, legend_below, legend_rows, most_lines, not_evaluated, outline, wrapped
 from hatchery.rendering.figures import Declaration
@@ -41,7 +42,6 @@ from hatchery.views.figures.run_dots import (
     mean_mark,
     run_mark,
 )
-from hatchery.views.summary_layout import readable
 
 FIGURE = Declaration(
     title="Linguistic bias",

@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from hatchery.analysis.cards.vocabulary import VocabularyFacts
 from hatchery.rendering.drawing import MUTED, abbreviated, is_narrow, legend_below, legend_columns, save_drawings
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import DASHES, GREYS, OKABE_ITO, ModelStyle, Style
+from hatchery.views.cards.vocabulary import VocabularyFacts
 
 FIGURE = Declaration(
     title="Vocabulary growth",

@@ -12,10 +12,10 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hatchery.analysis.cards.lengths import Bin, LengthFacts
 from hatchery.rendering.drawing import MUTED, is_narrow, save_drawings
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import Style
+from hatchery.views.cards.lengths import Bin, LengthFacts
 from hatchery.views.figures.corpus_growth import logarithmic_axis, plain, source_styles
 
 FIGURE = Declaration(

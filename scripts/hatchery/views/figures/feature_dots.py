@@ -15,6 +15,7 @@ from hatchery.analysis.aggregates import aggregate_runs
 from hatchery.analysis.measurements import Measurement
 from hatchery.analysis.msgs_features import LINGUISTIC_FEATURES, SURFACE_FEATURES
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
+from hatchery.analysis.summary_layout import readable
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, wrapped
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style, model_styles
@@ -35,7 +36,6 @@ from hatchery.views.figures.run_dots import (
     mean_mark,
     run_mark,
 )
-from hatchery.views.summary_layout import readable
 
 FIGURE = Declaration(
     title="Linguistic bias by features",

@@ -27,6 +27,7 @@ from hatchery.analysis.settings import (
     models_in_order,
     models_with_counts,
 )
+from hatchery.analysis.summary_layout import readable
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, most_lines, not_evaluated, wrapped
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import ModelStyle, Style, model_styles
@@ -37,7 +38,6 @@ from hatchery.views.figures.published_marks import (
     published_mark,
 )
 from hatchery.views.figures.registry import Tables
-from hatchery.views.summary_layout import readable
 
 FIGURE = Declaration(
     title="Minimal pairs",

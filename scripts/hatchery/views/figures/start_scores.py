@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hatchery.analysis.settings import FigureSettings, labels_of
+from hatchery.analysis.summary_layout import SHOWN_METRICS, readable
 from hatchery.rendering.drawing import MUTED, is_narrow
 from hatchery.rendering.figures import Declaration
 from hatchery.rendering.style import model_styles
 from hatchery.translation.metrics import METRICS
 from hatchery.views.figures.registry import Tables, numbers_of
-from hatchery.views.summary_layout import SHOWN_METRICS, readable
 
 FIGURE = Declaration(
     title="Starts of the output bias",

@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from hatchery.analysis.measurements import ACCURACY, PHENOMENON_AVERAGE, Measurement
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.settings import FigureSettings, SeededRun, SweptValues
+from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.rendering.drawing import (
     MUTED,
@@ -31,7 +32,6 @@ from hatchery.rendering.style import ModelStyle, model_styles
 from hatchery.translation.metrics import BLEU
 from hatchery.views.figures.bands import Point, draw_band, point_of
 from hatchery.views.figures.registry import Tables
-from hatchery.views.summary_layout import readable
 
 FIGURE = Declaration(
     title="Swept values",

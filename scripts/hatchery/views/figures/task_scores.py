@@ -23,6 +23,7 @@ from hatchery.analysis.settings import (
     models_in_order,
     models_with_counts,
 )
+from hatchery.analysis.summary_layout import readable
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.rendering.drawing import GRID, MUTED, legend_below, legend_rows, most_lines, outline, wrapped
 from hatchery.rendering.figures import Declaration
@@ -35,7 +36,6 @@ from hatchery.views.figures.published_marks import (
 )
 from hatchery.views.figures.registry import Tables
 from hatchery.views.figures.run_dots import failed_handle, run_mark
-from hatchery.views.summary_layout import readable
 
 FIGURE = Declaration(
     title="Task scores",

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hatchery.artifacts.chain import Chain, follow
 from hatchery.artifacts.checksums import digest
-from hatchery.artifacts.manifest_index import ManifestIndex
 from hatchery.artifacts.manifests import read_manifest, stage_run, volatile_facts
+from hatchery.provenance.chain import Chain, follow
+from hatchery.provenance.manifest_index import ManifestIndex
 
 
 def made(manifest: Path, inputs: dict[str, Path], command: list[str]) -> Path:

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from hatchery.analysis.cards.lengths import Bin, LengthFacts
-from hatchery.analysis.cards.sizes import ComparedSize, SizeTable
-from hatchery.analysis.cards.vocabulary import VocabularyFacts
 from hatchery.rendering.cards import Section
 from hatchery.sanitize import csv_text
+from hatchery.views.cards.lengths import Bin, LengthFacts
+from hatchery.views.cards.sizes import ComparedSize, SizeTable
+from hatchery.views.cards.vocabulary import VocabularyFacts
 
 LengthsOfSources = Mapping[tuple[str, str], tuple[list[Bin], LengthFacts | None]]
 """Bins and facts by (source, `sentences` or `documents`)."""

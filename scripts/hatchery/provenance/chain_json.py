@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hatchery.artifacts.chain import Chain, Node
+from hatchery.provenance.chain import Chain, Node
 
 
 def chain_json(row: Mapping[str, Any], chain: Chain, problems: Sequence[str]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hatchery.artifacts.chain import Chain, Link, Node
+from hatchery.provenance.chain import Chain, Link, Node
 from hatchery.raw.raw_source import RawSource
 from hatchery.rendering.setting_texts import GROUP_LENGTH, brief, described, differences, shorten
 

@@ -5,8 +5,8 @@ Every file that differs gets one line; nothing stops at the first, because one w
 
 from dataclasses import replace
 
-from hatchery.artifacts.chain import GENERATED_BY, Chain
 from hatchery.errors import ManifestError, SourceError
+from hatchery.provenance.chain import GENERATED_BY, Chain
 
 
 def output_problems(chain: Chain) -> list[str]:

@@ -19,6 +19,7 @@ from hatchery.analysis.measurements import (
     PHENOMENON_AVERAGE,
     PRETRAINING_SUITE,
 )
+from hatchery.analysis.summary_layout import depends_on_objective, readable
 from hatchery.analysis.summary_rows import (
     BLIND_GUESS,
     NORMAL_95,
@@ -34,7 +35,6 @@ from hatchery.rendering.escaping import breakable
 from hatchery.rendering.table import Column, Content, Group, Table, divided
 from hatchery.rendering.templates import render
 from hatchery.translation.metrics import BLEU, METRICS
-from hatchery.views.summary_layout import depends_on_objective, readable
 
 VERDICTS = ("within", "above", "below", "not comparable")
 # Numbers side by side in one table, and how many models are its rows instead of columns.

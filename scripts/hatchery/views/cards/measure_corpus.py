@@ -14,17 +14,17 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hatchery.analysis.cards.inputs import MEASURES, STATISTICS, Counts
-from hatchery.analysis.cards.samples import SampleChoice
-from hatchery.analysis.cards.settings import CardSettings
-from hatchery.analysis.cards.vocabulary import Vocabulary
-from hatchery.analysis.cards.words import PieceTable
 from hatchery.artifacts.manifests import Manifest
 from hatchery.corpora.documents import SCHEMA, SPLITS
 from hatchery.errors import CorpusError
 from hatchery.progress import Progress
 from hatchery.tokenization.documents import count_documents
 from hatchery.tokenization.shards import shards_by_split
+from hatchery.views.cards.inputs import MEASURES, STATISTICS, Counts
+from hatchery.views.cards.samples import SampleChoice
+from hatchery.views.cards.settings import CardSettings
+from hatchery.views.cards.vocabulary import Vocabulary
+from hatchery.views.cards.words import PieceTable
 
 DOCUMENTS_PER_BATCH = 64
 BLOCK_CHARACTERS = 1 << 20

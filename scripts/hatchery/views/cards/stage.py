@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hatchery.analysis.cards import content, files, inputs, lengths, vocabulary
-from hatchery.analysis.cards.measure_corpus import SourceMeasurement, measure_corpus
-from hatchery.analysis.cards.settings import CardSettings
-from hatchery.analysis.cards.sizes import ALL, compare_sizes, selection_sizes, size_table, sources_of
-from hatchery.analysis.cards.vocabulary import VocabularyFacts
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest, stage_run
 from hatchery.rendering.cards import card_html, card_markdown
 from hatchery.typed import build, stage_body
+from hatchery.views.cards import content, files, inputs, lengths, vocabulary
+from hatchery.views.cards.measure_corpus import SourceMeasurement, measure_corpus
+from hatchery.views.cards.settings import CardSettings
+from hatchery.views.cards.sizes import ALL, compare_sizes, selection_sizes, size_table, sources_of
+from hatchery.views.cards.vocabulary import VocabularyFacts
 from hatchery.views.figures.corpus_growth import plot_vocabulary_growth
 from hatchery.views.figures.corpus_lengths import plot_lengths
 
