@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from hatchery.analysis.corpus_size_table import ALL, compare_sizes, selection_sizes, size_table, sources_of, splits_of
+from hatchery.analysis.corpus_statistics import Selection
 from hatchery.errors import EvaluationError
-from hatchery.views.cards.inputs import Selection
-from hatchery.views.cards.sizes import ALL, compare_sizes, selection_sizes, size_table, sources_of, splits_of
 
 HEADER = "paper,table,corpus,source,split,measure,value,unit,note\n"
 COUNTS = {

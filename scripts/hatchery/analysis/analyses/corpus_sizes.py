@@ -21,7 +21,7 @@ from hatchery.rendering.table import Column, Group, Row, Table
 from hatchery.units import count
 
 if TYPE_CHECKING:
-    from hatchery.views.cards.sizes import PublishedSize, SizeTable
+    from hatchery.analysis.corpus_size_table import PublishedSize, SizeTable
 
 SIZES_FILE = "corpora/sizes"
 PRINTED = "printed"
@@ -44,8 +44,8 @@ class CorpusSizesSettings(AnalysisSettings):
 
 def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
     """Counts of every corpus, printed ones first. Raises ManifestError or EvaluationError."""
+    from hatchery.analysis.corpus_size_table import ALL, read_published_sizes
     from hatchery.corpora.documents import SPLITS
-    from hatchery.views.cards.sizes import ALL, read_published_sizes
 
     rows = read_published_sizes(study.files[SIZES_FILE]) if settings.published else []
     printed = [row for row in rows if row.corpus == settings.published and row.value is not None]
@@ -67,9 +67,9 @@ def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
 
 def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeTable"], dict[str, "SizeTable"]]:
     """What was selected for each experiment, by source and level, and its sequences, by source and split."""
+    from hatchery.analysis.corpus_size_table import ALL, selection_sizes, size_table
+    from hatchery.analysis.corpus_statistics import read_selections, read_statistics, read_token_statistics
     from hatchery.artifacts.manifests import read_manifest
-    from hatchery.views.cards.inputs import read_selections, read_statistics, read_token_statistics
-    from hatchery.views.cards.sizes import ALL, selection_sizes, size_table
 
     selected, grouped = {}, {}
     tokens = study.manifests(TOKENS)
@@ -90,8 +90,8 @@ def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeT
 
 def _printed(rows: Sequence["PublishedSize"], selected: bool) -> "SizeTable":
     """The printed sizes under our names for their places and measures."""
+    from hatchery.analysis.corpus_size_table import ALL, place_of
     from hatchery.corpora.documents import SPLITS
-    from hatchery.views.cards.sizes import ALL, place_of
 
     found: SizeTable = {}
     for row in rows:
@@ -134,7 +134,7 @@ def _table(
 
 
 def _name(part: str) -> str:
-    from hatchery.views.cards.sizes import ALL
+    from hatchery.analysis.corpus_size_table import ALL
 
     return "all" if part == ALL else part.replace("_", " ")
 

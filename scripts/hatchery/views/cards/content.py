@@ -7,14 +7,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from hatchery.analysis.corpus_size_table import ALL, ComparedSize, SizeTable, sources_of, splits_of
+from hatchery.analysis.corpus_statistics import Assumed, Rejected, RejectedText, Selection
 from hatchery.rendering.cards import Drawing, Section, Text
 from hatchery.rendering.table import Table, table
 from hatchery.units import count
-from hatchery.views.cards.inputs import Assumed, Rejected, RejectedText, Selection
 from hatchery.views.cards.lengths import LengthFacts
 from hatchery.views.cards.samples import Sample, shortened
 from hatchery.views.cards.settings import CardSettings
-from hatchery.views.cards.sizes import ALL, ComparedSize, SizeTable, sources_of, splits_of
 from hatchery.views.cards.vocabulary import VocabularyFacts
 from hatchery.views.figures import corpus_growth, corpus_lengths
 

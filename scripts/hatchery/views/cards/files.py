@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from hatchery.analysis.corpus_size_table import ComparedSize, SizeTable
 from hatchery.rendering.cards import Section
 from hatchery.sanitize import csv_text
 from hatchery.views.cards.lengths import Bin, LengthFacts
-from hatchery.views.cards.sizes import ComparedSize, SizeTable
 from hatchery.views.cards.vocabulary import VocabularyFacts
 
 LengthsOfSources = Mapping[tuple[str, str], tuple[list[Bin], LengthFacts | None]]

@@ -14,13 +14,13 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hatchery.analysis.corpus_statistics import MEASURES, STATISTICS, Counts
 from hatchery.artifacts.manifests import Manifest
 from hatchery.corpora.documents import SCHEMA, SPLITS
 from hatchery.errors import CorpusError
 from hatchery.progress import Progress
 from hatchery.tokenization.documents import count_documents
 from hatchery.tokenization.shards import shards_by_split
-from hatchery.views.cards.inputs import MEASURES, STATISTICS, Counts
 from hatchery.views.cards.samples import SampleChoice
 from hatchery.views.cards.settings import CardSettings
 from hatchery.views.cards.vocabulary import Vocabulary

@@ -4,14 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hatchery.analysis import corpus_statistics
+from hatchery.analysis.corpus_size_table import ALL, compare_sizes, selection_sizes, size_table, sources_of
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest, stage_run
 from hatchery.rendering.cards import card_html, card_markdown
 from hatchery.typed import build, stage_body
-from hatchery.views.cards import content, files, inputs, lengths, vocabulary
+from hatchery.views.cards import content, files, lengths, vocabulary
 from hatchery.views.cards.measure_corpus import SourceMeasurement, measure_corpus
 from hatchery.views.cards.settings import CardSettings
-from hatchery.views.cards.sizes import ALL, compare_sizes, selection_sizes, size_table, sources_of
 from hatchery.views.cards.vocabulary import VocabularyFacts
 from hatchery.views.figures.corpus_growth import plot_vocabulary_growth
 from hatchery.views.figures.corpus_lengths import plot_lengths
@@ -33,11 +34,11 @@ def describe_corpus(
     with stage_run(output, settings, {name: path for name, path in given.items() if path is not None}) as run:
         manifest = _verified(corpus)
         token_manifest = None if tokens is None else _verified(tokens)
-        statistics = inputs.read_statistics(manifest)
-        subwords = None if token_manifest is None else inputs.read_token_statistics(token_manifest, manifest)
-        rejected, rejected_texts = inputs.read_rejected(manifest), inputs.read_rejected_texts(manifest)
-        assumed = inputs.read_assumed(manifest)
-        selections = inputs.read_selections(manifest)
+        statistics = corpus_statistics.read_statistics(manifest)
+        subwords = None if token_manifest is None else corpus_statistics.read_token_statistics(token_manifest, manifest)
+        rejected, rejected_texts = corpus_statistics.read_rejected(manifest), inputs.read_rejected_texts(manifest)
+        assumed = corpus_statistics.read_assumed(manifest)
+        selections = corpus_statistics.read_selections(manifest)
         measured = measure_corpus(manifest, card, statistics)
 
         sizes = size_table({(s, split): measured[s].counts[split] for s, split in statistics}, subwords)

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from hatchery.analysis.corpus_size_table import ALL, read_published_sizes
 from hatchery.analysis.published_values import PAPERS
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.artifacts.records import read_rows
 from hatchery.errors import ConfigError
-from hatchery.views.cards.sizes import ALL, read_published_sizes
 from hatchery.views.paper_tables.grid import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Value
 from hatchery.views.paper_tables.layout import SizeColumn, SizeRow, SizesLayout
 from hatchery.views.paper_tables.notes import common_notes

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from hatchery.analysis.corpus_statistics import Counts, Selection
 from hatchery.artifacts.records import Record, read_records
 from hatchery.corpora.documents import SPLITS
 from hatchery.settings.base import NonNegative
-from hatchery.views.cards.inputs import Counts, Selection
 
 ALL = "(all)"
 _SCALES = {"count": 1.0, "": 1.0, "thousand": 1e3, "million": 1e6, "billion": 1e9}
