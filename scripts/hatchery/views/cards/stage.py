@@ -36,7 +36,10 @@ def describe_corpus(
         token_manifest = None if tokens is None else _verified(tokens)
         statistics = corpus_statistics.read_statistics(manifest)
         subwords = None if token_manifest is None else corpus_statistics.read_token_statistics(token_manifest, manifest)
-        rejected, rejected_texts = corpus_statistics.read_rejected(manifest), inputs.read_rejected_texts(manifest)
+        rejected, rejected_texts = (
+            corpus_statistics.read_rejected(manifest),
+            corpus_statistics.read_rejected_texts(manifest),
+        )
         assumed = corpus_statistics.read_assumed(manifest)
         selections = corpus_statistics.read_selections(manifest)
         measured = measure_corpus(manifest, card, statistics)
