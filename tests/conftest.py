@@ -18,7 +18,7 @@ hypothesis.settings.load_profile("untimed")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TESTS = REPOSITORY / "tests"
-LONGEST = ("workflow", "pretraining")
+LONGEST = ("workflow", "training")
 
 
 class FolderScheduling(LoadScopeScheduling):
