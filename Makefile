@@ -68,10 +68,6 @@ CHECK_OPTIONS ?=
 cluster-check: env ## print the Slurm jobs of EXPERIMENT=name, and check the cluster; CHECK_OPTIONS=--no-jobs submits no test jobs
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/check_cluster.py --experiment "$(EXPERIMENT)" $(CHECK_OPTIONS)
 
-.PHONY: log
-log: env ## show what failed in the last run, or the logs of one job: TARGET=result, Slurm job id or rule/wildcards
-	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/find_log.py $(if $(filter file,$(origin TARGET)),,"$(TARGET)")
-
 # Tests of one folder stay in one process, because they share what they prepare.
 TEST_PROCESSES ?= 2
 IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder

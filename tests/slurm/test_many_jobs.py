@@ -1,6 +1,7 @@
 """Ten fine-tunings on the cluster: never more at once than allowed, and a failed one is alone in failing."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,6 +60,8 @@ def test_ten_fine_tunings_go_out_a_few_at_once_and_a_failed_one_is_sent_again_al
 
     first = snakemake_on_slurm(project, *options, *targets, seconds=1800)
     assert first.returncode != 0
+    last = first.stdout.splitlines()[-1]
+    assert re.search(r"^error: finetune/.*\(log: logs/finetune/\S+\.log\)$", last), last
     missing = [target for target in targets if not (project / target).is_file()]
     assert missing == [target for target in targets if ODD in target], (first.stdout + first.stderr)[-6000:]
     jobs = finetunings(project)

@@ -27,6 +27,8 @@ READ_BYTES = 64 * 1024
 _DATE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
 _EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::.*)?$")
 _STATUS = re.compile(r"returned non-zero exit status (-?\d+)|died with <Signals\.(\w+)")
+# What the executor for Slurm says of a job, beside the text of `LogEvent.JOB_ERROR`.
+_SLURM_STATE = re.compile(r"SLURM status is: '(\w+)'")
 # A shell adds this to the number of the signal that ended a command.
 _OF_A_SIGNAL = 128
 # A command that leaves with EX_TEMPFAIL has said why, and the same command goes on with its work.
@@ -71,7 +73,7 @@ class FailedJob:
 
     name: str
     logs: tuple[Path, ...]
-    # How its command ended, such as "ended with status 3"; "" where the job ran elsewhere or failed otherwise.
+    # How its command ended, such as "ended with status 3" or "TIMEOUT in Slurm"; "" where it failed otherwise.
     ending: str = ""
     # What Snakemake says, such as of missing output; "" where the job's own log must explain.
     message: str = ""
@@ -86,17 +88,21 @@ class FailedJob:
     def line(self) -> str:
         """What failed, why, and where to read more."""
         there = [log for log in self.logs if log.exists()]
-        reason = self.message or next((error for log in there if (error := last_error(log)) is not None), "")
+        # Where the job's own log is silent, that of Slurm is the one to read.
+        log = next((log for log in there if last_line(log) is not None), next(iter(there), None))
+        reason = self.message
+        if not reason and (failing := next((path for path in there if last_error(path) is not None), None)):
+            log, reason = failing, last_error(failing) or ""
         if not reason:
-            said = next((line for log in there if (line := last_line(log)) is not None), None)
+            said = last_line(log) if log is not None else None
             words = f'its log ends with "{said}"' if said is not None else "its log is empty"
             reason = "; ".join(text for text in (self.ending, words) if text)
             if self.ending == _TO_GO_ON and said is not None:
                 reason = said
-            if said is None and (full := full_disk(*(log.parent for log in there))):
+            if said is None and (full := full_disk(*(path.parent for path in there))):
                 reason = full
         reason = memory_refused(reason) or reason
-        return f"{self.name}: {reason}" + (f" (log: {there[0]})" if there else "")
+        return f"{self.name}: {reason}" + (f" (log: {_short(log)})" if log is not None else "")
 
 
 Words = Callable[[Mapping[str, Any]], Iterable[str]]
@@ -121,7 +127,7 @@ class FailedJobs(logging.Handler):
         self._of_records = threading.Lock()
 
     def job_name(self, rule: str, wildcards: Mapping[str, Any] | None) -> str:
-        """A rule and what its wildcards stand for, as `make log TARGET=` takes them."""
+        """A rule and what its wildcards stand for."""
         return "/".join([rule, *self._words(wildcards or {})])
 
     def name_of(self, jobid: int) -> str:
@@ -148,12 +154,19 @@ class FailedJobs(logging.Handler):
             message = " ".join(exception.split())
         # Of files with flags Snakemake writes "<path> (<flags>)".
         logs = tuple(Path(str(log).split(" (", 1)[0]) for log in said.get("log") or ())
-        return FailedJob(self.name_of(said["jobid"]), logs, _ending(found), message, INTERRUPTED.is_set())
+        state = _SLURM_STATE.search(str(said.get("rule_msg")))
+        ending = f"{state[1]} in Slurm" if state else _ending(found)
+        return FailedJob(self.name_of(said["jobid"]), logs, ending, message, INTERRUPTED.is_set())
 
     def lines(self) -> list[str]:
         """Each job that failed, by its last attempt; after Ctrl-C what a stopped one saved, and how to go on."""
         lines = {job.name: job.line() if job.stopped else f"{ERROR}{job.line()}" for job in self.jobs if job.is_told}
         return [*lines.values(), *([GO_ON] if INTERRUPTED.is_set() else [])]
+
+
+def _short(path: Path) -> Path:
+    """A path as it can be typed here; Slurm's logs are told with the whole path."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _ending(found: re.Match[str] | None) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import psutil
-from snakemake.logging import DefaultFilter, LogEvent
+from snakemake.logging import LogEvent
 
 from hatchery.workflow.failed_jobs import GO_ON, INTERRUPTED, FailedJobs, Words, as_they_are
 
@@ -171,18 +171,6 @@ def report_jobs(logger: logging.Logger, details: bool, words: Words = as_they_ar
             logger.handlers[position] = replacement = TerminalHandler(stream)
             replacement.setFormatter(JobLines(failed))
     return failed
-
-
-def keep_details(logger: logging.Logger) -> None:
-    """Let Snakemake's log of the run have everything, also in a call that is to be quiet: `make log` reads it."""
-    for handler in logger.handlers:
-        if handler.name == "DefaultLogFileHandler":
-            handler.filters = [
-                DefaultFilter(set(), filter_.debug_dag, filter_.verbose, filter_.dryrun, filter_.printshellcmds)
-                if isinstance(filter_, DefaultFilter)
-                else filter_
-                for filter_ in handler.filters
-            ]
 
 
 def other_workflow() -> int | None:

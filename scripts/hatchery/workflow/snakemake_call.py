@@ -19,7 +19,7 @@ import psutil
 from snakemake.logging import logger
 
 from hatchery.workflow.failed_jobs import INTERRUPTED, Words, as_they_are
-from hatchery.workflow.job_lines import keep_details, report_jobs
+from hatchery.workflow.job_lines import report_jobs
 from hatchery.workflow.software import choose_software, put_own_environment_first
 
 # Until a signal that was sent to the whole group has ended the child.
@@ -75,7 +75,6 @@ def prepare_call(workflow: Any, words: Words = as_they_are) -> None:
     put_own_environment_first(workflow.deployment_settings)
     output = workflow.output_settings
     if is_real_run(workflow):
-        keep_details(logger)
         # Whoever asks for more or less than usual gets Snakemake's own words.
         report_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds), words)
 

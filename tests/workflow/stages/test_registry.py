@@ -12,8 +12,8 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.stages.record import parameters
 from hatchery.stages.registry import KEPT, STAGES, stage_of
-from hatchery.workflow.job_logs import workflow_rules
 from hatchery.workflow.open_workflow import Workflow
+from hatchery.workflow.planned_jobs import opened
 
 RUNTIME = {"runtime", "claim", "launch"}
 
@@ -23,7 +23,8 @@ def rules(repository: Path) -> Iterator[dict[str, Any]]:
     """The rules as Snakemake loads them, by name; those that make nothing are left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(repository)
-        yield {rule.name: rule for rule in workflow_rules() if rule.output}
+        with opened(["--dry-run", "--workflow-profile", "none"]) as (_, api):
+            yield {rule.name: rule for rule in api._workflow.rules if rule.output}
 
 
 @pytest.fixture(scope="module")
