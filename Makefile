@@ -124,10 +124,6 @@ schemas: env ## write workflow/schemas and docs/settings.md again from the class
 envs: env ## write envs/*.yaml again from requirements.lock and the imports of the scripts
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --envs
 
-.PHONY: diagrams
-diagrams: env ## draw docs/architecture.svg and docs/workflow.svg again from the imports and the rules
-	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/draw_diagrams.py
-
 NLTK_DATA_FOLDER ?= ../shared/data/nltk
 .PHONY: sentence-model
 sentence-model: env ## train the sentence splitter's model again; NLTK_DATA_FOLDER=folder with the zip packages
@@ -139,10 +135,6 @@ sentence-model: env ## train the sentence splitter's model again; NLTK_DATA_FOLD
 lock: env ## write the lock files and envs/*.yaml again from requirements.in (needs uv on PATH)
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/lock_environments.py --locks
 	@$(MAKE) --no-print-directory envs
-
-.PHONY: page-picture
-page-picture: env ## take the picture of the demo's page for the README (docs/demo_page.png; needs chromium)
-	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/picture_page.py --page "results/$(EXPERIMENT)/index.html"
 
 .PHONY: clean-environment
 clean-environment: ## remove .venv

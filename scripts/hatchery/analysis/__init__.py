@@ -1,1 +1,1 @@
-"""From the outputs of the runs to the tables, figures and terminal lines that people read."""
+"""From the outputs of the runs to tidy tables, and from those to means, verdicts and fitted laws."""

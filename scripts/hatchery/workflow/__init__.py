@@ -1,1 +1,1 @@
-"""What the Snakefile holds in its hand: where files lie, what jobs are given, and what they ask of the machine."""
+"""Where files lie, what jobs are given, ask of the machine and cost, and what the terminal shows of them."""
