@@ -146,7 +146,7 @@ def test_the_page_holds_figures_tables_of_the_paper_notes_and_runs(written: Site
     assert '<a href="../cards/a%26b/card.html">a&amp;b</a>' in text
     assert text.count("1,234,567") == 2
     assert re.search(
-        r'run_cards/ltg-s1\.html">ltg-s1</a></th><td[^>]*>12,345</td><td[^>]*>3</td><td[^>]*>384</td>'
+        r'run_cards/ltg-s1\.html">ltg, seed 1</a></th><td[^>]*>12,345</td><td[^>]*>3</td><td[^>]*>384</td>'
         r"<td[^>]*>6\.000</td>",
         text,
     )

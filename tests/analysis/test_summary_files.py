@@ -97,7 +97,8 @@ def test_markdown_has_models_as_rows_and_says_what_a_reader_must_know(
     assert "| elc | 77.5 (71.7 to 83.3, n=1) | 75.0 (66.6 to 83.4, n=1) |" in text
     assert "| blind guess | 50.0 | 50.0 |" in text
     assert "divided by n - 1" in text
-    assert "Failed or without a number: plain-s2, cola: majority class with seed 13 at learning rate 5e-05." in text
+    failed = "plain, seed 2, cola: majority class with seed 13 at learning rate 5e-05"
+    assert f"Failed or without a number: {failed}." in text
     assert "| +11.2 | above | ELC-BERT Table 1 | printed in bold |" in text
     assert "In all: 1 within, 1 above." in text
     assert "1 published values have no counterpart here: plain, blimp, binding, accuracy_percent." in text
@@ -163,12 +164,12 @@ def test_text_is_ascii_aligned_and_fits_the_terminal(two_models: Any, tmp_path: 
     assert agreement.split() == ["agreement", "72.5", "+-3.5", "77.5"]
     assert header.index("plain") + len("plain") >= agreement.index("+-3.5") + len("+-3.5")
     assert any(line.split() == ["cola", "71.2", "+-2.2*", "81.0", "+-1.4"] for line in lines)
-    assert "  plain-s2, cola: majority class with seed 13 at learning rate 5e-05" in lines
+    assert "  plain, seed 2, cola: majority class with seed 13 at learning rate 5e-05" in lines
     assert not any("mcc" in line for line in lines)
 
 
 def test_text_continues_in_a_further_block_when_the_models_do_not_fit(experiment: Any, tmp_path: Path) -> None:
-    names = [f"model_with_quite_a_long_name_{index}" for index in range(7)] + ["m" * 120]
+    names = [f"model_with_quite_a_long_name_{index}" for index in range(3)] + ["m" * 120]
     for name in names:
         run = experiment.add_model(name, 1, [])
         experiment.add_finetuning(run, "cola", ("accuracy",), {12: ((0.7,), "")})
@@ -183,6 +184,29 @@ def test_nothing_is_written_when_an_input_is_damaged(two_models: Any, tmp_path: 
     with pytest.raises(ManifestError):
         write(two_models, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_from_five_models_on_these_are_the_rows_and_measures_continue_below(experiment: Any, tmp_path: Path) -> None:
+    for number in range(5):
+        run = experiment.add_model(f"m{number}", 1, [])
+        for task in range(9):
+            values = {seed: ((number / 10 + task / 100,), "" if seed else "majority_class") for seed in (0, 1)}
+            experiment.add_finetuning(run, f"task_of_number_{task}", ("accuracy",), values)
+    settings = experiment.summary_settings()
+    settings["runs"][2]["label"] = "elc, hidden_dropout_prob 0.1, learning_rate 0.3"
+    text = tmp_path / "summary.txt"
+    write_summary(settings, experiment.collected(), [], tmp_path / "summary.csv", text=text)
+    lines = text.read_text(encoding="ascii").splitlines()
+    assert max(map(len, lines)) <= 100
+    tasks = lines[next(place for place, line in enumerate(lines) if line.startswith("Fine-tuning")) :]
+    of_last = [line.split()[1:] for line in tasks if line.startswith("  m4 ")]
+    # Two averages, and the nine tasks.
+    assert [cell for cells in of_last for cell in cells[::2]] == ["44.0"] * 2 + [f"{40 + task}.0" for task in range(9)]
+    assert len(of_last) == 3
+    # A wide name has a second line; the numbers stand in the first.
+    wide = [place for place, line in enumerate(tasks) if line.startswith("  elc, hidden_dropout_prob 0.1,")]
+    assert len(wide) == 3 and tasks[wide[2]].split()[-2:] == ["28.0", "+-0.0*"]
+    assert {tasks[place + 1] for place in wide} == {"    learning_rate 0.3"}
 
 
 def test_a_table_of_published_values_must_be_handed_in_exactly_when_the_settings_name_one(
@@ -259,7 +283,7 @@ def test_tables_of_many_columns_continue_below(experiment: Any, tmp_path: Path) 
 
 def test_failed_runs_are_named_together_by_learning_rate(experiment: Any, tmp_path: Path) -> None:
     paths = write(many_suites(experiment), tmp_path)
-    name = "plain-s1, msgs_control_raising_relative_token_position"
+    name = "plain, seed 1, msgs_control_raising_relative_token_position"
     runs = "zero mcc with seed 12 at learning rate 1e-05; zero mcc with seed 12 at learning rate 3e-05"
     assert f"- Failed or without a number: {name}: {runs}." in paths[2].read_text(encoding="utf-8")
     assert name in paths[3].read_text(encoding="ascii")

@@ -45,6 +45,14 @@ def test_seeds_of_a_run_of_a_sweep_are_averaged_under_one_name() -> None:
     assert models_with_counts(runs) == {"a_x_1": "a, x 1 (2 seeds)"}
 
 
+def test_runs_that_failed_are_called_by_their_labels(two_models: Any, tmp_path: Path) -> None:
+    settings = two_models.summary_settings()
+    settings["runs"] = [{**run, "label": f"{run['model']}, rate 1"} for run in settings["runs"]]
+    markdown = tmp_path / "summary.md"
+    write_summary(settings, two_models.collected(), [], tmp_path / "summary.csv", markdown=markdown)
+    assert "- Failed or without a number: plain, rate 1, seed 2, cola: majority" in markdown.read_text()
+
+
 def test_names_with_commas_are_listed_with_semicolons() -> None:
     assert _listed(["plain", LABEL, "third"]) == f"plain; {LABEL} and third"
 

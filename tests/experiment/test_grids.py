@@ -293,7 +293,15 @@ def test_parts_and_variants_say_what_differs_from_the_run(folder: Path) -> None:
     assert list(experiment["runs"]) == ["m_48_1", "m_48_1_untrained", "m_96_1", "m_96_1_untrained"]
     chosen = [pretraining_of(experiment, run) for run in experiment["runs"]]
     assert [(run["steps"], run["batch_size"]) for run in chosen] == [(10, 4), (0, 4), (10, 8), (0, 8)]
-    assert "grid" not in experiment and project.labels("sizes") == {}
+    assert "grid" not in experiment
+
+
+def test_people_read_the_sizes_of_a_model_its_variant_and_what_was_swept(folder: Path) -> None:
+    sets = {"a": [{"rows": [[48, 1]], "run": {"pretraining": {"batch_size": {"sweep": [4, 8]}}}}]}
+    project = small(folder, sets, variants={"untrained": {"pretraining": {"steps": 0}}})
+    assert [run.words for run in project.seeded_runs("sizes")] == [
+        f"m, H 48 L 1{variant}, batch_size {size}, seed 42" for variant in ("", ", untrained") for size in (4, 8)
+    ]
 
 
 def test_sweeps_of_the_experiment_go_through_the_models_of_a_grid(folder: Path) -> None:

@@ -78,7 +78,9 @@ def test_runs_of_the_same_seed_are_compared_with_the_start_of_their_experiment(t
                 path = made.add_output(made.folder / f"mine{ending}")
                 path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         tables[f"translation/{run}"] = tmp_path / run / "manifest.json"
-    runs = tuple(SeededRun(name, name.rpartition("-s")[0], int(name.rpartition("-s")[2])) for name in said)
+    parts = [(name, *name.split("-s")) for name in said]
+    labels = {"one/unigram-s1": "one/swept, rate 1"}
+    runs = tuple(SeededRun(name, model, int(seed), labels.get(name, "")) for name, model, seed in parts)
     found = ANALYSIS.run(BootstrapSettings(samples=50), Study("both", runs, tables=tables))
     compared = [(row["run"], row["against"]) for row in found.rows if row["metric"] == "bleu"]
     assert compared == [("one/unigram-s0", "one/zero-s0"), ("one/unigram-s1", "one/zero-s1")]
@@ -86,3 +88,4 @@ def test_runs_of_the_same_seed_are_compared_with_the_start_of_their_experiment(t
     assert found.rows[0]["value"] == pytest.approx(expected, abs=1e-4) and found.rows[0]["value"] > 0
     assert found.rows[2]["value"] < 0
     assert "50 times" in found.notes[0]
+    assert [group.heading for group in found.tables[0].groups] == ["one/unigram, seed 0", "one/swept, rate 1, seed 1"]

@@ -19,7 +19,8 @@ from hatchery.settings.base import Settings
 class SeededRun(Settings):
     """One pretrained model: `model` is its name in files, `seed` the pretraining seed, `name` both of them.
 
-    `label` is what people read instead of `model`, where a sweep made the run: `ltg_bert, learning_rate 0.005`.
+    `label` is what people read instead of `model`, where a sweep or a grid made the run:
+    `ltg_bert, learning_rate 0.005`.
     """
 
     name: str
@@ -32,6 +33,11 @@ class SeededRun(Settings):
     def of(cls, model: str, seed: int, label: str = "") -> "SeededRun":
         """The run of a model's name and a seed, called as files call it."""
         return cls(f"{model}-s{seed}", model, seed, label)
+
+    @property
+    def words(self) -> str:
+        """What people read instead of `name`: `ltg_bert, learning_rate 0.005, seed 42`."""
+        return f"{self.label or self.model}, seed {self.seed}"
 
 
 def within(experiment: str, run: SeededRun) -> SeededRun:

@@ -24,12 +24,16 @@ Row = tuple[Any, ...]
 
 @dataclass
 class WithoutGrid:
-    """An experiment whose grid is written out: the set and the variant of each run, and its place in the file."""
+    """An experiment whose grid is written out: the set and the variant of each run, and its place in the file.
+
+    `labels` are the names for people of the runs: `rv, H 256 L 8, untrained`.
+    """
 
     document: dict[str, Any]
     sets: dict[str, str] = field(default_factory=dict)
     variants: dict[str, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
 
     def as_in_the_file(self, message: str) -> str:
         """The lines of an error with the places where the file has them, each once."""
@@ -66,6 +70,8 @@ def write_out_grid(experiment: Mapping[str, Any], where: str) -> WithoutGrid:
                         raise ConfigError(f"{where}: {at}: two runs of the grid would be called {run!r}")
                     runs[run], result.sets[run], result.places[run] = entry, name, at
                     result.variants[run] = variant
+                    sizes = " ".join(f"{column} {text_of(value)}" for column, value in zip(columns, row, strict=True))
+                    result.labels[run] = ", ".join(filter(None, [grid["name"], sizes, variant]))
     return result
 
 

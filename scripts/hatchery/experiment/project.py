@@ -119,9 +119,11 @@ class Project:
         return self._experiments[name]
 
     def labels(self, experiment: str) -> dict[str, str]:
-        """The names for people of the runs that sweeps made, by run: `ltg_bert, learning_rate 0.005`."""
+        """The names for people of the runs that sweeps or a grid made, by run: `ltg_bert, learning_rate 0.005`."""
         self.written_experiment(experiment)
-        return self._written[experiment].labels
+        written, grid = self._written[experiment], self._grids[experiment].labels
+        bases = {run: grid.get(base, base) for run, base in written.bases.items()}
+        return grid | {run: bases[run] + told for run, told in written.labels.items()}
 
     def swept(self, experiment: str) -> dict[str, str]:
         """The runs that sweeps made, each with the name of the run in the file that it comes from."""

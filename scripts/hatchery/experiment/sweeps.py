@@ -40,7 +40,7 @@ class Sweep:
 
 @dataclass
 class WrittenOut:
-    """An experiment without sweeps. `labels` are the names for people of the runs that a sweep made, by run."""
+    """An experiment without sweeps. `labels` are the ends of the names for people of the runs that a sweep made."""
 
     document: dict[str, Any]
     labels: dict[str, str] = field(default_factory=dict)
@@ -199,7 +199,7 @@ def _add_run(
     result: WrittenOut, base: str, run: Any, sweeps: Sequence[Sweep], chosen: Sequence[Any], where: str
 ) -> None:
     changed = copy.deepcopy(run)
-    name, label, values = base, base, dict[str, Any]()
+    name, label, values = base, "", dict[str, Any]()
     for sweep, value in zip(sweeps, chosen, strict=True):
         # `pretraining:` without anything is null.
         if changed.get(sweep.scope) is None:

@@ -1,15 +1,17 @@
 """The summary for a terminal: plain ASCII, aligned, at most 100 columns wide.
 
-Measures are rows and models are columns, section by section; when the models do not fit side by side, they continue in
-a further block. Only first metrics are shown: summary.md has the others.
+Measures are rows and models are columns, section by section; from ROWS_FROM models on these are the rows, as on the
+page. Columns that do not fit side by side continue in a further block. Only first metrics are shown: summary.md has the
+others.
 """
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from hatchery.analysis.numbers import ROWS_FROM
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_layout import (
-    Measure,
     Section,
     cell_text,
     failure_texts,
@@ -24,6 +26,8 @@ from hatchery.rendering.table import GAP, table
 WIDTH = 100
 LABEL_WIDTHS = (34, 42)
 INDENT = 2
+# Of a measure above its column; longer words stay whole.
+HEADING_WIDTH = 14
 FAILURES_SHOWN = 8
 # Between the parts of a name that a sweep made.
 NAME_SEPARATOR = ", "
@@ -31,65 +35,104 @@ MODELS_SHOWN, MODELS_OF_MANY = 24, 8
 """Models on a terminal; of more than that only the first few, since the rest would scroll away."""
 
 
+@dataclass(frozen=True)
+class _Column:
+    """The lines of a heading, a cell for each row, and the width with the gap before it."""
+
+    heading: Sequence[str]
+    cells: Sequence[str]
+    width: int
+
+
 def text_summary(summary: Summary) -> str:
     """The whole text, with a final newline."""
     lines = [f"Hatchery summary: {summary.experiment}", "=" * min(WIDTH, 18 + len(summary.experiment))]
     shown = [section for section in sections(summary) if not section.detail]
-    longest = max((len(measure.label) + INDENT for section in shown for measure in section.measures), default=0)
+    models_shown = _shown(summary)
+    as_rows = len(models_shown) >= ROWS_FROM
+    names = (
+        [summary.label(model) for model in models_shown] if as_rows else [m.label for s in shown for m in s.measures]
+    )
+    longest = max((len(name) + INDENT for name in names), default=0)
     label_width = min(max(longest + GAP, LABEL_WIDTHS[0]), LABEL_WIDTHS[1])
     room = WIDTH - label_width
-    models_shown = _shown(summary)
-    with_stars = {row.model for row in summary.rows if starred(row)}
-    widths = {model: min(room, _width(summary, shown, model, model in with_stars)) for model in models_shown}
+    cells = {model: _cells(summary, shown, model) for model in models_shown}
+    widest = {
+        model: max((len(cell) for found in cells[model].values() for cell in found), default=0) for model in cells
+    }
     for section in shown:
-        for models in _blocks([model for model in models_of(summary, section) if model in widths], widths, room):
-            rows = [
-                [" " * INDENT + measure.label, *(_cell(summary, measure, m, m in with_stars) for m in models)]
-                for measure in section.measures
+        models = [model for model in models_of(summary, section) if model in models_shown]
+        if not models:
+            continue
+        if as_rows:
+            names = [summary.label(model) for model in models]
+            columns = [
+                _column(_heading(measure.label), [cells[m][section.title][index] for m in models], room)
+                for index, measure in enumerate(section.measures)
             ]
-            heads = _heads(section.title, label_width, [summary.label(model) for model in models])
-            drawn = table([""] * (1 + len(models)), [*heads, *rows])
-            title = [section.title] if len(section.title) >= label_width else []
-            lines += ["", *title, *drawn.text([label_width, *(widths[model] for model in models)])[1:]]
+        else:
+            names = [measure.label for measure in section.measures]
+            columns = [
+                _column(summary.label(m).split(NAME_SEPARATOR), cells[m][section.title], room, widest[m])
+                for m in models
+            ]
+        lines += _section_lines(section.title, names, columns, label_width)
     lines.append("")
     for note in _notes(summary):
         lines += textwrap.wrap(note, WIDTH, subsequent_indent="    ")
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()) + "\n"
 
 
-def _heads(title: str, label_width: int, names: Sequence[str]) -> list[list[str]]:
-    """The title of a section and the models, a line for each part of their names.
+def _section_lines(title: str, names: Sequence[str], columns: Sequence[_Column], label_width: int) -> list[str]:
+    """The title of a section beside the headings, and its rows; columns that do not fit continue below.
 
-    A title wider than the labels has a line of its own.
+    A title wider than the names of the rows has a line of its own, and a wide name has several.
     """
-    parts = [name.split(NAME_SEPARATOR) for name in names]
-    first = "" if len(title) >= label_width else title
-    lines = range(max(map(len, parts)))
-    return [[first if line == 0 else "", *("".join(part[line : line + 1]) for part in parts)] for line in lines]
+    lines: list[str] = []
+    blanks = " " * INDENT
+    wrapped = [
+        textwrap.wrap(name, label_width - 1, initial_indent=blanks, subsequent_indent=2 * blanks) for name in names
+    ]
+    for block in _blocks(columns, WIDTH - label_width):
+        own_line = len(title) >= label_width
+        depth = max(len(column.heading) for column in block)
+        first = [title if line == 0 and not own_line else "" for line in range(depth)]
+        rows = [[text, *("".join(c.heading[line : line + 1]) for c in block)] for line, text in enumerate(first)]
+        for index, name in enumerate(wrapped):
+            rows.append([name[0], *(column.cells[index] for column in block)])
+            rows += [[rest, *[""] * len(block)] for rest in name[1:]]
+        drawn = table([""] * (1 + len(block)), rows)
+        lines += ["", *([title] if own_line else []), *drawn.text([label_width, *(c.width for c in block)])[1:]]
+    return lines
 
 
-def _cell(summary: Summary, measure: Measure, model: str, with_star: bool) -> str:
-    text = cell_text(measure.row(summary, model), "+-")
+def _cells(summary: Summary, shown: Sequence[Section], model: str) -> dict[str, list[str]]:
+    """The cells of a model by the titles of the sections."""
+    found = {s.title: [cell_text(measure.row(summary, model), "+-") for measure in s.measures] for s in shown}
+    if not any(starred(row) for row in summary.rows if row.model == model):
+        return found
     # Room for the star of other cells keeps the digits below each other.
-    return text + " " if with_star and not text.endswith("*") else text
+    return {title: [text if text.endswith("*") else text + " " for text in texts] for title, texts in found.items()}
 
 
-def _width(summary: Summary, shown: list[Section], model: str, with_star: bool) -> int:
-    """Width of a model's column, with the gap before it."""
-    cells = [_cell(summary, measure, model, with_star) for section in shown for measure in section.measures]
-    return GAP + max(len(text) for text in [*summary.label(model).split(NAME_SEPARATOR), *cells])
+def _heading(label: str) -> list[str]:
+    return textwrap.wrap(label, HEADING_WIDTH, break_long_words=False)
 
 
-def _blocks(models: list[str], widths: Mapping[str, int], width: int) -> list[list[str]]:
-    """The models, cut into runs that fit side by side in `width` columns."""
-    blocks: list[list[str]] = []
+def _column(heading: Sequence[str], cells: Sequence[str], room: int, least: int = 0) -> _Column:
+    return _Column(heading, cells, min(room, GAP + max([least, *map(len, [*heading, *cells])])))
+
+
+def _blocks(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
+    """The columns, cut into runs that fit side by side."""
+    blocks: list[list[_Column]] = []
     room = 0
-    for model in models:
-        if widths[model] > room:
+    for column in columns:
+        if column.width > room:
             blocks.append([])
             room = width
-        blocks[-1].append(model)
-        room -= widths[model]
+        blocks[-1].append(column)
+        room -= column.width
     return blocks
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Study
-from hatchery.analysis.settings import models_in_order
+from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
 from hatchery.rendering.table import Cell, Column, Group, Table
 from hatchery.settings.problems import offered
@@ -53,10 +53,10 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
     models = [model for model in models_in_order(study.runs) if model in translating]
     rows = list(_rows(values, settings.against, models))
     columns = [Column("score", words=True), Column("mean"), Column("difference"), Column("seeds")]
-    groups = []
+    groups, labels = [], labels_of(study.runs)
     for model in dict.fromkeys(row["model"] for row in rows):
         lines = [_line(row) for row in rows if row["model"] == model]
-        groups.append(Group(lines, model))
+        groups.append(Group(lines, labels[model]))
     notes = [
         "Points, mean \u00b1 standard error over seeds; `alc` is the area under the learning curve of development text "
         "over the first steps, as many as its line says, divided by their number. Differences are to "

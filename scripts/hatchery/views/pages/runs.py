@@ -41,8 +41,8 @@ def runs(
         raise ConfigError(f"--run-card: --runs has no row of {', '.join(unknown)}")
     shown: list[list[Content]] = []
     for row in islice(rows, RUNS_SHOWN):
-        name, short = row["run"], row["manifest"][:SHORT_DIGEST]
-        card = address(cards[name], page) if name in cards else ""
+        name, short = f"{row['label']}, seed {row['seed']}", row["manifest"][:SHORT_DIGEST]
+        card = address(cards[row["run"]], page) if row["run"] in cards else ""
         # The page of provenance of a large experiment leaves manifests out.
         place = f"#m-{short}" if places is None or short in places else ""
         losses = [_loss(row[key]) for key in ("loss", "development_loss", "development_perplexity")]
