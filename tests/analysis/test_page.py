@@ -87,7 +87,7 @@ def test_every_run_leads_to_its_manifest_and_to_its_card(written: Site) -> None:
     for run, path in written.pretraining.items():
         digest = read_manifest(path).digest[:12]
         assert f'<a href="provenance.html#m-{digest}">{digest}</a>' in text
-        assert f'<a href="run_cards/{run}.html">{run}</a>' in text
+        assert f'<a href="run_cards/{run}.html">{run.replace('-s', ', seed ')}</a>' in text
 
 
 def test_the_headline_has_the_averages_beside_the_published_values_in_the_order_of_the_models(written: Site) -> None:

@@ -294,14 +294,8 @@ def test_parts_and_variants_say_what_differs_from_the_run(folder: Path) -> None:
     chosen = [pretraining_of(experiment, run) for run in experiment["runs"]]
     assert [(run["steps"], run["batch_size"]) for run in chosen] == [(10, 4), (0, 4), (10, 8), (0, 8)]
     assert "grid" not in experiment
-
-
-def test_people_read_the_sizes_of_a_model_its_variant_and_what_was_swept(folder: Path) -> None:
-    sets = {"a": [{"rows": [[48, 1]], "run": {"pretraining": {"batch_size": {"sweep": [4, 8]}}}}]}
-    project = small(folder, sets, variants={"untrained": {"pretraining": {"steps": 0}}})
-    assert [run.words for run in project.seeded_runs("sizes")] == [
-        f"m, H 48 L 1{variant}, batch_size {size}, seed 42" for variant in ("", ", untrained") for size in (4, 8)
-    ]
+    labels = ["m, H 48 L 1", "m, H 48 L 1, untrained", "m, H 96 L 1", "m, H 96 L 1, untrained"]
+    assert list(project.labels("sizes").values()) == labels
 
 
 def test_sweeps_of_the_experiment_go_through_the_models_of_a_grid(folder: Path) -> None:
@@ -310,6 +304,8 @@ def test_sweeps_of_the_experiment_go_through_the_models_of_a_grid(folder: Path) 
     path.write_text(path.read_text().replace("steps: 10", "steps: {sweep: [10, 20]}"))
     project = Project(folder)
     assert project.sets("sizes") == {"m_48_1_steps_10": "a", "m_48_1_steps_20": "a"}
+    names = [run.words for run in project.seeded_runs("sizes")]
+    assert names == ["m, H 48 L 1, steps 10, seed 42", "m, H 48 L 1, steps 20, seed 42"]
 
 
 def test_an_experiment_can_be_based_on_another_and_leave_out_its_sets(folder: Path) -> None:
