@@ -85,9 +85,9 @@ def test_every_number_of_the_summary_is_a_link_to_its_row(written: Site) -> None
 def test_every_run_leads_to_its_manifest_and_to_its_card(written: Site) -> None:
     text = written.page.read_text(encoding="utf-8")
     for run, path in written.pretraining.items():
-        digest = read_manifest(path).digest[:12]
+        digest, words = read_manifest(path).digest[:12], run.replace("-s", ", seed ")
         assert f'<a href="provenance.html#m-{digest}">{digest}</a>' in text
-        assert f'<a href="run_cards/{run}.html">{run.replace('-s', ', seed ')}</a>' in text
+        assert f'<a href="run_cards/{run}.html">{words}</a>' in text
 
 
 def test_the_headline_has_the_averages_beside_the_published_values_in_the_order_of_the_models(written: Site) -> None:
