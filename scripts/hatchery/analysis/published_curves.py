@@ -6,6 +6,8 @@ history of the reduced-vocabulary study's repository, whose losses count padding
 "Logged runs" and "Padding").
 """
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -24,6 +26,29 @@ from hatchery.modeling.roberta.parameters import tied_parameters, untied_paramet
 DEFAULT_RATE = 5e-4
 """The peak learning rate of all runs but the trials of a lower one and the larger models."""
 TIED = "tied,no projection"
+
+Shape = tuple[int, int, int, int, int]
+"""Nominal sizes of a model: embedding, hidden and inner size, layers, heads (E, H, I, L, A)."""
+_ROW = re.compile(r"rv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(_\w+)?")
+
+
+def shape_of(row: str) -> Shape:
+    """The sizes of a published row that is called after them. Raises EvaluationError for any other."""
+    found = _ROW.fullmatch(row)
+    if found is None:
+        raise EvaluationError(f"the published row {row!r} is not called after its sizes, as in 'rv_256_64_1024_8_8'")
+    embedding, hidden, inner, layers, heads = (int(size) for size in found.groups()[:5])
+    return embedding, hidden, inner, layers, heads
+
+
+def shape_row(shape: Sequence[int]) -> str:
+    """What the published values call a shape."""
+    return "_".join(["rv", *map(str, shape)])
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """The sizes as the paper prints them."""
+    return f"({', '.join(map(str, shape))})"
 
 
 @dataclass(frozen=True)
@@ -48,11 +73,11 @@ class _LossRow(Record):
 
 @dataclass(frozen=True)
 class PublishedRun:
-    """A run with its nominal sizes (E, H, I, L, A); `curve` holds (updates, development loss in nats)."""
+    """A run; `curve` holds (updates, development loss in nats)."""
 
     name: str
     group: str
-    sizes: tuple[int, int, int, int, int]
+    sizes: Shape
     tied: bool
     peak_learning_rate: float
     curve: tuple[tuple[int, float], ...]

@@ -30,13 +30,13 @@ def settings(name: str, **chosen: Any) -> dict[str, Any]:
 
 def test_every_table_is_a_file_and_those_of_an_earlier_run_are_removed(study: Study, tmp_path: Path) -> None:
     output = tmp_path / "analyses/mine/manifest.json"
-    for name in ("published_flops", "correlation"):
+    for name in ("power_laws", "correlation"):
         needs, published = analysis_called(name).needs, analysis_called(name).published
         tables = {need: study.tables[need] for need in needs}
         files = {file: study.files[file] for file in published(settings_of(name, PAPER))}
         analyse(settings(name, **PAPER), tables, files, output)
         written = {path.name for path in output.parent.iterdir()} - {"manifest.json", "numbers.csv", "findings.json"}
-        count = 3 if name == "published_flops" else 1
+        count = 2 if name == "power_laws" else 1
         names = {f"table_{number:02}.tex" for number in range(1, count + 1)}
         assert written >= {*names, "tables.tex", "tables.md"}
         assert {path for path in written if re.match(r"table_\d", path)} == names
@@ -78,7 +78,7 @@ def all_found(analysed: Analysed, repository: Path) -> dict[str, Findings]:
 
 
 def test_the_tables_of_every_analysis_are_latex_in_ascii(all_found: dict[str, Findings]) -> None:
-    assert len(all_found) == 9
+    assert len(all_found) == 7
     for name, found in all_found.items():
         texts = tables_as_files(found, name, name, "reduced_vocabulary")
         assert sum(path.startswith("table_") for path in texts) == len(found.tables) > 0

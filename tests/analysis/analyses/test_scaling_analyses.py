@@ -252,15 +252,3 @@ def test_table_7_has_printed_rows_alone_where_nothing_repeats_them(analysed: Ana
     lines = cells(analysed("published_table", table="7", columns=COLUMNS[:3], **PAPER))
     assert lines[0][2:] == ["16.24", "110", "4.67"]
     assert {line[1] for line in lines} == {"printed"} and len(lines) == 8
-
-
-def test_the_neutral_section_has_no_number_of_ours(analysed: Analysed) -> None:
-    found = analysed("published_claims")
-    assert len(found.rows) == 8
-    assert all(set(row) == {"said", "where", "found"} for row in found.rows)
-
-
-def test_the_flops_of_three_tables_are_explained_and_the_rest_listed(analysed: Analysed) -> None:
-    found = analysed("published_flops")
-    assert [len(table.rows) for table in found.tables] == [19, 10, 8]
-    assert found.notes[0] == "36 of 37 printed numbers follow to the last digit; not so: (128, 256, 1024, 8, 8)."

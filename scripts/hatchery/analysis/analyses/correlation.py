@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 SMALL_P = 1e-3
 OURS, TABULATED, PRINTED = "ours", "published Table 3", "printed"
+STATED_PAIRS = 32
+"""Models of the printed correlation: the reduced-vocabulary study, Section 5.3."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +104,9 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
 
 def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
     """The models of Table 3 with both averages; sizes and FLOPs as they are counted, not as they are printed."""
-    from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves
-    from hatchery.analysis.published_flops import shape_of, study_flops_1e15
+    from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_of
     from hatchery.analysis.published_values import read_numbers
+    from hatchery.modeling.paper_flops import STUDY_SEQUENCES, reduced_vocabulary_flops
 
     numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == "3"]
     perplexities = {n.row: n.value for n in numbers if n.metric == "perplexity"}
@@ -113,7 +115,7 @@ def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pa
     for number in numbers:
         if number.metric == "score_percent" and number.row in perplexities:
             size = parameters.get(shape_of(number.row))
-            flops = 1e15 * study_flops_1e15(shape_of(number.row), "code")
+            flops = STUDY_SEQUENCES * reduced_vocabulary_flops(*shape_of(number.row))
             perplexity = perplexities[number.row]
             yield Pair(TABULATED, number.row, number.suite, perplexity, number.value, size, flops)
 
@@ -170,7 +172,6 @@ def _row(source: str, suite: str, found: "Correlation") -> dict[str, Any]:
 
 
 def _tables(found: Mapping[tuple[str, str], "Correlation"], printed: Mapping[str, tuple[float, float]]) -> list[Table]:
-    from hatchery.analysis.published_claims import STATED_PAIRS
     from hatchery.analysis.scaling.correlation import p_value_of
 
     rows = [

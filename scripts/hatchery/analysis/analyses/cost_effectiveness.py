@@ -115,8 +115,7 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
 
 def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[Any]:
     """The logged runs at the default rate, which are those of set-1 and of what else varies one size."""
-    from hatchery.analysis.published_claims import shape_row
-    from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves
+    from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_row
     from hatchery.analysis.published_values import read_numbers
     from hatchery.analysis.scaling.cost_effectiveness import Option
 
@@ -139,7 +138,7 @@ def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[A
 
 def _printed(settings: CostEffectivenessSettings, study: Study) -> dict[tuple[str, tuple[int, ...]], float]:
     """The printed ratios by (size, sizes of the larger model)."""
-    from hatchery.analysis.published_flops import shape_of
+    from hatchery.analysis.published_curves import shape_of
     from hatchery.analysis.published_values import read_numbers
 
     if not settings.paper:

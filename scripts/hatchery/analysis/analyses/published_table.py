@@ -69,7 +69,7 @@ class PublishedTableSettings(AnalysisSettings):
 
 def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
     """Printed rows with ours below them. Raises ManifestError or EvaluationError."""
-    from hatchery.analysis.published_flops import shape_of, shape_text
+    from hatchery.analysis.published_curves import shape_of, shape_text
     from hatchery.analysis.published_values import read_numbers
 
     numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == settings.table]

@@ -56,8 +56,3 @@ def p_value_of(rho: float, pairs: int) -> float:
     if abs(rho) >= 1:
         return 0.0
     return float(2 * stats.t.sf(abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2)), pairs - 2))
-
-
-def pairs_for(rho: float, p_value: float) -> int:
-    """The number of pairs whose p value for this rho is nearest, as a ratio, to the one that is printed."""
-    return min(range(LEAST_PAIRS, 1000), key=lambda n: abs(math.log(p_value_of(rho, n) / p_value)))
